@@ -1,4 +1,4 @@
-/** Turns an authenticated request with its body into a `Turn`: key policy, affinity, limits. Throws before anything is spent. */
+/** Turns an authenticated request into a `Turn`: key policy, affinity, limits. Throws before any limit is charged. */
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { objectOf, textOf } from '../lib/json.ts'
@@ -27,9 +27,9 @@ import type { UpstreamSession } from './upstream-session.ts'
 
 export interface Admission {
   route: string
-  /** `normal` where the body decides. */
+  /** With `normal`, the body decides (see `kindOf`). */
   kind: TurnKind
-  /** The native client gives up politely at other statuses than SDKs do (client protocol §10). */
+  /** The native client gives up on other statuses than SDKs do (client protocol §10). */
   isNative: boolean
   path: string
   accept: string
@@ -37,7 +37,7 @@ export interface Admission {
   /** `http` when absent. */
   transport?: Transport
   session?: UpstreamSession
-  /** The `previous_response_id` of a frame. */
+  /** `previous_response_id` of the frame. */
   chain?: string | null
   restricted?: boolean
   body: TurnBody
@@ -51,8 +51,8 @@ export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 't
 }
 
 /**
- * Throws `model_not_allowed` or `model_not_found`, `rate_limit_exceeded`, `invalid_request_error`. A turn that is refused
- * leaves a row in the log like any other.
+ * Throws `model_not_allowed`, `model_not_found`, `rate_limit_exceeded` or `invalid_request_error`. Rejected turns are
+ * logged too.
  */
 export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const { isNative, kind } = admission
@@ -66,8 +66,9 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
 }
 
 /**
- * Runs a part of admission; what it throws is the end of a turn that was never tried, and its row in the log says `phase`.
- * On a socket being asked for the whole conversation is no end: the client sends it at once, and that turn has its row.
+ * Runs one part of admission; if it throws, the turn is logged as failed in `phase`. Exception:
+ * `previous_response_not_found` on a socket, because the client immediately resends the whole conversation and that
+ * turn is logged.
  */
 export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase, work: () => T): T => {
   try {
@@ -75,7 +76,7 @@ export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase
   } catch (err) {
     const error = AppError.from(err)
     if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
-    if (error.extra.rejection) throw err // logged as a rejected client
+    if (error.extra.rejection) throw err // the rejected client is logged instead
     const turn = newTurn(arrival, admission, { ...readableOf(arrival, admission), reservation: NOTHING_RESERVED })
     turn.log.phase = phase
     refuseTurn(arrival.env, turn, error)
@@ -91,7 +92,7 @@ const askedOf = (arrival: Arrival, { body }: Admission): Asked & { model: string
   now: arrival.env.clock.now(),
 })
 
-/** Of a request that may be none, what can be stored. */
+/** What the log can store of a body that may not be a valid request. */
 const readableOf = (arrival: Arrival, { body }: Admission): Asked => {
   const { model, reasoning, service_tier } = body.json
   const short = (value: unknown, most: number) => {
@@ -131,7 +132,9 @@ const reserved = (
   }
 }
 
-/** At this type the native client stops and says why; else it waits without a word for as long as `Retry-After` says (client protocol §1). */
+/**
+ * The native client shows an error of this type; for others it silently waits out `Retry-After` (client protocol §1).
+ */
 const asUsageLimit = ({ code, extra }: AppError): AppError =>
   new AppError(code, { ...extra, type: 'usage_limit_reached' })
 
@@ -141,18 +144,18 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const { model, reasoningEffort, serviceTier, tokens, now, reservation } = asked
   const forwarded = forwardable(headers)
   forwarded['x-request-id'] = requestId
-  if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // of the model that the client asked for
+  if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // hints at the model the client requested
   const marks = marksOf(body.json.input)
   const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
   const named = hashOf(body.json.prompt_cache_key)
-  // Ciphertext names its account better than an opening does, which other conversations may share.
+  // Ciphertext identifies its account better than an opening, which several conversations may share.
   const isUnnamed = named === null && !admission.isNative && !marks.hasCiphertext
   const begun = isUnnamed ? openingOf(body.json) : null
   const beginning = begun && hashOf(begun.name)
   const opening = begun?.isAnswered ? beginning : null
   const isAlone = opening !== null && env.affinity.openings.begin(opening)
   const conversation = isAlone ? opening : named
-  // The upstream looks for cached prompts where this leads; the native client names its session itself.
+  // The upstream caches prompts per session id; the native client sends its own.
   if (!admission.isNative && conversation !== null) forwarded['session-id'] ??= conversation
   const turnState = headers.get('x-codex-turn-state')
   const turn: Turn = {
@@ -192,11 +195,11 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   return turn
 }
 
-/** Any Responses request may ask for a compaction in its input; newer native clients do it in no other way (client protocol §6). */
+/** Any Responses request may ask for a compaction in its input; newer native clients always do (client protocol §6). */
 const kindOf = ({ kind, body }: Admission): TurnKind =>
   kind === 'normal' && endsInTrigger(body.json.input) ? 'compaction' : kind
 
-/** Names of clients are stored with every turn, so their length is bounded. */
+/** Client-supplied names are stored with every turn, so their length is limited. */
 const MAX_NAME_CHARS = 64
 const MAX_MODEL_CHARS = 200
 const MAX_USER_AGENT_CHARS = 512

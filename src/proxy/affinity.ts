@@ -1,6 +1,6 @@
 /**
- * Which account owns a conversation or a piece of ciphertext. Held in memory, written behind by the ledger, read back at
- * start, so that a restart loses no owner. Keys are SHA-256; neither session ids nor ciphertext are kept.
+ * Which account owns a conversation or a piece of ciphertext. Held in memory, written behind by the ledger and loaded
+ * at start, so owners survive a restart. Keys are SHA-256; session ids and ciphertext are not stored.
  */
 import { and, desc, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
@@ -21,9 +21,9 @@ export interface AffinityRow extends Owner {
   keyHash: string
 }
 
-/** Of a kind; about 200 bytes each. */
+/** Per kind; about 200 bytes each. */
 const MAX_ENTRIES = 100_000
-/** A use is written again only when the stored one is older than this. */
+/** `usedAt` is written again only when the stored one is older than this. */
 const TOUCH_MS = 60_000
 
 export class AffinityMap {
@@ -37,7 +37,7 @@ export class AffinityMap {
     this.#maxEntries = maxEntries
   }
 
-  /** Fills the memory from the rows, newest last. Once, at start: from then on memory knows more than the rows. */
+  /** Loads the rows, newest last. Call once, at start. */
   load(db: Db): void {
     for (const kind of ['conversation', 'ciphertext'] as const) {
       const rows = db
@@ -52,7 +52,7 @@ export class AffinityMap {
     }
   }
 
-  /** Forgets what accounts owned that were there at the last call and are no more; costs nothing while all are. */
+  /** Drops what deleted accounts owned. Returns early when no account is gone. */
   keepOnly(accountIds: ReadonlySet<string>): void {
     const hasLost = [...this.#accountIds].some((id) => !accountIds.has(id))
     this.#accountIds = accountIds
@@ -67,7 +67,7 @@ export class AffinityMap {
     return owner && now - owner.usedAt <= maxAgeMs ? owner : null
   }
 
-  /** Returns the row to be written, or null when what is stored still says the same. */
+  /** Returns the row to write, or null when the stored row is still correct. */
   remember(
     kind: AffinityKind,
     keyHash: string,
@@ -78,7 +78,7 @@ export class AffinityMap {
     const before = owners.get(keyHash)
     if (before && before.accountId === accountId && before.mixed === mixed && now - before.usedAt < TOUCH_MS)
       return null
-    owners.delete(keyHash) // set() alone would keep the old place in the order of eviction
+    owners.delete(keyHash) // set() alone keeps the old place in the eviction order
     owners.set(keyHash, { accountId, mixed, usedAt: now })
     if (owners.size > this.#maxEntries) owners.delete(owners.keys().next().value!) // size > 0
     return { kind, keyHash, accountId, mixed, usedAt: now }
@@ -91,7 +91,7 @@ export class AffinityMap {
 
 export const sha256 = (text: string | Uint8Array): string => Bun.CryptoHasher.hash('sha256', text, 'base64url')
 
-/** Headers that name a conversation, the stable ones first; sub-agents share the first two with their root. */
+/** Headers that name a conversation, most stable first. Sub-agents share the first two with their root. */
 const SESSION_HEADERS = [
   'session-id',
   'session_id',
@@ -103,7 +103,7 @@ const SESSION_HEADERS = [
   'x-session-id',
 ]
 
-/** The conversation a request belongs to, scoped by its key, as a hash; null when the client names none. */
+/** Hash of the conversation a request belongs to, scoped by its key. Null when the client names none. */
 export const conversationHash = (headers: Headers, promptCacheKey: unknown, keyId: string | null): string | null => {
   for (const name of SESSION_HEADERS) {
     const value = headers.get(name)

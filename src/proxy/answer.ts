@@ -1,4 +1,4 @@
-/** Serves an admitted turn: streamed or as one document, with its headers, its phases, and its one settling. */
+/** Answers an admitted turn, streamed or as one document, with its headers and phases, and settles it once. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -12,12 +12,15 @@ import { ResponseCollector } from './formats/collect.ts'
 import { parsed } from './formats/public-events.ts'
 import type { Turn } from './turn.ts'
 
-/** Reverse proxies have a limit before headers where the native client has none, so they go out early then. */
+/**
+ * Reverse proxies time out waiting for headers and the native client does not, so headers are sent early after this.
+ */
 const EARLY_HEADERS_MS = 10_000
 
 /**
- * The most the runtime knows, for a client that reads nothing: what is written counts, keepalives too (measured). Set as the
- * stream begins, because to set another at its end the request would have to be kept, 3 KiB a stream (measured).
+ * The longest idle timeout the runtime accepts, for clients that stop reading; any write resets it, keepalives too
+ * (measured). Set when the stream begins: setting it at the end would keep the request in memory, 3 KiB a stream
+ * (measured).
  */
 const STALLED_SECONDS = 255
 
@@ -25,7 +28,7 @@ export interface Answered extends Served {
   c: Ctx
 }
 
-/** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was due. */
+/** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was sent. */
 export const answerWithStream = async (served: Answered, contract: Contract): Promise<Response> => {
   const { c, stopper } = served
   const { clock, pulse, server } = c.env
@@ -43,13 +46,13 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
     return new Response(body, { headers })
   } catch (err) {
     sent.headers = false
-    stopper.abort(AppError.from(err)) // a fault of our own must not keep the account's slot
+    stopper.abort(AppError.from(err)) // an internal error must not keep the account's slot
     await body.cancel()
     throw err
   }
 }
 
-/** Answers with one document made from the finished response; no header leaves before it. */
+/** Answers with one JSON document made from the finished response. No header is sent before it. */
 export const answerWithJson = (
   served: Answered,
   toDocument: (response: JsonObject) => JsonObject,
@@ -66,14 +69,14 @@ const documentOf = async (served: Answered, toDocument: (response: JsonObject) =
   return Response.json(document, { headers: answerHeaders(served, flow) })
 }
 
-/** A turn that fails says in its answer how long each phase took, as one that succeeds does. */
+/** Adds `Server-Timing` to failed answers as well. */
 const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
   opening.catch((err: unknown) => {
     c.header('server-timing', serverTiming(turn))
     throw err
   })
 
-/** Reads to the end; the result is what the events make, or throws what they report. */
+/** Reads to the end. The returned function gives the collected response, or throws the error its events reported. */
 const collected = async (flow: Flow): Promise<() => JsonObject> => {
   const collector = new ResponseCollector()
   try {
@@ -81,13 +84,13 @@ const collected = async (flow: Flow): Promise<() => JsonObject> => {
       for (const { type, bytes } of events)
         if (type !== null && collector.needs(type)) collector.push(parsed(bytes, type))
   } catch (err) {
-    flow.fail(AppError.from(err)) // a fault of our own must not keep the account's slot
+    flow.fail(AppError.from(err)) // an internal error must not keep the account's slot
     throw err
   }
   return () => collector.result()
 }
 
-/** The flow, or null when it takes too long; its failure is thrown either way while somebody waits for it. */
+/** The flow, or null when it takes longer than `EARLY_HEADERS_MS`. Rejects if opening fails before that. */
 const inTime = (opening: Promise<Flow>, clock: Clock): Promise<Flow | null> =>
   new Promise((resolve, reject) => {
     const cancel = clock.after(EARLY_HEADERS_MS, () => resolve(null))
@@ -111,10 +114,10 @@ const answerHeaders = ({ c, turn }: Answered, flow: Flow | null): Record<string,
 
 const MAX_DROPPED_FIELDS = 32
 const MAX_FIELD_CHARS = 64
-/** All but visible ASCII, and what means something in the list or in the encoding. */
+/** Everything except visible ASCII, and the characters that separate or escape the list. */
 const UNSAFE = /[^!-$&-+\--~]/gu
 
-/** Clients name members as they like: percent-encoded where a header could not say it, cut where it gets long. */
+/** Client-chosen member names: percent-encoded for a header, shortened when long. */
 const droppedFields = (names: readonly string[]): string => {
   const named = names.slice(0, MAX_DROPPED_FIELDS).map((name) => {
     const encoded = name
@@ -126,7 +129,7 @@ const droppedFields = (names: readonly string[]): string => {
   return [...named, ...(names.length > MAX_DROPPED_FIELDS ? ['...'] : [])].join(', ')
 }
 
-/** The phases that are over when the headers leave, in ms with three decimals (W3C Server-Timing). */
+/** The phases completed when the headers are sent, in ms with three decimals (W3C Server-Timing). */
 const serverTiming = ({ log }: Turn): string => {
   let text = ''
   let before = 0

@@ -1,31 +1,31 @@
 /**
- * Counts the frames that are still arriving on downstream sockets in the budget of all bodies. The runtime reports a frame only
- * when it is complete, and keeps what has arrived of it in memory; so the system is asked how much each connection has received.
+ * Counts frames still arriving on client sockets against the budget of all bodies. The runtime buffers a frame and
+ * reports it only when complete, so the byte counts come from the operating system.
  */
 import type { Clock } from '../lib/clock.ts'
 import type { Peer, TcpInfo } from '../lib/tcp-info.ts'
 import type { BodyBudget, BodyHold } from './raw-body.ts'
 
-/** Over loopback a gigabyte arrives in a second. */
+/** A gigabyte takes about a second over loopback. */
 const LOOK_MS = 50
-/** Sockets on which nothing large was arriving are looked at only every so many times: a look costs about 2 µs. */
+/** Sockets without a large frame are checked only every so many rounds: each check costs about 2 µs. */
 const LOOKS_PER_ROUND = 2
-/** Less than this is not counted: small frames, and what the system still holds of the next one. */
+/** Smaller frames are not counted: this also covers what the system already holds of the next frame. */
 const MIN_BYTES = 256 * 1024
 
-/** A client that sends nothing for this long in the middle of a frame has stopped. */
+/** A client silent for this long in the middle of a frame is considered stalled. */
 const SILENT_MS = 30_000
 
-/** Of a ping or pong of a client: two bytes of header and the mask (RFC 6455 §5.2; its payload is at most 125 bytes). */
+/** A client's ping or pong: two header bytes and the mask (RFC 6455 §5.2; the payload is at most 125 bytes). */
 const CONTROL_HEADER_BYTES = 6
 
-/** Cuts the socket off: `busy` when its frame exceeds what is left of the budget, `silent` when no more of it arrives. */
+/** Closes the socket: `busy` when its frame exceeds the remaining budget, `silent` when the frame stalls. */
 export type End = (why: 'busy' | 'silent') => void
 
 export interface Arrivals {
-  /** A frame has been delivered: what arrives from now on belongs to the next one. */
+  /** A frame has been delivered: bytes from now on belong to the next one. */
   delivered(): void
-  /** A ping or pong with this payload has been delivered, perhaps between the fragments of a message. */
+  /** A ping or pong with this payload has been delivered, possibly between the fragments of a message. */
   control(payloadBytes: number): void
   stop(): void
 }
@@ -33,10 +33,10 @@ export interface Arrivals {
 interface Watched {
   peer: Peer
   descriptor: number | null
-  /** What had been received when the last frame was delivered, since the connection was opened; null while that is unknown. */
+  /** Bytes received on the connection when the last frame was delivered; null while unknown. */
   deliveredBytes: number | null
   receivedBytes: number
-  /** When `receivedBytes` last changed. */
+  /** When `receivedBytes` last changed, monotonic ms. */
   heardAt: number
   hold: BodyHold
   end: End
@@ -47,7 +47,7 @@ export class ArrivingFrames {
   readonly #bodies: BodyBudget
   readonly #open: () => TcpInfo | null
   readonly #watched = new Set<Watched>()
-  /** null until the first socket is watched, and where the system cannot be asked. */
+  /** Null until the first socket is watched, and where the system offers no TCP info. */
   #tcp: TcpInfo | null = null
   #isOpened = false
   #stopLooking: (() => void) | null = null
@@ -65,7 +65,7 @@ export class ArrivingFrames {
     this.#watched.add(watched)
     this.#start()
     this.#find([watched])
-    // A connection that a proxy reuses has carried other requests before the upgrade.
+    // A connection reused by a proxy has carried other requests before the upgrade.
     watched.deliveredBytes = this.#received(watched)
     return {
       delivered: () => {

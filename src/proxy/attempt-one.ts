@@ -1,4 +1,6 @@
-/** One attempt of a turn on one leased account: opens the upstream, reads up to the commit point, and judges a failure. */
+/**
+ * One attempt of a turn on one leased account: opens the upstream, reads up to the commit point, classifies a failure.
+ */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { passedOn } from '../upstream/headers.ts'
@@ -13,12 +15,12 @@ import type { Lease } from './pool.ts'
 import { absorbRateHeaders } from './rate-headers.ts'
 import { type AttemptRecord, elapsedMs, type Turn } from './turn.ts'
 
-/** What one attempt failed with. `classified` decides what happens next. */
+/** Why an attempt failed. `classified` decides what happens next. */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed'
   readonly failure: UpstreamFailure
   readonly classified: Classified
-  /** The token the upstream answered to; another turn may renew it meanwhile. */
+  /** The token the attempt used; another turn may refresh it in the meantime. */
   readonly accessToken: string | null
 
   constructor(failure: UpstreamFailure, at: number, accessToken: string | null = null) {
@@ -34,7 +36,7 @@ interface AttemptOptions {
   progress: Readonly<Pick<Progress, 'refreshed' | 'dropReasoning' | 'deadline' | 'byHttp'>>
 }
 
-/** Resolves with the committed flow, which holds the lease. Throws `AttemptFailed`, or the turn's abort reason. */
+/** Resolves with the committed flow, which holds the lease. Throws `AttemptFailed` or the turn's abort reason. */
 export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOptions): Promise<Flow> => {
   const { clock } = plane
   const controller = new AbortController()
@@ -60,11 +62,11 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
     throw failed
   } finally {
     cancelLimit()
-    turn.signal.removeEventListener('abort', onAbort) // from the commit on the flow listens itself
+    turn.signal.removeEventListener('abort', onAbort) // the flow adds its own listener
   }
 }
 
-/** When the attempt began: ms since epoch, and on the monotonic clock. */
+/** When the attempt began: `at` in ms since epoch, `monotonic` on the monotonic clock. */
 interface Began {
   at: number
   monotonic: number
@@ -124,6 +126,6 @@ const refused = (plane: Plane, { path }: Turn, accountId: string, refusal: Refus
   const at = plane.clock.now()
   absorbRateHeaders(plane, accountId, headers)
   const failure = failureFromResponse(status, headers, text, at)
-  const isRouteGone = status === 404 && path.endsWith('/compact') // compact.ts takes the other route then
+  const isRouteGone = status === 404 && path.endsWith('/compact') // compact.ts then falls back to the other route
   return new AttemptFailed(isRouteGone ? { ...failure, isUnexplained: false } : failure, at, accessToken)
 }

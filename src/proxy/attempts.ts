@@ -20,44 +20,46 @@ import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
 const MAX_ACCOUNTS = 10
-/** Of those, accounts that failed slowly: each may have taken as long as a client waits. */
+/** Limit on accounts that failed slowly: each may use up as long as a client waits. */
 const MAX_SLOW_ACCOUNTS = 3
 const MAX_SAME_ACCOUNT_RETRIES = 2
 
-/** Where the loop stands: what has been tried and what the next attempt does differently. */
+/** State of the loop: what has been tried and how the next attempt differs. */
 export interface Progress {
-  /** `clock.monotonic()` at which the time before the commit point is up. */
+  /** `clock.monotonic()` at which the time before the commit point runs out. */
   deadline: number
   tried: Set<string>
   sameAccountRetries: number
-  /** Accounts whose sockets failed in this turn: their last attempt goes by HTTP. */
+  /** Accounts whose sockets failed in this turn: their last attempt uses HTTP. */
   byHttp: Set<string>
-  /** Accounts with a failure that may have taken its time, as opposed to a rejection. */
+  /** Accounts that failed after a possibly long wait, as opposed to rejecting the turn. */
   slow: Set<string>
-  /** Accounts whose last attempt before this request failed: they get no second one here. */
+  /** Accounts whose last attempt before this turn failed: they are not retried. */
   wereFailing: Set<string>
-  /** Of those, accounts where no other account has served a request since: it may be the upstream that fails. */
+  /** The subset of those where no account has served a request since: the upstream itself may be down. */
   stillFailing: Set<string>
-  /** The requests before this one met a failing upstream: one attempt is enough. Null before the first. */
+  /** Earlier requests found the upstream failing, so one attempt is enough. Null before the first lease. */
   isUpstreamFailing: boolean | null
-  /** An account said that the model is overloaded. */
+  /** An account reported that the model is overloaded. */
   isOverloaded: boolean
-  /** Accounts whose token was renewed for the turn. */
+  /** Accounts whose token was refreshed for this turn. */
   refreshed: Set<string>
-  /** Whom the next attempt asks: the owner of ciphertext, or the same account once more. Null: whom the pool chooses. */
+  /** The account of the next attempt: the ciphertext's owner, or the same account again. Null: the pool chooses. */
   next: Owner | null
   dropReasoning: boolean
-  /** Account → with what it refused the turn, in words nobody knows. */
+  /** Account → evidence of an unexplained rejection. */
   refusedBy: Map<string, string>
-  /** The account that could not read the ciphertext, left for its owner: where to go without any when that one cannot serve. */
+  /**
+   * The account that could not read the ciphertext. Retried without reasoning if the ciphertext's owner cannot serve.
+   */
   unread: string | null
-  /** What failed last, with the shortest wait; a usage limit is for the pool to tell, which knows them all. */
+  /** The last failure, with the shortest wait seen. Never a usage limit: the pool reports those for all accounts. */
   last: AppError | null
-  /** Account → the seconds it asked for last. */
+  /** Account → the wait it last asked for, in seconds. */
   waits: Map<string, number>
 }
 
-/** Where every turn begins. One that is asked for in two ways hands it on, so that both share its limits. */
+/** The initial state. A route that tries two endpoints passes it on, so that both share the limits. */
 export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progress => ({
   deadline: clock.monotonic() + budgetMs(turn),
   tried: new Set(),
@@ -77,7 +79,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   waits: new Map(),
 })
 
-/** Serves the turn up to its commit point. Throws the `AppError` the client is to get, or the turn's abort reason. */
+/** Runs the turn up to its commit point. Throws the `AppError` for the client, or the turn's abort reason. */
 export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
@@ -102,7 +104,10 @@ const blame = ({ pool, clock }: Plane, { refusedBy }: Progress, servedBy: string
 const budgetMs = ({ kind, settings }: Turn): number =>
   (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
 
-/** When nobody is left, the client gets what the last attempt failed with, unless the pool knows better. */
+/**
+ * Leases the next account. With none left, throws the last failure or the pool's own error, whichever helps the client
+ * more.
+ */
 const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
   const { tried, next, last } = progress
   const free = needsOf(plane, turn, tried)
@@ -127,14 +132,15 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     if (goesBack(progress)) return leaseFor(plane, turn, progress)
     noteNobody(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
-    throw next === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last }) // it was asked of one only
+    // a fixed account was required
+    throw next === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last })
   }
 }
 
-/** The same account once more. */
+/** Retries the same account. */
 const again = (id: string): Owner => ({ id, hard: true, isRetried: true })
 
-/** Leaves an account that failed or is no longer available. False when no other may be tried. */
+/** Excludes an account that failed or became unavailable. False when no other may be tried. */
 const moveOn = (progress: Progress, id: string): boolean => {
   progress.next = null
   progress.tried.add(id)
@@ -145,8 +151,8 @@ const mayTryMore = ({ tried, slow }: Pick<Progress, 'tried' | 'slow'>): boolean 
   tried.size < MAX_ACCOUNTS && slow.size < MAX_SLOW_ACCOUNTS
 
 /**
- * A turn that continues an earlier response is tied to one connection. What fails there, another account may serve from
- * the whole conversation, which the client sends when it is told that the earlier response is gone (client protocol §5).
+ * A turn with `previous_response_id` is tied to one connection. This error makes the client send the whole
+ * conversation, which any account can serve (client protocol §5).
  */
 const chainLost = (cause: AppError): AppError => new AppError('previous_response_not_found', { cause })
 
@@ -156,7 +162,7 @@ interface Step {
   progress: Progress
 }
 
-/** Charges the account and readies the next attempt, or throws what the client gets. */
+/** Charges the account and prepares the next attempt, or throws the error for the client. */
 const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> => {
   const { err, id, progress } = step
   if (await isRetriedForItsSocket(plane, turn, step)) return
@@ -166,7 +172,8 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
   if (verdict === 'refused') noteRejection(plane, step)
   if (verdict === 'same_account' || verdict === 'slow_account') progress.slow.add(id)
-  if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop() // it must not meet the next attempt
+  // the next attempt needs a new connection
+  if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop()
   if (verdict !== 'give_up' && turn.chain !== null) {
     if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)
     throw chainLost(error)
@@ -182,8 +189,8 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
 }
 
 /**
- * A socket that failed is tried once more, then the same account by HTTP. It is charged with nothing until HTTP failed too.
- * A frame that was too large goes by HTTP immediately.
+ * Retries a failed socket once, then uses HTTP on the same account, which is charged only if HTTP fails too. A frame
+ * that was too large goes by HTTP immediately.
  */
 const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progress }: Step): Promise<boolean> => {
   const { failure } = err
@@ -197,13 +204,13 @@ const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progre
   return true
 }
 
-/** It counts against the account where another one serves this turn. */
+/** Counts against the account only if another one serves this turn. */
 const noteRejection = ({ pool, clock }: Plane, { err, id, progress }: Step): void => {
   progress.refusedBy.set(id, evidenceOf(err.failure))
   pool.health(id, { kind: 'unserved', at: clock.now(), lostConnection: null })
 }
 
-/** Whether another account would only repeat it: an overloaded model, a model that no catalog lists, an upstream that fails for all. */
+/** Whether another account would fail the same way: overloaded model, unlisted model, or upstream down. */
 const saysAll = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict, penalty } = err.classified
   if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
@@ -215,7 +222,7 @@ const saysAll = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean
   return true
 }
 
-/** True when two accounts have said so, for this request or for one just before. */
+/** True when two accounts have reported it, for this request or for a recent one. */
 const noteOverload = ({ pool }: Plane, { model }: Turn, progress: Progress): boolean => {
   const isSecond = progress.isOverloaded || pool.isOverloaded(model)
   if (isSecond && model !== null) pool.noteOverload(model)
@@ -223,11 +230,11 @@ const noteOverload = ({ pool }: Plane, { model }: Turn, progress: Progress): boo
   return isSecond
 }
 
-/** Others took the time of the turn: not to answer in what was left of it says nothing of this account. */
+/** Earlier accounts used up the time, so a timeout in the remainder says nothing about this account. */
 const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
   err.classified.verdict === 'slow_account' && progress.tried.size > 0 && clock.monotonic() >= progress.deadline
 
-/** Whether the same account is asked once more; a slow one only where no other can be. */
+/** Whether to retry the same account; a slow one only when no other is available. */
 const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified
   if (progress.isUpstreamFailing || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
@@ -238,7 +245,7 @@ const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boole
   return mayTryMore({ ...progress, tried }) && plane.pool.explain(needsOf(plane, turn, tried)).kind !== 'chosen'
 }
 
-/** One forced refresh per account and turn. A token refused right after it means the account must sign in again. */
+/** One forced refresh per account and turn. A token rejected right after it means the account needs sign-in. */
 const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }: Step): Promise<boolean> => {
   if (progress.refreshed.has(id)) {
     const evidence = 'rejected right after its token was refreshed'
@@ -250,7 +257,7 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
   return credentials.refresh(id, err.accessToken).then(
     () => true,
     (cause: unknown) => {
-      const failure = passingFailure(cause) // any other was charged where it happened
+      const failure = passingFailure(cause) // other failures were charged where they happened
       if (!failure) return false
       const evidence = `Its token was rejected and could not be refreshed: ${failure.message}`
       pool.health(id, { kind: 'error', at: clock.now(), evidence, lacksToken: true })
@@ -264,7 +271,10 @@ const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }:
 
 const NOT_RENEWED = 'The token of the account was rejected and could not be refreshed yet.'
 
-/** Once more on the account that produced it, else once without any reasoning (decisions §3 "Encrypted content"). */
+/**
+ * Tries the account that produced the ciphertext, otherwise retries once without any reasoning (decisions §3 "Encrypted
+ * content").
+ */
 const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {
   const owner = recordedOwner(plane, turn)
   const isLastAccount = progress.tried.size + 1 >= MAX_ACCOUNTS
@@ -279,7 +289,7 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
   } else throw err.classified.error
 }
 
-/** Back to the account that could not read the ciphertext, without any of it. False when there is none. */
+/** Retries the account that could not read the ciphertext, without reasoning. False when there is none. */
 const goesBack = (progress: Progress): boolean => {
   const { unread } = progress
   if (unread === null) return false
@@ -290,7 +300,7 @@ const goesBack = (progress: Progress): boolean => {
   return true
 }
 
-/** 200 ms before the first retry, 400 ms before each further one, ±10 %; never past the deadline. */
+/** 200 ms before the first retry, 400 ms before later ones, ±10 %, but never past the deadline. */
 const backOff = ({ clock, random }: Plane, turn: Turn, progress: Progress): Promise<void> => {
   const pauseMs = 200 * 2 ** Math.min(progress.sameAccountRetries++, 1) * (0.9 + 0.2 * random())
   return clock.sleep(Math.min(pauseMs, Math.max(0, progress.deadline - clock.monotonic())), turn.signal)

@@ -1,4 +1,4 @@
-/** Opens an admitted turn and sees to it that it is settled however it ends, whoever reads its flow. */
+/** Opens an admitted turn and guarantees that it is settled, however it ends. */
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Stopper } from '../lib/stopper.ts'
@@ -13,17 +13,20 @@ import { ClientGone, type Turn } from './turn.ts'
 export interface Served {
   env: Bindings
   turn: Turn
-  /** Ends the turn from outside; its signal is `turn.signal`. */
+  /** Aborts `turn.signal` from outside. */
   stopper: Stopper
-  /** Aborts when the client's connection is gone. */
+  /** Aborts when the client disconnects. */
   left: AbortSignal
-  /** Opens the turn; `attempt` unless the route has a way of its own. */
+  /** Opens the turn; defaults to `attempt`. */
   open?: (plane: Plane, turn: Turn) => Promise<Flow>
-  /** Where a turn that ended well may still fail to make an answer: the answer, for which the settling then waits. */
+  /** The final answer, where building it may still fail after the turn succeeded: settling waits for it. */
   answer?: () => Promise<unknown>
 }
 
-/** `sent.headers` is read at the end: headers that are out already say 200. Throws the `AppError` of a turn that failed before its commit point. */
+/**
+ * `sent.headers` is read when the turn ends, because headers already sent say 200. Throws the `AppError` of a turn that
+ * failed before its commit point.
+ */
 export const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> => {
   const { env, turn, open = attempt } = served
   const life = new Life(served, sent)
@@ -39,7 +42,10 @@ export const begin = async (served: Served, sent: { headers: boolean }): Promise
   }
 }
 
-/** From the first attempt to the settling: ends the turn when its client leaves. Holds what it needs by itself, for as long as the stream lasts. */
+/**
+ * From the first attempt to settling; ends the turn when its client disconnects. Has its own fields so that a long
+ * stream keeps nothing else in memory.
+ */
 class Life implements EventListenerObject {
   readonly #env: Bindings
   readonly #turn: Turn
@@ -60,13 +66,14 @@ class Life implements EventListenerObject {
     env.turns.add(stopper)
   }
 
-  /** The client left. */
+  /** The client disconnected. */
   handleEvent(): void {
     this.#stopper.abort(new ClientGone())
   }
 
   ended(end: FlowEnd, meter: Meter | null): void {
-    this.#left.removeEventListener('abort', this) // the native client hangs up after the terminal event: that is no abort
+    // the native client hangs up after the terminal event, which is not a cancellation
+    this.#left.removeEventListener('abort', this)
     if (end.status !== 'ok' || !this.#answer) this.#settle(end, meter)
     else
       this.#answer().then(
@@ -81,7 +88,7 @@ class Life implements EventListenerObject {
   }
 }
 
-/** The end of a turn that was refused before anybody was asked. Its answer is the error itself. */
+/** Settles a turn that was rejected before any attempt. The answer is the error itself. */
 export const refuseTurn = (env: Bindings, turn: Turn, error: AppError): void => {
   settle(env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
 }

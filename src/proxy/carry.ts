@@ -1,4 +1,4 @@
-/** Carries one attempt to the upstream, over the transport that fits it, up to the point where the upstream has taken it. */
+/** Sends one attempt to the upstream over the fitting transport, up to the point where the upstream accepts it. */
 import { AppError } from '../errors.ts'
 import { errorText, isCompressed } from '../upstream/bounded-body.ts'
 import { HandshakeRefused } from '../upstream/handshake-refused.ts'
@@ -18,25 +18,25 @@ import type { Connection } from './upstream-session.ts'
 interface Load {
   account: LiveAccount
   credentials: AccountCredentials
-  /** The body for this account, in the form the client wrote it in. */
+  /** The body for this account, in the client's formatting. */
   bytes: Uint8Array<ArrayBuffer>
-  /** Its token was renewed for this turn: it is good. */
+  /** The token was refreshed for this turn, so it is valid. */
   isRenewed: boolean
   /** Its sockets failed in this turn. */
   byHttp: boolean
-  /** Ends the attempt. */
+  /** Aborts the attempt. */
   controller: AbortController
 }
 
 interface Carried {
-  /** Of the answer, or of the handshake that was made for it; none where the connection stood. */
+  /** Headers of the answer or of the socket handshake; empty on a kept connection. */
   headers: Headers
   stream: UpstreamStream
-  /** The token the upstream answers to: a kept connection may have been opened with an older one. */
+  /** The token of the connection: a kept one may have been opened with an older token. */
   accessToken: string
 }
 
-/** The upstream answered, with an error status. */
+/** The upstream answered with an error status. */
 export class Refused extends Error {
   override readonly name = 'Refused'
 
@@ -44,14 +44,17 @@ export class Refused extends Error {
     readonly status: number,
     readonly headers: Headers,
     readonly text: string,
-    /** What it was asked with. */
+    /** The token the request was sent with. */
     readonly accessToken: string,
   ) {
     super(`status ${status}`)
   }
 }
 
-/** Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` where the chain of the turn is lost. */
+/**
+ * Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` when the connection of
+ * the chain is lost.
+ */
 export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   const wanted = transportFor(turn, {
     bytes: load.bytes.length,
@@ -63,7 +66,7 @@ export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> =>
 
 const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
-  const frame = asFrame(turn, load.bytes) // throws, so before there is a connection to leave behind
+  const frame = asFrame(turn, load.bytes) // may throw, so do it before connecting
   if (frame.length > MAX_FRAME_BYTES) return overHttp(plane, turn, load)
   const kept = turn.session?.take(load.account.id, plane.clock.monotonic()) ?? null
   const connection = kept ?? (await newConnection(plane, turn, load))
@@ -93,7 +96,7 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
   return { headers, stream, accessToken: credentials.accessToken }
 }
 
-/** HTTP has no prewarm: asked there, the upstream would answer it in full. */
+/** HTTP has no prewarm: the upstream would answer the request in full. */
 const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredentials): Carried => {
   turn.log.upstreamTransport = null
   const createdAt = Math.floor(clock.now() / 1000)
@@ -104,14 +107,14 @@ const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredent
 const refusedBy = async ({ clock }: Plane, response: Response, { accessToken }: AccountCredentials): Promise<Refused> =>
   new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
 
-/** The service compresses nothing that was not asked for, so something on the way did; the account is not to blame. */
+/** We request no compression, so an intermediary compressed this. The account is not to blame. */
 const compressedStream = (response: Response): AppError => {
-  void response.body?.cancel().catch(() => {}) // it may be gone already
+  void response.body?.cancel().catch(() => {}) // it may be closed already
   const message = "ChatGPT sent a compressed answer, which Sluice doesn't accept."
   return new AppError('upstream_unreachable', { message })
 }
 
-/** A client of HTTP has its socket for this turn only, a client on a socket for as long as it stays there. */
+/** An HTTP client gets a socket for this turn only; a socket client keeps it while it stays on this account. */
 const overSocket = (
   plane: Plane,
   turn: Turn,
@@ -127,15 +130,15 @@ const overSocket = (
       if (session && plane.pool.isInUse(accountId)) session.keep(connection)
       else socket.close()
     } else if (!signal.aborted && !(error instanceof SocketClosed && error.isTooLarge))
-      noteSocketFailure(plane, turn, account) // it is down, or going down, and not because of us
+      noteSocketFailure(plane, turn, account) // the socket failed, and not because the turn was aborted
   })
   const abort = () => stream.cancel(signal.reason)
-  signal.addEventListener('abort', abort, { once: true }) // what fetch does by itself
+  signal.addEventListener('abort', abort, { once: true }) // as fetch does on its own
   if (signal.aborted) abort()
   return { stream, accessToken }
 }
 
-/** Null when the turn is to go by HTTP instead. */
+/** Null when the turn must use HTTP instead. */
 const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
   const { account, credentials, isRenewed, controller } = load
   if (turn.chain !== null) throw new AppError('previous_response_not_found')

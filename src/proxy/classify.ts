@@ -1,4 +1,7 @@
-/** Judges every upstream failure: who is tried next, what the account is charged with, and what the client gets if this was the last attempt. */
+/**
+ * Classifies every upstream failure: which account is next, what this account is charged, and what error the client
+ * gets if no attempt follows.
+ */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import { type Kind, kindOf } from './failure-kind.ts'
@@ -13,42 +16,44 @@ export {
 } from './upstream-failure.ts'
 
 type Verdict =
-  /** Again on this account, then on another; the caller counts. */
+  /** Retry this account, then another; the caller counts. */
   | 'same_account'
-  /** There may be time for one more attempt only: another account, and this one again where there is none. */
+  /** Time for perhaps one more attempt: another account, or this one if there is no other. */
   | 'slow_account'
   | 'other_account'
-  /** Another account, and this one is to blame where that one serves the turn. */
+  /** Another account; this one is charged if the other serves the turn. */
   | 'refused'
-  /** Refresh the token once and try again, then another account. */
+  /** Refresh the token and retry once, then another account. */
   | 'refresh'
-  /** The model is overloaded, whichever account is used: at most one other account. */
+  /** The model is overloaded on every account: at most one other account. */
   | 'overloaded'
-  /** Reasoning of another account: once on its owner, else once without it. */
+  /** Another account's reasoning: once on its owner, otherwise once without reasoning. */
   | 'encrypted_owner'
   | 'give_up'
 
 export type Penalty =
   | { kind: 'rate_limited' }
   | { kind: 'quota_exceeded' }
-  /** For the model of the turn only. */
+  /** Only for the model of the turn. */
   | { kind: 'model_limited' }
-  /** `code` is what `nextState` wants to know. */
+  /** `code` is for `nextState`. */
   | { kind: 'auth_failed'; code: string }
   | { kind: 'transient' }
-  /** Counts against the account only once another one serves a request; until then it may be the network. */
+  /** Counts only once another account serves a request; until then it may be the network. */
   | { kind: 'connection' }
-  /** The account does not have the model of the turn. */
+  /** The account does not have the turn's model. */
   | { kind: 'model_unsupported' }
 
 export interface Classified {
   verdict: Verdict
   penalty: Penalty | null
-  /** What the client gets if this was the last attempt; never an upstream 401. */
+  /** The error for the client if no attempt follows; never an upstream 401. */
   error: AppError
 }
 
-/** Holds before anything has reached the client; afterwards only `penalty` and `error` count. `at` is ms since epoch. */
+/**
+ * For failures before anything reached the client; afterwards only `penalty` and `error` apply. `at` is ms since epoch.
+ */
 export const classify = (failure: UpstreamFailure, at: number): Classified => {
   const { verdict, penalty, error } = OUTCOMES[kindOf(failure)]
   return { verdict, penalty: penaltyOf(penalty, failure), error: error(failure, at) }
@@ -68,7 +73,7 @@ const usageLimit = (failure: UpstreamFailure, at: number): AppError =>
     envelope: failure.resetsAt === null ? {} : resetMembers(failure.resetsAt, at),
   })
 
-/** Without `Retry-After` the native client gives a 429 up at once, with it it waits. */
+/** The native client gives up on a 429 without `Retry-After`, and waits with one. */
 const rateLimit = (failure: UpstreamFailure, at: number): AppError => {
   const waitMs = failure.retryAfterMs ?? (failure.resetsAt === null ? CHECK_INTERVAL_MS : failure.resetsAt - at)
   return new AppError('rate_limit_exceeded', {
@@ -79,7 +84,7 @@ const rateLimit = (failure: UpstreamFailure, at: number): AppError => {
   })
 }
 
-/** The native client waits however long it is told; another account, or this one, may serve long before. */
+/** The native client waits however long it is told; an account may be available much earlier. */
 const boundedSeconds = (waitMs: number): number =>
   Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000)))
 
@@ -94,7 +99,7 @@ const serverError = (failure: UpstreamFailure): AppError => {
   })
 }
 
-/** As it came: the native client stops at the code, and a `Retry-After` of ours would only keep it waiting. */
+/** Passed on unchanged: the native client stops at this code, and our `Retry-After` would only make it wait. */
 const overloaded = (failure: UpstreamFailure): AppError => {
   const { extra } = serverError(failure)
   const status = failure.status === 401 ? null : failure.status
@@ -102,14 +107,14 @@ const overloaded = (failure: UpstreamFailure): AppError => {
   return new AppError('upstream_error', { ...extra, status: status ?? 503, ...inStream })
 }
 
-/** The answer may come from something in front of the service, so its status says nothing about the request. */
+/** The answer may come from an intermediary, so its status says nothing about the request. */
 const unexplained = ({ status, body }: UpstreamFailure): AppError =>
   new AppError('upstream_error', {
     message: `ChatGPT answered with status ${status} and no explanation.`,
     cause: body,
   })
 
-/** The upstream's own words about this request: code, type, param and status are kept. */
+/** Keeps the upstream's message, code, type, param and status. */
 const asItCame = (failure: UpstreamFailure): AppError => {
   const { status } = failure
   if (status === 401) return authFailed(failure)
@@ -123,11 +128,11 @@ const asItCame = (failure: UpstreamFailure): AppError => {
   return new AppError('invalid_request_error', param ? { ...extra, param } : extra)
 }
 
-/** By the name it has elsewhere: the service's own sentences about models come without a code. */
+/** ChatGPT's own messages about models carry no code, so this adds the usual one. */
 const withoutModel = (failure: UpstreamFailure): AppError =>
   asItCame({ ...failure, code: failure.code ?? 'model_not_found' })
 
-/** As it came, and yet an account or the way to the upstream is refused, not this request. */
+/** Passed on, but it is the account or the network path that was denied, not this request. */
 const denied = (failure: UpstreamFailure): AppError =>
   new AppError(
     'upstream_error',
@@ -156,17 +161,17 @@ const OUTCOMES: Record<Kind, Outcome> = {
   quota: { verdict: 'other_account', penalty: 'quota_exceeded', error: usageLimit },
   token: { verdict: 'refresh', penalty: null, error: authFailed },
   account_gone: { verdict: 'other_account', penalty: 'auth_failed', error: authFailed },
-  // Its state was changed where the refresh failed.
+  // Its state changed when the refresh failed.
   signed_out: { verdict: 'other_account', penalty: null, error: authFailed },
   transient: { verdict: 'same_account', penalty: 'transient', error: serverError },
   timeout: { verdict: 'slow_account', penalty: 'transient', error: timedOut },
   overload: { verdict: 'overloaded', penalty: null, error: overloaded },
   network: { verdict: 'same_account', penalty: 'connection', error: unreachable },
-  // The network and the age of a connection are not the account's fault.
+  // Network failures and connection age are not the account's fault.
   closed: { verdict: 'same_account', penalty: null, error: unreachable },
   reconnect: { verdict: 'same_account', penalty: null, error: serverError },
   idle: { verdict: 'other_account', penalty: null, error: timedOut },
-  // The same for every account: asking again only hides what the operator has to repair.
+  // Every account would fail the same way, and retrying would hide a problem the operator has to fix.
   misconfigured: { verdict: 'give_up', penalty: null, error: unreachable },
   cancelled: { verdict: 'give_up', penalty: null, error: unreachable },
   denied: { verdict: 'refused', penalty: null, error: denied },
@@ -174,11 +179,11 @@ const OUTCOMES: Record<Kind, Outcome> = {
   model_unsupported: { verdict: 'other_account', penalty: 'model_unsupported', error: withoutModel },
   foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: asItCame },
   request: { verdict: 'give_up', penalty: null, error: asItCame },
-  // A code we do not know is nobody's fault until somebody reads it; clients retry a 502 by themselves.
+  // Unknown codes are charged to no account until we know what they mean; clients retry a 502 on their own.
   unknown: { verdict: 'give_up', penalty: null, error: serverError },
 }
 
-/** Any other is a 502. */
+/** Other statuses become 502. */
 const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 503, 504, 529])
 const MAX_RETRY_AFTER_SECONDS = 300
 

@@ -1,17 +1,17 @@
-/** What a client says on a socket: checked at the envelope only, everything inside is the upstream's business. */
+/** Validates the envelope of a client's socket frame. The upstream validates the rest. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { parseJson } from '../lib/json.ts'
 
-/** `generate: false` is a prewarm: it says what the next turn will begin with (client protocol §5). */
+/** `generate: false` is a prewarm: it announces how the next turn will begin (client protocol §5). */
 const Create = z.looseObject({
   type: z.literal('response.create'),
   previous_response_id: z.string().max(512).nullish(),
   generate: z.boolean().nullish(),
 })
-/** The client takes the running turn back. */
+/** Cancels the running turn. */
 const Interrupt = z.looseObject({ type: z.literal('response.interrupt') })
-/** Older clients acknowledge what they have read; nothing waits for it. */
+/** Older clients acknowledge what they have read; it has no effect. */
 const Processed = z.looseObject({ type: z.literal('response.processed') })
 
 const ClientFrame = z.discriminatedUnion('type', [Create, Interrupt, Processed])

@@ -1,6 +1,6 @@
 /**
- * Keeps a conversation with the account that owns its ciphertext, and readies the body when it has to move: only the
- * reasoning the new account cannot read is left out, as a splice in the text the client wrote (decisions §3).
+ * Keeps a conversation on the account that owns its ciphertext. When it has to move, only the reasoning the new account
+ * cannot read is cut from the client's text (decisions §3).
  */
 import { DAY_MS } from '../lib/durations.ts'
 import { isObject, type JsonObject, objectsOf } from '../lib/json.ts'
@@ -11,11 +11,11 @@ import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
 import type { Turn, TurnBody } from './turn.ts'
 
-/** What the input of a turn says about who may serve it. */
+/** What the input of a turn says about which account can serve it. */
 interface InputMarks {
-  /** It carries ciphertext of some account. */
+  /** It contains ciphertext of some account. */
   hasCiphertext: boolean
-  /** It carries a `compaction` item: the whole history is ciphertext. */
+  /** It contains a `compaction` item: the whole history is ciphertext. */
   isAnchored: boolean
 }
 
@@ -32,13 +32,13 @@ export const marksOf = (input: unknown): InputMarks => {
 
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction' || type === 'context_compaction'
 
-/** The account the turn should be on; hard when it cannot be read elsewhere. */
+/** The account the turn should use; `hard` when no other account can read the history. */
 export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
   const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
   if (chained !== null) return { id: chained, hard: true }
   const issuer = issuerOf(plane, turn)
   const conversation = conversationOwner(plane, turn)?.accountId ?? firstServer(plane, turn)
-  // The state a handshake brought is of the turn before the socket: where the conversation has gone since, it is older.
+  // The turn state comes from the handshake, so on a socket the conversation's owner is more recent.
   const isOlder = turn.transport === 'websocket'
   const [first, second] = isOlder ? [conversation, issuer] : [issuer, conversation]
   const anchor = turn.isAnchored ? anchorOwner(plane, turn) : null
@@ -46,7 +46,7 @@ export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
   return id === null ? null : { id, hard: turn.isAnchored, heir: isOlder ? null : second }
 }
 
-/** Within one turn of the client its follow-up requests carry the state of the account they began on. */
+/** Follow-up requests within one client turn carry the state of the account they started on. */
 const issuerOf = ({ pool }: Plane, { turnStateOwner }: Turn): string | null =>
   turnStateOwner === null ? null : (pool.byTag(turnStateOwner)?.id ?? null)
 
@@ -55,14 +55,14 @@ const conversationOwner = (plane: Plane, turn: Turn) =>
     ? null
     : plane.affinity.get('conversation', turn.conversation, plane.clock.now(), maxAgeMs(turn))
 
-/** For the second request of a conversation without a name. */
+/** For the second request of an unnamed conversation. */
 const firstServer = ({ affinity, clock }: Plane, { conversation, opening }: Turn): string | null =>
   conversation !== null && conversation === opening ? affinity.openings.noted(opening, clock.now()) : null
 
 /** The recorded producer of the newest ciphertext in the input, or null. */
 export const recordedOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, () => true)
 
-/** The recorded producer of the history that is one ciphertext: a sub-agent moves the conversation it shares, and not this. */
+/** The recorded producer of a compacted history. Sub-agents may move the conversation they share, but not this. */
 const anchorOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, isCompaction)
 
 const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): string | null => {
@@ -74,20 +74,20 @@ const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) =>
   return null
 }
 
-/** The body for this account: untouched unless it carries reasoning the account is known not to be able to read. */
+/** The body for this account, unchanged unless it contains reasoning this account is known not to read. */
 export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array<ArrayBuffer> => {
-  const body = turn.body! // kept until the commit point, and attempts end there
+  const body = turn.body! // kept until the commit point, where attempts end
   if (!turn.hasCiphertext) return body.bytes
   const owner = conversationOwner(plane, turn)
   const isAtHome = owner !== null && owner.accountId === accountId && !owner.mixed
   if (isAtHome) return body.bytes
   return dropReasoning(body, (item) => {
     const producer = ciphertextOwner(plane, turn, item)
-    return producer === null ? owner !== null : producer !== accountId // the conversation has been on others
+    return producer === null ? owner !== null : producer !== accountId // other accounts have served this conversation
   })
 }
 
-/** The last resort: no reasoning at all. */
+/** Last resort: drops all reasoning. */
 export const withoutReasoning = (turn: Turn): Uint8Array<ArrayBuffer> => dropReasoning(turn.body!, () => true) // as in bodyFor
 
 const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): string | null =>
@@ -98,7 +98,7 @@ const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): string | n
 
 const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS
 
-/** Cuts matching `reasoning` items out of `input`; every other byte stays as the client wrote it. */
+/** Cuts matching `reasoning` items out of `input`; all other bytes stay as the client wrote them. */
 const dropReasoning = (
   { bytes, json }: Pick<TurnBody, 'bytes' | 'json'>,
   isUnreadable: (item: JsonObject) => boolean,
@@ -106,16 +106,17 @@ const dropReasoning = (
   const input: unknown[] = Array.isArray(json.input) ? json.input : []
   const isCut = input.map((item) => isObject(item) && item.type === 'reasoning' && isUnreadable(item))
   if (!isCut.includes(true)) return bytes
-  const list = topMembers(bytes).findLast(({ name }) => name === 'input')!.value // it was parsed from there
+  const list = topMembers(bytes).findLast(({ name }) => name === 'input')!.value // `json.input` was parsed from it
   const items = elementsOf(bytes, list)
   const kept = items.filter((_, index) => !isCut[index])
   const texts = kept.flatMap(({ value, end }) => [COMMA, bytes.subarray(value, end)]).slice(1)
-  return Buffer.concat([bytes.subarray(0, items[0]!.value), ...texts, bytes.subarray(items.at(-1)!.end)]) // some are cut, so there are items
+  // some are cut, so there are items
+  return Buffer.concat([bytes.subarray(0, items[0]!.value), ...texts, bytes.subarray(items.at(-1)!.end)])
 }
 
 const COMMA = encodeUtf8(',')
 
-/** Remembers after a turn who owns its conversation and the ciphertext it produced. Returns the rows to be written. */
+/** Records who owns the conversation and the new ciphertext. Returns the rows to write. */
 export const rememberOwners = (
   affinity: AffinityMap,
   turn: Turn,
@@ -125,7 +126,8 @@ export const rememberOwners = (
   if (turn.conversation !== null) {
     const before = affinity.get('conversation', turn.conversation, now, maxAgeMs(turn))
     const hasLeft = before !== null && (before.mixed || before.accountId !== accountId)
-    const mixed = hasLeft || turn.log.moved || turn.log.isShortened // a turn without ciphertext may be a sub-agent's
+    // a turn without ciphertext may belong to a sub-agent
+    const mixed = hasLeft || turn.log.moved || turn.log.isShortened
     rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed }))
   }
   return rows.filter((row) => row !== null)

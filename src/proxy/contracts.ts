@@ -1,4 +1,7 @@
-/** What each kind of client is sent of a turn: the native one everything as it came, the public API its own subset, chat its own dialect. */
+/**
+ * What each kind of client receives of a turn: the native client everything unchanged, the public API its own subset,
+ * chat its own format.
+ */
 import type { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { piecesOf, type SseEvent } from '../lib/sse.ts'
@@ -9,27 +12,27 @@ import { PublicEvents, parsed } from './formats/public-events.ts'
 import { upstreamFailure } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
 
-/** Writes one stream. Its methods are called in order, `fail` at most once and last. */
+/** Writes one stream. Methods are called in order, `fail` at most once and last. */
 export interface Contract {
-  /** Bytes for events that arrived together, in pieces; none when no event of them is for this client. */
+  /** Bytes for events that arrived together, in pieces; empty when none is for this client. */
   write(events: readonly SseEvent[], meter: Meter): readonly Uint8Array[]
-  /** Bytes of what ends a stream that could not be finished. */
+  /** Bytes that end a stream that broke off. */
   fail(err: AppError, meter: Meter | null): Uint8Array
-  /** Sent when nothing else was for a while. */
+  /** Sent when nothing else has been sent for a while. */
   readonly keepalive: Uint8Array
 }
 
 export interface ContractOptions {
-  /** Of the request. */
+  /** The model of the request. */
   model: string | null
   /** Whole seconds since epoch. */
   createdAt: number
-  /** The pool's own quota is none of this client's business. */
+  /** Hides the pool's own quota from this client. */
   hidesQuota: boolean
   random: Random
 }
 
-/** The native client ignores an `error` event, and would wait for a terminal one (client protocol §1). */
+/** The native client ignores an `error` event and would keep waiting for a terminal one (client protocol §1). */
 export class NativeContract implements Contract {
   readonly #options: ContractOptions
 
@@ -90,16 +93,16 @@ export const chatContract = (options: ChatStreamOptions): Contract => {
   }
 }
 
-/** Searched in the pieces they leave in: nearly no event holds account facts. */
+/** Searches the pieces as they are sent, because almost no event contains account facts. */
 const relayed = (events: readonly SseEvent[]): readonly Uint8Array[] => {
   const pieces = piecesOf(events)
   if (pieces.some(mentionsAccountFacts)) return joined(events.map((event) => withoutAccountFacts(event).bytes))
   return pieces.length <= FEW_PIECES ? pieces : joined(pieces)
 }
 
-/** An event that came in two chunks, and what lay around it. */
+/** An event split over two chunks, and its surroundings. */
 const FEW_PIECES = 3
 
-/** One write costs less than many. */
+/** One write is cheaper than many. */
 const joined = (pieces: readonly Uint8Array[]): readonly Uint8Array[] =>
   pieces.length <= 1 ? pieces : [Buffer.concat(pieces)]

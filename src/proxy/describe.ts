@@ -1,4 +1,4 @@
-/** The accounts as people are shown them: whether each would be chosen now, and if not, why, in a sentence. */
+/** The accounts as shown in the dashboard: whether each would be chosen now, and if not, a sentence saying why. */
 import { type AccountStatus, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { type SkipReason, skipText } from '../model/skip-reasons.ts'
@@ -8,7 +8,7 @@ import type { LiveAccount } from './live-account.ts'
 import type { Pool } from './pool.ts'
 import type { Considered, SelectionNeeds } from './select.ts'
 
-/** Those of an ordinary turn: any model, any account, no conversation. */
+/** Needs of an ordinary turn: any model, any account, no conversation. */
 const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {
   model: null,
   tried: new Set(),
@@ -18,8 +18,8 @@ const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {
 }
 
 /**
- * All accounts in their order. Eligibility is asked of the function that chooses, so it cannot differ from it; an
- * account that others are merely preferred to is eligible.
+ * All accounts in order. Availability comes from the routing function itself, so the two cannot disagree; an account
+ * that is merely less preferred counts as available.
  */
 export const describeAccounts = (
   pool: Pick<Pool, 'all' | 'explain'>,
@@ -27,7 +27,7 @@ export const describeAccounts = (
 ): AccountView[] => {
   const { considered } = pool.explain({ ...ORDINARY, streamCap: settings.proxyAccountStreamLimit })
   const verdicts = new Map(considered.map((verdict) => [verdict.id, verdict]))
-  // With one account chosen by name the others are out; otherwise a class of accounts is only asked before another.
+  // A pinned account rules out all others; otherwise a skipped class of accounts is only used later.
   const isPinned = settings.routingStrategy === 'single_account'
   const behind: readonly SkipReason[] = isPinned
     ? ['paid_credits_last']

@@ -1,4 +1,7 @@
-/** The body of a streamed answer: pulled by the client's socket, kept alive while the upstream thinks, ended by one terminal event. */
+/**
+ * The body of a streamed answer: pulled by the client's socket, kept alive while the upstream is silent, ended by one
+ * terminal event.
+ */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { SseEvent } from '../lib/sse.ts'
@@ -9,14 +12,14 @@ import type { Flow } from './flow.ts'
 import type { Pulse, Watcher } from './pulse.ts'
 import { ClientGone } from './turn.ts'
 
-/** Nothing for this long, and a keepalive goes out. */
+/** A keepalive is sent after this much silence. */
 const KEEPALIVE_MS = 8000
 
 interface StreamDeps {
   clock: Clock
   pulse: Pulse
   contract: Contract
-  /** Of the turn. A client that leaves aborts it with `ClientGone`. */
+  /** The turn's. A client that disconnects aborts it with `ClientGone`. */
   stopper: Stopper
 }
 
@@ -26,7 +29,7 @@ const isSpoken = ({ type }: SseEvent): boolean => type !== null
 
 type Controller = ReadableStreamDefaultController<Uint8Array>
 
-/** `opening` may still be under way: then the headers went out early and its failure becomes the terminal event. */
+/** `opening` may still be pending: headers were then sent early, and its failure becomes the terminal event. */
 export const eventStream = (opening: Flow | Promise<Flow>, deps: StreamDeps): ReadableStream<Uint8Array> =>
   new ReadableStream<Uint8Array>(new EventSource(opening, deps), { highWaterMark: 0 })
 
@@ -44,13 +47,13 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
   }
 
   /**
-   * The runtime writes the last of the headers with the first bytes of the body, so there are always some: what has come by
-   * then, in one write with the headers, or a keepalive.
+   * The runtime sends headers only with the first bytes of the body, so this always sends some: the events so far, or a
+   * keepalive.
    */
   start(controller: Controller): void {
     this.#controller = controller
     if (this.#opening instanceof Promise || !this.#passFirst(this.#opening)) this.#send([this.#deps.contract.keepalive])
-    if (!this.#controller) return // it came whole
+    if (!this.#controller) return // it was already complete
     this.#deps.pulse.watch(this)
     this.#deps.stopper.signal.addEventListener('abort', this)
   }
@@ -64,7 +67,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     }
   }
 
-  /** No async function: it runs for every event of every slow stream, and its frame would be most of what that leaves behind. */
+  /** Not async: it runs for every event of every slow stream, and async frames would be most of the garbage. */
   pull(): Promise<void> | void {
     this.#isPulling = true
     const opening = this.#opening
@@ -100,7 +103,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     this.#fail(this.#opening instanceof Promise ? null : this.#opening, cause)
   }
 
-  /** False when the events mean nothing to this client, and more are wanted. */
+  /** False when the events mean nothing to this client and more are needed. */
   #pass(flow: Flow, events: Batch | null): boolean {
     const pieces = events ? this.#deps.contract.write(events, flow.meter) : NOTHING
     const isOver = events === null || flow.meter.terminal !== null
@@ -111,7 +114,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
 
   #fail(flow: Flow | null, cause: unknown): void {
     const error = AppError.from(cause)
-    flow?.fail(error) // a fault of our own must not keep the account's slot
+    flow?.fail(error) // an internal error must not keep the account's slot
     try {
       this.#send([this.#deps.contract.fail(error, flow?.meter ?? null)])
     } finally {
@@ -124,7 +127,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     this.#deps.stopper.abort(new ClientGone())
   }
 
-  /** The turn's signal. A runtime that never starts reading never cancels either. */
+  /** The turn's abort signal: needed because a runtime that never starts reading never cancels either. */
   handleEvent(): void {
     if (this.#deps.stopper.signal.reason instanceof ClientGone) this.#stop()
   }
@@ -133,7 +136,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     if (this.#isPulling && now - this.#lastSentAt >= KEEPALIVE_MS) this.#send([this.#deps.contract.keepalive])
   }
 
-  /** `isHeard`: they are more than comments, which the native client does not count (decisions §3 "Keepalive"). */
+  /** `isHeard`: more than comments, which do not reset the native client's timeout (decisions §3 "Keepalive"). */
   #send(pieces: readonly Uint8Array[], isHeard = true): void {
     if (!this.#controller || pieces.length === 0) return
     if (isHeard) this.#lastSentAt = this.#deps.clock.monotonic()

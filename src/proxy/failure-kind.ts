@@ -1,4 +1,4 @@
-/** Which kind a failure of the upstream is, by what it is named, by its words, and by its status. */
+/** The kind of an upstream failure, from its code or type, its message and its status. */
 import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import { isCertificateCode, isWorkspaceLimit, paramOf, type UpstreamFailure } from './upstream-failure.ts'
 
@@ -26,14 +26,14 @@ export type Kind =
   | 'request'
   | 'unknown'
 
-/** Some sentences come before the name, the name before the status. */
+/** Some messages take precedence over the code, and the code over the status. */
 export const kindOf = (failure: UpstreamFailure): Kind => {
   const { code, type, message, status, where, isOfOneModel, isUnexplained, body } = failure
   const named = kindOfSentence(failure) ?? accountEnd(failure) ?? kindOfCode(code) ?? kindOfCode(type)
   if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
   if ((named === undefined || named === 'transient') && AT_CAPACITY.test(message)) return 'overload'
   if (named) return named
-  // Whatever its words: what was denied is the model that was asked for, and the account serves others.
+  // Whatever the message: the model was denied, and the account serves others.
   if (status === 403 && paramOf(body) === 'model') return 'model_unsupported'
   if (status !== null) return isUnexplained && !EXPLAINS_ITSELF.has(status) ? unexplained(status) : kindOfStatus(status)
   if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
@@ -41,7 +41,7 @@ export const kindOf = (failure: UpstreamFailure): Kind => {
   return code !== null && isCertificateCode(code) ? 'misconfigured' : 'network'
 }
 
-/** A permanent code ends the account only beside a status about access; an error type, or the code beside any other status, does not. */
+/** A permanent code disables the account only with a status about access, and only as `code`, not as `type`. */
 const accountEnd = ({ status, code }: UpstreamFailure): Kind | undefined => {
   const isAboutAccess = status === null || ACCESS_STATUSES.has(status)
   const name = code?.toLowerCase() ?? ''
@@ -65,10 +65,10 @@ const kindOfCode = (code: string | null): Kind | undefined => {
   return isWorkspaceLimit(name) ? 'quota' : undefined
 }
 
-/** Without a word of the service a client error may come from anything in between, and another account may be served. */
+/** An unexplained client error may come from an intermediary, so another account may work. */
 const unexplained = (status: number): Kind => (status >= 400 && status < 500 ? 'unexplained' : kindOfStatus(status))
 
-/** These statuses need no explanation: they are about the token, the quota, access, the time, the size or the rate. */
+/** Statuses that need no explanation: token, quota, access, timeout, size or rate. */
 const EXPLAINS_ITSELF: ReadonlySet<number> = new Set([401, 402, 403, 408, 413, 429])
 
 const kindOfStatus = (status: number): Kind => {
@@ -80,7 +80,7 @@ const kindOfStatus = (status: number): Kind => {
   return status >= 400 && status < 500 ? 'request' : 'transient'
 }
 
-/** What the upstream names decides, wherever it says so: a status line, an event, a socket frame. */
+/** Codes decide wherever they occur: in an HTTP error, an event or a socket frame. */
 const CODE_KINDS: Readonly<Record<string, Kind>> = {
   usage_limit_reached: 'usage_limit',
   rate_limit_exceeded: 'rate_limit',
@@ -92,7 +92,7 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   invalid_authentication: 'token',
   authentication_error: 'token',
   token_revoked: 'token',
-  // In the table of permanent codes too, but only once a refreshed token was refused as well.
+  // Also a permanent code, but only once a refreshed token has been rejected as well.
   token_invalidated: 'token',
   token_expired: 'token',
   upstream_auth_failed: 'signed_out',
@@ -124,14 +124,14 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
 
 interface Sentence {
   pattern: RegExp
-  /** null: an event without a status. */
+  /** Null: an event without a status. */
   statuses: readonly (number | null)[]
   kind: Kind
 }
 
 /**
- * Sentences that say more than the status beside them. Refusals quote what the client wrote, so a sentence counts only
- * where the upstream speaks of the account or the model, and never beside the name of a request error.
+ * Messages that say more than their status. Rejections quote the client's text, so a message counts only where the
+ * upstream writes about the account or the model, and never next to the code of a request error.
  */
 const SENTENCES: readonly Sentence[] = [
   {
@@ -148,5 +148,5 @@ const SENTENCES: readonly Sentence[] = [
   { pattern: /\baccount has been deactivated/i, statuses: [401, 402, 403], kind: 'account_gone' },
 ]
 
-/** Said of a model that the service has too few machines for. */
+/** The upstream's message when a model lacks capacity. */
 const AT_CAPACITY = /^selected model is at capacity/i

@@ -1,4 +1,6 @@
-/** Reads a fresh stream up to the commit point: holds the events that say nothing yet, and turns an early failure into a throw. */
+/**
+ * Reads a new stream up to the commit point: holds back events without content and turns an early failure into a throw.
+ */
 import type { SseEvent } from '../lib/sse.ts'
 import { eventJson } from '../lib/sse-payload.ts'
 import type { UpstreamStream } from '../upstream/stream.ts'
@@ -17,13 +19,13 @@ export interface FreshStream {
   lease: Lease
   stream: UpstreamStream
   controller: AbortController
-  /** What the client is told of the upstream's; all of them would stay in memory as long as the stream. */
+  /** The upstream headers the client gets. All of them would stay in memory as long as the stream. */
   headers: Readonly<Record<string, string>>
-  /** The token the upstream answered to. */
+  /** The token the attempt used. */
   accessToken: string
 }
 
-/** Resolves at the first event that commits. Rejects with the failure of the attempt. */
+/** Resolves at the first event that commits. Rejects with the attempt's failure. */
 export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream): Promise<Flow> => {
   const held: SseEvent[] = []
   let heldBytes = 0
@@ -57,7 +59,7 @@ const failed = ({ clock }: Plane, event: SseEvent, accessToken: string): Error =
   return new AttemptFailed(failureFromEvent(eventJson(event.bytes), at) ?? endedEarly, at, accessToken)
 }
 
-/** The upstream closed a stream that had not come to its terminal event. */
+/** The upstream closed the stream before its terminal event. */
 export const endedEarly: UpstreamFailure = Object.freeze({
   where: 'stream',
   status: null,

@@ -1,4 +1,4 @@
-/** A turn past its commit point: the events still to come, watched by the meter, guarded against silence, settled exactly once. */
+/** A turn past its commit point: the remaining events, metered, limited in silence and length, settled exactly once. */
 import { AppError } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import type { Batch } from '../upstream/stream.ts'
@@ -12,7 +12,7 @@ import type { Watcher } from './pulse.ts'
 import { absorbRateEvent } from './rate-headers.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
-/** How a turn ended, as far as its stream tells. */
+/** How a turn ended, judging by its stream. */
 export interface FlowEnd {
   status: 'ok' | 'error' | 'cancelled'
   error: AppError | null
@@ -24,22 +24,22 @@ interface FlowListener {
 
 export class Flow implements Watcher, EventListenerObject {
   readonly meter = new Meter()
-  /** Of the upstream's answer, for the client. */
+  /** Upstream headers for the client. */
   readonly headers: Readonly<Record<string, string>>
   readonly accountId: string
   readonly #plane: Plane
   readonly #turn: Turn
   readonly #fresh: FreshStream
   #first: readonly SseEvent[] | null
-  /** What follows them, asked for at once: of an answer that has come whole it leaves in the same write. */
+  /** Reads the next batch ahead, so that a complete answer leaves in the first write. */
   #ahead: Promise<Batch | null> | null = null
   #arrived: Batch | null = null
-  /** Since when the upstream is asked for more; a client that does not read is no silence of the upstream. */
+  /** Since when we wait for the upstream; while the client is not reading, upstream silence does not count. */
   #askedAt: number | null = null
   #end: FlowEnd | null = null
   #listener: FlowListener | null = null
 
-  /** `first` is kept apart: what it holds of the first chunks must not stay in memory as long as the stream. */
+  /** `first` is separate so that the first chunks do not stay in memory as long as the stream. */
   constructor(plane: Plane, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
     this.#plane = plane
     this.#turn = turn
@@ -55,7 +55,7 @@ export class Flow implements Watcher, EventListenerObject {
 
   #readAhead(): void {
     this.#ahead = this.#ask()
-    this.#ahead.then(this.#onArrival, () => this.#onArrival(null)) // who reads on is told
+    this.#ahead.then(this.#onArrival, () => this.#onArrival(null)) // the next read reports the error
   }
 
   readonly #onArrival = (batch: Batch | null): void => {
@@ -68,15 +68,15 @@ export class Flow implements Watcher, EventListenerObject {
     return this.#end
   }
 
-  /** Told once, with the lease already given back; at once when the flow has ended. */
+  /** Calls the listener once, after the lease is released; immediately when the flow has ended. */
   whenEnded(listener: FlowListener): void {
     if (this.#end) listener.ended(this.#end, this.meter)
     else this.#listener = listener
   }
 
-  /** Silence and the length of the whole stream are limits of the upstream, so they end the attempt, not the client. */
+  /** Silence and total length are limits on the upstream, so exceeding them is an upstream error. */
   beat(now: number): void {
-    if (this.#end) return // by another watcher of the same beat
+    if (this.#end) return // ended by another watcher of the same beat
     const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.#turn.settings
     const isSilent = this.#askedAt !== null && now - this.#askedAt > streamIdleTimeoutSeconds * 1000
     const isTooLong = now - this.#turn.arrivedAt > streamTimeoutSeconds * 1000
@@ -86,7 +86,7 @@ export class Flow implements Watcher, EventListenerObject {
     this.fail(error)
   }
 
-  /** What `next` gives at first, which is there already: the events up to the commit point. */
+  /** What the first `next` would return without waiting: the events up to the commit point. */
   first(): Batch | null {
     if (this.#end) return this.#afterEnd(this.#end)
     const first = this.#first && this.#seen(this.#first, true)
@@ -99,8 +99,8 @@ export class Flow implements Watcher, EventListenerObject {
   }
 
   /**
-   * The next events; null after the terminal one. Events behind the terminal one are dropped. Throws, or rejects with, the
-   * `AppError` of a stream that broke or ended without one; the turn is settled by then.
+   * The next events; null after the terminal one, and events after it are dropped. Throws or rejects with the
+   * `AppError` of a stream that broke off; the turn is settled by then.
    */
   next(): Promise<Batch | null> | Batch | null {
     if (this.#end || this.#first !== null) return this.first()
@@ -138,7 +138,7 @@ export class Flow implements Watcher, EventListenerObject {
     return events
   }
 
-  /** What ended it while nobody was reading is told at the next read. */
+  /** Reports an error that happened between reads. */
   #afterEnd({ error }: FlowEnd): null {
     if (error && this.meter.terminal === null) throw error
     return null
@@ -172,19 +172,22 @@ export class Flow implements Watcher, EventListenerObject {
     penalise(this.#plane, this.accountId, { failure, penalty, model: this.#turn.model })
   }
 
-  /** The turn's signal. Draining aborts a turn with an `AppError` the client gets; a client that left gets nothing. */
+  /**
+   * The turn's abort signal. Draining aborts with an `AppError` for the client; a client that disconnected gets
+   * nothing.
+   */
   handleEvent(): void {
     const reason: unknown = this.#turn.signal.reason
     if (reason instanceof AppError) this.fail(reason)
     else this.cancel()
   }
 
-  /** The client left. After the terminal event that is the normal end and changes nothing. */
+  /** The client disconnected. No effect after the terminal event. */
   cancel(): void {
     this.#cut(new ClientGone(), { status: 'cancelled', error: null })
   }
 
-  /** Ends it from our side; who reads gets the error. Nothing happens after the end. */
+  /** Ends the flow from our side; the reader gets the error. No effect after the end. */
   fail(error: AppError): void {
     this.#cut(error, { status: 'error', error })
   }

@@ -1,4 +1,4 @@
-/** What a client on a socket is sent of a turn: the same events as over HTTP, one text frame each. */
+/** What a socket client receives of a turn: the same events as over HTTP, one text frame each. */
 import { type AppError, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import { eventData } from '../lib/sse-payload.ts'
@@ -8,17 +8,17 @@ import { PublicEvents } from './formats/public-events.ts'
 import type { Meter } from './meter.ts'
 
 export interface FrameContract {
-  /** One frame for each event that is for this client. */
+  /** One frame for each event this client receives. */
   frames(events: readonly SseEvent[], meter: Meter): string[]
-  /** What ends a turn that began and could not be finished; its last frame is the one terminal event. */
+  /** Ends a turn that broke off; the last frame is its only terminal event. */
   failed(err: AppError, meter: Meter): string[]
-  /** Sent when nothing else was for a while; null: a ping does. */
+  /** Sent when nothing else has been sent for a while; null: send a ping instead. */
   readonly keepalive: string | null
 }
 
 const KEEPALIVE = JSON.stringify({ type: 'codex.keepalive' })
 
-/** Events leave as they came; only an `error`, which the native client would not take for an end, is written anew. */
+/** Events pass unchanged, except `error`, which the native client does not treat as terminal. */
 export const nativeFrames = (options: ContractOptions): FrameContract => {
   const contract = new NativeContract(options)
   return {
@@ -49,7 +49,7 @@ const translated = (contract: Contract, events: readonly SseEvent[], meter: Mete
 
 const textOf = (bytes: Uint8Array): string => eventData(bytes) ?? ''
 
-/** A rejection on a socket; the client reads `status` and `headers` as if it had asked over HTTP (client protocol §5). */
+/** A rejection on a socket; the client reads `status` and `headers` as it would over HTTP (client protocol §5). */
 export const errorFrame = (err: AppError): string => {
   const headers = openAiErrorHeaders(err)
   return JSON.stringify({

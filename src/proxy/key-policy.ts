@@ -1,10 +1,10 @@
-/** What an API key puts into a request: where it enforces a value, the upstream sees that value and no other. */
+/** Values an API key enforces on a request: the upstream sees only those. */
 import { type JsonObject, objectOf, textOf } from '../lib/json.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 
 /**
- * For native bodies, which leave as they came: only what the request leaves open, and the model. An effort or tier the
- * request states otherwise is refused at admission, so that nobody pays for an effort they did not ask for unknowingly.
+ * For native bodies, which are not rewritten: only unset members, and the model. Admission rejects a different effort
+ * or tier, so that clients are not charged for an effort they did not choose.
  */
 export const enforcedMembers = (json: JsonObject, key: KeyPolicy | null): JsonObject => {
   if (!key) return {}
@@ -18,7 +18,7 @@ export const enforcedMembers = (json: JsonObject, key: KeyPolicy | null): JsonOb
   }
 }
 
-/** For bodies that are written anew: every enforced value, whatever the request says. */
+/** For rewritten bodies: every enforced value, whatever the request says. */
 export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObject => {
   if (!key) return body
   const { enforcedModel, efforts, tier } = key
@@ -32,13 +32,13 @@ export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObje
   }
 }
 
-/** `ultra` is a way of working of the native client, which names another effort to the upstream; that knows none above `max`. */
+/** `ultra` is a mode of the native client; the upstream's highest effort is `max`. */
 export const sentEffort = (effort: string): string => (effort === 'ultra' ? 'max' : effort)
 
-/** One name for each tier: `fast` is what some clients call `priority`, `auto` and `default` are what comes unasked. */
+/** One name per tier: some clients call `priority` `fast`; `auto` and `default` both mean no tier was requested. */
 export const tierName = (name: string): string => (name === 'fast' ? 'priority' : name === 'auto' ? 'default' : name)
 
-/** The upstream refuses every other name of a tier, and any of the ordinary one, which is asked for by naming none. */
+/** The upstream rejects other tier names, and also `default`, which is requested by omission. */
 export const sentTier = (tier: string): string | undefined => (isNamed(tier) ? tierName(tier) : undefined)
 
 const isNamed = (tier: string): boolean => tierName(tier) !== 'default'

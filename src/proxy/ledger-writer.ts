@@ -1,4 +1,4 @@
-/** Writes a batch of ended turns: the statements of the ledger, prepared once, and the sums they are fed with. */
+/** Writes a batch of ended turns with prepared statements and precomputed sums. */
 import type { Database, Statement } from 'bun:sqlite'
 import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
@@ -11,24 +11,24 @@ import type { UsageSnapshot } from '../model/usage-windows.ts'
 import type { AffinityRow } from './affinity.ts'
 import type { AttemptRecord } from './turn.ts'
 
-/** All that one ended turn leaves behind; written whole or not at all. */
+/** Everything stored for one ended turn, written in full or not at all. */
 export interface LedgerEntry {
   row: typeof requests.$inferInsert
   attempts: readonly AttemptRecord[]
-  /** The model its hour is counted under; null: under none. */
+  /** The model for the hourly totals; null: not counted. */
   hourModel: string | null
   limitDeltas: readonly LimitDelta[]
-  /** It failed, and not by what the client asked for. */
+  /** It failed for a reason other than the client's request. */
   isServiceFault: boolean
   affinity: readonly AffinityRow[]
 }
 
 export interface LedgerWriter {
-  /** Must run inside a transaction. Rows that hang on a deleted account or key are left out. */
+  /** Must run inside a transaction. Skips rows of deleted accounts and keys. */
   write(entries: readonly LedgerEntry[], usage: ReadonlyMap<string, UsageSnapshot>): void
 }
 
-/** Prepares the statements on `sqlite`, whose schema must be in place. */
+/** Prepares the statements on `sqlite`, whose schema must exist. */
 export const ledgerWriter = (sqlite: Database): LedgerWriter => {
   const insertRequest = inserter(sqlite, requests)
   const insertAttempt = inserter(sqlite, attempts)
@@ -100,7 +100,7 @@ INSERT INTO affinity (kind, key_hash, account_id, mixed, used_at)
 SELECT $kind, $keyHash, $accountId, $mixed, $usedAt WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
 ON CONFLICT DO UPDATE SET account_id = excluded.account_id, mixed = excluded.mixed, used_at = excluded.used_at`
 
-/** The pool has merged what came before, and nobody else writes here. */
+/** The pool has merged earlier snapshots, and this is the only writer. */
 const SAVE_USAGE = `
 INSERT INTO account_usage (account_id, at, snapshot)
 SELECT $accountId, $at, $snapshot WHERE EXISTS (SELECT 1 FROM accounts WHERE id = $accountId)
@@ -113,7 +113,7 @@ const runAll = (statement: Statement, rows: Iterable<object>): void => {
   for (const row of rows) statement.run(row as Parameters) // as: an interface has no index signature
 }
 
-/** An insert of every column, the values encoded as drizzle would; building a query for each row costs twenty times as much. */
+/** Inserts all columns, with values encoded as drizzle does; building a query per row costs twenty times as much. */
 const inserter = <T extends Table>(sqlite: Database, table: T) => {
   const columns = Object.entries(getTableColumns(table))
   const names = columns.map(([property]) => toSnakeCase(property))
@@ -161,7 +161,7 @@ interface HourSum extends Sum {
   model: string
   errors: number
   cancelled: number
-  /** Turns whose tokens are known and whose price is not: they are missing from the cost. */
+  /** Turns with known tokens but unknown price, missing from the cost. */
   unpriced: number
 }
 
@@ -196,7 +196,7 @@ const add = (sum: Sum, row: LedgerEntry['row']): void => {
   sum.costMicros += row.costMicros ?? 0
 }
 
-/** The deltas of one limit and window are one; their order does not matter to `deltaStatement`. */
+/** Adds up the deltas of one limit and window; their order does not matter to `deltaStatement`. */
 const limitSums = (entries: readonly LedgerEntry[]): Iterable<Omit<LimitDelta, 'keyId'>> => {
   const sums = new Map<string, Omit<LimitDelta, 'keyId'>>()
   for (const { keyId: _, delta, ...place } of entries.flatMap((entry) => entry.limitDeltas)) {

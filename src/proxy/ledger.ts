@@ -1,4 +1,4 @@
-/** What ended turns leave behind, gathered in memory and written together, so that a turn itself never waits for the disk. */
+/** Collects the records of ended turns in memory and writes them together, so that no turn waits for the disk. */
 import { type Database, SQLiteError } from 'bun:sqlite'
 import { commit, type Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -10,14 +10,14 @@ import { type RejectedRequest, Rejections } from './rejections.ts'
 export type { LedgerEntry } from './ledger-writer.ts'
 
 interface LedgerDeps {
-  /** The connection of `db`; its schema must be in place. */
+  /** The connection of `db`; its schema must exist. */
   sqlite: Database
   db: Db
   clock: Clock
   log: Log
-  /** Told of each ended turn at once; must be cheap and must not throw. */
+  /** Called for each ended turn immediately; must be cheap and must not throw. */
   onRecord?: (entry: LedgerEntry) => void
-  /** Called behind every write that succeeded, when nothing of it is pending any more. */
+  /** Called after a successful write, when nothing of it is pending. */
   onWritten?: (written: Written) => void
 }
 
@@ -28,16 +28,16 @@ export interface Written {
   usages: number
 }
 
-/** Together with the write itself this keeps the promise of 250 ms from the end of a turn to the disk. */
+/** Keeps, together with the write itself, the promise of 250 ms from the end of a turn to the disk. */
 const BEAT_MS = 100
 const FULL_BEAT = 100
-/** Of one transaction: a backlog is written in pieces that do not hold up the streams. */
+/** Rows per transaction: a backlog is written in parts that do not block the streams. */
 const MAX_BATCH = 1000
 const MAX_PENDING = 50_000
 
 /**
- * Writes request rows, attempts, counters, limits, affinity and usage in one transaction a beat, so sums and rows cannot
- * differ. What could not be written is kept and tried again at the next beat; of more than 50,000 the oldest are lost.
+ * Writes request rows, attempts, counters, limits, affinity and usage in one transaction per beat, so sums and rows
+ * always agree. A failed write is retried at the next beat; beyond 50,000 pending entries the oldest are dropped.
  */
 export class Ledger {
   readonly #deps: LedgerDeps
@@ -58,22 +58,22 @@ export class Ledger {
     this.#rejections = new Rejections(deps)
   }
 
-  /** False from a failed write until one succeeds. */
+  /** False from a failed write until the next successful one. */
   get healthy(): boolean {
     return this.#isHealthy
   }
 
-  /** Ended turns that are in memory only. */
+  /** Ended turns that are only in memory. */
   get unwrittenTurns(): number {
     return this.#entries.length
   }
 
-  /** The same with usage snapshots and rejected clients. */
+  /** Also counts usage snapshots and rejected clients. */
   get pending(): number {
     return this.#entries.length + this.#usage.size + this.#rejections.pending
   }
 
-  /** Rejected clients by reason since the start. */
+  /** Rejected clients by reason, since start. */
   get rejections(): Readonly<Rejections['counts']> {
     return this.#rejections.counts
   }
@@ -83,7 +83,7 @@ export class Ledger {
     this.#arm()
   }
 
-  /** Writes what is pending; nothing is written after it without `flush`. */
+  /** Writes what is pending. Later records are written only by `flush`. */
   stop(): void {
     this.#isRunning = false
     this.#disarm()
@@ -91,7 +91,7 @@ export class Ledger {
     if (this.pending > 0) this.#deps.log.error('the last request log entries were lost', { count: this.pending })
   }
 
-  /** Adds an ended turn. Touches memory only and never throws. */
+  /** Adds an ended turn. Only touches memory and never throws. */
   record(entry: LedgerEntry): void {
     this.#entries.push(entry)
     this.#deps.onRecord?.(entry)
@@ -99,19 +99,19 @@ export class Ledger {
     this.#arm()
   }
 
-  /** The account's latest usage as the upstream told it in passing; of several in one beat the last is written. */
+  /** The account's latest usage from a response; only the last one per beat is written. */
   usage(accountId: string, snapshot: UsageSnapshot): void {
     this.#usage.set(accountId, snapshot)
     this.#arm()
   }
 
-  /** Counts a request whose client was rejected. Touches memory only and never throws. */
+  /** Counts a rejected client. Only touches memory and never throws. */
   reject(request: RejectedRequest): void {
     this.#rejections.note(request)
     this.#arm()
   }
 
-  /** Writes all that is pending, now. Does not throw: a failure shows in `healthy` and in what stays pending. */
+  /** Writes everything pending. Does not throw: after a failure `healthy` is false and entries stay pending. */
   flush(): void {
     while (this.pending > 0 && this.#writeSome());
   }
@@ -136,7 +136,7 @@ export class Ledger {
     this.#arm()
   }
 
-  /** One transaction, the oldest first. Returns whether it is worth going on. */
+  /** One transaction, oldest first. Returns whether to continue. */
   #writeSome(): boolean {
     const batch = this.#entries.slice(0, this.#batchSize)
     const written: Written = { turns: batch.length, usages: this.#usage.size }
@@ -153,9 +153,9 @@ export class Ledger {
   }
 
   /**
-   * `synchronous=NORMAL` spares the disk a sync for each batch. When the process is killed, only what `record` still held is
-   * lost: the last 100 ms, and the batch being written. A power cut also loses batches that are not yet on the disk: those since
-   * the last commit with FULL, the last checkpoint or the system's own write-back (about 30 s on Linux).
+   * `synchronous=NORMAL` avoids a disk sync per batch. If the process is killed, only the last 100 ms and the batch
+   * being written are lost. A power cut also loses batches not yet on disk: those since the last commit with FULL,
+   * checkpoint or system write-back (about 30 s on Linux).
    */
   #commit(batch: readonly LedgerEntry[]): void {
     const { sqlite, db } = this.#deps
@@ -173,7 +173,7 @@ export class Ledger {
     }
   }
 
-  /** A record that the schema refuses would be refused for ever and hold up all others: it is found by halving, and dropped. */
+  /** A record that violates the schema would fail forever and block the others: halving finds it, and it is dropped. */
   #narrowDown(batch: readonly LedgerEntry[], error: unknown): boolean {
     this.#batchSize = Math.ceil(batch.length / 2)
     const [only, ...others] = batch
@@ -200,7 +200,7 @@ export class Ledger {
     this.#reportLost()
   }
 
-  /** Some more than needed: moving the whole list for each record would cost more than the turn. */
+  /** Drops a whole batch, because shifting the list for each record would cost more than the turn. */
   #forgetOldest(): void {
     this.#entries = this.#entries.slice(MAX_BATCH)
     this.#lost += MAX_BATCH
@@ -213,7 +213,7 @@ export class Ledger {
   }
 }
 
-/** The statement was understood and the values were not accepted; anything else may pass with time. */
+/** The values were rejected, so retrying cannot help; other errors may be temporary. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof TypeError ||
   (error instanceof SQLiteError && /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(error.code ?? ''))

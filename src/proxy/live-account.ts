@@ -1,4 +1,4 @@
-/** One account in memory: what its row says, and what is live about it. */
+/** One account in memory: its row and its live state. */
 import { HEALTHY, type Health } from '../model/account-health.ts'
 import type { AccountState } from '../model/account-state.ts'
 import { type AccountRow, displayName } from '../model/accounts.ts'
@@ -9,15 +9,15 @@ import type { Candidate } from './policies.ts'
 export interface LiveAccount extends Candidate {
   readonly id: string
   row: AccountRow
-  /** Of `x-codex-turn-state`. */
+  /** For `x-codex-turn-state`. */
   tag: string
   displayName: string
-  /** The rate headers seen last, and when: the same numbers are not taken in over and over. */
+  /** The last rate headers and when they were seen, so that equal ones are not processed again. */
   ratePrint: string
   rateSeenAt: number
-  /** Its sockets were refused: until then (ms since epoch) it is asked over HTTP. */
+  /** Sockets were rejected: use HTTP until then (ms since epoch). */
   httpUntil: number
-  /** Handshakes and turns on sockets that died since the last turn that ended well. */
+  /** Failed handshakes and socket turns since the last successful turn. */
   socketFailures: number
   limitedModels: Map<string, AccountState>
   rejectedModels: Map<string, number>
@@ -26,7 +26,7 @@ export interface LiveAccount extends Candidate {
 type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
 type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>
 
-/** What its row says of it, but for what is live. */
+/** What comes from the row. */
 export const fromRow = (row: AccountRow): FromRow => ({
   row,
   routingPolicy: row.routingPolicy,
@@ -34,7 +34,7 @@ export const fromRow = (row: AccountRow): FromRow => ({
   displayName: displayName(row),
 })
 
-/** What is known of an account by the time at which it happened, in memory only, before anything has. */
+/** Initial values of the in-memory state. */
 export const UNTIMED = {
   health: HEALTHY satisfies Health,
   lastSelectedAt: 0,
@@ -43,7 +43,7 @@ export const UNTIMED = {
   socketFailures: 0,
 }
 
-/** As it is at a start, or right after it was added. */
+/** The account at start, or right after it was added. */
 export const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({
   id,
   ...seen,

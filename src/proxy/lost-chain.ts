@@ -1,12 +1,15 @@
-/** How a client on a native socket is told to send its conversation in full; older ones know one of the two words for it only. */
+/** The error that makes a native socket client resend its conversation; older clients know only one of two codes. */
 import { AppError, openAiError } from '../errors.ts'
 
-/** Minor version: 0.118 to 0.140 show `previous_response_not_found` to the person and end the turn; from 0.150 on it is known. */
+/**
+ * Minor version: 0.118 to 0.140 show `previous_response_not_found` to the user and end the turn; 0.150 and later handle
+ * it.
+ */
 const FIRST_THAT_KNOWS = 150
 
 /**
- * The error as it is, or, for an older native client that is to send everything again, under the code on which every one of
- * them does (measured: 0.118, 0.140, 0.169, and Zed's adapter, which is 0.137).
+ * The error itself or, for an older native client, the code on which all versions resend (measured: 0.118, 0.140,
+ * 0.169, and Zed's adapter, which is 0.137).
  */
 export function toldToResend(err: AppError, headers: Headers): AppError {
   const { code, type } = openAiError(err)
@@ -14,7 +17,7 @@ export function toldToResend(err: AppError, headers: Headers): AppError {
   return new AppError(err.code, { ...err.extra, upstream: { code: 'websocket_connection_limit_reached', type } })
 }
 
-/** By `codex_cli_rs/0.137.0 (…)`, whatever the name; 0.118 says its `originator` only. */
+/** By `codex_cli_rs/0.137.0 (…)`, whatever the name; 0.118 sends only its `originator`. */
 function isOlderCodex(headers: Headers): boolean {
   const agent = headers.get('user-agent')
   if (agent === null) return headers.get('originator')?.startsWith('codex_') ?? false

@@ -1,4 +1,7 @@
-/** Watches the events of one turn in passing: response id, usage, terminal event, ciphertext. Reads bytes; parses almost nothing. */
+/**
+ * Collects from the events of a turn: response id, usage, terminal event, ciphertext. Reads bytes and parses almost
+ * nothing.
+ */
 import { asLatin1, placeOf } from '../lib/bytes.ts'
 import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 import type { SseEvent } from '../lib/sse.ts'
@@ -7,7 +10,7 @@ import type { TokenUsage } from '../model/pricing.ts'
 import { isTerminal, type Terminal } from '../upstream/terminal.ts'
 import { sha256 } from './affinity.ts'
 
-/** Events that say nothing yet: held back, and no commitment (decisions §3 "Commit point"). Comments count among them. */
+/** Events without content, comments included: held back, and not a commitment (decisions §3 "Commit point"). */
 export const isHeld = (type: string | null): boolean =>
   type === null ||
   type === 'response.created' ||
@@ -25,16 +28,16 @@ export class Meter {
   usage: TokenUsage | null = null
   serviceTier: string | null = null
   terminal: Terminal | null = null
-  /** The parsed terminal event, for those who need more of it. */
+  /** The parsed terminal event, for callers that need more of it. */
   terminalEvent: unknown = null
-  /** SHA-256 of every ciphertext the account produced. */
+  /** SHA-256 of each ciphertext the account produced. */
   readonly ciphertexts: string[] = []
-  /** Sequence numbers are not parsed; counting events gives one above the last. */
+  /** Sequence numbers are not parsed; the event count is one above the last. */
   events = 0
-  /** Deltas seen, about one a token: what a cancelled turn is charged for. */
+  /** Deltas seen, about one per token: the charge for a cancelled turn. */
   deltas = 0
 
-  /** The view of an event's bytes is made for the few that are read: nine of ten are deltas. */
+  /** Avoids `event.bytes` where possible: it creates a view, and nine of ten events are deltas. */
   see(event: SseEvent): void {
     const { type } = event
     if (type === null) return
@@ -60,7 +63,7 @@ export class Meter {
     if (this.ciphertexts.length === 0) this.#noteOutput()
   }
 
-  /** An answer that came as one document has no events for its items. */
+  /** An answer that arrived as one document has no item events. */
   #noteOutput(): void {
     const { output } = objectOf(objectOf(this.terminalEvent).response)
     for (const { encrypted_content } of objectsOf(output))
@@ -68,7 +71,7 @@ export class Meter {
   }
 }
 
-/** Members are read one by one: a schema over the last event of every turn would cost more than all else here. */
+/** Reads members individually: a schema would cost more than all other work here. */
 const toTokens = (usage: JsonObject): TokenUsage => ({
   inputTokens: countOf(usage.input_tokens),
   cachedInputTokens: countOf(objectOf(usage.input_tokens_details).cached_tokens),
@@ -79,7 +82,7 @@ const toTokens = (usage: JsonObject): TokenUsage => ({
 const countOf = (value: unknown): number =>
   typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0
 
-/** The JSON string that follows `key`, when it holds no escapes; ids and base64 never do. */
+/** The JSON string after `key`, if it has no escapes; ids and base64 never do. */
 const textAfter = (bytes: Uint8Array, key: Buffer): string | null => {
   const at = placeOf(bytes, key)
   if (at === -1) return null

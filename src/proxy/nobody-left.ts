@@ -1,4 +1,4 @@
-/** What a turn is told, and what the log keeps, when no account is left to serve it. */
+/** The error and the log entry of a turn when no account is left to serve it. */
 import { AppError } from '../errors.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
@@ -6,28 +6,34 @@ import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
-/** What failed last says more than that nobody is left, unless the pool knows better, or of an account that is back sooner. */
+/**
+ * The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available
+ * sooner.
+ */
 export const moreTelling = (last: AppError | null, nobody: AppError): AppError => {
   if (!last || POOL_KNOWS.has(nobody.code)) return nobody
-  // Clients retry these, and nothing changes until a person acts.
+  // Clients retry these, and nothing changes until someone acts.
   if (nobody.extra.shouldRetry === false && (last.status === 429 || last.status >= 500)) return nobody
   const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
   return back < LONGEST_WAIT_SECONDS ? withSooner(last, back) : last
 }
 
-/** The error with another wait where it states a longer one. */
+/** The error with its wait shortened to `seconds`. */
 export const withSooner = (error: AppError, seconds: number): AppError =>
   seconds < (error.extra.retryAfterSeconds ?? 0)
     ? new AppError(error.code, { ...error.extra, retryAfterSeconds: seconds })
     : error
 
-/** What it says of all accounts: that every one is used up, or that some are only busy. */
+/** Errors about the whole pool: all accounts are used up, or some are only busy. */
 const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])
 
-/** Limits of single accounts, which say nothing of the others. */
+/** Limits of single accounts, which say nothing about the others. */
 const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
 
-/** As many accounts as may be tried have failed. Whether all there are are used up, and which is back first, the pool knows. */
+/**
+ * The error after the maximum number of attempts. The pool decides whether all accounts are used up and which is back
+ * first.
+ */
 export const triedEnough = (
   plane: Plane,
   turn: Turn,
@@ -42,11 +48,14 @@ export const triedEnough = (
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })
 }
 
-/** The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection failure"). */
+/**
+ * The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection
+ * failure").
+ */
 export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
   isNative && err.extra.shouldRetry === false ? new AppError(err.code, { ...err.extra, status: 400 }) : err
 
-/** Why nobody was chosen, kept where an attempt would keep why its account was: the log answers for both. */
+/** Logs why no account was chosen, in the place of an attempt. */
 export const noteNobody = (plane: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
   const durationMs = elapsedMs(began, plane.clock.monotonic())
   noteNoAttempt(plane, turn, { needs, durationMs, code: err.code, message: err.message })
@@ -58,7 +67,7 @@ interface Nobody {
   began: number
 }
 
-/** Why the request ends though accounts are left. */
+/** Logs why the request ends although accounts are left. */
 export const noteUpstreamFailing = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): void =>
   noteNoAttempt(plane, turn, {
     needs: needsOf(plane, turn, tried),

@@ -1,18 +1,21 @@
-/** Recognises a conversation that its client gives no name by how it began: chat clients send the whole of it with every request. */
+/** Recognises an unnamed conversation by how it begins: chat clients send the whole conversation with every request. */
 import { MINUTE_MS } from '../lib/durations.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
 
-/** How much is read of what stands before the first message, and of that message; both may be megabytes long. */
+/** Characters read of what precedes the first message and of that message; both may be megabytes long. */
 const MAX_CHARS = { before: 512, first: 4096 }
 
 interface Opening {
-  /** The first message of the user and what stands before it. */
+  /** The first user message and what precedes it. */
   name: string
-  /** The model said something or called a tool since. A request without that may be a single one, or the first of a conversation. */
+  /**
+   * The model has answered or called a tool since. Otherwise the request may be a single one or the first of a
+   * conversation.
+   */
   isAnswered: boolean
 }
 
-/** Null where there is no text to tell by. */
+/** Null without any text to recognise it by. */
 export const openingOf = ({ instructions, input }: JsonObject): Opening | null => {
   const items = objectsOf(input)
   const first = items.findIndex(({ role }) => role === 'user')
@@ -25,19 +28,19 @@ export const openingOf = ({ instructions, input }: JsonObject): Opening | null =
   return text === '' ? null : { name: `opening\0${before}\0${text}`, isAnswered: items.slice(first + 1).some(isAnswer) }
 }
 
-/** How long the account of a first request is kept for the second. */
+/** How long the account of a first request is remembered for the second. */
 const NOTED_MS = 15 * MINUTE_MS
 /** Most first requests have no second. */
 const MAX_NOTED = 10_000
 
-/** What is known of conversations by how they began, in memory only. */
+/** Known openings, in memory only. */
 export class Openings {
   readonly #underWay = new Map<string, number>()
   readonly #firstServed = new Map<string, { accountId: string; at: number }>()
 
   /**
-   * Whether nothing of this opening was under way. The turns of one conversation follow each other: what begins alike and runs
-   * side by side, as requests that share their examples do, is several. What began must `end`.
+   * True when no turn with this opening is running. Turns of one conversation are sequential, so parallel turns with
+   * the same opening are separate conversations. Each `begin` needs an `end`.
    */
   begin(hash: string): boolean {
     const count = this.#underWay.get(hash) ?? 0
@@ -51,20 +54,20 @@ export class Openings {
     else this.#underWay.delete(hash)
   }
 
-  /** This account answered a first request at `at` (ms since epoch). */
+  /** Records that this account answered a first request at `at` (ms since epoch). */
   note(hash: string, accountId: string, at: number): void {
-    this.#firstServed.delete(hash) // set() alone would keep the old place in the order of eviction
+    this.#firstServed.delete(hash) // set() alone keeps the old place in the eviction order
     this.#firstServed.set(hash, { accountId, at })
     if (this.#firstServed.size > MAX_NOTED) this.#firstServed.delete(this.#firstServed.keys().next().value!) // size > 0
   }
 
-  /** The account that answered the first request, for some minutes. */
+  /** The account that answered the first request, while remembered. */
   noted(hash: string, now: number): string | null {
     const first = this.#firstServed.get(hash)
     return first && now - first.at <= NOTED_MS ? first.accountId : null
   }
 
-  /** Drops what was noted of other accounts. */
+  /** Drops notes about other accounts. */
   keepOnly(accountIds: ReadonlySet<string>): void {
     for (const [hash, { accountId }] of this.#firstServed)
       if (!accountIds.has(accountId)) this.#firstServed.delete(hash)

@@ -1,12 +1,12 @@
-/** The frames on their way to one downstream socket: in order, and no more of them than its client reads. */
+/** Frames queued for one client socket, in order and no faster than the client reads. */
 import type { SocketPeer } from '../http/websocket.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ClientGone } from './turn.ts'
 
 const KEEPALIVE_MS = 8000
-/** A client that reads nothing for this long while something is queued for it is closed. */
+/** A client that reads nothing for this long while frames are queued is disconnected. */
 const STALLED_MS = 30_000
-/** Of what is queued for a client: below it there is room for more. */
+/** Sending resumes when fewer bytes than this are queued. */
 const RESUME_BYTES = 1024 * 1024
 
 export class Outbox {
@@ -14,14 +14,14 @@ export class Outbox {
   readonly #clock: Clock
   readonly #giveUp: () => void
   #isOpen = true
-  /** While the client does not read: resolves when it does again. */
+  /** Set while the client is not reading; resolves when it reads again. */
   #stalled: PromiseWithResolvers<void> | null = null
-  /** `clock.monotonic()` from which on the time until a keepalive counts. */
+  /** `clock.monotonic()` at which the keepalive interval started. */
   #quietSince = 0
-  /** `clock.monotonic()` of the last sign that the client reads. */
+  /** `clock.monotonic()` when the client was last seen reading. */
   #readAt: number
 
-  /** `giveUp`: the client reads nothing, or the runtime did not take a frame. */
+  /** `giveUp`: called when the client stops reading or the runtime drops a frame. */
   constructor(ws: Bun.ServerWebSocket<SocketPeer>, clock: Clock, giveUp: () => void) {
     this.#ws = ws
     this.#clock = clock
@@ -29,12 +29,12 @@ export class Outbox {
     this.#readAt = clock.monotonic()
   }
 
-  /** The time until a keepalive begins anew, as it does with each turn. */
+  /** Restarts the keepalive interval, as each turn does. */
   wake(): void {
     this.#quietSince = this.#clock.monotonic()
   }
 
-  /** Resolves when the client can take more; at once, and as undefined, when it reads along. Rejects with `ClientGone`. */
+  /** Undefined when the client keeps up; otherwise resolves when it can take more. Rejects with `ClientGone`. */
   send(texts: readonly string[]): Promise<void> | undefined {
     if (this.#stalled) return this.#sendLater(texts)
     for (let rest = texts; ; ) {
@@ -47,12 +47,12 @@ export class Outbox {
     }
   }
 
-  /** Sends the frame, or a ping where there is none, when nothing was sent for a while. `now`: `clock.monotonic()`. */
+  /** Sends the frame, or a ping for null, when nothing has been sent for a while. `now`: `clock.monotonic()`. */
   keepAlive(now: number, frame: string | null): void {
     if (!this.#isOpen || this.#stalled || now - this.#quietSince < KEEPALIVE_MS) return
     this.#quietSince = now
     if (frame === null) this.#ws.ping()
-    else this.send([frame])?.catch(() => {}) // who is gone needs none
+    else this.send([frame])?.catch(() => {}) // no keepalive for a disconnected client
   }
 
   ping(): void {
@@ -66,8 +66,8 @@ export class Outbox {
   }
 
   /**
-   * To be called regularly. What is queued can also be the pongs that the runtime sends by itself, so this does not
-   * depend on a send of ours waiting.
+   * Call regularly. The queue may also hold pongs that the runtime sends itself, so this does not depend on our own
+   * sends.
    */
   closeIfStalled(now: number): void {
     if (!this.#isOpen) return
@@ -75,7 +75,7 @@ export class Outbox {
     else if (now - this.#readAt >= STALLED_MS) this.#giveUp()
   }
 
-  /** Nothing more is sent. Of several reasons the first is told. */
+  /** Sends nothing more. Only the first call's code and reason are used. */
   close(code: number, reason: string): void {
     if (!this.#isOpen) return
     this.#isOpen = false
@@ -87,36 +87,36 @@ export class Outbox {
     this.#ws.terminate()
   }
 
-  /** The socket is gone; who waits for room is told. */
+  /** The socket is closed; pending sends are rejected. */
   end(): void {
     this.#isOpen = false
     this.drained()
   }
 
-  /** How many frames were taken until the client stopped reading along; null when it is gone. */
+  /** Number of frames accepted until the queue was full; null when the client is gone. */
   #push(texts: readonly string[]): { count: number; isFull: boolean } | null {
     if (!this.#isOpen) return null
     const taken = { count: 0, isFull: false }
     this.#ws.cork(() => {
       for (const text of texts) {
         const sent = this.#ws.send(text)
-        if (sent === 0) return this.#giveUp() // it was not taken: a hole in the stream must not go unnoticed
+        if (sent === 0) return this.#giveUp() // a dropped frame must not leave a silent gap in the stream
         taken.count++
         taken.isFull = sent === -1
         if (taken.isFull) return
       }
     })
-    if (taken.count > 0) this.wake() // of a batch that is hidden nothing is
+    if (taken.count > 0) this.wake() // a batch hidden from this client sends nothing
     taken.isFull &&= this.#ws.getBufferedAmount() > 0
     return this.#isOpen ? taken : null
   }
 
-  /** What comes while others wait is sent after them: a full queue would not take it, and the client that reads would be cut off. */
+  /** Keeps order: sends that arrive while others wait go after them, because a full queue would drop them. */
   #sendLater(texts: readonly string[]): Promise<void> {
     return this.#untilDrained().then(() => this.send(texts))
   }
 
-  /** The runtime tells of each part that was read; of a frame larger than the queue the first leaves no room for another. */
+  /** The runtime reports each part that was read; after the first part of a large frame the queue may still be full. */
   async #untilDrained(): Promise<void> {
     do await this.#untilRead()
     while (this.#isOpen && this.#ws.getBufferedAmount() > RESUME_BYTES)

@@ -1,6 +1,6 @@
 /**
- * Keeps the client's own text of values that parsing and writing again would change: names that are numbers move to the
- * front of an object, and long numbers lose digits. A model orders what it writes by its schema, and prompt caches go by bytes.
+ * Keeps the client's text of values that parse-and-serialise would change: numeric names move to the front of an
+ * object, long numbers lose digits. A model writes members in schema order, and prompt caches compare bytes.
  */
 import { elementsOf, topMembers } from '../lib/json-members.ts'
 import { decodeUtf8 } from '../lib/utf8.ts'
@@ -11,8 +11,8 @@ const OPENING = 0x7b
 export type OwnTexts = ReadonlyMap<unknown, string>
 
 /**
- * The texts of all lists and objects inside `json`, which was parsed from `bytes`, that hold such a value. Empty for nearly
- * every body: then it costs one walk through the parsed values and none through the text.
+ * Texts of the lists and objects inside `json`, parsed from `bytes`, that contain such values. Empty for almost every
+ * body: then it costs one walk over the values and none over the text.
  */
 export const ownTexts = (bytes: Uint8Array, json: object): OwnTexts => {
   const changed = new Set<unknown>()
@@ -21,7 +21,7 @@ export const ownTexts = (bytes: Uint8Array, json: object): OwnTexts => {
   return texts
 }
 
-/** As `JSON.stringify`, but with these texts in place of the values they belong to. */
+/** Like `JSON.stringify`, but uses these texts for their values. */
 export const writeJson = (value: unknown, own: OwnTexts): string => {
   if (own.size === 0 || typeof value !== 'object' || value === null) return JSON.stringify(value)
   const text = own.get(value)
@@ -32,10 +32,10 @@ export const writeJson = (value: unknown, own: OwnTexts): string => {
 }
 
 const NUMERIC = /^(0|[1-9]\d*)$/
-/** A double holds 15 digits of any number, and more of some. */
+/** A double keeps 15 digits of any number, and more of some. */
 const SAFE_NUMBER_CHARS = 16
 
-/** Adds every list and object that holds a value which writing it again would change. Returns whether `value` is or holds one. */
+/** Marks every list and object that serialising would change. Returns whether `value` is or contains one. */
 const markChanged = (value: unknown, changed: Set<unknown>): boolean => {
   if (typeof value === 'number') return isInexact(value)
   if (typeof value !== 'object' || value === null) return false
@@ -43,7 +43,7 @@ const markChanged = (value: unknown, changed: Set<unknown>): boolean => {
   if (Array.isArray(value)) for (const element of value) isChanged = markChanged(element, changed) || isChanged
   else {
     const names = Object.keys(value)
-    isChanged = names[0] !== undefined && NUMERIC.test(names[0]) // such names come first in every object
+    isChanged = names[0] !== undefined && NUMERIC.test(names[0]) // numeric names come first in every object
     for (const member of Object.values(value)) isChanged = markChanged(member, changed) || isChanged
   }
   if (isChanged) changed.add(value)
@@ -61,7 +61,7 @@ interface Collected {
   texts: Map<unknown, string>
 }
 
-/** Goes down only where something would change. Of a member written twice the last counts, as in `JSON.parse`. */
+/** Descends only where something would change. For duplicate members the last one counts, as in `JSON.parse`. */
 const collect = (into: Collected, value: unknown, at: number): void => {
   const { bytes, changed, texts } = into
   const take = (child: unknown, start: number, end: number): void => {

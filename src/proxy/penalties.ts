@@ -1,4 +1,4 @@
-/** Charges an account with what an upstream failure says about it. */
+/** Charges an account for an upstream failure. */
 import type { Clock } from '../lib/clock.ts'
 import type { Penalty, UpstreamFailure } from './classify.ts'
 import type { Pool } from './pool.ts'
@@ -29,13 +29,13 @@ export const penalise = (
   }
 }
 
-/** The status, the code and the words of the upstream. */
+/** Status, code and message of the upstream. */
 export const evidenceOf = (failure: UpstreamFailure): string => {
   const cause = causeOf(failure)
   return `${failure.status ?? failure.where}${cause ? ` ${cause}` : ''}: ${failure.message}`.slice(0, EVIDENCE_CHARS)
 }
 
-/** The upstream's own words in what `evidenceOf` wrote about a failure with this cause; null when there are none. */
+/** The upstream's message within `evidenceOf` text for a failure with this cause; null when it has none. */
 export const wordsIn = (evidence: string | null, cause: string | null): string | null => {
   const mark = ` ${cause}: `
   const at = evidence?.indexOf(mark) ?? -1

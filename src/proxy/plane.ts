@@ -1,4 +1,4 @@
-/** What the data plane works with while it serves a turn. Types only. */
+/** The dependencies of the data plane. Types only. */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Credentials } from '../upstream/credentials.ts'
@@ -13,7 +13,7 @@ export interface Plane {
   affinity: AffinityMap
   credentials: Credentials
   upstream: Upstream
-  /** Whether the catalog says so of the model. */
+  /** Whether the catalog says the model prefers sockets. */
   prefersSockets: (model: string) => boolean
   failedSockets: FailedSockets
   pulse: Pulse

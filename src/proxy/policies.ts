@@ -1,4 +1,7 @@
-/** The selection strategies: pure orderings of accounts that may all serve, by what is left, what is in flight, and a seeded random. */
+/**
+ * The selection strategies: pure orderings of available accounts by what is left, what is in flight, and seeded
+ * randomness.
+ */
 import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import type { Health } from '../model/account-health.ts'
@@ -23,20 +26,20 @@ export interface Candidate {
   state: AccountState
   health: Health
   usage: UsageSnapshot | null
-  /** Turns under way on the account. */
+  /** Turns running on the account. */
   inFlight: number
   /** ms since epoch, 0 if never */
   lastSelectedAt: number
   securityWorkAuthorized: boolean
-  /** Model slugs the account offers; null while its catalog is unknown, which excludes nothing. */
+  /** Model slugs the account offers; null while its catalog is unknown, which excludes none. */
   models: ReadonlySet<string> | null
-  /** Models whose own allowance was used up → the block, which may be over. */
+  /** Models whose own allowance was used up → the block, which may have ended. */
   limitedModels: ReadonlyMap<string, AccountState>
-  /** Models the account was told it does not have → until when that is remembered (ms). */
+  /** Models the upstream rejected for this account → until when that is remembered (ms). */
   rejectedModels: ReadonlyMap<string, number>
 }
 
-/** The block of the account for `model` alone; null: its allowance of that is not used up, as far as is known. */
+/** The account's block for `model` alone; null when its allowance is not known to be used up. */
 export const limitOf = ({ limitedModels }: Candidate, model: string | null, now: number): AccountState | null => {
   const last = limitedModels.get(model ?? '')
   const state = last && nextState(last, { kind: 'tick', at: now })
@@ -56,58 +59,58 @@ export interface PolicyContext {
   relativeTopK: number
   /** Spend allowances that reset sooner first, by whole days. */
   preferEarlierReset: boolean
-  /** When accounts whose included quota is used up may go on with paid credits. */
+  /** When accounts whose included quota is used up may use paid credits. */
   paidCredits: Settings['paidCredits']
-  /** Percent of an account's allowance that one turn under way counts for. */
+  /** Percent of an account's allowance counted for each running turn. */
   inFlightPenaltyPercent: number
 }
 
 export interface Ranked {
   id: string
-  /** In the strategy's own unit, for explanation: credits, percent, ms, days. Comparable within one answer only. */
+  /** In the strategy's own unit: credits, percent, ms or days. Comparable within one ranking only. */
   score: number
   /**
-   * Whole days to the reset of its allowance, where those that reset sooner come before the rest whatever their scores;
-   * null: that has no bearing, or nobody knows.
+   * Whole days until the allowance resets, when earlier resets come first whatever the score; null: not used, or
+   * unknown.
    */
   resetDays: number | null
 }
 
 /**
- * Orders `candidates` best first; the first is the choice. Accounts whose allowance is known to be used up come last.
- * Only `single_account` with an account configured leaves any out.
+ * Orders `candidates` best first; the first is chosen. Accounts known to be used up come last. Only `single_account`
+ * with a configured account leaves others out.
  */
 export const rank = (candidates: readonly Candidate[], ctx: PolicyContext): readonly Ranked[] =>
   candidates.length === 0 ? [] : ORDERINGS[ctx.strategy](measureAll(candidates, ctx), ctx)
 
-/** Strategies that look at `bucket` before anything of their own. */
+/** Strategies that sort by `bucket` first. */
 const BY_RESET: readonly Strategy[] = ['capacity_weighted', 'usage_weighted', 'fill_first']
 
-/** Strategies that decide alone: health tiers, routing policies and budget thresholds do not apply. */
+/** Strategies to which health tiers, routing policies and budget thresholds do not apply. */
 export const bypassesTiers = (strategy: Strategy): boolean =>
   strategy === 'single_account' || strategy === 'sequential_drain' || strategy === 'reset_drain'
 
 interface Measured extends Ranked {
   /**
-   * Percent used as reported; the long window is the weekly or monthly one. A missing window counts as the other one, and
-   * an account without any as the average of the others: unknown is not unused.
+   * Percent used as reported; the long window is the weekly or monthly one. A missing window equals the other one, and
+   * an account without any gets the average of the others: unknown is not unused.
    */
   shortUsed: number
   longUsed: number
   isUnknown: boolean
-  /** The same with turns under way added: pressure in percent, never tokens over credits. */
+  /** The same plus running turns, in percent. */
   shortPressure: number
   longPressure: number
-  /** Credits of the long window, in all and left under pressure. */
+  /** Credits of the long window: in total, and left after pressure. */
   capacity: number
   remaining: number
   longResetAt: number | null
   lastSelectedAt: number
   inFlight: number
   isSpent: boolean
-  /** Whole days to the reset where earlier resets are preferred, else 0. */
+  /** Whole days until the reset if earlier resets are preferred, otherwise 0. */
   bucket: number
-  /** Place in a weighted draw, smaller first. */
+  /** Key of the weighted draw, smaller first. */
   draw: number
 }
 
@@ -135,7 +138,7 @@ interface ReportedUse {
 
 const NOTHING_USED: ReportedUse = { short: 0, long: 0 }
 
-/** null: no window was reported. */
+/** Null: no window was reported. */
 const reportedUse = (usage: UsageSnapshot | null, now: number): ReportedUse | null => {
   const short = usedNow(usage?.windows.fiveHour ?? null, now)
   const long = usedNow(longWindow(usage), now)
@@ -186,7 +189,7 @@ const byId = (a: Measured, b: Measured): number => (a.id < b.id ? -1 : a.id > b.
 const bySpent = (a: Measured, b: Measured): number => Number(a.isSpent) - Number(b.isSpent)
 
 const byRecency = (a: Measured, b: Measured): number =>
-  // Within one millisecond the time cannot tell a burst apart; what is in flight can.
+  // Requests within one millisecond have the same time; in-flight counts tell them apart.
   a.lastSelectedAt - b.lastSelectedAt || a.inFlight - b.inFlight || byId(a, b)
 
 const byKnown = (a: Measured, b: Measured): number => Number(a.isUnknown) - Number(b.isUnknown)
@@ -203,7 +206,9 @@ const sorted = (
   return measured.sort((a, b) => bySpent(a, b) || compare(a, b))
 }
 
-/** Weighted random order without replacement: each place is an exponential draw at the rate of the weight (Efraimidis and Spirakis, 2006). */
+/**
+ * Weighted random order without replacement: exponential draws with the weight as rate (Efraimidis and Spirakis, 2006).
+ */
 const drawOf = (weight: number, random: () => number): number =>
   weight > 0 ? -Math.log(1 - random()) / weight : Number.POSITIVE_INFINITY
 
@@ -214,7 +219,7 @@ const capacityWeighted: Ordering = (measured, { random }) => {
   return sorted(
     measured,
     (m) => m.remaining,
-    // An allowance under full pressure must not win only because it resets soon.
+    // A fully used allowance must not win only because it resets soon.
     (a, b) => Number(a.remaining === 0) - Number(b.remaining === 0) || a.bucket - b.bucket || byDraw(a, b),
   )
 }

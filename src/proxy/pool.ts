@@ -1,4 +1,4 @@
-/** The pool: chooses among the live accounts, takes in what happens to each, and gives the lease every turn holds while one serves it. */
+/** The pool: chooses among the live accounts, records what happens to each, and grants the lease that a turn holds. */
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -37,7 +37,7 @@ export class Lease {
     this.#pool = pool
   }
 
-  /** Gives the slot back; more than once is once. */
+  /** Releases the slot; repeated calls do nothing. */
   release(): void {
     this.#pool?.give(this.account)
     this.#pool = null
@@ -50,30 +50,30 @@ interface PoolDeps {
   log: Log
   random: () => number
   settings: () => Readonly<Settings>
-  /** Slugs an account offers, null while unknown. */
+  /** Slugs the account offers, null while unknown. */
   modelsOf: (accountId: string) => ReadonlySet<string> | null
-  /** Stores a usage snapshot behind the turn. */
+  /** Stores a usage snapshot asynchronously. */
   saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
 }
 
-/** Percent of an allowance one turn under way counts for (domain-logic §2.3). */
+/** Percent of an allowance counted per running turn (domain-logic §2.3). */
 const IN_FLIGHT_PENALTY_PERCENT = 2.5
 
 const REJECTED_MODEL_MS = HOUR_MS
-/** Clients make up names; the oldest go first. */
+/** Clients can send made-up names, so the number is limited; the oldest are dropped. */
 const MAX_REJECTED_MODELS = 100
 
 export class Pool {
   readonly #deps: PoolDeps
   readonly #writer: StateWriter
   #accounts = new Map<string, LiveAccount>()
-  /** The same as a list, which every selection looks through. */
+  /** The same as a list, for selection. */
   #all: readonly LiveAccount[] = []
-  /** Turns that wait for a slot. */
+  /** Turns waiting for a slot. */
   readonly #waiting: WaitingLine
   /** Overloaded model → until when that is remembered (ms). */
   readonly #overloaded = new Map<string, number>()
-  /** Accounts whose health may say `failing`. */
+  /** Accounts whose health may have `failing` set. */
   readonly #failing = new Set<string>()
   /** ms since epoch */
   #lastTickAt = 0
@@ -85,14 +85,14 @@ export class Pool {
     this.reload(usageOf(deps.db))
   }
 
-  /** Reads the rows again; what is live (leases, health, newer usage, what is not stored yet) is kept. */
+  /** Reloads the rows; live state (leases, health, newer usage, pending writes) is kept. */
   reload(usage: ReadonlyMap<string, UsageSnapshot> = new Map()): void {
     const next = new Map<string, LiveAccount>()
     for (const row of listAccounts(this.#deps.db)) {
       const seen = { ...fromRow(row), ...this.#writer.present(row) }
       const live = this.#accounts.get(row.id) ?? newAccount(row.id, { seen, usage: usage.get(row.id) ?? null })
       const models = this.#deps.modelsOf(row.id)
-      if (models !== live.models) live.rejectedModels.clear() // a newer catalog knows better
+      if (models !== live.models) live.rejectedModels.clear() // a newer catalog replaces earlier rejections
       next.set(row.id, Object.assign(live, seen, { models }))
     }
     this.#accounts = next
@@ -104,13 +104,13 @@ export class Pool {
     return this.#accounts.get(id) ?? null
   }
 
-  /** Whether a connection of the account may stay signed in: it is neither gone nor set aside. */
+  /** Whether connections may stay signed in to the account: it is neither deleted nor disabled. */
   isInUse(id: string): boolean {
     const state = this.#accounts.get(id)?.state
     return state !== undefined && isInUse(state)
   }
 
-  /** In the order in which they came; another list after `reload`. */
+  /** In order of creation; a new list after each `reload`. */
   all(): readonly LiveAccount[] {
     return this.#all
   }
@@ -119,22 +119,25 @@ export class Pool {
     return this.all().find((account) => account.tag === tag) ?? null
   }
 
-  /** Whether any account is known to offer the model. One that none lists is for the upstream to judge. */
+  /** Whether any account's catalog lists the model. */
   offers(model: string | null): boolean {
     return model !== null && this.all().some(({ models }) => models?.has(model))
   }
 
-  /** Whether catalogs are known and none of them lists the model: one account's answer then speaks for all. */
+  /** Whether catalogs are known and none lists the model, so that trying one account is enough. */
   isUnlisted(model: string | null): boolean {
     return isUnlisted(this.all(), model)
   }
 
-  /** Whether further attempts of a request with these needs would only repeat what the requests before it met. */
+  /** Whether more attempts for these needs would only repeat the failures of earlier requests. */
   isUpstreamFailing(needs: SelectionNeeds): boolean {
     return this.#failing.size > 0 && isUpstreamFailing(this.all(), needs, this.#context())
   }
 
-  /** The model was overloaded on one account after the other; for a minute one attempt a request is enough to see whether it still is. */
+  /**
+   * Remembers for a minute that the model is overloaded on several accounts, so that each request makes one attempt
+   * only.
+   */
   noteOverload(model: string): void {
     const now = this.#deps.clock.now()
     for (const [name, until] of this.#overloaded) if (until <= now) this.#overloaded.delete(name)
@@ -145,25 +148,25 @@ export class Pool {
     return (this.#overloaded.get(model ?? '') ?? 0) > this.#deps.clock.now()
   }
 
-  /** The accounts as people are shown them. */
+  /** The accounts as shown in the dashboard. */
   describe(): AccountView[] {
     return describeAccounts(this, { now: this.#deps.clock.now(), settings: this.#deps.settings() })
   }
 
-  /** What would be chosen now and why, without choosing: the same function as `lease`. */
+  /** What would be chosen now and why. Uses the same function as `lease`, without leasing. */
   explain(needs: SelectionNeeds): Selection {
     return select(this.all(), needs, this.#context())
   }
 
   /**
-   * A slot on the account the policy chooses. A promise only while nothing but caps stands in the way: it waits in a
-   * bounded queue. Throws the error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
+   * A slot on the account the policy chooses. A promise if only caps prevent it: the turn then waits in a bounded
+   * queue. Throws the error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
    */
   lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Lease | Promise<Lease> {
     return this.#choose(needs, signal) ?? this.#queued(needs, signal)
   }
 
-  /** Null while only caps stand in the way. */
+  /** Null while only caps prevent a choice. */
   #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Lease | null {
     if (signal.aborted) throw signal.reason
     const { clock, settings } = this.#deps
@@ -186,19 +189,19 @@ export class Pool {
   }
 
   #grant(selection: Extract<Selection, { kind: 'chosen' }>): Lease {
-    const account = this.#accounts.get(selection.id)! // select() answers with a candidate it was given
+    const account = this.#accounts.get(selection.id)! // select() returns one of its candidates
     account.inFlight++
     account.lastSelectedAt = this.#deps.clock.now()
     return new Lease(account, selection.considered, this)
   }
 
-  /** Of a lease, once. */
+  /** Called by a lease, once. */
   give(account: LiveAccount): void {
     account.inFlight--
     this.#waiting.call()
   }
 
-  /** Changes the state of an account when the event does change it: in memory now, on disk right after. */
+  /** Applies an event to an account's state: in memory immediately, on disk soon after. */
   apply(id: string, event: AccountEvent): void {
     const account = this.#accounts.get(id)
     if (!account) return
@@ -214,7 +217,7 @@ export class Pool {
     this.#writer.event(id, event)
   }
 
-  /** In memory only: after a start the upstream says it again. */
+  /** In memory only: after a restart the upstream reports it again. */
   limitModel(id: string, model: string, event: AccountEvent): void {
     const account = this.#accounts.get(id)
     account?.limitedModels.set(model, nextState(limitOf(account, model, event.at) ?? ACTIVE, event))
@@ -238,14 +241,17 @@ export class Pool {
     if (event.kind === 'success') this.#settleFailing(event.at, failing?.lostConnection != null)
   }
 
-  /** One account served a request, so what the others failed with is theirs, unless that one had lost its connection too. */
+  /**
+   * After an account has served a request, earlier failures count against the accounts they happened on, unless this
+   * account had lost its connection too.
+   */
   #settleFailing(at: number, isShared: boolean): void {
     const ids = [...this.#failing]
     this.#failing.clear()
     for (const id of ids) this.health(id, { kind: 'served_elsewhere', at, isShared })
   }
 
-  /** Takes in what the upstream said of an account's usage, from a poll or in passing. */
+  /** Records the usage an upstream reported, by poll or in a response. */
   observe(id: string, snapshot: UsageSnapshot): void {
     const account = this.#accounts.get(id)
     if (!account) return
@@ -255,7 +261,7 @@ export class Pool {
     if (snapshot.additional && !snapshot.additional.some((quota) => isQuotaUsedUp(quota, snapshot.at)))
       account.limitedModels.clear()
     if (snapshot.planType && snapshot.planType !== account.planType) this.#changePlan(account, snapshot.planType)
-    // Whether a limit holds depends on the credits, which not every report repeats.
+    // Whether a limit applies depends on credits, which not every report includes.
     const judged = snapshot.limit ? { ...snapshot, credits: usage.credits } : snapshot
     this.apply(id, { kind: 'usage', at: snapshot.at, snapshot: judged })
     this.#observeHealth(account, snapshot.at)
@@ -274,11 +280,11 @@ export class Pool {
     account.health = nextHealth(account.health, { kind: 'observe', at, fiveHourUsed, weeklyUsed })
   }
 
-  /** Ends blocks that are over and moves draining accounts on. Run at least once a check interval. */
+  /** Ends expired blocks and advances draining accounts. Call at least once per check interval. */
   tick(): void {
     const at = this.#deps.clock.now()
     for (const account of this.all()) {
-      // Set back: these would hold until it has caught up.
+      // The clock was set back: these times would last until it catches up.
       if (at < this.#lastTickAt)
         Object.assign(account, UNTIMED, { limitedModels: new Map(), rejectedModels: new Map() })
       this.apply(account.id, { kind: 'tick', at })
@@ -288,7 +294,7 @@ export class Pool {
     this.#waiting.call()
   }
 
-  /** Stores what is not stored yet; nothing is written after it. */
+  /** Writes pending states; nothing is written afterwards. */
   stop(): void {
     this.#writer.stop()
   }
@@ -309,6 +315,6 @@ export class Pool {
   }
 }
 
-/** One ahead of `now` is of a clock that was set back: older than every report to come. */
+/** A snapshot newer than `now` dates from before the clock was set back, so it counts as older than any new report. */
 const beforeNow = (usage: UsageSnapshot | null, now: number): UsageSnapshot | null =>
   usage && usage.at > now ? { ...usage, at: 0 } : usage

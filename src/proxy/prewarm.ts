@@ -1,8 +1,11 @@
-/** A prewarm where no upstream socket stands: answered here, and what it said goes ahead of the next turn (decisions §3). */
+/**
+ * A prewarm without an upstream socket: answered here, and its input is put before that of the next turn (decisions
+ * §3).
+ */
 import { FrameEvent } from '../upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../upstream/stream.ts'
 
-/** Of the body, with those it continues ahead of it; a longer one is not kept, and who continues it is asked to send everything. */
+/** Of the body including earlier prewarms. A longer one is not kept; the client must then resend everything. */
 export const MAX_PREWARM_BYTES = 1024 * 1024
 
 /** The two events of a response that generated nothing. */

@@ -1,4 +1,4 @@
-/** One timer for all open streams, in place of several each: it asks every one in turn whether something is overdue. */
+/** One shared timer for all open streams, instead of several each, that checks each stream for timeouts. */
 import type { Clock } from '../lib/clock.ts'
 import { Roster } from '../lib/roster.ts'
 
@@ -18,13 +18,12 @@ export class Pulse {
     this.#clock = clock
   }
 
-  /** An object and no function, because every stream has one for as long as it lasts. */
+  /** An object, not a function, because every stream keeps one for its whole duration. */
   watch(watcher: Watcher): void {
     this.#watchers.add(watcher)
     this.#stop ??= this.#clock.every(BEAT_MS, () => this.#beat())
   }
 
-  /** Once is enough; again does nothing. */
   unwatch(watcher: Watcher): void {
     this.#watchers.delete(watcher)
     if (this.#watchers.size > 0) return

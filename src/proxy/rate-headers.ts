@@ -1,10 +1,10 @@
-/** Takes in the usage an upstream reports in passing, in headers and in `codex.rate_limits` events. */
+/** Records the usage that responses report in headers and `codex.rate_limits` events. */
 import type { SseEvent } from '../lib/sse.ts'
 import { eventJson } from '../lib/sse-payload.ts'
 import { fromRateEvent, fromRateHeaders } from '../model/usage-reports.ts'
 import type { Plane } from './plane.ts'
 
-/** Identical numbers are taken in again only this long after. */
+/** Identical numbers are recorded again only after this time. */
 const REPEAT_MS = 5000
 
 export const absorbRateHeaders = ({ pool, clock }: Plane, accountId: string, headers: Headers): void => {

@@ -1,4 +1,4 @@
-/** The request body as it came: read within a budget, decoded, and parsed once for the fields routing needs. */
+/** The request body: read within a budget, decoded, and parsed once for routing. */
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { readUpload, type UploadEnv } from '../http/upload.ts'
@@ -11,8 +11,8 @@ export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
 export const OTHER_BODY_BYTES = 32 * 1024 * 1024
 
 /**
- * The bodies of all turns together (decisions §3 "Bodies in flight"). What has arrived counts, not what was announced:
- * else a few clients that announce much and send nothing would shut everybody out.
+ * Memory budget for the bodies of all turns (decisions §3 "Bodies in flight"). It counts received bytes, not announced
+ * ones, or a few clients announcing much and sending nothing would block all others.
  */
 export class BodyBudget {
   #held = 0
@@ -27,20 +27,20 @@ export class BodyBudget {
   }
 
   /**
-   * An empty hold. Throws `busy` at once when what was announced would not fit. A body alone larger than the budget is let
-   * in when nothing else is.
+   * An empty hold. Throws `busy` immediately if the announced size does not fit. A body larger than the whole budget is
+   * accepted when it is the only one.
    */
   open(announcedBytes: number): BodyHold {
     if (this.#held > 0 && this.#held + announcedBytes > this.#limitBytes()) throw tooManyBodies()
     return new BodyHold(this)
   }
 
-  /** Of a hold, which knows best. */
+  /** Called by a hold. */
   add(delta: number): void {
     this.#held += delta
   }
 
-  /** Makes room for what has arrived or was decoded of a body. Throws `busy`. */
+  /** Reserves room for received or decoded bytes. Throws `busy`. */
   grow(hold: BodyHold, bytes: number): void {
     const others = this.#held - hold.bytes
     if (others > 0 && bytes > hold.bytes && others + bytes > this.#limitBytes()) throw tooManyBodies()
@@ -80,13 +80,13 @@ export class BodyHold {
 interface ReadLimits {
   env: UploadEnv & Pick<Bindings, 'bodies'>
   maxBytes: number
-  /** The native client sends an oversized body again and again at 413 and stops at 400 (client protocol §10.1). */
+  /** The native client retries an oversized body after a 413 and stops after a 400 (client protocol §10.1). */
   tooLargeStatus: 400 | 413
 }
 
 /**
- * Decodes, and changes nothing else. Leaves the idle limit of the connection lifted (`readUpload`). Throws
- * `payload_too_large`, `unsupported_encoding`, `malformed_json`, `busy`, `upload_timeout`, `invalid_request_error`.
+ * Reads, decodes and parses. Leaves the connection's idle limit lifted (`readUpload`). Throws `payload_too_large`,
+ * `unsupported_encoding`, `malformed_json`, `busy`, `upload_timeout`, `invalid_request_error`.
  */
 export const readBody = async (request: Request, limits: ReadLimits): Promise<TurnBody> => {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
@@ -121,7 +121,7 @@ interface Encoded {
 
 const isPlain = (encoding: string | null): encoding is null | 'identity' => encoding === null || encoding === 'identity'
 
-/** With the first compressed body, not with the start: what it needs of the runtime takes 1.3 MB and more (measured). */
+/** Loaded with the first compressed body rather than at start: it takes at least 1.3 MB (measured). */
 const loadDecoder = () => import('../lib/decode-body.ts')
 
 const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: Encoded) => {
@@ -138,11 +138,11 @@ const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: 
   }
 }
 
-/** A byte order mark is no JSON (RFC 8259 §8.1): parsing here would skip it, the upstream need not. */
+/** A byte order mark is not JSON (RFC 8259 §8.1): parsing here would skip it, but the upstream might not. */
 const withoutMark = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
   bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 
-/** A mark that `withoutMark` left is a second one, which this must not skip. */
+/** `withoutMark` removed one mark, so another one must fail. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const parseObject = (bytes: Uint8Array): JsonObject => {

@@ -1,4 +1,4 @@
-/** Gathers rejected clients in memory, so that a flood of them costs one row a minute, and has the ledger write them. */
+/** Collects rejected clients in memory, one row per client, reason and minute, for the ledger to write. */
 import type { Database } from 'bun:sqlite'
 import { REJECTION_REASONS, type rejectedClients } from '../../db/schema/rejections.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -6,25 +6,25 @@ import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Rejection, RejectionReason } from '../model/rejections.ts'
 
-/** A rejection with what is known of the request. */
+/** A rejection with details of its request. */
 export interface RejectedRequest extends Rejection {
-  /** Address of the client; null: unknown. */
+  /** Address of the client; null when unknown. */
   ip: string | null
-  /** The pattern of the route, or the path of a socket. */
+  /** The route pattern, or the path of a socket. */
   route: string
   userAgent: string | null
 }
 
 type Row = Required<Omit<typeof rejectedClients.$inferInsert, 'id'>>
 
-/** Rows an hour. One for each reason is left for the clients that come when the others are used up. */
+/** Rows per hour. One per reason is reserved for clients beyond the limit. */
 const MOST_ROWS = 1000 - REJECTION_REASONS.length
-/** Stands for these clients. */
+/** Client name for the clients beyond the limit. */
 const FURTHER = '*'
 const MAX_USER_AGENT_CHARS = 200
 
 interface RejectionsDeps {
-  /** Its schema must be in place. */
+  /** Its schema must exist. */
   sqlite: Database
   clock: Pick<Clock, 'now'>
   log: Log
@@ -33,17 +33,17 @@ interface RejectionsDeps {
 export class Rejections {
   readonly #deps: RejectionsDeps
   readonly #add
-  /** Rejections by reason since the start. */
+  /** Rejections by reason, since start. */
   readonly counts = Object.fromEntries(REJECTION_REASONS.map((reason) => [reason, 0])) as Record<
     RejectionReason,
     number
-  > // as: every reason is there
+  > // as: contains every reason
   #pending = new Map<string, Row>()
   #hour: number
-  /** The rows of this hour, by place, those of clients that are counted together left out. */
+  /** This hour's rows, without those that count several clients. */
   #places: Set<string>
   #minute = 0
-  /** Clients the server log has named in this minute. */
+  /** Clients already logged in this minute. */
   #named = new Set<string>()
 
   constructor(deps: RejectionsDeps) {
@@ -54,12 +54,12 @@ export class Rejections {
     this.#places = new Set(rows.map(nameOf))
   }
 
-  /** Rows that are not written yet. */
+  /** Rows not yet written. */
   get pending(): number {
     return this.#pending.size
   }
 
-  /** Touches memory only and never throws. */
+  /** Only touches memory and never throws. */
   note(request: RejectedRequest): void {
     this.counts[request.reason]++
     const now = this.#deps.clock.now()
@@ -72,7 +72,7 @@ export class Rejections {
     this.#pending.set(name, { ...place, reason, count, lastAt: now, ...facts })
   }
 
-  /** Must run inside a transaction; `written` forgets them once it is committed. */
+  /** Must run inside a transaction; call `written` after it commits. */
   write(): void {
     for (const row of this.#pending.values()) this.#add.run({ ...row })
   }
@@ -94,7 +94,7 @@ export class Rejections {
     return own
   }
 
-  /** Once a minute and client. */
+  /** Once per minute and client. */
   #warn(client: string, { reason, keyStart, route }: RejectedRequest, now: number): void {
     const minute = minuteOf(now)
     if (minute !== this.#minute) {

@@ -1,4 +1,4 @@
-/** Writes the body of a translated request anew, but for values that would say something else then. */
+/** Serialises the body of a translated request, keeping values that serialising would change. */
 import type { JsonObject } from '../lib/json.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './body-bounds.ts'
@@ -6,8 +6,8 @@ import { ownTexts, writeJson } from './own-text.ts'
 import type { TurnBody } from './turn.ts'
 
 /**
- * `json` as the body, in place of what the client wrote, with the budget adjusted to its size. Lists and objects that are still
- * the client's own keep its text where that matters (`own-text.ts`). Throws `invalid_request_error`.
+ * `json` as the new body, with the budget adjusted to its size. Lists and objects of the client keep their original
+ * text where that matters (`own-text.ts`). Throws `invalid_request_error`.
  */
 export const rewritten = (asked: TurnBody, json: JsonObject): TurnBody => {
   const { bytes: written, hold } = asked

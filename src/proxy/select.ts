@@ -1,4 +1,7 @@
-/** Which account serves a turn, and why: eligibility, affinity, tiers and choice in one function, so the explanation cannot differ from the decision. */
+/**
+ * Which account serves a turn, and why. Eligibility, affinity, tiers and choice share one function, so the explanation
+ * always matches the decision.
+ */
 import { type Health, isFailing } from '../model/account-health.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import type { SkipReason } from '../model/skip-reasons.ts'
@@ -16,13 +19,13 @@ import { failureOf, type SelectionFailure } from './selection-error.ts'
 
 export { selectionError } from './selection-error.ts'
 
-/** The account the conversation is on; a hard one is never left. */
+/** The account that owns the conversation. With `hard`, no other may serve it. */
 export interface Owner {
   id: string
   hard: boolean
-  /** It is no more than an account asked before, which is asked once more before any other. */
+  /** Not an owner but the account of the last attempt, which is retried before any other. */
   isRetried?: boolean
-  /** Where the conversation went when it left that account: next in line. */
+  /** The account the conversation moved to from the owner: second choice. */
   heir?: string | null
 }
 
@@ -35,35 +38,38 @@ export interface SelectionNeeds {
   owner: Owner | null
   /** Only accounts authorised for security work. */
   restricted: boolean
-  /** Turns one account may carry at once, 0 = unlimited. */
+  /** Concurrent turns per account, 0 = unlimited. */
   streamCap: number
 }
 
 export interface Considered {
   id: string
-  /** The strategy's score; null when the account was not ranked. */
+  /** The strategy's score; null when not ranked. */
   score: number | null
-  /** null for the chosen account and those ranked behind it. */
+  /** Null for the chosen account and those ranked after it. */
   skipped: SkipReason | null
-  /** When the reason ends (ms), where that is known. */
+  /** When the reason ends (ms), if known. */
   until: number | null
-  /** Whole days to its reset, where that came before the score. */
+  /** Whole days until its reset, if that took precedence over the score. */
   resetDays?: number
 }
 
 export type Selection =
-  /** `moved`: the conversation's soft owner was left. */
+  /** `moved`: the conversation left its soft owner. */
   | { kind: 'chosen'; id: string; moved: boolean; considered: Considered[] }
-  /** Only caps stand in the way: wait for a turn to end. */
+  /** Only caps prevent a choice: wait for a turn to end. */
   | { kind: 'wait'; considered: Considered[] }
   | { kind: 'none'; failure: SelectionFailure; considered: Considered[] }
 
-/** From here on in its five-hour window an account's conversations move to one that is below (percent used, without pressure). */
+/**
+ * At this use of the five-hour window, conversations move to an account below it (percent used, running turns not
+ * counted).
+ */
 const STICKY_PERCENT = 95
-/** A probing account not asked for this long gets one turn ahead of the healthy ones. */
+/** A probing account unused for this long gets one turn before healthy ones. */
 const PROBE_AFTER_MS = 60_000
 
-/** Decides, and reports on every candidate in their order. Changes nothing; the same input and random give the same answer. */
+/** Chooses and reports on every candidate, in order. Pure: the same input and random give the same result. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts: Verdicts = new Map()
   const listing = listingOf(candidates, needs.model)
@@ -86,11 +92,11 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
   return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: [...verdicts.values()] }
 }
 
-/** Whether being served by `id` means that the conversation leaves those it belonged to. */
+/** Whether serving on `id` moves the conversation away from its owner and heir. */
 export const isMove = (owner: Owner | null, id: string): boolean =>
   owner !== null && owner.id !== id && owner.heir !== id
 
-/** What is said of each candidate so far, in their order. One object each from the first word to the last: most turns cost no more. */
+/** The verdict per candidate, in order. One mutable object each, to keep allocations low. */
 type Verdicts = Map<string, Considered>
 
 const verdictOf = (id: string, skipped: SkipReason | null, until: number | null = null): Considered => ({
@@ -100,7 +106,7 @@ const verdictOf = (id: string, skipped: SkipReason | null, until: number | null 
   until,
 })
 
-/** Whether some catalog lists the model, none of those that are known does, or none is known. */
+/** Whether a known catalog lists the model, none does, or no catalog is known. */
 type Listing = 'listed' | 'unlisted' | 'unknown'
 
 const listingOf = (candidates: readonly Candidate[], model: string | null): Listing => {
@@ -116,7 +122,7 @@ const listingOf = (candidates: readonly Candidate[], model: string | null): List
 export const isUnlisted = (candidates: readonly Candidate[], model: string | null): boolean =>
   listingOf(candidates, model) === 'unlisted'
 
-/** Facts that no waiting changes come first, so that a failure names the reason that matters. */
+/** Reasons that waiting cannot change come first, so that an error names the decisive one. */
 const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, listing: Listing): Considered => {
   const { id } = candidate
   const { owner } = needs
@@ -126,14 +132,15 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
     return verdictOf(id, 'policy_class')
   }
-  // A block that is over must not depend on a timer having run.
+  // An expired block must not depend on the timer.
   const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
-  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus]) // narrowed by the two tests before it
+  // narrowed by the two tests before it
+  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
   const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
   if (listing === 'listed' && !isOffered) return verdictOf(id, 'model_not_supported')
   const rejectedUntil = candidate.rejectedModels.get(needs.model ?? '') ?? 0
   if (rejectedUntil > ctx.now) return verdictOf(id, 'model_not_supported', rejectedUntil)
-  // Waiting for the account would not bring a model that nobody is known to have.
+  // Waiting for the account would not help: no known catalog has the model.
   if (isBlocked(state) && listing === 'unlisted') return verdictOf(id, 'model_not_supported')
   if (isBlocked(state)) {
     return verdictOf(id, blockReason(state), state.until ?? state.nextCheckAt)
@@ -149,7 +156,7 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   return verdictOf(id, null)
 }
 
-/** A limit that a usage report named has a word of its own; any other block has that of the status. */
+/** Limits named by a usage report have their own reason; other blocks use the status. */
 const blockReason = ({ cause, status }: AccountState): SkipReason =>
   OWN_WORDS.find((reason) => reason === cause) ?? (status as 'rate_limited' | 'quota_exceeded') // as: the account is blocked
 const OWN_WORDS = ['spend_cap_reached', 'credits_depleted', 'not_allowed'] as const
@@ -164,7 +171,7 @@ const UNUSABLE: Record<UnusableStatus, SkipReason> = {
 const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
   streamCap > 0 && inFlight >= streamCap
 
-/** Such an account may serve the model later. */
+/** Accounts with these reasons may serve the model later. */
 const WAITING: ReadonlySet<SkipReason | null> = new Set([
   'rate_limited',
   'quota_exceeded',
@@ -176,7 +183,7 @@ const WAITING: ReadonlySet<SkipReason | null> = new Set([
   'tried',
 ])
 
-/** With nothing else left: the cooling account that is due first. */
+/** Last resort: the account whose cooldown ends first. */
 const lastResort = (candidates: readonly Candidate[], ctx: PolicyContext, verdicts: Verdicts): readonly Candidate[] => {
   const cooling = candidates.filter(({ id }) => verdicts.get(id)?.skipped === 'cooling_down')
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
@@ -186,8 +193,8 @@ const lastResort = (candidates: readonly Candidate[], ctx: PolicyContext, verdic
 }
 
 /**
- * Where every account has rejected the model, the one that did so first gets one attempt: the answer is ChatGPT's, and may
- * have changed. An account that could not be used for any other model gets none.
+ * When every account has rejected the model, the one that did so first gets one attempt, because ChatGPT's answer may
+ * have changed. Accounts unusable for other models get none.
  */
 const mayHaveModel = (
   candidates: readonly Candidate[],
@@ -209,7 +216,7 @@ const mayHaveModel = (
 
 const NONE: ReadonlyMap<string, number> = new Map()
 
-/** Narrows the eligible to owner, tier and class, ranks what is left, and writes the reasons into `verdicts`. */
+/** Narrows the eligible to owner, tier and class, ranks the rest, and writes reasons into `verdicts`. */
 const choose = (
   eligible: readonly Candidate[],
   needs: SelectionNeeds,
@@ -218,7 +225,8 @@ const choose = (
 ): readonly Ranked[] => {
   const narrow = (pool: readonly Candidate[], keep: readonly Candidate[], reason: SkipReason) => {
     if (keep.length !== pool.length)
-      for (const candidate of pool) if (!keep.includes(candidate)) verdicts.get(candidate.id)!.skipped = reason // all were judged
+      // all have a verdict
+      for (const candidate of pool) if (!keep.includes(candidate)) verdicts.get(candidate.id)!.skipped = reason
     return keep
   }
   let pool = narrow(eligible, unpaid(eligible, ctx), 'paid_credits_last')
@@ -229,7 +237,7 @@ const choose = (
     pool = narrow(pool, bestTier(pool, ctx.now), 'lower_tier')
     pool = narrow(pool, bestClass(pool), 'policy_class')
   }
-  // A kept owner is scored by the strategy, but single_account must not rank it away.
+  // The strategy scores a kept owner, but single_account must not exclude it.
   const ranked = rank(pool, owner ? { ...ctx, singleAccountId: null } : ctx)
   for (const { id, score, resetDays } of ranked) {
     const verdict = verdicts.get(id)! // as above
@@ -241,14 +249,17 @@ const choose = (
   return ranked
 }
 
-/** Those with included quota, where any has and paid credits are to be used last; else all. */
+/** When paid credits come last: accounts with included quota, if any. Otherwise all. */
 const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyContext): readonly Candidate[] => {
   if (paidCredits !== 'last' || !pool.some(({ usage }) => usesPaidCredits(usage, now))) return pool
   const included = pool.filter(({ usage }) => !usesPaidCredits(usage, now))
   return included.length > 0 ? included : pool
 }
 
-/** The owner, or its heir, when the conversation should stay: unless it is over budget and another may be asked that is not. */
+/**
+ * The owner or its heir, if the conversation should stay: not when it is over budget and another available account is
+ * not.
+ */
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
   if (!owner) return null
   const isFit = (kept: Candidate) => isUnderBudget(kept, ctx.now) && !keepsFailing(kept, ctx.now)
@@ -266,14 +277,19 @@ const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
   return (usedNow(usage.windows.fiveHour, now) ?? 0) < STICKY_PERCENT && !isExhausted(usage, now).exhausted
 }
 
-/** Twice in a row: after the first time the client comes back for the rest of a stream, which only this account can continue. */
+/**
+ * Twice in a row: after the first failure the client may return for the rest of a stream, which only this account can
+ * continue.
+ */
 const keepsFailing = ({ health }: Candidate, now: number): boolean =>
   isFailing(health, now) && (health.failing?.count ?? 0) >= 2
 
 /** Enough to tell a failing upstream from failing accounts. */
 const FAILING_ACCOUNTS = 3
 
-/** Whether the last attempts on three of the accounts that could be used, or on all of them, failed and none has served a request since. */
+/**
+ * Whether the last attempts on three usable accounts, or on all of them, failed and none has served a request since.
+ */
 export const isUpstreamFailing = (
   candidates: readonly Candidate[],
   needs: SelectionNeeds,
@@ -298,7 +314,7 @@ const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[]
   return due.length > 0 ? due.slice(0, 1) : healthy
 }
 
-/** For strategies without tiers: all but accounts that fail, which get a probe from time to time. */
+/** For strategies without tiers: accounts that are not failing, plus a probe from time to time. */
 const steadyOf = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
   const steady = pool.filter(({ health, lastSelectedAt }) => {
     const isDue = health.tier === 'probing' && now - lastSelectedAt >= PROBE_AFTER_MS
@@ -310,7 +326,7 @@ const steadyOf = (pool: readonly Candidate[], now: number): readonly Candidate[]
 const isHealthy = ({ health }: Pick<Candidate, 'health'>, now: number): boolean =>
   health.tier === 'healthy' && !isFailing(health, now) && !hasJustFailed(health, now)
 
-/** After one failure an account comes after the others for a minute, unless it has served a request since. */
+/** After one failure an account comes last for a minute, unless it serves a request in between. */
 const hasJustFailed = ({ errors, lacksToken, lastError }: Health, now: number): boolean =>
   errors > 0 && !lacksToken && lastError !== null && now - lastError.at < PROBE_AFTER_MS
 

@@ -1,4 +1,4 @@
-/** What a failed selection tells the client: the status, the causes counted, and when to come back. */
+/** The error for a failed selection: status, counted causes, and when to retry. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { type AccountState, isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
 import { OWNER_AT_LIMIT } from '../model/request-result.ts'
@@ -12,11 +12,11 @@ import { isWorkspaceLimit, REACHED_TYPE_HEADER } from './upstream-failure.ts'
 interface Cause {
   reason: SkipReason
   count: number
-  /** The earliest time one of them ends (ms), where known. */
+  /** The earliest time one of them ends (ms), if known. */
   nextAt: number | null
 }
 
-/** An account's own reason for being out of quota. */
+/** Why the upstream says an account is out of quota. */
 interface Rejection {
   code: string
   message: string
@@ -25,23 +25,23 @@ interface Rejection {
 export interface SelectionFailure {
   kind: 'exhausted' | 'restricted' | 'owner' | 'model' | 'unconfigured' | 'unassigned' | 'other'
   causes: Cause[]
-  /** The earliest known time at which an account may serve again (ms). */
+  /** The earliest known time at which an account is available again (ms). */
   nextAt: number | null
-  /** Every cause waits for a person, not for time: retrying cannot help. */
+  /** Every cause needs an operator: retrying cannot help. */
   needsOperator: boolean
-  /** The true reset (ms) of the account of an exhausted pool that is back first. */
+  /** The earliest reset (ms) among the accounts of an exhausted pool. */
   resetsAt: number | null
-  /** What every account of an exhausted pool was rejected with, where that is more specific than a usage limit. */
+  /** What all accounts of an exhausted pool were rejected with, if more specific than a usage limit. */
   sharedRejection: Rejection | null
   model: string | null
-  /** Whether this is about the one account that owns the conversation. */
+  /** Only about the account that owns the conversation. */
   ownerOnly: boolean
 }
 
-/** Also where nobody knows when an account is back. */
+/** Also used when no time is known. */
 export const LONGEST_WAIT_SECONDS = 60
 
-/** Reasons that wait for a person or another request, not for time: such accounts were no candidates for this one. */
+/** Reasons that need an operator or another request: such accounts were no candidates. */
 const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
   'out_of_scope',
   'paused',
@@ -54,7 +54,7 @@ const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
   'policy_class',
 ])
 
-/** Why nothing could be chosen. `considered` is the report of the same selection. */
+/** Why nothing could be chosen. `considered` comes from the same selection. */
 export const failureOf = (
   candidates: readonly Candidate[],
   considered: readonly Considered[],
@@ -85,9 +85,10 @@ export const failureOf = (
 }
 
 /**
- * The error for a failed selection (decisions §3): 429 `usage_limit_reached` with the true reset when every account is used
- * up, else 503 with a code and counted causes. One that ends by time always has `Retry-After` (1 to 60 s), without which the
- * native client retries thirty times; one that waits for a person has none and says that retrying is pointless.
+ * The error for a failed selection (decisions §3): 429 `usage_limit_reached` with the reset time when every account is
+ * used up, otherwise 503 with a code and counted causes. Temporary failures always have `Retry-After` (1 to 60 s),
+ * without which the native client retries thirty times; those that need an operator have none and say that retrying is
+ * pointless.
  */
 export const selectionError = (failure: SelectionFailure, now: number): AppError => {
   const wait: ErrorExtra = failure.needsOperator
@@ -155,7 +156,10 @@ interface Exhaustion {
   rejection: Rejection | null
 }
 
-/** The account's exhaustion when there is evidence for it, of its own allowance or of the model's; a passing rate limit is none. */
+/**
+ * When the account's own or the model's allowance resets, if there is evidence that it is used up; a temporary rate
+ * limit is none.
+ */
 const exhaustionOf = (candidate: Candidate, model: string | null, now: number): Exhaustion | null => {
   const { state: last, usage } = candidate
   const state = nextState(last, { kind: 'tick', at: now })
@@ -169,10 +173,10 @@ const exhaustionOf = (candidate: Candidate, model: string | null, now: number): 
   return { resetsAt: plausibleReset(state.until ?? seen.resetAt, now), rejection: rejectionOf(state) }
 }
 
-/** Null where the account has only reached its usage limit, or the upstream's words are not known. */
+/** Null when the account only reached its usage limit, or the upstream's message is unknown. */
 const rejectionOf = ({ status, cause, evidence }: AccountState): Rejection | null => {
   if (status !== 'quota_exceeded' || cause === null) return null
-  // A usage report names a workspace's limit without words, and its cause is Sluice's own word for it.
+  // A usage report names a workspace limit without a message; `cause` is then Sluice's own code.
   const code = /\bworkspace_[a-z_]+\b/.exec(evidence ?? '')?.[0] ?? cause
   const message = wordsIn(evidence, code) ?? (isWorkspaceLimit(code) ? WORKSPACE_LIMIT : null)
   return message === null ? null : { code, message }
@@ -192,14 +196,14 @@ const exhaustedError = (failure: SelectionFailure, now: number, wait: ErrorExtra
   const which = causes.some(({ reason }) => reason === 'model_limited') ? 'usage limit for this model' : 'usage limit'
   const subject = ownerOnly ? `${OWNER_AT_LIMIT} ${which}` : `All accounts have reached their ${which}`
   return new AppError('usage_limit_reached', {
-    // At "will reset at" LangChain for JavaScript gives up; otherwise it sits out six waits of a minute without a word.
+    // LangChain for JavaScript gives up at "will reset at"; otherwise it silently waits six times a minute.
     message: resetsAt === null ? `${subject}.` : `${subject}; it will reset at ${clockTime(resetsAt, now)}.`,
     envelope,
     ...wait,
   })
 }
 
-/** The native client has words of its own for these types, and for a workspace's limits by a header (client protocol §8). */
+/** The native client has its own texts for these types, and for workspace limits by header (client protocol §8). */
 const asRejected = ({ code, message }: Rejection): ErrorExtra => ({
   message,
   upstream: { code, type: NATIVE_TYPES.has(code) ? code : 'usage_limit_reached' },
@@ -213,7 +217,7 @@ const countCauses = (considered: readonly Considered[]): Cause[] => {
   for (const { skipped, until } of considered) {
     if (!skipped) continue
     const cause = causes.get(skipped) ?? { reason: skipped, count: 0, nextAt: null }
-    // When an account may be tried with the model again says nothing about when it has the model.
+    // The time of the next attempt with the model says nothing about when the account has it.
     const endsAt = skipped === 'model_not_supported' ? null : until
     causes.set(skipped, { ...cause, count: cause.count + 1, nextAt: minKnown([cause.nextAt, endsAt]) })
   }
@@ -231,7 +235,7 @@ const describeCauses = (causes: readonly Cause[], now: number): string => {
   return parts.join('; ')
 }
 
-/** Rounded up, so that a client that comes back at this time is not too early. */
+/** Rounded up, so that a client that retries at this time is not too early. */
 const clockTime = (at: number, now: number): string => {
   const iso = new Date(Math.ceil(at / 1000) * 1000).toISOString()
   const time = `${iso.slice(11, 19)} UTC`

@@ -1,4 +1,4 @@
-/** The one end of every turn: limits charged, owners remembered, one record to the ledger. Runs exactly once. */
+/** Settles a turn, exactly once: charges limits, records owners, and writes one ledger entry. */
 import type { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { costMicros, type TokenUsage } from '../model/pricing.ts'
@@ -20,15 +20,15 @@ interface SettleDeps {
 
 interface Outcome extends FlowEnd {
   httpStatus: number
-  /** Null when no stream was ever committed. */
+  /** Null when no stream was committed. */
   meter: Meter | null
 }
 
-/** How a turn ended that failed before its commit point. */
+/** The end of a turn that failed before its commit point. */
 export const failedEnd = (turn: Turn, error: AppError): FlowEnd =>
   turn.signal.reason instanceof ClientGone ? { status: 'cancelled', error: null } : { status: 'error', error }
 
-/** The status the client got, or would have got: headers that are out already say 200. */
+/** The status the client got, or would have got: headers already sent say 200. */
 export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): number => {
   if (hasHeaders || status === 'ok') return 200
   return status === 'cancelled' ? 499 : (error?.status ?? 500)
@@ -45,7 +45,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const cost = usage && turn.model !== null ? costMicros(usage, turn.model, serviceTier) : null
   const use: Use | null = usage && { ...usage, costMicros: cost }
   if (outcome.status === 'ok') log.phase = 'finish'
-  // A prewarm that was answered here has asked nobody, whatever account stood by.
+  // A prewarm answered here used no account, even if one was leased.
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
   const attempts = isOurs ? [] : log.attempts
   const accountId = isOurs ? null : log.accountId
@@ -91,11 +91,12 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       totalMs: elapsedMs(turn.arrivedAt, clock.monotonic()),
     },
     attempts,
-    // A made-up name must not grow the sums: the upstream has taken it, or somebody offers it.
+    // Made-up names must not grow the hourly totals: counted only if the upstream accepted the model or an account
+    // offers it.
     hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
     isServiceFault: outcome.error !== null && (outcome.error.status >= 500 || outcome.error.code === 'upstream_error'),
-    // One that was removed while it served owns nothing: nobody could ever go back to it.
+    // An account deleted while it served owns nothing, because no request could return to it.
     affinity:
       meter !== null && accountId !== null && pool.get(accountId)
         ? rememberOwners(affinity, turn, { accountId, ciphertexts: meter.ciphertexts, now })
@@ -104,9 +105,9 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
 }
 
 /**
- * What the turn is charged with: the usage the upstream stated, or, for one that ended without it or broke off while the
- * upstream worked on it, what was reserved for input and what was seen of output (decisions §3 "Cancelled turns",
- * "Accounting"). One the upstream refused or never got costs nothing, nor does a prewarm.
+ * What the turn is charged: the usage the upstream reported or, for a turn cut off while the upstream worked on it, the
+ * reserved input and the output seen (decisions §3 "Cancelled turns", "Accounting"). Free: rejected, unsent and prewarm
+ * turns.
  */
 const chargeable = (turn: Turn, { meter, status }: Outcome): TokenUsage | null => {
   if (meter?.usage) return meter.usage

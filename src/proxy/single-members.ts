@@ -1,9 +1,9 @@
-/** Refuses bodies that say twice what is looked at here: what was checked would not be what the upstream reads. */
+/** Rejects bodies that repeat a member checked here: the upstream might read the other one. */
 import { AppError } from '../errors.ts'
 import { type JsonObject, objectOf } from '../lib/json.ts'
 import { repeatedMember } from '../lib/json-members.ts'
 
-/** What a key, a gate or a rule of the upstream is about. */
+/** Members that a key, a gate or an upstream rule depends on. */
 const CHECKED = [
   'model',
   'reasoning',
@@ -17,8 +17,8 @@ const CHECKED = [
 ] as const
 
 /**
- * `json` is what `bytes` say. A native body leaves as it came, and which of two equal names counts is everybody's own choice
- * (RFC 8259 §4). Throws `invalid_request_error`.
+ * `json` is `bytes` parsed. A native body is passed on unchanged, and which of two equal names counts depends on the
+ * parser (RFC 8259 §4). Throws `invalid_request_error`.
  */
 export const demandSingle = (bytes: Uint8Array, json: JsonObject): void => {
   const hasEffort = 'effort' in objectOf(json.reasoning)

@@ -1,4 +1,7 @@
-/** Makes the body of a turn from a `response.create` frame: what it continues, what the key puts in, what stays here. */
+/**
+ * Builds the body of a turn from a `response.create` frame: what it continues, what the key enforces, what is not
+ * passed on.
+ */
 import { capability } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
 import { CAPABILITY_HEADER } from '../http/gates.ts'
@@ -16,9 +19,9 @@ import type { TurnBody } from './turn.ts'
 /** What the last response leaves for a turn that continues it. */
 export interface Earlier {
   id: string
-  /** The input of a prewarm that was answered here and not upstream; null for what the upstream knows. */
+  /** Input of a prewarm answered here; null for responses the upstream knows. */
   input: ListText | null
-  /** Its conversation holds developer messages. Not looked at where bodies leave as they came. */
+  /** Its conversation has developer messages. Unused where bodies pass unchanged. */
   isInstructed: boolean
 }
 
@@ -30,31 +33,34 @@ export interface Create {
 
 export interface Continued {
   body: TurnBody
-  /** The earlier response, where an upstream connection has to know it. */
+  /** The earlier response that the upstream connection has to know. */
   chain: string | null
-  /** As `Earlier` has it. */
+  /** As in `Earlier`. */
   isInstructed: boolean
 }
 
-/** Whether the frame speaks of a capability at all: who has no key learns nothing about which there are. */
+/** Whether the frame names a capability at all: clients without a key must not learn which exist. */
 export const mentionsCapability = (body: JsonObject): boolean => capabilityNames(body).length > 0
 
-/** Whether the body itself asks for the restricted pool, in its metadata (proxy surface §4.5). Throws `unsupported_required_capability`. */
+/**
+ * Whether the body's metadata requests the restricted pool (proxy surface §4.5). Throws
+ * `unsupported_required_capability`.
+ */
 export const demandsCapability = (body: JsonObject): boolean => {
   const metadata = objectOf(body.client_metadata)
   return capabilityNames(body).some((name) => capability(String(metadata[name])) !== null)
 }
 
-/** Header names know no case, and what stands for one must not slip through by its spelling. */
+/** Header names are case-insensitive, so their counterparts in metadata are too. */
 const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
   Object.keys(objectOf(client_metadata)).filter((name) => name.toLowerCase() === CAPABILITY_HEADER)
 
-/** A native frame leaves as it came, but for what `enforcedMembers` and the rules of the upstream demand. */
+/** A native frame passes unchanged, except for `enforcedMembers` and the upstream's requirements. */
 export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earlier | null): Continued => {
   const { frame, bytes, hold } = create
   const follows = followedBy(frame, earlier)
   const members = { ...alwaysStreamed(frame), ...enforcedMembers(frame, key), ...withoutOurMetadata(frame) }
-  // `null` names no earlier response, and the upstream would look for one.
+  // The upstream would look up `null` as an earlier response.
   const kept = follows || frame.previous_response_id === null ? cutMembers(bytes, ['previous_response_id']) : bytes
   const json = follows ? { ...frame, previous_response_id: null } : frame
   const body = spliced({ bytes: kept, json, hold }, members)
@@ -65,7 +71,10 @@ export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earli
   }
 }
 
-/** A public frame is normalised as a public request is, but for system messages: `instructions` last for one turn, items go on. */
+/**
+ * A public frame is normalised like a public request, except for system messages: `instructions` apply to one turn
+ * only, items continue.
+ */
 export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier | null): Continued => {
   const { frame, bytes, hold } = create
   const { type, previous_response_id, generate, ...request } = frame
@@ -88,7 +97,7 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
 
 const chainOf = ({ previous_response_id }: CreateFrame): string | null => previous_response_id || null
 
-/** The input of a prewarm of ours that the turn continues. Throws `invalid_request_error` when there is no list to join it to. */
+/** The input of our own prewarm that the turn continues. Throws `invalid_request_error` when `input` is not a list. */
 const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earlier | null): ListText | null => {
   if (!earlier?.input || previous_response_id !== earlier.id) return null
   if (!Array.isArray(input))

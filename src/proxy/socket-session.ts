@@ -1,6 +1,6 @@
 /**
- * One downstream socket for as long as it lives: its turns, one at a time with one that waits, its upstream socket, its
- * keepalives, and its end. What a turn is, and how it is tried and settled, is the same as over HTTP.
+ * One client socket: its turns, one running and one waiting, its upstream socket, keepalives and end. Turns run and
+ * settle as over HTTP.
  */
 import { authenticateClient, type Client, type Knock } from '../auth/client-key.ts'
 import type { Bindings } from '../bindings.ts'
@@ -19,19 +19,19 @@ import { SocketTurn } from './socket-turn.ts'
 import { ClientGone } from './turn.ts'
 import { UpstreamSession } from './upstream-session.ts'
 
-/** Of a socket between turns (decisions §3 "Time limits"). */
+/** For a socket between turns (decisions §3 "Time limits"). */
 const IDLE_MS = HOUR_MS
-/** The runtime keeps room for the largest frame of a connection until that ends (measured), and no budget counts it. */
+/** The runtime keeps a buffer for the largest frame until the connection ends (measured), which no budget counts. */
 const LARGE_FRAME_BYTES = 4 * 1024 * 1024
 const IDLE_AFTER_LARGE_MS = 2 * MINUTE_MS
-/** Longer than any that asks for no turn. */
+/** Longer than any frame that requests no turn. */
 const SMALL_FRAME_CHARS = 64 * 1024
 
-/** A client that sends this many frames in a row that are rejected will not recover. */
+/** A client whose frames are rejected this many times in a row will not recover. */
 const MAX_REJECTED_IN_A_ROW = 20
 /**
- * Pings, pongs and frames that start no turn, per beat (half a second). Real clients send a few a minute; the runtime hands over
- * everything it has read at once, so a flood of them would block every other client.
+ * Pings, pongs and frames without a turn, per beat (half a second). Clients send a few a minute; the runtime delivers
+ * everything it has read in one go, so a flood would block other clients.
  */
 const MAX_NOTICES_PER_BEAT = 50
 
@@ -47,41 +47,41 @@ const CLOSE = {
   draining: { code: 1012, reason: 'The server is restarting' },
 } as const
 
-/** What stays the same from the handshake on. */
+/** Fixed from the handshake on. */
 export interface Handshake {
   env: Bindings
   headers: Headers
   route: string
   isNative: boolean
-  /** The restricted pool was asked for; holds for the life of the socket. */
+  /** The handshake requested the restricted pool; applies to the whole socket. */
   isRestricted: boolean
-  /** To ask again at each turn whether the client may still come in. */
+  /** To check at each turn whether the client is still admitted. */
   knock: Omit<Knock, 'keyAuthEnabled' | 'now'>
   contract: (client: Client, model: string | null) => FrameContract
-  /** Where the connection comes from; null on a Unix socket. */
+  /** Address and port of the connection; null on a Unix socket. */
   peer: Peer | null
-  /** Gives back the socket's place among those of its key and its client; may be called more than once. */
+  /** Releases the socket's place in the limits of its key and client; safe to call repeatedly. */
   leave: () => void
 }
 
-/** `Bun.serve` calls these; a throw there would end the process (runtime note 2.6). */
+/** Called by `Bun.serve`; a throw there would end the process (runtime note 2.6). */
 export class SocketSession implements SocketPeer {
   readonly handshake: Handshake
   readonly upstream = new UpstreamSession()
   /** Aborts when the client is gone. */
   readonly #gone = new AbortController()
-  /** From the opening to the end. */
+  /** Set from opening to closing. */
   #outbox: Outbox | null = null
   #turn: SocketTurn | null = null
   #waiting: Create | null = null
-  /** By the handshake, or since a turn asked for it. */
+  /** Since the handshake, or since a turn requested it. */
   isRestricted: boolean
   /** Kept for the next turn. */
   earlier: Earlier | null = null
   #arrivals: Arrivals | null = null
   #idleSince = 0
   #idleMs = IDLE_MS
-  /** The idle limit is over, and a ping is out: a frame that is still on its way comes before its answer. */
+  /** The idle limit has passed and a ping was sent: a frame already on its way arrives before the pong. */
   #isAsked = false
   #rejectedInARow = 0
   #notices = 0
@@ -154,10 +154,13 @@ export class SocketSession implements SocketPeer {
   #noteLarge(bytes: number): void {
     this.handshake.env.clock.after(0, () => collectAfter(bytes)) // the runtime holds the text until we return
     this.#idleMs = IDLE_AFTER_LARGE_MS
-    this.#idleSince = this.handshake.env.clock.monotonic() // who was refused may come again
+    this.#idleSince = this.handshake.env.clock.monotonic() // a rejected client may try again
   }
 
-  /** A large frame is not even taken apart where there is no room; small ones may take a turn back. Throws `busy`, and what `demandFewValues` and `parseFrame` do. */
+  /**
+   * Without room, large frames are not even parsed; small ones may be cancellations. Throws `busy`, and what
+   * `demandFewValues` and `parseFrame` do.
+   */
   #read(data: string): void {
     const { bodies } = this.handshake.env
     if (data.length > SMALL_FRAME_CHARS) bodies.open(data.length)
@@ -209,14 +212,14 @@ export class SocketSession implements SocketPeer {
     else if (this.handshake.env.lifecycle.draining) this.#close('draining')
   }
 
-  /** No new turn after this: an idle socket is closed now, a busy one after its turn. */
+  /** Starts no new turn: closes an idle socket now, a busy one after its turn. */
   drain(): void {
     if (!this.#turn) this.#close('draining')
   }
 
   /**
-   * The client as it stands now: its key may have been revoked since the handshake. `isAsking` for the restricted pool needs
-   * a key, whatever is asked for. Throws as the handshake does.
+   * Authenticates the client again: its key may have been revoked since the handshake. Requests for the restricted pool
+   * (`isAsking`) always need a key. Throws as the handshake does.
    */
   client({ isAsking }: { isAsking: boolean }): Client {
     const { env, knock } = this.handshake
@@ -229,19 +232,19 @@ export class SocketSession implements SocketPeer {
     })
   }
 
-  /** The handshake passed, and since then the client is not let in any more, or not with what it asks for. */
+  /** Logs a client that was admitted at the handshake and is now rejected. */
   noteRejection(err: unknown): void {
     const { env, knock, route, headers } = this.handshake
     if (err instanceof AppError && err.extra.rejection)
       env.ledger.reject({ ...err.extra.rejection, ip: knock.ip, route, userAgent: headers.get('user-agent') })
   }
 
-  /** As `Outbox` has it. */
+  /** See `Outbox.send`. */
   send(texts: readonly string[]): Promise<void> | undefined {
     return this.#outbox ? this.#outbox.send(texts) : Promise.reject(new ClientGone())
   }
 
-  /** The runtime reports an end only once the client has answered the close, and this one may never do so. */
+  /** The runtime reports the end only after the client answers the close, which this client may never do. */
   #giveUp(why: 'slow' | 'busy' | 'silent'): void {
     this.#close(why)
     this.closed()
@@ -249,12 +252,12 @@ export class SocketSession implements SocketPeer {
   }
 
   #reject(err: unknown): void {
-    this.send([errorFrame(AppError.from(err))])?.catch(() => {}) // the client has left
+    this.send([errorFrame(AppError.from(err))])?.catch(() => {}) // the client has disconnected
     if (++this.#rejectedInARow >= MAX_REJECTED_IN_A_ROW) this.#close('rejected')
     else this.#countNotice()
   }
 
-  /** The runtime delivers nothing more after a close, not even what it has read already (measured). */
+  /** The runtime delivers nothing after a close, not even frames it has already read (measured). */
   #countNotice(): void {
     if (++this.#notices > MAX_NOTICES_PER_BEAT) this.#close('flood')
   }

@@ -1,6 +1,6 @@
 /**
- * What goes by HTTP because upstream sockets fail while HTTP may work: attempts, accounts and conversations (decisions §3
- * "Transport pairings"). Nothing here counts against an account.
+ * Switches attempts, accounts and conversations to HTTP when upstream sockets fail but HTTP may work (decisions §3
+ * "Transport pairings"). Never counts against an account.
  */
 import { MINUTE_MS } from '../lib/durations.ts'
 import { HandshakeRefused } from '../upstream/handshake-refused.ts'
@@ -12,20 +12,20 @@ import type { Plane } from './plane.ts'
 import type { Turn } from './turn.ts'
 import type { UpstreamFailure } from './upstream-failure.ts'
 
-/** What the service, or something on the way to it, answers that lets no sockets through; 426 is the service's own. */
+/** Statuses of an upstream or intermediary that does not support sockets; 426 is ChatGPT's own. */
 const NO_SOCKETS_HERE: ReadonlySet<number> = new Set([403, 404, 405, 426, 501])
 const REFUSED_MS = 10 * MINUTE_MS
 const FAILED_MS = 2 * MINUTE_MS
-/** Handshakes and turns in a row that died before an account goes by HTTP. */
+/** Consecutive failed handshakes and turns before an account uses HTTP. */
 const MAX_FAILURES = 3
 const MAX_CONVERSATIONS = 10_000
 
-/** The conversations whose socket failed lately, and when on the monotonic clock. */
+/** Conversations whose socket failed recently, with the monotonic time. */
 export class FailedSockets {
   readonly #failedAt = new Map<string, number>()
 
   note(conversation: string, now: number): void {
-    this.#failedAt.delete(conversation) // set() alone would keep the old place in the order of eviction
+    this.#failedAt.delete(conversation) // set() alone keeps the old place in the eviction order
     this.#failedAt.set(conversation, now)
     if (this.#failedAt.size > MAX_CONVERSATIONS) this.#failedAt.delete(this.#failedAt.keys().next().value!) // size > 0
   }
@@ -38,8 +38,8 @@ export class FailedSockets {
 }
 
 /**
- * Whether this turn goes by HTTP on this account. A connection that is still open is not given up for the failure of another
- * one. A client that comes over HTTP after its socket failed has fallen back by itself (client protocol §4).
+ * Whether this turn uses HTTP on this account. An open connection is not dropped because another one failed. An HTTP
+ * client whose socket failed before has fallen back by itself (client protocol §4).
  */
 export const isOnHttp = ({ clock, failedSockets }: Plane, turn: Turn, { id, httpUntil }: LiveAccount): boolean => {
   const { session, transport, conversation, arrivedAt } = turn
@@ -47,7 +47,10 @@ export const isOnHttp = ({ clock, failedSockets }: Plane, turn: Turn, { id, http
   return httpUntil > clock.now() && session?.accountAt(clock.monotonic()) !== id
 }
 
-/** A handshake failed with `err`: whether the attempt goes on by HTTP at once. `isRenewed`: its token is known to be good. */
+/**
+ * After a handshake failed with `err`: whether the attempt continues over HTTP. `isRenewed`: the token is known to be
+ * valid.
+ */
 export const goesOnByHttp = (
   plane: Plane,
   turn: Turn,
@@ -65,24 +68,24 @@ export const goesOnByHttp = (
   return true
 }
 
-/** A handshake got no answer, or a 5xx, or a turn died with its socket. `failures`: as how many it counts. */
+/** Counts a handshake without answer or with a 5xx, or a turn that ended with its socket, as `failures` failures. */
 export const noteSocketFailure = (plane: Plane, turn: Turn, account: LiveAccount, failures = 1): void => {
   if (wouldBypassProxy(plane, turn)) return
   const { clock, failedSockets } = plane
   if (turn.conversation !== null) failedSockets.note(turn.conversation, clock.monotonic())
   account.socketFailures += failures
-  // Afterwards the count stays, so that one more failure is enough.
+  // The count is not reset, so that one more failure is enough afterwards.
   if (account.socketFailures >= MAX_FAILURES) account.httpUntil = Math.max(account.httpUntil, clock.now() + FAILED_MS)
 }
 
-/** Each further one would cost a turn as many seconds again. */
+/** Another timeout would cost a turn the same time again. */
 const isTimeout = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'upstream_timeout'
 
-/** A proxy for sockets alone that is down: what cannot pass it must not go around it (spec §1.11). */
+/** When only sockets use a proxy and it is down, its traffic must not bypass it (spec §1.11). */
 const wouldBypassProxy = ({ upstream: { dial, baseUrl } }: Plane, { path }: Turn): boolean =>
   dial.isProxied(socketUrl(baseUrl, path)) && !dial.isProxied(baseUrl + path)
 
-/** Whether HTTP might serve what failed: the handshake met a 5xx, or the socket died without a word of the service. */
+/** Whether HTTP might succeed: the handshake got a 5xx, or the socket closed without an error from ChatGPT. */
 export const isOfSocketsAlone = (plane: Plane, turn: Turn, failure: UpstreamFailure): boolean =>
   turn.log.upstreamTransport === 'websocket' &&
   failure.where !== 'event' &&
@@ -91,5 +94,5 @@ export const isOfSocketsAlone = (plane: Plane, turn: Turn, failure: UpstreamFail
 
 const SOCKET_KINDS: ReadonlySet<Kind> = new Set(['transient', 'network', 'closed'])
 
-/** The service closed the socket because of the size of our frame. */
+/** The upstream closed the socket because our frame was too large. */
 export const isFrameTooLarge = ({ body }: UpstreamFailure): boolean => body instanceof SocketClosed && body.isTooLarge

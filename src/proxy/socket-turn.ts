@@ -1,4 +1,4 @@
-/** One turn on a downstream socket, from its `response.create` frame to the one event or frame that ends it. */
+/** One turn on a client socket, from its `response.create` frame to its terminal event or error frame. */
 import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
 import { textOf } from '../lib/json.ts'
@@ -28,7 +28,7 @@ const RESPONSES_PATH = '/codex/responses'
 
 export class SocketTurn {
   readonly #session: SocketSession
-  /** Null once the turn has begun: frames are large, and only the attempts need them. */
+  /** Null once the turn has begun: frames are large, and only attempts need them. */
   #create: Create | null
   readonly #stopper = new Stopper()
   #contract: FrameContract | null = null
@@ -44,13 +44,13 @@ export class SocketTurn {
     return this.#contract?.keepalive ?? null
   }
 
-  /** The client takes the turn back: the upstream is cut off and the turn ends as incomplete. */
+  /** The client cancels the turn: the upstream is cut off and the turn ends as incomplete. */
   interrupt(): void {
     this.#isInterrupted = true
     this.#stopper.abort(new ClientGone())
   }
 
-  /** Serves the turn. Rejects for faults of our own only. */
+  /** Serves the turn. Rejects only for internal errors. */
   async run(): Promise<void> {
     try {
       await this.#serve()
@@ -58,7 +58,7 @@ export class SocketTurn {
       this.#create?.hold.release()
       this.#session.noteRejection(err)
       if (this.#session.gone.aborted) return
-      await this.#session.send(this.#ending(err))?.catch(() => {}) // gone meanwhile
+      await this.#session.send(this.#ending(err))?.catch(() => {}) // disconnected in the meantime
     }
   }
 
@@ -78,14 +78,14 @@ export class SocketTurn {
       }
     } catch (err) {
       if (err instanceof ClientGone) flow.cancel()
-      else flow.fail(AppError.from(err)) // a fault of our own must not keep the account's slot
+      else flow.fail(AppError.from(err)) // an internal error must not keep the account's slot
       throw err
     }
-    if (flow.meter.terminal === null) throw new ClientGone() // taken back
+    if (flow.meter.terminal === null) throw new ClientGone() // cancelled by the client
     this.#remember(turn, flow, leaves)
   }
 
-  /** Everything is asked again that was asked at the handshake. */
+  /** Repeats every check of the handshake. */
   #admitted(create: Create): Admitted {
     const { env, isNative, route, headers, contract } = this.#session.handshake
     const { frame, bytes } = create
@@ -94,7 +94,8 @@ export class SocketTurn {
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.isRestricted = true
     this.#contract = contract(client, client.key?.enforcedModel ?? (textOf(frame.model) || null))
-    if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop() // no turn goes over it
+    // no turn may use it now
+    if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop()
     const arrival = { env, headers, client, requestId: env.random.id('req'), arrivedAt }
     const admission = {
       route,
@@ -119,7 +120,7 @@ export class SocketTurn {
     }
   }
 
-  /** Throws what the makers do, and `previous_response_not_found`. */
+  /** Throws what the body builders do, and `previous_response_not_found`. */
   #made(create: Create, { key }: Client, now: number): Continued {
     demandSingle(create.bytes, create.frame)
     const made = (this.#session.handshake.isNative ? nativeBody : publicBody)(create, key, this.#session.earlier)
@@ -129,7 +130,7 @@ export class SocketTurn {
     return made
   }
 
-  /** Whether the upstream connection stands, and its account may serve what is asked now: a restriction may have come. */
+  /** Whether the upstream connection is open and its account may serve this turn; a restriction may be new. */
   #canContinue(now: number): boolean {
     const { upstream, isRestricted, handshake } = this.#session
     const accountId = upstream.accountAt(now)
@@ -137,13 +138,15 @@ export class SocketTurn {
     return !isRestricted || (handshake.env.pool.get(accountId)?.securityWorkAuthorized ?? false)
   }
 
-  /** A prewarm that no upstream knows goes ahead of the turn that continues it. */
+  /** Remembers the response. The input of a prewarm the upstream does not know is put before the next turn's. */
   #remember({ log }: Turn, { meter: { responseId: id } }: Flow, { input, isInstructed }: Admitted['leaves']): void {
     const isOurs = log.upstreamTransport === null
     this.#session.earlier = id === null ? null : { id, input: isOurs ? input : null, isInstructed }
   }
 
-  /** Before the first event an error frame, which the client reads as a status; afterwards the terminal event. */
+  /**
+   * Before the first event an error frame, which the client reads like an HTTP status; afterwards the terminal event.
+   */
   #ending(err: unknown): string[] {
     const flow = this.#flow
     if (this.#isInterrupted) return [interruptedEvent(flow?.meter.responseId ?? null, flow?.meter.events ?? 0)]
@@ -157,7 +160,7 @@ export class SocketTurn {
 interface Admitted {
   turn: Turn
   contract: FrameContract
-  /** Its `input` is that of a prewarm and of those it continues, small enough to be kept; null for other turns. */
+  /** `input` includes earlier prewarms; null for turns that are not prewarms, and when too large to keep. */
   leaves: Omit<Earlier, 'id'>
 }
 

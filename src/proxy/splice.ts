@@ -1,25 +1,25 @@
-/** Changes single members of a JSON text at their place, or takes them out, leaving every other byte as the client wrote it. */
+/** Changes or removes single members of a JSON text in place, leaving all other bytes as the client wrote them. */
 import type { JsonObject } from '../lib/json.ts'
 import { afterBlanks, topMembers } from '../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../lib/utf8.ts'
 import { demandShallow } from './body-bounds.ts'
 import type { TurnBody } from './turn.ts'
 
-/** What the upstream demands of every turn. */
+/** The upstream requires both on every turn. */
 export const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({
   ...(stream !== true && { stream: true }),
   ...(store !== false && { store: false }),
 })
 
-/** The body with `members` set; anything else stays as the client wrote it. */
+/** The body with `members` set. */
 export const spliced = (body: TurnBody, members: JsonObject): TurnBody => {
   if (Object.keys(members).length === 0) return body
   return { bytes: spliceMembers(body.bytes, members), json: { ...body.json, ...members }, hold: body.hold }
 }
 
 /**
- * Sets top-level members of a JSON object; new ones are put first. The caller has parsed `bytes` as an object before.
- * Throws `invalid_request_error` for one that nests too deep.
+ * Sets top-level members of a JSON object, new ones first. `bytes` must have been parsed as an object. Throws
+ * `invalid_request_error` when nested too deeply.
  */
 export const spliceMembers = (
   bytes: Uint8Array<ArrayBuffer>,
@@ -29,7 +29,7 @@ export const spliceMembers = (
   const missing = new Map(Object.entries(members))
   const parts: Uint8Array[] = []
   let rest = bytes.length
-  // Backwards: of a member written twice the last counts, as in `JSON.parse`.
+  // Backwards, because the last of duplicate members counts, as in `JSON.parse`.
   for (const { name, value, end } of topMembers(bytes).reverse()) {
     if (!missing.has(name)) continue
     parts.unshift(encodeUtf8(JSON.stringify(missing.get(name))), bytes.subarray(end, rest))
@@ -41,8 +41,8 @@ export const spliceMembers = (
 }
 
 /**
- * Takes top-level members out; the others stay as the client wrote them, separated by commas alone. The caller has parsed
- * `bytes` as an object before. Throws `invalid_request_error` for one that nests too deep.
+ * Removes top-level members. `bytes` must have been parsed as an object. Throws `invalid_request_error` when nested too
+ * deeply.
  */
 export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly string[]): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
@@ -53,16 +53,16 @@ export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly strin
   return Buffer.concat([encodeUtf8('{'), ...parts.slice(1), encodeUtf8('}')])
 }
 
-/** A list of a body, as it was parsed and as it was written, without its brackets. */
+/** A list in a body, parsed and as text without brackets. */
 export interface ListText {
   items: readonly unknown[]
   text: string
 }
 
-/** The list under this name at the top of a body; null when there is none. */
+/** The top-level list of this name; null when there is none. */
 export const listTextOf = (body: TurnBody, name: string): ListText | null => placedList(body, name)
 
-/** The body with `ahead` in front of the elements of its list of this name. Its budget follows. */
+/** The body with `ahead` before the elements of the named list. Adjusts the budget. */
 export const withItemsAhead = (body: TurnBody, name: string, ahead: ListText): TurnBody => {
   const own = placedList(body, name)
   if (!own || ahead.items.length === 0) return body
@@ -73,7 +73,7 @@ export const withItemsAhead = (body: TurnBody, name: string, ahead: ListText): T
   return { bytes: joined, json: { ...body.json, [name]: [...ahead.items, ...own.items] }, hold }
 }
 
-/** Of a member written twice the last counts, as in `JSON.parse`. */
+/** The last of duplicate members counts, as in `JSON.parse`. */
 const placedList = ({ bytes, json }: TurnBody, name: string): (ListText & { value: number; end: number }) | null => {
   const items = json[name]
   const place = topMembers(bytes).findLast((member) => member.name === name)
@@ -87,8 +87,8 @@ const CLOSING = 0x7d
 const COMMA = encodeUtf8(',')
 
 /**
- * Puts members first in the object that begins at `at`, the whole one unless told, which has none of these. No tree is
- * made of it, which takes some 20 ms a MiB.
+ * Puts members first in the object at `at` (by default the whole body), which must not contain them. Does not parse the
+ * body, which would take about 20 ms per MiB.
  */
 export const putFirst = (
   bytes: Uint8Array<ArrayBuffer>,

@@ -1,6 +1,6 @@
 /**
- * Stores what turns and polls find out about accounts, behind them: what could not be written is kept and tried again, so
- * that no turn waits for the database or fails with it.
+ * Writes account states from turns and polls to the database in the background. Failed writes are retried, so no turn
+ * waits for the database or fails because of it.
  */
 import { eq } from 'drizzle-orm'
 import { commit, type Db, notice, type Tx } from '../../db/commit.ts'
@@ -25,7 +25,7 @@ interface Pending {
 }
 
 const RETRY_MS = 1000
-/** Of one account, during a long failure: the latest decide. */
+/** Per account; during a long failure only the latest matter. */
 const MAX_EVENTS = 50
 
 export class StateWriter {
@@ -38,7 +38,7 @@ export class StateWriter {
     this.#deps = deps
   }
 
-  /** Touches memory only and never throws; so does `plan`. */
+  /** Only touches memory and never throws; neither does `plan`. */
   event(accountId: string, event: AccountEvent): void {
     const { events } = this.#of(accountId)
     events.push(event)
@@ -51,7 +51,7 @@ export class StateWriter {
     this.#arm()
   }
 
-  /** The account as its row says, with what is not written yet. */
+  /** The account's row with pending changes applied. */
   present(row: AccountRow): { state: AccountState; planType: string } {
     const pending = this.#pending.get(row.id)
     if (!pending) return { state: stateOf(row), planType: row.planType }
@@ -61,7 +61,7 @@ export class StateWriter {
     }
   }
 
-  /** Writes all that is pending, now. Does not throw: what fails stays pending. */
+  /** Writes everything pending. Does not throw: failed writes stay pending. */
   flush(): void {
     this.#disarm()
     if (this.#pending.size > 0) this.#write()
@@ -93,7 +93,7 @@ export class StateWriter {
     this.#cancelBeat = null
   }
 
-  /** The commit announces itself: those who then read the rows must not find the same events pending. */
+  /** The commit notifies listeners, who must not find the same events still pending when they read the rows. */
   #write(): void {
     const batch = this.#pending
     this.#pending = new Map()
@@ -114,8 +114,8 @@ export class StateWriter {
 }
 
 /**
- * The row may have been changed since the events were seen: a pause by a command stands. Memory is told in any case, as it
- * may differ from the row when the row stays.
+ * The row may have changed since, for example by a pause, which wins. The new state is returned in any case, because
+ * memory may differ from the row.
  */
 const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: number }): void => {
   const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
@@ -136,7 +136,7 @@ interface StateAfter {
   event: AccountEvent
 }
 
-/** Those that changed the status; that a block continues is no news. */
+/** Only changes of status; a continued block is not logged. */
 const changesOf = (states: readonly StateAfter[]): StateAfter[] =>
   states.filter(({ before, state }) => state.status !== before.status)
 
@@ -161,11 +161,14 @@ const replay = (row: AccountRow, events: readonly AccountEvent[], now: number): 
     })
 }
 
-/** Somebody signed in again between the refusal and now. A time to come, of a clock that was wrong, tells nothing. */
+/**
+ * The account was signed in again after the rejection. A `lastRefreshAt` in the future comes from a wrong clock and is
+ * ignored.
+ */
 const isOfOldTokens = ({ lastRefreshAt }: AccountRow, { kind, at }: AccountEvent, now: number): boolean =>
   kind === 'auth_failed' && at < lastRefreshAt && lastRefreshAt <= now
 
-/** What the row's state forbids by now has been overtaken. */
+/** Events that the row's state no longer allows are ignored. */
 const step = (state: AccountState, event: AccountEvent): AccountState => {
   try {
     return nextState(state, event)

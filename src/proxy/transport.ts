@@ -1,14 +1,17 @@
-/** Which transport carries a turn upstream: the setting, and under `auto` what the client and its model speak best (spec §1.10). */
+/** Which transport a turn uses upstream: the setting, or under `auto` what fits client and model (spec §1.10). */
 import { isObject, objectsOf } from '../lib/json.ts'
 import type { Transport, Turn } from './turn.ts'
 
-/** The service takes no frame above 16 MiB (client protocol §14). The frame is measured before it is sent; a body is a little smaller. */
+/**
+ * The upstream accepts frames up to 16 MiB (client protocol §14). Frames are measured before sending; the body is a
+ * little smaller.
+ */
 export const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_AUTO_FRAME_BYTES = 14 * 1024 * 1024
 
 interface Circumstances {
   bytes: number
-  /** Sockets failed a short while ago, or in this turn (`socket-trouble.ts`). */
+  /** Sockets failed recently or in this turn (`socket-trouble.ts`). */
   isOnHttp: boolean
   modelPrefersSockets: boolean
 }
@@ -17,13 +20,13 @@ export const transportFor = (turn: Turn, { bytes, isOnHttp, modelPrefersSockets 
   const setting = keyWish(turn) ?? turn.settings.upstreamStreamTransport
   const canUseSocket = turn.accept === 'text/event-stream' && bytes <= MAX_FRAME_BYTES && !isOnHttp
   if (setting === 'http' || !canUseSocket) return 'http'
-  // A client on a socket continues responses that only an upstream socket knows, so it stays on one wherever it can.
+  // A socket client continues responses that only its upstream socket knows, so it stays on one where possible.
   if (setting === 'websocket' || turn.transport === 'websocket') return 'websocket'
   if (bytes > MAX_AUTO_FRAME_BYTES || hasImages(turn)) return 'http'
   return modelPrefersSockets || isNative(turn.headers) ? 'websocket' : 'http'
 }
 
-/** A key may decide for its clients that come over HTTP; one on a socket would lose what it continues. */
+/** A key may override the setting for HTTP clients; a socket client would lose the response it continues. */
 const keyWish = ({ client, transport }: Turn): Transport | null => {
   const wish = transport === 'http' ? client.key?.transport : null
   if (wish === 'always_http') return 'http'
@@ -45,7 +48,7 @@ const NATIVE_HEADERS = ['x-codex-turn-state', 'x-codex-turn-metadata', 'x-codex-
 const isNative = (headers: Turn['headers']): boolean =>
   NATIVE_ORIGINATORS.has(headers.originator ?? '') || NATIVE_HEADERS.some((name) => headers[name] !== undefined)
 
-/** Input images weigh megabytes, and image generation answers with them. */
+/** Input images are megabytes large, and so are generated ones. */
 const hasImages = ({ body }: Turn): boolean => {
   if (!body) return false
   const { tools, input } = body.json

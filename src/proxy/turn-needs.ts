@@ -1,10 +1,10 @@
-/** What a turn asks of whoever chooses its account. */
+/** What a turn requires of its account. */
 import { ownerOf } from './continuity.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
 import type { Turn } from './turn.ts'
 
-/** `tried`: ids of the accounts it was on already. */
+/** `tried`: ids of the accounts already tried. */
 export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
   model: turn.model,
   scope: turn.client.key?.scope ?? null,

@@ -1,4 +1,4 @@
-/** Everything one model request is: what was asked, by whom, within which limits, and what has happened to it so far. */
+/** A model request: its input, client and limits, and what has happened to it so far. */
 import type { Client } from '../auth/client-key.ts'
 import type { Bindings } from '../bindings.ts'
 import type { JsonObject } from '../lib/json.ts'
@@ -11,18 +11,20 @@ import type { UpstreamSession } from './upstream-session.ts'
 
 export type TurnKind = 'normal' | 'compaction' | 'prewarm'
 export type Transport = 'http' | 'websocket'
-/** `request`: what was asked could not be read or served as it is; `auth`: the key does not allow it; `upstream`: the upstream answered with an error. */
+/**
+ * `request`: unreadable or invalid; `auth`: not allowed by the key; `upstream`: the upstream answered with an error.
+ */
 export type Phase = 'request' | 'auth' | 'select' | 'connect' | 'first_event' | 'upstream' | 'stream' | 'finish'
 
-/** A request, as it came and as it goes to the upstream. `bytes` is what the client wrote wherever that was possible. */
+/** A request body. `bytes` keeps the client's own text where possible. */
 export interface TurnBody {
   bytes: Uint8Array<ArrayBuffer>
-  /** Parsed from `bytes`, for reading only. */
+  /** Parsed from `bytes`; read-only. */
   json: JsonObject
   hold: BodyHold
 }
 
-/** What a turn takes from the request, or the socket, that it came in on. */
+/** What a turn takes from its request or socket. */
 export interface Arrival {
   env: Bindings
   headers: Headers
@@ -46,68 +48,68 @@ export interface AttemptRecord {
 }
 
 export interface Turn {
-  /** Of the log row; `requestId` is what the client sees and may have chosen. */
+  /** Of the log row; `requestId` is shown to the client, which may have chosen it. */
   readonly id: string
   readonly requestId: string
   readonly route: string
-  /** It came on a native route, whose client handles statuses differently from SDKs (client protocol §10). */
+  /** From a native route, whose client handles statuses differently from SDKs (client protocol §10). */
   readonly isNative: boolean
   readonly kind: TurnKind
-  /** How the client came. A body that came on a socket is a frame, and is written as one. */
+  /** The client's transport. A body that arrived on a socket is a frame. */
   readonly transport: Transport
-  /** The upstream socket of the client's own, kept between turns; null for a client that came over HTTP. */
+  /** The upstream socket of the client's socket, kept between turns; null over HTTP. */
   readonly session: UpstreamSession | null
-  /** The earlier response the body continues; only the upstream connection that produced it knows it. */
+  /** The earlier response the body continues, known only to the upstream connection that produced it. */
   readonly chain: string | null
   readonly client: Client
   readonly userAgent: string | null
   readonly model: string | null
   readonly reasoningEffort: string | null
   readonly serviceTier: string | null
-  /** Path under the upstream base URL, and what is accepted there. */
+  /** Path under the upstream base URL, and the `accept` header for it. */
   readonly path: string
   readonly accept: string
-  /** Deltas leave as they came, so they need not be told apart. */
+  /** Deltas are passed on unchanged and need not be told apart. */
   readonly passesDeltas: boolean
   /** Tag of the account that issued the client's turn state (`upstream/headers.ts`). */
   readonly turnStateOwner: string | null
   readonly conversation: string | null
-  /** The conversation's hash by how it began, where it has no name; under way in `Openings` until the turn is settled. */
+  /** Hash of how an unnamed conversation begins; counted as running in `Openings` until settled. */
   readonly opening: string | null
-  /** The same hash where nothing was answered yet: a second request, if there is one, goes to the account of this one. */
+  /** The same hash when nothing has been answered yet: a second request then uses the account of this one. */
   readonly firstOf: string | null
-  /** The history is inside a `compaction` item only its account can read: the turn never moves. */
+  /** The history is inside a `compaction` item that only its account can read, so the turn never moves. */
   readonly isAnchored: boolean
   readonly hasCiphertext: boolean
   readonly restricted: boolean
   readonly settings: Readonly<Settings>
   readonly reservation: Reservation
   readonly estimate: { inputTokens: number }
-  /** Aborts when the client leaves or the service drains. */
+  /** Aborts when the client disconnects or Sluice drains. */
   readonly signal: StopSignal
   /** ms since epoch and on the monotonic clock. */
   readonly startedAt: number
   readonly arrivedAt: number
   readonly log: TurnLog
-  /** The client's headers that may leave; none once the commit point is passed. */
+  /** The client's headers that are passed on; empty after the commit point. */
   headers: Readonly<Record<string, string>>
-  /** Null once the commit point is passed: the request is not needed again, and a stream may last for hours. */
+  /** Null after the commit point: a stream may last for hours and does not need the request. */
   body: TurnBody | null
 }
 
-/** What happened so far, filled in by the stages as the turn passes through them. */
+/** What has happened so far, filled in by each stage. */
 interface TurnLog {
   phase: Phase
   attempts: AttemptRecord[]
   accountId: string | null
-  /** Of the attempt that was made last; null before the first. */
+  /** Of the last attempt; null before the first. */
   upstreamTransport: Transport | null
-  /** Whether that attempt came so far that the upstream may have begun to work. */
+  /** Whether the last attempt got far enough for the upstream to have begun work. */
   isSent: boolean
   moved: boolean
-  /** Whether the account that was leased last goes on with paid credits. */
+  /** Whether the last leased account uses paid credits. */
   paidCredits: boolean
-  /** The attempt that was made last went without any reasoning, which the account could not read. */
+  /** The last attempt was sent without reasoning, because the account could not read it. */
   isShortened: boolean
   /** Milliseconds from arrival, three decimals. */
   admitMs: number | null
@@ -142,7 +144,7 @@ export const releaseRequest = (turn: Turn): void => {
 
 const NO_HEADERS: Turn['headers'] = Object.freeze({})
 
-/** Why a turn was aborted; the reason of its signal. */
+/** The abort reason when the client disconnects. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone'
 }

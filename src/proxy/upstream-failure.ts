@@ -1,4 +1,4 @@
-/** Reads whatever went wrong upstream (a status, an event, a thrown error) into one shape. Judging it is `classify.ts`. */
+/** Converts every upstream failure (a status, an event, a thrown error) to one shape; `classify.ts` judges it. */
 import { AppError } from '../errors.ts'
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/json.ts'
 import { plausibleReset } from '../model/account-state.ts'
@@ -8,32 +8,34 @@ import { isCompressed } from '../upstream/bounded-body.ts'
 import { SocketClosed } from '../upstream/socket-closed.ts'
 
 export interface UpstreamFailure {
-  /** How far the attempt came: dialling, waiting for headers, a status, an event in the stream, the stream itself. */
+  /** How far the attempt got: connecting, waiting for headers, a status, an event in the stream, the stream itself. */
   where: 'connect' | 'headers' | 'status' | 'event' | 'stream'
   status: number | null
   code: string | null
   type: string | null
-  /** A sentence fit for the client. */
+  /** A message suitable for the client. */
   message: string
   /** ms since epoch */
   resetsAt: number | null
   retryAfterMs: number | null
-  /** The allowance it speaks of is one of single models, and the account has room of its own. */
+  /** Only the allowance of single models is used up; the account itself has room. */
   isOfOneModel?: boolean
-  /** The answer holds no error of the service, neither a code nor a sentence. */
+  /** The answer has neither an error code nor a message of ChatGPT. */
   isUnexplained?: boolean
-  /** The upstream's body, for the log and for the members of its error that are handed on. */
+  /** The upstream's body, for the log and for error members that are passed on. */
   body?: unknown
 }
 
-/** A response with an error status. Reads `{error:{…}}`, `{error:"…"}`, `{detail:"…"}`, `{detail:{…}}`, `Retry-After` and the rate headers. */
+/**
+ * An error status. Reads `{error:{…}}`, `{error:"…"}`, `{detail:"…"}`, `{detail:{…}}`, `Retry-After` and rate headers.
+ */
 export const failureFromResponse = (
   status: number,
   headers: Headers,
   bodyText: string,
   at: number,
 ): UpstreamFailure => {
-  const body = parseJson(bodyText) ?? null // an HTML page of something in between; its text is kept as the body
+  const body = parseJson(bodyText) ?? null // an intermediary's HTML page; its text is kept as the body
   const facts = factsOf(errorOf(body), headers, at)
   const message = facts.message ?? `ChatGPT answered with status ${status}.`
   const isExplained = isServiceError(body) && (facts.code ?? facts.type ?? facts.message) !== null
@@ -41,14 +43,14 @@ export const failureFromResponse = (
   return { ...facts, where: 'status', status, message, isUnexplained, body: body ?? bodyText }
 }
 
-/** The two shapes in which the service writes its errors; assumed to be all it has. */
+/** The two shapes of ChatGPT's errors; assumed to be all. */
 const isServiceError = (body: unknown): boolean => isObject(body) && ('error' in body || 'detail' in body)
 
-/** The service's error, of which only the beginning came. */
+/** A ChatGPT error that was cut off. */
 const isServiceErrorCut = (text: string): boolean =>
   parseJson(text) === undefined && /^\s*\{\s*"(error|detail)"/.test(text)
 
-/** A `response.failed` or `error` event, also wrapped as a socket frame; null for events that are no failure. */
+/** A `response.failed` or `error` event, also as a socket frame; null for other events. */
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {
   if (!isObject(event)) return null
   if (event.type !== 'response.failed' && event.type !== 'error') return null
@@ -63,26 +65,26 @@ export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | 
   }
 }
 
-/** The error object of a `response.failed` or `error` event, or of a response with status `failed`; its members are unproven. */
+/** The error object of a `response.failed` or `error` event, or of a failed response; its members are unchecked. */
 export const statedError = (source: JsonObject): JsonObject => {
   if (isObject(source.error)) return source.error
   const response = objectOf(source.response)
   if (isObject(response.error)) return response.error
-  // A bare `error` event carries its members at the top level, where `type` is the event's name, not the error's.
+  // A bare `error` event has its members at the top level, where `type` is the event's name.
   return errorOf(
     source.type === 'error' || !isObject(source.response) ? { ...source, type: source.error_type } : response,
   )
 }
 
-/** The member of the request that the error in `body` is about, be that an answer or an event. */
+/** The request member that the error in `body`, an answer or an event, is about. */
 export const paramOf = (body: unknown): string | null => {
   const { param } = statedError(objectOf(body))
   return typeof param === 'string' ? param : null
 }
 
 /**
- * A thrown error of fetch or of a socket. Whether headers had come is known only to the caller: a reset before them and
- * one in the middle of the body look alike. Where no connection stood, the error itself says so.
+ * An error thrown by fetch or a socket. `caughtAt` tells whether headers had arrived, because a reset looks the same
+ * before and after. Connection failures are recognised by their code.
  */
 export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' = 'headers'): UpstreamFailure => {
   const none = { where: caughtAt, status: null, type: null, resetsAt: null, retryAfterMs: null, body: err }
@@ -99,11 +101,11 @@ export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' =
   return { ...none, code, message: SENTENCES[caughtAt] }
 }
 
-/** Whether a thrown error's code means the other side's certificate, or TLS itself, was refused. */
+/** Whether the code means that the certificate or TLS was rejected. */
 export const isCertificateCode = (code: string): boolean =>
   code === 'EPROTO' || /CERT|^ERR_TLS|^ERR_SSL|UNABLE_TO_VERIFY/.test(code)
 
-/** Milliseconds of a "try again in 1h2m3s" hint; compounds are summed; null when there is none. */
+/** Milliseconds of a "try again in 1h2m3s" hint, added up; null without a hint. */
 export const parseTryAgain = (message: string): number | null => {
   const hint = /try again in\s+/i.exec(message)
   if (!hint) return null
@@ -124,7 +126,7 @@ const SENTENCES = {
   stream: 'The stream from ChatGPT ended before the response was complete.',
 } as const
 
-/** What fetch and sockets throw while no connection stands yet. */
+/** Thrown by fetch and sockets while connecting. */
 const DIAL_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -144,7 +146,7 @@ type Facts = Pick<UpstreamFailure, 'code' | 'type' | 'resetsAt' | 'retryAfterMs'
   message: string | null
 }
 
-/** What an answer says of its failure: its error first, then its headers, but for the wait, of which those know better. */
+/** The facts of a failed answer: from its error first, then its headers, but the wait from headers first. */
 const factsOf = (error: JsonObject, headers: Headers, at: number): Facts => {
   const limit = limitOf(headers, at)
   const message = text(error.message) ?? text(error.error_description) ?? null
@@ -165,13 +167,13 @@ const factsOf = (error: JsonObject, headers: Headers, at: number): Facts => {
   }
 }
 
-/** Beside a usage limit: which limit it is (client protocol §8). */
+/** Names the limit that was reached (client protocol §8). */
 export const REACHED_TYPE_HEADER = 'x-codex-rate-limit-reached-type'
 
-/** The spend cap or the credits of a workspace, set by its owner; no window resets them. */
+/** The spend cap or credits of a workspace, set by its owner; they do not reset with a window. */
 export const isWorkspaceLimit = (code: string): boolean => /^workspace_[a-z_]+$/.test(code)
 
-/** The object that carries `message`, `code` and `type`, wherever the upstream put it. */
+/** The object with `message`, `code` and `type`, wherever the upstream put it. */
 const errorOf = (body: unknown): JsonObject => {
   if (!isObject(body)) return {}
   if (isObject(body.error)) return body.error
@@ -182,7 +184,7 @@ const errorOf = (body: unknown): JsonObject => {
   return body
 }
 
-/** A refused request often says only in its rate headers whose window is full, and when that resets (client protocol §8). */
+/** Often only the rate headers say which window is full and when it resets (client protocol §8). */
 const limitOf = (headers: Headers, at: number): Required<Pick<UpstreamFailure, 'isOfOneModel' | 'resetsAt'>> => {
   const own = fromRateHeaders(headers, at)
   const hasRoom = own !== null && hasAnyWindow(own.windows) && !isExhausted(own, at).exhausted

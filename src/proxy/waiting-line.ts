@@ -1,4 +1,4 @@
-/** Those who wait for something to change, first come first served. */
+/** A queue of waiters for a change, first come first served. */
 import type { Clock } from '../lib/clock.ts'
 import type { StopSignal } from '../lib/stopper.ts'
 
@@ -14,7 +14,7 @@ export class WaitingLine {
     return this.#waiting.size
   }
 
-  /** Resolves when the line is called or `ms` are over; rejects with the signal's reason. */
+  /** Resolves when `call` is called or after `ms`; rejects with the signal's reason. */
   wait(ms: number, signal: StopSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
@@ -36,7 +36,6 @@ export class WaitingLine {
     })
   }
 
-  /** Something changed. */
   call(): void {
     for (const called of this.#waiting) called()
   }

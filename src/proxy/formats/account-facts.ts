@@ -1,4 +1,4 @@
-/** Removes from an event what is true of the upstream account alone, and what a client would take for its own. */
+/** Removes facts about the upstream account from an event, so that a client does not mistake them for its own. */
 import { placeOf } from '../../lib/bytes.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
 import type { SseEvent } from '../../lib/sse.ts'
@@ -6,8 +6,8 @@ import { eventJson } from '../../lib/sse-payload.ts'
 import { FrameEvent } from '../../upstream/frame-event.ts'
 
 /**
- * The native client reports another model than it asked for as high-risk activity of its user, fetches its catalog again after
- * every response with another tag, and tells its user to upgrade the plan (client protocol §1, §8).
+ * The native client reports a different model as high-risk activity, refetches its catalog after every response with a
+ * different tag, and tells its user to upgrade the plan (client protocol §1, §8).
  */
 const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'openai-model',
@@ -18,10 +18,10 @@ const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
 const PLAN = 'plan_type'
 const KEYS = [Buffer.from('"headers"'), Buffer.from(`"${PLAN}"`)]
 
-/** Whether any event in `bytes` may hold account facts; decided without parsing, so also of one that only quotes these keys. */
+/** Whether `bytes` may contain account facts. Checked without parsing, so text quoting these keys matches too. */
 export const mentionsAccountFacts = (bytes: Uint8Array): boolean => KEYS.some((key) => placeOf(bytes, key) !== -1)
 
-/** The same object where there are none. */
+/** Returns the same object when there is nothing to remove. */
 export const withoutAccountFacts = (event: SseEvent): SseEvent => {
   if (event.type === null || event.type.endsWith('.delta') || !mentionsAccountFacts(event.bytes)) return event
   const source = eventJson(event.bytes)
@@ -30,7 +30,10 @@ export const withoutAccountFacts = (event: SseEvent): SseEvent => {
   return cleaned === source ? event : new FrameEvent(JSON.stringify(cleaned))
 }
 
-/** For an event, or the response object inside one. A tool may have a parameter named like the plan, so only the places are searched where the upstream speaks of the account. */
+/**
+ * For an event or its response object. Only the known places are searched, because a tool may have a parameter of the
+ * same name.
+ */
 export const withoutFacts = (source: JsonObject): JsonObject => {
   const told = withoutHeaders(source)
   const { [PLAN]: plan, ...rest } = told

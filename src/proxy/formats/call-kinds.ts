@@ -1,12 +1,12 @@
-/** The two kinds of calls a model makes of the client's tools: one with arguments in JSON, one with any text. They differ in names only. */
+/** The two kinds of client tool calls: with JSON arguments, and with free text. They differ only in names. */
 import type { JsonObject } from '../../lib/json.ts'
 
 export interface CallKind {
-  /** The `type` of the item in Responses. */
+  /** The item's `type` in Responses. */
   item: 'function_call' | 'custom_tool_call'
-  /** The `type` of the call in chat, and the member that holds it there. */
+  /** The call's `type` in chat, also the name of its member. */
   type: 'function' | 'custom'
-  /** The member, in both, that holds what the tool is called with. */
+  /** The member that holds the arguments, the same in both APIs. */
   text: 'arguments' | 'input'
 }
 
@@ -15,17 +15,17 @@ const CALL_KINDS: readonly CallKind[] = [
   { item: 'custom_tool_call', type: 'custom', text: 'input' },
 ]
 
-/** Undefined for items that call none of the client's tools. */
+/** Undefined for items that are not client tool calls. */
 export const callKind = ({ type }: JsonObject): CallKind | undefined => CALL_KINDS.find(({ item }) => item === type)
 
-/** The call of chat for an item of this kind, with as much `text` as is known. */
+/** The chat call for an item of this kind, with the `text` known so far. */
 export const chatCall = ({ type, text: member }: CallKind, item: JsonObject, text: string): JsonObject => ({
   id: item.call_id ?? item.id,
   type,
   [type]: { name: item.name, [member]: text },
 })
 
-/** Chat answers both kinds alike; here an output is of the kind of its call. */
+/** Chat has one kind of tool output; in Responses it must match the kind of its call. */
 export const withOutputKinds = (items: JsonObject[]): JsonObject[] => {
   const custom = new Set(items.filter(({ type }) => type === 'custom_tool_call').map(({ call_id }) => call_id))
   if (custom.size === 0) return items

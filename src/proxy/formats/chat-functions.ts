@@ -1,4 +1,4 @@
-/** The function calling that chat had before tools, translated to tools: clients that never moved on still use it. */
+/** Translates chat's legacy `functions` to tools; some clients still use them. */
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
@@ -7,10 +7,10 @@ const Call = z.object({ name: z.string().min(1), arguments: z.string() })
 const Functions = z.array(z.unknown()).nullish()
 const Choice = z.object({ name: z.string().min(1) })
 
-/** Whether the client offers functions; then it is answered with a `function_call`. */
+/** Whether the client offers functions; it is then answered with a `function_call`. */
 export const usesFunctions = ({ functions }: JsonObject): boolean => Array.isArray(functions) && functions.length > 0
 
-/** The functions offered. Throws `invalid_request_error` for what is no list, or stands beside tools. */
+/** The functions offered. Throws `invalid_request_error` when it is not a list or is combined with tools. */
 export function functionsOf(body: JsonObject): unknown[] {
   const functions = parseAt(Functions, body.functions, 'functions') ?? []
   if (functions.length > 0 && Array.isArray(body.tools) && body.tools.length > 0)
@@ -18,13 +18,13 @@ export function functionsOf(body: JsonObject): unknown[] {
   return functions
 }
 
-/** The `tool_choice` a `function_call` stands for; words pass. */
+/** The `tool_choice` for a `function_call`; strings pass unchanged. */
 export const choiceOfFunction = (choice: unknown): unknown =>
   isObject(choice) ? { type: 'function', function: parseAt(Choice, choice, 'function_call') } : choice
 
 /**
- * The messages with function calls and their results as tool calls and theirs, each at its place. Function calls have no id, so
- * they get one by their place, which stays the same in every turn. Throws `invalid_request_error` for a result without a call.
+ * Replaces function calls and results with tool calls and tool results. Functions have no call ids, so ids are made
+ * from positions, which stay the same in every turn. Throws `invalid_request_error` for a result without a call.
  */
 export function withToolCalls(messages: unknown[], source: string): unknown[] {
   const open: { id: string; name: string }[] = []

@@ -9,17 +9,17 @@ interface ChatJsonOptions {
   id: string
   /** Whole seconds since epoch. */
   created: number
-  /** As the client asked for it. */
+  /** As the client wrote it. */
   model: string
-  /** The client reads all text as JSON. */
+  /** The client parses the whole text as JSON. */
   isJson: boolean
-  /** The client offers `functions` and knows no `tool_calls`. */
+  /** The client sends `functions` and does not know `tool_calls`. */
   isLegacy: boolean
 }
 
 /**
- * The `chat.completion` object (proxy surface §14.3). Throws `upstream_error` with the upstream's own code for a response
- * whose status is `failed`.
+ * The `chat.completion` object (proxy surface §14.3). Throws `upstream_error` with the upstream's code when the status
+ * is `failed`.
  */
 export function chatFromResponse(response: unknown, opts: ChatJsonOptions): JsonObject {
   const source = objectOf(response)
@@ -59,9 +59,8 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
 }
 
 /**
- * Newer models label what they say: as commentary on the way to a call or to their answer, which may hold all of the answer
- * already, and as the answer. Chat has one text, so commentary that leads to an answer is left out of it, and out of JSON
- * wherever there is anything else.
+ * Newer models label text as commentary or as answer; commentary may already contain the whole answer. Chat has only
+ * one text, so commentary is left out when an answer follows, and in JSON mode whenever there is anything else.
  */
 export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'commentary'
 /** `partial_answer` or `final_answer`. */
@@ -72,13 +71,13 @@ const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isEl
 const isElse = (item: JsonObject): boolean =>
   callKind(item) !== undefined || (!isCommentary(item) && saysAnything(item))
 
-/** An answer may be begun and never given. */
+/** An answer may be started and stay empty. */
 export const saysAnything = ({ content }: JsonObject): boolean =>
   objectsOf(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'function_call'
 
-/** Why generation ended: what cut it short comes before what it called. */
+/** Why generation ended. A cut-off takes precedence over tool calls. */
 export function finishReason(
   response: JsonObject,
   { hasCalled, isLegacy }: { hasCalled: boolean; isLegacy: boolean },
@@ -90,7 +89,7 @@ export function finishReason(
   return isLegacy ? 'function_call' : 'tool_calls'
 }
 
-/** Token counts under their chat names; null when the upstream reported none, for none are made up. */
+/** Token counts under their chat names; null when the upstream reported none. */
 export function chatUsage(usage: unknown): JsonObject | null {
   const source = objectOf(usage)
   const input = objectOf(source.input_tokens_details)
@@ -108,8 +107,8 @@ export function chatUsage(usage: unknown): JsonObject | null {
 }
 
 /**
- * What the texts of these items cite of a web search. Places in each text become places in all of them joined, `before` being
- * as many characters as stand in front. Other kinds name files, which chat does not know.
+ * Web search citations in these items. Positions in each text become positions in the joined text, offset by `before`
+ * characters. Other kinds name files, which chat does not support.
  */
 export function chatCitations(output: JsonObject[], before = 0): JsonObject[] {
   let at = before

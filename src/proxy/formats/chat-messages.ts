@@ -1,9 +1,9 @@
-/** Turns one chat message into the Responses items that say the same. Request side only. */
+/** Turns one chat message of a request into Responses items. */
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 
-/** Longest data URL taken, in characters of the URL; base64 text is ASCII, so also in bytes. */
+/** Longest data URL accepted, in characters; base64 is ASCII, so also in bytes. */
 export const MAX_DATA_URL_BYTES = 8 * 1024 * 1024
 
 const Part = z.looseObject({ type: z.string() })
@@ -49,8 +49,8 @@ const TRANSLATE: Record<Role, (message: JsonObject, at: string) => JsonObject[]>
 }
 
 /**
- * The items for one message, in order. Keys a chat message may carry beside these (`name`, vendor extras) are left
- * behind; function calls come as tool calls (`chat-functions.ts`). Throws `invalid_request_error` naming the part, as in `messages[1].content[0]`.
+ * The items for one message, in order. Other keys (`name`, vendor extras) are dropped; function calls arrive here as
+ * tool calls (`chat-functions.ts`). Throws `invalid_request_error` naming the part, as in `messages[1].content[0]`.
  */
 export function messageItems(message: unknown, at: string): JsonObject[] {
   const role = isObject(message) ? message.role : undefined
@@ -64,10 +64,7 @@ const isRole = (role: unknown): role is Role => typeof role === 'string' && Obje
 
 const contentOf = (message: JsonObject, at: string) => parseAt(Content, message.content, `${at}.content`)
 
-/**
- * The upstream refuses the role `system` inside `input`; `developer` is the same rank under the newer name. Parts that are
- * not text are refused: instructions are text.
- */
+/** The upstream rejects the role `system` in `input`; `developer` is its newer name. Instructions must be text. */
 function instructionItem(message: JsonObject, at: string): JsonObject[] {
   const text = joinText(contentOf(message, at), `${at}.content`, '\n')
   return [{ role: 'developer', content: [{ type: 'input_text', text }] }]
@@ -107,7 +104,7 @@ function imagePart({ url, detail }: { url: string; detail?: string | null | unde
   return { type: 'input_image', image_url: url, ...(detail != null && { detail }) }
 }
 
-/** The upstream takes file contents as a data URL in `file_url`, as observed in a proxy of the same kind. */
+/** The upstream takes file contents as a data URL in `file_url` (observed in a comparable proxy). */
 function filePart({ file, mime_type }: z.output<typeof FilePart>, at: string): JsonObject {
   if (file.file_id != null) throw invalid(`${at}.file.file_id`, 'Files cannot be sent by id. Use file_data instead.')
   const filename = file.filename != null && { filename: file.filename }
@@ -136,7 +133,7 @@ function assistantItems(message: JsonObject, at: string): JsonObject[] {
       : { type: 'function_call', call_id: call.id, ...call.function },
   )
   if (parts.length === 0) return calls
-  // What stands before calls and is not labelled so, newer models take for an answer, and stop too early after it.
+  // Newer models take unlabelled text before calls for an answer and then stop too early.
   return [{ role: 'assistant', ...(calls.length > 0 && { phase: 'commentary' }), content: parts }, ...calls]
 }
 
@@ -149,7 +146,7 @@ const assistantPart =
     return { type: 'output_text', text: textAt(part, `${at}[${index}]`) }
   }
 
-/** Text stays one string; what else a tool brought, as a picture it read, is a list of parts. */
+/** Text stays a string; other tool output, such as an image, becomes a list of parts. */
 function toolOutput(message: JsonObject, at: string): JsonObject[] {
   const id = message.tool_call_id ?? message.toolCallId ?? message.call_id
   const call_id = parseAt(z.string().min(1), id, `${at}.tool_call_id`)

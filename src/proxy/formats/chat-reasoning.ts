@@ -1,9 +1,9 @@
-/** Reasoning summaries as chat clients show them: the `reasoning_content` of a message, which DeepSeek introduced and others read too. */
+/** Reasoning summaries for chat clients as `reasoning_content`, introduced by DeepSeek and read by others too. */
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 
 const BETWEEN_PARTS = '\n\n'
 
-/** The request, asking for a summary where an effort is set and the client did not decide about summaries itself. */
+/** Requests a summary when an effort is set and the client did not choose a summary itself. */
 export const withSummary = (body: JsonObject): JsonObject => {
   const reasoning = objectOf(body.reasoning)
   if (reasoning.effort == null || reasoning.effort === 'none' || reasoning.summary !== undefined) return body
@@ -17,16 +17,15 @@ export const reasoningContent = (output: JsonObject[]): string =>
     .filter((text) => text !== '')
     .join(BETWEEN_PARTS)
 
-/** The texts of a reasoning item's summary; of other items none. */
+/** The summary texts of a reasoning item; none for other items. */
 export const summaryTexts = ({ type, summary }: JsonObject): string[] =>
   type === 'reasoning' ? objectsOf(summary).map(({ text }) => textOf(text)) : []
 
-/** Follows the summaries of one stream and returns what is new of them. */
+/** Tracks the summaries of one stream and returns what is new. */
 export class ChatReasoning {
-  /** Characters sent of each part. */
+  /** Characters sent per part. */
   readonly #sent = new Map<string, number>()
 
-  /** Nothing was sent. */
   get isEmpty(): boolean {
     return this.#sent.size === 0
   }
@@ -41,7 +40,7 @@ export class ChatReasoning {
     return before + text
   }
 
-  /** What the deltas left out of a part that is now known in full. */
+  /** What the deltas left out of a complete part. */
   rest(event: JsonObject, full: string): string {
     return this.delta(event, full.slice(this.#sent.get(partKey(event)) ?? 0))
   }

@@ -1,4 +1,4 @@
-/** Turns a Chat Completions request into the Responses request that asks for the same. */
+/** Turns a Chat Completions request into the equivalent Responses request. */
 import { z } from 'zod'
 import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
 import { withOutputKinds } from './call-kinds.ts'
@@ -15,11 +15,11 @@ interface ChatOptions {
   stream: boolean
   /** Whether the client wants the extra usage chunk at the end of a stream. */
   includeUsage: boolean
-  /** As the client wrote it; every chunk repeats it. */
+  /** As the client wrote it; repeated in every chunk. */
   model: string
-  /** All text of the answer is to be JSON. */
+  /** The whole answer text must be JSON. */
   isJson: boolean
-  /** Calls are answered as a `function_call`. */
+  /** Tool calls are returned as `function_call`. */
   isLegacy: boolean
 }
 
@@ -39,7 +39,7 @@ const Options = z.object({
   parallel_tool_calls: z.boolean().nullish(),
 })
 
-/** Go through under their own name. Everything neither here nor translated is dropped, and named. */
+/** Passed under the same name. Members neither here nor translated are dropped and reported. */
 const PASSED = ['parallel_tool_calls', 'include', 'service_tier', 'client_metadata'] as const
 
 const TRANSLATED: ReadonlySet<string> = new Set([
@@ -57,8 +57,8 @@ const TRANSLATED: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The Responses request, what was dropped, and what the way back needs (proxy surface §14.1). A body with `input` and
- * no messages is Responses-shaped already and is only normalised. Throws `invalid_request_error`,
+ * The Responses request, the dropped members, and what the response translation needs (proxy surface §14.1). A body
+ * with `input` and no messages already has the Responses shape and is only normalised. Throws `invalid_request_error`,
  * `unsupported_parameter` or `previous_response_not_found`, each with `param`.
  */
 export function chatToResponses(body: JsonObject): ChatRequest {
@@ -91,7 +91,7 @@ function refuse(body: JsonObject): void {
 
 function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedRequest {
   const { body: normal, dropped } = normaliseResponses(body)
-  // It means what the chat options already say, so nothing is lost with it.
+  // The chat options already carry its meaning, so it is not reported as dropped.
   return { body: normal, dropped: dropped.filter((name) => name !== 'stream_options') }
 }
 
@@ -110,7 +110,7 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
       ...(tools && tools.tools.length > 0 && { tools: tools.tools }),
       ...(choice != null && { tool_choice: responsesToolChoice(choice) }),
       ...Object.fromEntries(PASSED.filter((name) => body[name] != null).map((name) => [name, body[name]])),
-      ...(isLegacy && { parallel_tool_calls: false }), // a message has room for one function call
+      ...(isLegacy && { parallel_tool_calls: false }), // a message can hold only one function call
       ...members,
       store: false,
       stream: true,
@@ -119,7 +119,7 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
   }
 }
 
-/** System and developer messages are instructions alike. */
+/** System and developer messages are both instructions. */
 function conversation(messages: unknown[]): Conversation {
   const said: Conversation = { items: [], system: new Set() }
   for (const [index, message] of withToolCalls(messages, 'messages').entries()) {

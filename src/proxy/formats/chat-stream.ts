@@ -1,4 +1,4 @@
-/** Turns the events of a Responses stream into the chunks of a Chat Completions stream, in one pass. */
+/** Turns the events of a Responses stream into Chat Completions chunks in one pass. */
 import { type AppError, openAiError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
@@ -13,12 +13,12 @@ export interface ChatStreamOptions {
   id: string
   /** Whole seconds since epoch. */
   created: number
-  /** As the client asked for it. */
+  /** As the client wrote it. */
   model: string
   includeUsage: boolean
-  /** The client reads all text as JSON. */
+  /** The client parses the whole text as JSON. */
   isJson: boolean
-  /** The client offers `functions` and knows no `tool_calls`. */
+  /** The client sends `functions` and does not know `tool_calls`. */
   isLegacy: boolean
 }
 
@@ -44,8 +44,8 @@ const HANDLERS: Record<string, Handler> = {
 }
 
 /**
- * Chunks for one answer (proxy surface §14.2). A stream that succeeds ends with a finish chunk, the usage chunk if
- * wanted, and `[DONE]`; one that fails ends with a single `{"error":…}` and no `[DONE]` (decisions §3).
+ * Chunks of one answer (proxy surface §14.2). A successful stream ends with a finish chunk, the usage chunk if
+ * requested, and `[DONE]`; a failed one with a single `{"error":…}` and no `[DONE]` (decisions §3).
  */
 export class ChatStream {
   readonly #head: string
@@ -59,14 +59,14 @@ export class ChatStream {
   readonly #sent = new Map<string, number>()
   /** The `phase` of each message, by its output index. */
   readonly #phases = new Map<unknown, unknown>()
-  /** Commentary, until it is known what it leads to: an answer stands for itself, all else shows it. */
+  /** Commentary held back until we know what follows: dropped if an answer does, sent otherwise. */
   #held = ''
   #heldCitations: HeldCitation[] = []
-  /** Something else than commentary was said or called. */
+  /** Something other than commentary was sent. */
   #hasSaidElse = false
-  /** By output index; sent in one piece, because client libraries cannot join several lists of them. */
+  /** By output index; sent in one piece, because client libraries cannot merge several lists. */
   readonly #citations = new Map<unknown, JsonObject[]>()
-  /** Characters of content sent in all, which is what places of citations count. */
+  /** Characters of content sent so far; citation positions refer to it. */
   #contentLength = 0
   #hasRole = false
   #hasEnded = false
@@ -80,24 +80,24 @@ export class ChatStream {
     this.#isLegacy = isLegacy
   }
 
-  /** Whether events of this type say anything in chat; all others need not even be parsed. */
+  /** Whether chat uses events of this type; others need no parsing. */
   needs(type: string): boolean {
     return Object.hasOwn(HANDLERS, type)
   }
 
-  /** The chunk that names the role, as the public API opens a stream with while the model thinks; null when it was named. */
+  /** The chunk with the role, sent while the model thinks as the public API does. Null when already sent. */
   begin(): Uint8Array | null {
     return this.#hasRole || this.#hasEnded ? null : encodeUtf8(this.#delta({ content: '' }))
   }
 
-  /** Bytes of the chunks this event causes, or null. A failure event ends the stream with its error. */
+  /** Bytes of the chunks for this event, or null. A failure event ends the stream with its error. */
   push(event: ResponsesEvent): Uint8Array | null {
     if (this.#hasEnded || !this.needs(event.type)) return null
     const text = HANDLERS[event.type]!(this, event)
     return text === '' ? null : encodeUtf8(text)
   }
 
-  /** Bytes that end the stream with `err`; none when it has ended already. */
+  /** Bytes that end the stream with `err`; empty when it has already ended. */
   fail(err: AppError): Uint8Array {
     return encodeUtf8(this.#hasEnded ? '' : this.failure(err))
   }
@@ -182,8 +182,8 @@ export class ChatStream {
   }
 
   /**
-   * What the response holds and no event brought. Places in its `output` need not be the output indexes of the events,
-   * so calls are told apart by id, and text counts as missed only when none was sent at all.
+   * What is in the response but was in no event. Positions in `output` may differ from output indexes, so calls are
+   * matched by id, and text counts as missed only when none was sent.
    */
   #missed(output: JsonObject[]): string {
     const hasText = this.#sent.size > 0
@@ -197,9 +197,9 @@ export class ChatStream {
       .join('')
   }
 
-  /** Of an item all of whose text was sent or is held, and nothing behind it. */
+  /** Call when all text of the item has been sent or held, and nothing after it. */
   #cite(key: unknown, item: JsonObject): void {
-    if (this.#citations.has(key) || !saysAnything(item)) return // it ended before, or ends again without what it held
+    if (this.#citations.has(key) || !saysAnything(item)) return // already ended, or ended again without held text
     const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
     if (!isCommentary(item)) this.#citations.set(key, chatCitations([item], this.#contentLength - length))
     else if (this.#held !== '') this.#heldCitations.push({ key, item, before: this.#held.length - length })
@@ -226,7 +226,7 @@ export class ChatStream {
     return this.#release()
   }
 
-  /** Beside anything else commentary would make the text no JSON. */
+  /** In JSON mode, commentary next to anything else would break the JSON. */
   #release(): string {
     if (this.#isJson && this.#hasSaidElse) this.#forgetHeld()
     const text = this.#held
@@ -261,7 +261,7 @@ export class ChatStream {
 interface HeldCitation {
   key: unknown
   item: JsonObject
-  /** Characters held in front of it. */
+  /** Characters held before it. */
   before: number
 }
 

@@ -1,34 +1,33 @@
-/** Follows the tool calls of one stream and gives each its chat index; says what is new about a call. */
+/** Tracks the tool calls of one stream: assigns chat indexes and returns what is new about a call. */
 import { type JsonObject, textOf } from '../../lib/json.ts'
 import { type CallKind, callKind, chatCall } from './call-kinds.ts'
 
 interface Call {
-  /** What the client was told; null until its name is known. */
+  /** What was sent; null until the name is known. */
   told: Told | null
-  /** What came of its text before the name. */
+  /** Text that arrived before the name. */
   early: string
 }
 
 interface Told {
-  /** Position among the calls of the answer. */
+  /** Index among the calls of the answer. */
   index: number
   kind: CallKind
-  /** Characters of its text the client has. */
+  /** Characters of text sent. */
   sent: number
 }
 
-/** Each method returns the `tool_calls[]` delta to send, or null when the client has it all. */
+/** Each method returns the `tool_calls[]` delta to send, or null when there is nothing new. */
 export class ChatToolCalls {
-  /** One call under every name events use for it; the surest name first, since item ids are not stable everywhere. */
+  /** Each call under every id events use for it, most reliable first: item ids are not always stable. */
   readonly #byName = new Map<string, Call>()
   #count = 0
 
-  /** Calls the client was told about. */
   get count(): number {
     return this.#count
   }
 
-  /** An item began, without its text, or is complete: then that is the whole truth. Null also for items that call no tool. */
+  /** An item that began without its text, or that is complete. Null for items that are not tool calls. */
   item(event: JsonObject, item: JsonObject): JsonObject | null {
     const kind = callKind(item)
     if (!kind) return null
@@ -51,7 +50,7 @@ export class ChatToolCalls {
     return null
   }
 
-  /** Id and name are said once, with all the text known by then. */
+  /** Sends id and name once, with the text known so far. */
   #announce(call: Call, item: JsonObject, kind: CallKind): JsonObject {
     const known = [call.early, textOf(item[kind.text])].reduce((a, b) => (b.length > a.length ? b : a))
     call.told = { index: this.#count++, kind, sent: known.length }

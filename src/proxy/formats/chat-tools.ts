@@ -1,11 +1,11 @@
-/** Turns the tools, the tool choice and the answer format of a chat request into their Responses spelling. */
+/** Converts tools, tool choice and response format of a chat request to Responses. */
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { filledFromChat } from './required-members.ts'
 import { currentTool } from './v1-responses.ts'
 
-/** Not copied, so that it can keep the client's text (`own-text.ts`). */
+/** Not copied, so that the client's text can be reused (`own-text.ts`). */
 const Own = z.custom<JsonObject>(isObject, 'expected an object')
 const FunctionShape = z.object({
   name: z.string().nullish(),
@@ -38,15 +38,15 @@ const JsonSchemaFormat = z.object({
   }),
 })
 
-/** Flat tools, and the places of those that were left out. */
+/** Flat tools, and the paths of those left out. */
 interface FlatTools {
   tools: JsonObject[]
   dropped: string[]
 }
 
 /**
- * Flat tools. One without a name cannot be called and is left out; `dropped` names it. Throws
- * `invalid_request_error` with the index the client used, for hosted tools too, which chat cannot show the results of.
+ * Flat tools. A tool without a name cannot be called and is listed in `dropped`. Throws `invalid_request_error` with
+ * the client's index, also for hosted tools, whose results chat cannot show.
  */
 export const responsesTools = (tools: unknown[]): FlatTools => flattened(tools, 'tools', flatTool)
 
@@ -66,7 +66,7 @@ function flattened(
   }
 }
 
-/** `tool_choice` without the nesting of chat; words pass. */
+/** `tool_choice` without chat's nesting; strings pass unchanged. */
 export function responsesToolChoice(choice: unknown): unknown {
   if (!isObject(choice)) return choice
   if (choice.type !== 'allowed_tools') return flatChoice(choice, 'tool_choice')
@@ -75,7 +75,7 @@ export function responsesToolChoice(choice: unknown): unknown {
   return { type: 'allowed_tools', mode, tools: flat }
 }
 
-/** `text.format` for a `response_format` given as a word or an object. */
+/** `text.format` for a `response_format` given as a string or an object. */
 export function responsesFormat(format: unknown): JsonObject {
   const type = isObject(format) ? format.type : format
   if (type === 'text' || type === 'json_object') return { type }

@@ -1,4 +1,4 @@
-/** Puts a complete response object together from the events of a stream, for clients that want one JSON answer. */
+/** Assembles a complete response object from a stream's events, for clients that want one JSON answer. */
 import { AppError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { isTerminal } from '../../upstream/terminal.ts'
@@ -7,9 +7,9 @@ import { saysAnything } from './chat-json.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
 interface PartialItem {
-  /** From `output_item.added`; what the deltas add to. */
+  /** From `output_item.added`; deltas are added to it. */
   item: JsonObject
-  /** Whole, from `output_item.done`: the deltas are forgotten. */
+  /** Complete, from `output_item.done`: the deltas are ignored. */
   isDone: boolean
   texts: Map<string, Text>
 }
@@ -21,7 +21,7 @@ interface Text {
 
 type TextKind = 'output_text' | 'refusal' | 'arguments' | 'input' | 'summary_text' | 'reasoning_text'
 
-/** Event name stem → what its `.delta` and `.done` carry, and which member of `.done` holds the full text. */
+/** Event name stem → what its `.delta` and `.done` carry, and which member of `.done` has the full text. */
 const TEXT_EVENTS: ReadonlyMap<string, { kind: TextKind; full: string }> = new Map([
   ['response.output_text', { kind: 'output_text', full: 'text' }],
   ['response.refusal', { kind: 'refusal', full: 'refusal' }],
@@ -33,17 +33,16 @@ const TEXT_EVENTS: ReadonlyMap<string, { kind: TextKind; full: string }> = new M
 
 const ITEM: ReadonlySet<string> = new Set(['response.output_item.added', 'response.output_item.done'])
 
-/** Bounded memory is the caller's matter: everything pushed may be kept until `result`. */
+/** Keeps everything pushed until `result`; the caller limits memory. */
 export class ResponseCollector {
   readonly #items = new Map<unknown, PartialItem>()
   #terminal: ResponsesEvent | null = null
 
-  /** Whether events of this type matter; all others need not even be parsed. */
+  /** Whether events of this type matter; others need no parsing. */
   needs(type: string): boolean {
     return isTerminal(type) || ITEM.has(type) || textEvent(type) !== undefined
   }
 
-  /** Takes an event that is needed. */
   push(event: ResponsesEvent): void {
     if (isTerminal(event.type)) this.#terminal = event
     else if (ITEM.has(event.type)) this.#item(event, event.type.endsWith('.done'))
@@ -51,8 +50,8 @@ export class ResponseCollector {
   }
 
   /**
-   * The response object of the terminal event, its `output` refilled when the upstream left it empty (proxy surface
-   * §9.4). Throws `upstream_error` after a failure event, `stream_incomplete` when no terminal event came.
+   * The response of the terminal event. Its `output` is rebuilt when the upstream left it empty (proxy surface §9.4).
+   * Throws `upstream_error` after a failure event, `stream_incomplete` without a terminal event.
    */
   result(): JsonObject {
     if (!this.#terminal) throw new AppError('stream_incomplete')
@@ -64,7 +63,7 @@ export class ResponseCollector {
     return { ...response, output: this.#output() }
   }
 
-  /** By output index; items that came without one keep their order, at the end. */
+  /** Sorted by output index; items without one go last, in order of arrival. */
   #output(): JsonObject[] {
     const place = (key: unknown) => (typeof key === 'number' ? key : Number.MAX_SAFE_INTEGER)
     return [...this.#items]
@@ -96,7 +95,7 @@ export class ResponseCollector {
   }
 }
 
-/** An item may be declared done without what its deltas brought, and once more without what it held. */
+/** A `done` event may lack the text of its deltas, or repeat an item without it. */
 const isHollow = (item: JsonObject): boolean => {
   const kind = callKind(item)
   if (kind) return textOf(item[kind.text]) === ''
@@ -110,7 +109,7 @@ const isEmpty = (value: unknown): boolean => textOf(value) === '' && objectsOf(v
 
 const textEvent = (type: string) => TEXT_EVENTS.get(type.replace(/\.(delta|done)$/, ''))
 
-/** An item whose `done` never came, with what its deltas said. */
+/** An item without a `done` event, built from its deltas. */
 function assembled({ item, texts }: PartialItem): JsonObject {
   const said = (...kinds: TextKind[]) => [...texts.values()].filter(({ kind }) => kinds.includes(kind))
   const call = said('arguments', 'input')[0]

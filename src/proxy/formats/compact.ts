@@ -1,4 +1,4 @@
-/** The unary compact call said as a Responses call, and its result said as a compact reply. */
+/** Turns a unary compact request into a Responses request, and the response into a compact reply. */
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 import { COMPACTION_TRIGGER, checkCompactionTrigger } from './compaction-trigger.ts'
@@ -8,21 +8,21 @@ import { isKnownId } from './taken-back.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 interface CompactRequest extends NormalisedRequest {
-  /** Messages of the request that live on in the reply, before the compaction item. */
+  /** Messages of the request that the reply repeats before the compaction item. */
   retained: JsonObject[]
 }
 
-/** A compaction writes no answer, so what shapes an answer is left out (proxy surface §3.4). */
+/** A compaction produces no answer, so members that shape one are dropped (proxy surface §3.4). */
 const LEFT_OUT = ['text', 'tools', 'tool_choice', 'client_metadata'] as const
 
 /**
- * The Responses request with a terminal `compaction_trigger` that stands for a compact request, used where the
- * upstream has no compact route. Throws what `normaliseResponses` throws.
+ * The equivalent Responses request with a final `compaction_trigger`, for an upstream without a compact route. Throws
+ * what `normaliseResponses` throws.
  */
 export function compactToResponses(body: JsonObject): CompactRequest {
   const { body: normal, dropped } = normaliseResponses(body)
   const shaping = LEFT_OUT.filter((name) => body[name] != null)
-  for (const name of LEFT_OUT) delete normal[name] // ours: normaliseResponses made it
+  for (const name of LEFT_OUT) delete normal[name] // `normal` is our own copy
   const items = objectsOf(normal.input)
   return {
     body: {
@@ -37,10 +37,10 @@ export function compactToResponses(body: JsonObject): CompactRequest {
 }
 
 /**
- * The compact reply for a finished response: the retained messages, then exactly one compaction item. The summary
- * inside the item is unreadable to the client, which replays `output` as its whole history: the service's own compact
- * route answers with those messages in front (recorded with client 0.118), and a reply of the item alone would lose
- * what the user said word for word. Throws `upstream_error` when the response failed or holds no compaction.
+ * The retained messages, then exactly one compaction item. The client replays `output` as its whole history and cannot
+ * read the compaction item, so without those messages the user's exact words would be lost. The upstream's compact
+ * route also puts them first (recorded with client 0.118). Throws `upstream_error` when the response failed or holds no
+ * compaction.
  */
 export function compactFromResponse(response: unknown, retained: JsonObject[]): JsonObject {
   const source = objectOf(response)

@@ -1,12 +1,12 @@
-/** The marker item that asks the upstream to compact a conversation: at most one, and last. */
+/** The input item that requests a compaction: at most one, and last. */
 import { isObject, objectOf } from '../../lib/json.ts'
 import { invalid } from './invalid-request.ts'
 
 export const COMPACTION_TRIGGER = { type: 'compaction_trigger' } as const
 
 /**
- * Whether the items of a request ask for a compaction. Throws `invalid_request_error` on `input` when the marker is there
- * more than once or not at the end (proxy surface §3.4).
+ * Whether the items request a compaction. Throws `invalid_request_error` on `input` when the trigger is repeated or not
+ * last (proxy surface §3.4).
  */
 export function checkCompactionTrigger(items: unknown[]): boolean {
   const first = items.findIndex((item) => isObject(item) && item.type === COMPACTION_TRIGGER.type)
@@ -15,6 +15,6 @@ export function checkCompactionTrigger(items: unknown[]): boolean {
   return true
 }
 
-/** Whether the input of a request ends in the marker, whatever else is in it. */
+/** Whether `input` ends with the trigger; the rest is not checked. */
 export const endsInTrigger = (input: unknown): boolean =>
   Array.isArray(input) && objectOf(input.at(-1)).type === COMPACTION_TRIGGER.type

@@ -1,26 +1,26 @@
-/** The events that end a stream we could not finish, the one before them where nothing was sent, and two ways to keep a silent one alive. */
+/** Events that end a broken stream or begin one without events, and two kinds of keepalive. */
 import { type AppError, openAiError } from '../../errors.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 
 interface ResponseHead {
-  /** The one the client saw in `response.created`. */
+  /** The id from `response.created`, if the client got it. */
   id: string | undefined
-  /** As the client asked for it. */
+  /** As the client wrote it. */
   model: string | null
   /** Whole seconds since epoch. */
   createdAt: number
 }
 
 export interface FailedEventOptions extends ResponseHead {
-  /** One above the highest seen; the public contract wants a finite integer, so it starts at 0. */
+  /** One above the highest sent. The public API requires a finite integer, so it starts at 0. */
   sequenceNumber: number
-  /** Members that are known of the response. */
+  /** Known members of the response. */
   response?: JsonObject | undefined
 }
 
-/** SSE bytes of `response.failed` with a complete response object, carrying the same error an HTTP answer would. */
+/** SSE bytes of `response.failed` with a complete response object and the same error as an HTTP answer. */
 export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Uint8Array => {
   const { sequenceNumber, response = {} } = opts
   const known = Object.fromEntries(Object.entries(response).filter(([, value]) => value != null))
@@ -31,15 +31,15 @@ export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Ui
   })
 }
 
-/** SSE bytes of the `error` event that precedes it on OpenAI's API, in its nested form: SDKs throw on it. */
+/** SSE bytes of the `error` event that precedes it on OpenAI's API, in its nested form, on which SDKs throw. */
 export const errorEvent = (err: AppError, sequenceNumber: number): Uint8Array =>
   frame({ type: 'error', sequence_number: sequenceNumber, error: openAiError(err) })
 
-/** SSE bytes of the `response.created` every public stream begins with (proxy surface §9.4). */
+/** SSE bytes of `response.created`, the first event of every public stream (proxy surface §9.4). */
 export const responseCreatedEvent = (head: ResponseHead): Uint8Array =>
   frame({ type: 'response.created', sequence_number: 0, response: blankResponse(head) })
 
-/** Every member that SDKs type, with OpenAI's own defaults. */
+/** Every member that SDKs declare, with OpenAI's defaults. */
 const blankResponse = ({ id, model, createdAt }: ResponseHead) => ({
   id,
   object: 'response',
@@ -72,8 +72,8 @@ const blankResponse = ({ id, model, createdAt }: ResponseHead) => ({
   user: null,
 })
 
-/** For `/v1` and chat, whose clients skip comments. */
+/** For `/v1` and chat clients, which skip comments. */
 export const keepaliveComment: Uint8Array = encodeUtf8(': keepalive\n\n')
 
-/** For the native route: its client's idle timer counts events with data only, never comments. */
+/** For the native route: the client's idle timer counts only events with data, not comments. */
 export const keepaliveEvent: Uint8Array = frame({ type: 'codex.keepalive' })

@@ -1,4 +1,4 @@
-/** Turns the `input` of a `/v1` request, in any spelling its clients use, into the items the upstream takes. */
+/** Turns the `input` of a `/v1` request, in any form clients use, into items the upstream accepts. */
 
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
@@ -10,13 +10,13 @@ import { invalid } from './invalid-request.ts'
 import { takenBack } from './taken-back.ts'
 
 export interface InputItems extends Conversation {
-  /** A cache hint the upstream refuses was taken out of some content part. */
+  /** A cache hint that the upstream rejects was removed from a content part. */
   hadCacheBreakpoint: boolean
 }
 
 /**
- * Items in the client's order; those that need no change are the client's own objects. Throws
- * `invalid_request_error` or `unsupported_parameter` naming the item.
+ * Items in the client's order; unchanged ones are the client's own objects. Throws `invalid_request_error` or
+ * `unsupported_parameter` naming the item.
  */
 export function inputItems(body: JsonObject): InputItems {
   const result: InputItems = { items: [], system: new Set(), hadCacheBreakpoint: false }
@@ -31,7 +31,7 @@ export function inputItems(body: JsonObject): InputItems {
   return { ...result, items: takenBack(withOutputKinds(result.items)) }
 }
 
-/** The client's own list: `input` as text or list, or `messages` in its place. */
+/** The client's list: `input` as text or list, or `messages` instead. */
 export function clientItems(body: JsonObject): unknown[] {
   if (body.input != null && body.messages != null) throw invalid('messages', "Send either 'input' or 'messages'.")
   const source = sourceOf(body)
@@ -64,11 +64,11 @@ function addMessage(result: InputItems, message: JsonObject, at: string): void {
   else result.items.push(message)
 }
 
-/** The type may be left out; nothing else has neither that nor a role. */
+/** References may omit the type, and only they have neither type nor role. */
 const isReference = ({ type, role, id }: JsonObject) =>
   type === 'item_reference' || (type == null && role == null && id != null)
 
-/** The upstream would say that it is not found, and to try again with `store`, which is switched off here. */
+/** The upstream would answer "not found" and suggest `store`, which is always off here. */
 const unstored = (param: string): AppError =>
   new AppError('unsupported_parameter', {
     param,
@@ -76,7 +76,7 @@ const unstored = (param: string): AppError =>
       "'item_reference' is not supported, because nothing is stored between requests. Send the item itself; SDKs do that with store: false.",
   })
 
-/** Replayed chat history: tool results and calls have a spelling of their own there, and extras of other vendors. */
+/** Replayed chat history, with chat's own form of tool calls and results, and vendor extras. */
 const CHAT_ONLY = ['tool_calls', 'reasoning_content', 'reasoning_details', 'function_call', 'refusal'] as const
 const CHAT_PARTS: ReadonlySet<unknown> = new Set(['image_url', 'file', 'input_audio'])
 
@@ -86,7 +86,10 @@ const isChatMessage = (item: JsonObject) =>
     CHAT_ONLY.some((key) => key in item) ||
     objectsOf(item.content).some((part) => CHAT_PARTS.has(part.type)))
 
-/** Parts that are not text cannot be instructions; they stay behind as the user's. What is no part would be lost without a word. */
+/**
+ * Only text can be an instruction; other parts stay as a user message. Anything that is not a part is an error, because
+ * it would be lost silently.
+ */
 function addSystem({ items, system }: InputItems, item: JsonObject, at: string): void {
   const parts = objectsOf(item.content)
   if (!Array.isArray(item.content) || parts.length < item.content.length)
@@ -102,7 +105,7 @@ function addSystem({ items, system }: InputItems, item: JsonObject, at: string):
   if (rest.length > 0) items.push({ role: 'user', content: rest })
 }
 
-/** Files of the public API live on another service, so an image by id cannot be resolved here. */
+/** Uploaded files live at OpenAI's public API, so an image id cannot be resolved here. */
 function checked(item: JsonObject, at: string): JsonObject {
   objectsOf(item.content).forEach((part, index) => {
     const isForeign = part.file_id != null || textOf(part.image_url).startsWith('sediment://')

@@ -1,30 +1,29 @@
-/** Gives a request the instructions the upstream insists on, without inventing any where the client wrote some. */
+/** Gives a request the instructions the upstream requires, and invents none if the client sent some. */
 import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
 
-/** Items among which system messages stand as developer messages: the same rank, under the name the upstream takes inside `input`. */
+/** Input items, with system messages as developer messages, the role the upstream accepts in `input`. */
 export interface Conversation {
   items: JsonObject[]
-  /** Those of the items that were system messages. */
+  /** The items that were system messages. */
   system: Set<JsonObject>
 }
 
 export interface Placing {
-  /** System messages stay in `input`, where what continues the conversation finds them. */
+  /** System messages stay in `input`, where requests that continue the conversation find them. */
   keepsSystem?: boolean
-  /** The `text` of the request. */
+  /** `text` of the request. */
   text?: unknown
-  /** An earlier response it continues holds developer messages. */
+  /** The earlier response it continues has developer messages. */
   isInstructed?: boolean
 }
 
-/** Said only when the client gave neither instructions nor a developer message. */
+/** Used only when the client sent neither instructions nor a developer message. */
 export const NEUTRAL_INSTRUCTIONS = 'You are a helpful assistant.'
 
 /**
- * The `instructions` to send, the client's own and then the texts of system messages, one per line, and the `input` without
- * what moved there. `undefined` means the developer messages are instruction enough, as the native client shows by sending
- * none. Nothing moves in JSON mode, where the upstream wants the word "JSON" in `input`, and where nothing would be left
- * there, which the upstream refuses.
+ * The `instructions` to send (the client's own, then system messages, one per line) and the remaining `input`.
+ * `undefined`: developer messages suffice, as in the native client's requests. System messages stay in `input` in JSON
+ * mode, where the upstream requires the word "JSON" there, and when `input` would be empty, which the upstream rejects.
  */
 export function placed(
   own: string,
@@ -40,6 +39,6 @@ export function placed(
   return { instructions: joined || (isEnough ? undefined : NEUTRAL_INSTRUCTIONS), input }
 }
 
-/** Whether a developer message is among the items. */
+/** Whether the items include a developer message. */
 export const hasInstruction = (items: readonly unknown[]): boolean =>
   items.some((item) => isObject(item) && item.role === 'developer')

@@ -1,12 +1,12 @@
-/** Turns a value of the wrong shape into the 400 that names the field. */
+/** Turns a malformed value into a 400 that names the field. */
 import type { z } from 'zod'
 import { AppError } from '../../errors.ts'
 
-/** A 400 `invalid_request_error` about `param`, written like `messages[2].content[0]`. */
+/** A 400 `invalid_request_error` about `param`, a path like `messages[2].content[0]`. */
 export const invalid = (param: string, message: string): AppError =>
   new AppError('invalid_request_error', { param, message })
 
-/** `value` as `schema` sees it; otherwise throws `invalid_request_error` for the first field that is wrong. */
+/** `value` parsed with `schema`. Throws `invalid_request_error` for the first invalid field. */
 export function parseAt<S extends z.ZodType>(schema: S, value: unknown, at = ''): z.output<S> {
   const result = schema.safeParse(value)
   if (result.success) return result.data

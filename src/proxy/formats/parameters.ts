@@ -1,12 +1,12 @@
-/** Which request parameters the upstream takes under another name, refuses, or cannot honour; shared by `/v1` and chat. */
+/** Request parameters the upstream names differently, rejects or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
 import { sentEffort, sentTier } from '../key-policy.ts'
 import { invalid } from './invalid-request.ts'
 
 /**
- * Parameters of the public Responses API that the upstream answers with "Unsupported parameter". Unknown ones are
- * not listed: they go through, so that a parameter added upstream works here on the same day.
+ * Public Responses parameters that the upstream answers with "Unsupported parameter". Unknown parameters pass, so new
+ * upstream parameters work immediately.
  */
 export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
   'context_management',
@@ -33,16 +33,16 @@ export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
   'user',
 ])
 
-/** Parameters that change what the client gets, with the only value that can be served; it means the same as leaving them out. */
+/** Parameters that change what the client gets, with the only supported value, which is also the default. */
 const ONLY_VALUES: Readonly<Record<string, { value: unknown; message: string }>> = {
   background: { value: false, message: 'Background responses are not supported. Leave out background.' },
   n: { value: 1, message: "n must be 1. Sluice can't return several answers." },
 }
 
-/** Never sent upstream, and not named as dropped: either the request was rejected for it or nothing is lost. */
+/** Not sent upstream and not reported as dropped: other values were rejected, this one is the default. */
 export const isImplied = (name: string): boolean => Object.hasOwn(ONLY_VALUES, name)
 
-/** Names other clients use for members of `reasoning`, `text` and for the cache key; §5.5 of the proxy surface. */
+/** Other clients' names for members of `reasoning` and `text` and for the cache key (proxy surface §5.5). */
 const EFFORT_ALIASES = ['reasoning_effort', 'reasoningEffort', 'thinking', 'enable_thinking'] as const
 const VERBOSITY_ALIASES = ['verbosity', 'textVerbosity'] as const
 
@@ -60,8 +60,8 @@ const INCLUDABLE: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * `reasoning`, `text`, `prompt_cache_key` and `service_tier` with every alias folded in; a member the client wrote under
- * its proper name wins. Members the client did not touch are absent, and an object no alias adds to is the client's own.
+ * `reasoning`, `text`, `prompt_cache_key` and `service_tier` with all aliases applied; the proper name wins. Members
+ * the client did not send are absent, and objects without an alias are the client's own.
  */
 export function foldAliases(body: JsonObject): JsonObject {
   const verbosity = firstOf(body, VERBOSITY_ALIASES, (value) => value)
@@ -75,8 +75,8 @@ export function foldAliases(body: JsonObject): JsonObject {
 }
 
 /**
- * Refuses what would need state the upstream does not keep over HTTP. Throws `previous_response_not_found`,
- * or `unsupported_parameter` for `conversation` and stored prompts.
+ * Rejects what needs state that the upstream does not keep over HTTP. Throws `previous_response_not_found`, or
+ * `unsupported_parameter` for `conversation` and stored prompts.
  */
 export function refuseStateful(body: JsonObject): void {
   for (const param of ['conversation', 'prompt']) {
@@ -93,8 +93,8 @@ export function refuseStateful(body: JsonObject): void {
 }
 
 /**
- * Throws `invalid_request_error` for shapes and values that are wrong whatever the upstream says, `unsupported_parameter`
- * for what cannot be done here and would be missed.
+ * Throws `invalid_request_error` for shapes and values that are always wrong, `unsupported_parameter` for features that
+ * cannot be offered and must not be dropped silently.
  */
 export function checkParameters(body: JsonObject): void {
   if (typeof body.model !== 'string' || body.model === '') throw invalid('model', 'A model is required.')
@@ -134,7 +134,7 @@ function reasoningOf(body: JsonObject): JsonObject {
   return { reasoning: { ...objectOf(folded.reasoning), effort: sentEffort(effort) } }
 }
 
-/** `thinking` and `enable_thinking` are switches elsewhere; on means `medium`, off leaves the model's own default. */
+/** `thinking` and `enable_thinking` are switches in other APIs: on means `medium`, off the model's default. */
 function effortOf(value: unknown): unknown {
   if (typeof value === 'boolean') return value ? 'medium' : undefined
   if (!isObject(value)) return value === 'enabled' ? 'medium' : value === 'disabled' ? undefined : value

@@ -1,4 +1,4 @@
-/** What clients of the public `/v1` API get of an upstream stream; native clients get it raw. */
+/** Converts an upstream stream for `/v1` clients; native clients get it unchanged. */
 import type { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
 import type { Random } from '../../lib/random.ts'
@@ -16,8 +16,9 @@ export interface PublicOptions {
   createdAt: number
   random: Random
   /**
-   * Whether a failure begins with an `error` event, as in OpenAI's own streams: many SDK helpers take a stream that ends with
-   * `response.failed` alone for a finished answer. On a socket it would end the turn, and `response.failed` the next one.
+   * Whether a failure begins with an `error` event, as OpenAI's own streams do: many SDK helpers treat a lone
+   * `response.failed` as a finished answer. On a socket, `error` would end the turn and `response.failed` would then
+   * count for the next one.
    */
   announcesErrors: boolean
 }
@@ -32,7 +33,9 @@ export class PublicEvents {
     this.#options = options
   }
 
-  /** What to send for one upstream event. None for `codex.*`, comments and `[DONE]`, behind which SDKs read no further. */
+  /**
+   * What to send for one upstream event. Nothing for `codex.*`, comments and `[DONE]`, after which SDKs stop reading.
+   */
   of(source: SseEvent, meter: Meter): Uint8Array[] {
     const { type } = source
     if (type === null || type.startsWith('codex.')) return []
@@ -43,7 +46,7 @@ export class PublicEvents {
     return [ENDINGS.has(type) ? this.#ended(event.bytes, type, meter) : event.bytes]
   }
 
-  /** How a stream ends that broke off. SDK helpers take no event before `response.created`. */
+  /** The end of a stream that broke off. SDK helpers ignore events before `response.created`. */
   failed(err: AppError, meter: Meter | null): Uint8Array[] {
     const { model, createdAt, random } = this.#options
     const id = meter?.responseId ?? random.id('resp')
@@ -58,14 +61,14 @@ export class PublicEvents {
     return announcesErrors ? [errorEvent(err, number), failed] : [failed]
   }
 
-  /** The upstream leaves members out of its own failures, or reports them with an `error` event alone. */
+  /** The upstream's own failures lack members, or consist of an `error` event alone. */
   #failedUpstream(event: ResponsesEvent, meter: Meter): Uint8Array[] {
     const id = meter.responseId ?? this.#options.random.id('resp')
     const response = event.type === 'error' ? {} : objectOf(event.response)
     return this.#failure(upstreamFailure(event), { id, number: numberOf(event, meter), response })
   }
 
-  /** SDKs read the final answer from the last event, in which the upstream leaves `output` empty, null or out. */
+  /** SDKs read the final answer from the last event, where the upstream leaves `output` empty, null or out. */
   #ended(bytes: Uint8Array, type: string, meter: Meter): Uint8Array {
     const event = parsed(bytes, type)
     const number = numberOf(event, meter)
@@ -78,7 +81,7 @@ export class PublicEvents {
     })
   }
 
-  /** Nothing was said, and the answer says so. */
+  /** The answer is really empty. */
   #isSilent({ output }: JsonObject): boolean {
     return Array.isArray(output) && this.#said.isEmpty
   }
@@ -86,9 +89,9 @@ export class PublicEvents {
 
 interface FailureAt {
   id: string
-  /** Of the first of its events. */
+  /** The first event's sequence number. */
   number: number
-  /** What the upstream said of the response. */
+  /** Known members of the response. */
   response?: JsonObject
 }
 
@@ -96,7 +99,7 @@ const ENDINGS: ReadonlySet<string> = new Set(['response.completed', 'response.in
 
 const isHollow = ({ output }: JsonObject): boolean => !Array.isArray(output) || output.length === 0
 
-/** The event's own, or its place in the stream: SDKs drop events without a number. The event is the last the meter counted. */
+/** The event's own number, or its position: SDKs drop events without one. The event is the last one metered. */
 const numberOf = ({ sequence_number: stated }: JsonObject, { events }: Meter): number =>
   Number.isSafeInteger(stated) ? Number(stated) : Math.max(0, events - 1)
 

@@ -1,14 +1,14 @@
-/** One event of the upstream's Responses dialect, and what it says went wrong. */
+/** An event of the upstream's Responses stream, and the error in it. */
 import { AppError } from '../../errors.ts'
 import { type JsonObject, textOf } from '../../lib/json.ts'
 import { statedError } from '../upstream-failure.ts'
 
-/** One event of a Responses stream after `JSON.parse`; everything beyond `type` is unproven. */
+/** A Responses event after `JSON.parse`; only `type` has been checked. */
 export type ResponsesEvent = { type: string } & JsonObject
 
 /**
- * What went wrong according to a `response.failed` or `error` event, or a response object with status `failed`.
- * The upstream's own code, type and message are kept; ours is `upstream_error`.
+ * The error in a `response.failed` or `error` event, or in a response with status `failed`: `upstream_error` with the
+ * upstream's code, type and message.
  */
 export function upstreamFailure(source: JsonObject): AppError {
   const error = statedError(source)

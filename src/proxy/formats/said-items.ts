@@ -1,4 +1,4 @@
-/** What the items of a stream said, as far as events tell it whole: deltas go by unread. */
+/** The output items of a stream, collected from events that are complete; deltas are ignored. */
 import { type JsonObject, objectOf } from '../../lib/json.ts'
 import { ResponseCollector } from './collect.ts'
 import type { ResponsesEvent } from './responses-event.ts'
@@ -7,7 +7,10 @@ const BEGUN = 'response.output_item.added'
 
 export class SaidItems {
   readonly #collector = new ResponseCollector()
-  /** Announced, and nothing more: one that breaks off before any of its text is whole would be an empty answer, or a call of nothing. */
+  /**
+   * Announced but without complete text. If the stream breaks off, they would be empty answers or calls, so they are
+   * kept apart.
+   */
   readonly #begun = new Map<unknown, ResponsesEvent>()
   #isEmpty = true
 
@@ -20,7 +23,6 @@ export class SaidItems {
     return type === BEGUN || (type.endsWith('.done') && this.#collector.needs(type))
   }
 
-  /** Takes an event that is needed. */
   push(event: ResponsesEvent): void {
     const key = event.output_index ?? objectOf(event.item).id ?? event.item_id
     if (event.type === BEGUN) this.#begun.set(key, event)
@@ -35,7 +37,7 @@ export class SaidItems {
     this.#isEmpty = false
   }
 
-  /** The response of the last event, its `output` filled where it is empty. */
+  /** The response of the last event, with `output` filled in when empty. */
   responseOf(ended: ResponsesEvent): JsonObject {
     this.#collector.push(ended)
     return this.#collector.result()

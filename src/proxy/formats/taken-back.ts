@@ -1,11 +1,17 @@
-/** Decides for each item of an earlier answer what the upstream takes back of it. It stores nothing, so an id alone is worth nothing there. */
+/**
+ * Decides which parts of earlier answers the upstream accepts as input. It stores nothing, so an id alone means nothing
+ * to it.
+ */
 import { type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { sha256 } from '../affinity.ts'
 
-/** Characters, of an item's id and of a call's alike. */
+/** In characters, for item ids and call ids. */
 const MAX_ID_LENGTH = 64
 
-/** How the upstream's own ids begin; it rejects others. Assumed, but for the first three, which public bug reports show. */
+/**
+ * Prefixes of the upstream's own ids; it rejects others. The first three are from public bug reports, the rest is
+ * assumed.
+ */
 const ID_PREFIXES: Readonly<Record<string, string>> = {
   message: 'msg',
   reasoning: 'rs',
@@ -17,8 +23,8 @@ const ID_PREFIXES: Readonly<Record<string, string>> = {
 }
 
 /**
- * What an item of the type consists of. Without any of it the upstream looks for a stored item (assumed for hosted calls,
- * reported for reasoning), or rejects the item. Calls that an output refers to are not listed.
+ * The content of an item by type. Without any, the upstream looks for a stored item (assumed for hosted calls, reported
+ * for reasoning) or rejects the item. Calls that an output refers to are not listed.
  */
 const SUBSTANCE: Readonly<Record<string, readonly string[]>> = {
   message: ['content'],
@@ -33,8 +39,8 @@ const SUBSTANCE: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The items as the upstream takes them; those that need no change are the client's own objects. An item without substance
- * is left out. A call and its output keep finding each other by a long id: it becomes the same short one in both, in every turn.
+ * The items as the upstream accepts them; unchanged ones are the client's own objects. Items without content are left
+ * out. Long call ids become the same short id in a call and its output, in every turn.
  */
 export const takenBack = (items: JsonObject[]): JsonObject[] => items.map(fitting).filter((item) => !isHollow(item))
 
@@ -52,7 +58,7 @@ const isRejected = (item: JsonObject, name: string): boolean => {
   return name === 'status' || (name === 'content' && !isEmpty(item.content))
 }
 
-/** Whether the upstream takes the item's id. Ciphertext is bound to its id, so a good one stays beside it. */
+/** Whether the upstream accepts the item's id. Ciphertext is bound to its id, so a valid id is kept. */
 export const isKnownId = (item: JsonObject): boolean => {
   const { id } = item
   if (id == null) return true
@@ -60,7 +66,7 @@ export const isKnownId = (item: JsonObject): boolean => {
   return item.type !== 'reasoning' || hasCiphertext(item)
 }
 
-/** The upstream takes the text of reasoning back as a summary only. */
+/** The upstream accepts reasoning text only as a summary. */
 const summarised = (item: JsonObject): JsonObject => {
   if (hasCiphertext(item) || !isEmpty(item.summary)) return item
   const texts = objectsOf(item.content)
@@ -75,7 +81,7 @@ const isHollow = (item: JsonObject): boolean => {
   return item.id != null && Object.entries(item).every(([name, value]) => LABELS.has(name) || isEmpty(value))
 }
 
-/** Members that only say which item it is. */
+/** Members that identify an item but are not content. */
 const LABELS: ReadonlySet<string> = new Set(['type', 'id', 'status'])
 
 const typeOf = ({ type, role }: JsonObject): string => textOf(type) || (role == null ? '' : 'message')

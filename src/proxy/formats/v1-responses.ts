@@ -1,4 +1,4 @@
-/** Turns a public `/v1/responses` request into one the upstream accepts, changing nothing it need not change. */
+/** Turns a public `/v1/responses` request into one the upstream accepts, changing no more than necessary. */
 
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
@@ -9,16 +9,15 @@ import { filledTool } from './required-members.ts'
 
 export interface NormalisedRequest {
   body: JsonObject
-  /** Names of what the client sent and the upstream will not see, for `x-sluice-dropped-fields`; in body order. */
+  /** Names of members not passed to the upstream, for `x-sluice-dropped-fields`; in body order. */
   dropped: string[]
 }
 
 /**
- * The request for the upstream: `store:false` and `stream:true`, a list of items, system messages moved into
- * `instructions` unless `placing` says otherwise, aliases folded, refused parameters dropped (decisions §3, proxy
- * surface §5.5). Members that stay keep their order and, `tools` above all, are the client's own objects; `body`
- * itself is not changed. Throws `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`,
- * each with `param`.
+ * The upstream request: `store:false`, `stream:true`, a list of items, system messages moved to `instructions` unless
+ * `placing` says otherwise, aliases applied, unsupported parameters dropped (decisions §3, proxy surface §5.5). Kept
+ * members stay in order and, above all `tools`, are the client's own objects; `body` is not changed. Throws
+ * `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`, each with `param`.
  */
 export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'text'>): NormalisedRequest {
   checkParameters(body)
@@ -32,26 +31,26 @@ export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'te
 const CIPHERTEXT = 'reasoning.encrypted_content'
 
 /**
- * The same, asking also for what reasoning can be read from again. Nothing is stored upstream: a client that sends the items of
- * an answer back, as SDKs do, would else name reasoning that is found nowhere.
+ * Also requests encrypted reasoning. The upstream stores nothing, so a client that sends items back, as SDKs do, would
+ * otherwise refer to reasoning that does not exist.
  */
 export const withCiphertext = (body: JsonObject): JsonObject => {
   const include: unknown[] = Array.isArray(body.include) ? body.include : []
   return include.includes(CIPHERTEXT) ? body : { ...body, include: [...include, CIPHERTEXT] }
 }
 
-/** `tools` as the upstream takes them; the same list when no tool needs a change. */
+/** `tools` as the upstream accepts them; the same list when nothing changes. */
 function currentTools(tools: unknown[]): unknown[] {
   const current = tools.map((tool) => (isObject(tool) ? filledTool(currentTool(tool)) : tool))
   return current.every((tool, index) => tool === tools[index]) ? tools : current
 }
 
-/** A tool, or a choice of one, under the name the upstream knows. */
+/** A tool or tool choice under the upstream's name for it. */
 export const currentTool = <T>(tool: T): T => (isPreviewSearch(tool) ? { ...tool, type: 'web_search' } : tool)
 
 const isPreviewSearch = (tool: unknown): boolean => isObject(tool) && textOf(tool.type).startsWith('web_search_preview')
 
-/** What the body will hold under these names; `undefined` takes a member out. */
+/** New values of these members; `undefined` removes one. */
 function changedMembers(body: JsonObject, { instructions, input }: ReturnType<typeof placed>): JsonObject {
   return {
     instructions,
@@ -64,7 +63,7 @@ function changedMembers(body: JsonObject, { instructions, input }: ReturnType<ty
   }
 }
 
-/** The client's members in their order, each under its new value, then what the client did not send. */
+/** The client's members in order, with new values, then added members. */
 function rebuilt(body: JsonObject, changed: JsonObject): JsonObject {
   const kept = Object.keys(body).filter((name) => !isLeftOut(name))
   const names = new Set([...kept, ...Object.keys(changed)])
@@ -81,7 +80,7 @@ const STATE = new Set(['messages', 'conversation', 'prompt', 'previous_response_
 const isLeftOut = (name: string) =>
   REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name) || isImplied(name)
 
-/** A null asks for nothing, so leaving it out loses nothing; `store` counts only when storing was asked for. */
+/** Dropping a null loses nothing; `store` is reported only when the client asked for storing. */
 function droppedFrom(body: JsonObject, { hadCacheBreakpoint }: InputItems): string[] {
   const names = Object.keys(body).filter((name) => REFUSED_UPSTREAM.has(name) && body[name] != null)
   if (body.store === true) names.push('store')

@@ -1,4 +1,4 @@
-/** `POST /v1/chat/completions`: a Responses turn spoken in the older dialect, both ways. */
+/** `POST /v1/chat/completions`: translated to a Responses turn and back. */
 import type { Ctx } from '../../bindings.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
@@ -25,9 +25,9 @@ export const chatCompletions = turnRoute(async (c) => {
     : answerWithJson(served, (response) => chatFromResponse(response, head))
 })
 
-/** Apart, so that what makes the answer does not keep the request (see `responses.ts`). */
+/** A separate function, so that the closure that builds the answer does not keep the request (see `responses.ts`). */
 const admitChat = async (c: Ctx) => {
-  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas are half a megabyte
+  const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas take half a megabyte
   const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
   const { body, chat } = prepared(c, raw, CHAT, () => {
     const request = chatToResponses(raw.json)

@@ -1,4 +1,7 @@
-/** `POST …/responses/compact`: the upstream's own compact route, or, where that is gone, a Responses turn with a compaction trigger. */
+/**
+ * `POST …/responses/compact`: the upstream's compact route or, where that no longer exists, a Responses turn with a
+ * compaction trigger.
+ */
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { JsonObject } from '../../lib/json.ts'
@@ -42,7 +45,7 @@ const compact = (isNative: boolean) => {
   })
 }
 
-/** Apart, so that what makes the answer does not keep the request (see `responses.ts`). */
+/** A separate function, so that the closure that builds the answer does not keep the request (see `responses.ts`). */
 const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const raw = await readTurnBody(c, turns)
   const body = prepared(c, raw, turns, () => {
@@ -52,7 +55,7 @@ const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   return admitTurn(c, { ...turns, route: c.req.path, body })
 }
 
-/** The request goes over to the turn it is asked with, which lets go of it at its commit point. */
+/** The new turn takes over the request body and releases it at its commit point. */
 const attemptLongWay = async (
   plane: Plane,
   turn: Turn,
@@ -68,7 +71,10 @@ const attemptLongWay = async (
   }
 }
 
-/** The upstream's compact route answers at once and stores nothing, so it knows neither `stream` nor `store` (client protocol §6). */
+/**
+ * The upstream's compact route is unary and stores nothing, so it takes neither `stream` nor `store` (client protocol
+ * §6).
+ */
 const translated = (c: Ctx, raw: TurnBody): TurnBody => {
   const { body, dropped } = normaliseResponses(raw.json)
   c.set('droppedFields', dropped)
@@ -76,7 +82,7 @@ const translated = (c: Ctx, raw: TurnBody): TurnBody => {
   return rewritten(raw, unary)
 }
 
-/** A 404 that names no code is about the route; one about the model names it. */
+/** A 404 about the route has no code; one about the model has. */
 const isRouteGone = (err: unknown): boolean =>
   err instanceof AppError && err.status === 404 && !err.extra.upstream?.code
 

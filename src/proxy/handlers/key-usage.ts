@@ -1,4 +1,4 @@
-/** What a client may ask about its own key: use and limits, and the reset credits of its pool. No upstream is called. */
+/** What a client can query about its own key: usage, limits, and reset credits of its pool. Calls no upstream. */
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'

@@ -12,7 +12,7 @@ const gates = () => [clientKey('optional'), restricted('local')] as const
 
 export const nativeModels = createHandlers(...gates(), (c) => answerNative(c, c.req.query('client_version') ?? null))
 
-/** With `client_version` the asker is a native client whose base URL is ours. */
+/** `client_version` is sent by a native client that uses this base URL. */
 export const publicModels = createHandlers(...gates(), async (c) => {
   const version = c.req.query('client_version')
   if (version !== undefined) return answerNative(c, version)
@@ -29,7 +29,7 @@ export const publicModel = createHandlers(...gates(), async (c) => {
   return c.json(model)
 })
 
-/** A version nobody asked for before is fetched now, for as long as its client will wait; else the nearest one serves. */
+/** Fetches the catalog of a new client version while the client waits; otherwise answers with the nearest version. */
 const answerNative = async (c: Ctx, asked: string | null): Promise<Response> => {
   const version = asked !== null && isClientVersion(asked) ? asked : null
   await untilKnown(c, version)
@@ -38,7 +38,10 @@ const answerNative = async (c: Ctx, asked: string | null): Promise<Response> => 
 
 const PATIENCE_MS = 4000
 
-/** Until `version` is known, if there is one, and anything at all: who comes before the first accounts have answered waits. */
+/**
+ * Waits until `version` is known, if given, and until there is any catalog: clients may come before the first accounts
+ * have answered.
+ */
 const untilKnown = (c: Ctx, version: string | null = null): Promise<void> => {
   const work = async () => {
     if (version !== null) await fetchVersion(c, version)
@@ -48,12 +51,12 @@ const untilKnown = (c: Ctx, version: string | null = null): Promise<void> => {
   return atMost(c, PATIENCE_MS, work())
 }
 
-/** Plans decide what there is, so one account speaks for each; the others are asked by the job that keeps catalogs fresh. */
+/** Models depend on the plan, so one account per plan is enough; the catalog job covers the others. */
 const fetchVersion = (c: Ctx, version: string, speaker: 'newest' | 'oldest' = 'newest'): Promise<void> => {
   const { pool, catalog, plane, db, clock, log } = c.env
   const inUse = pool.all().filter(({ state }) => isInUse(state))
   if (inUse.length === 0) return Promise.resolve()
-  // The newest of a plan comes last in the pool: one that came after others had failed was not asked yet.
+  // The newest account of a plan is last in the pool. When older ones failed, it has not been tried yet.
   const ordered = speaker === 'newest' ? inUse : inUse.toReversed()
   const accountIds = [...new Map(ordered.map(({ planType, id }) => [planType, id])).values()]
   return catalog.ensure(version, { accountIds, now: clock.monotonic() }, (unasked) =>

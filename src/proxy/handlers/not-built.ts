@@ -1,4 +1,4 @@
-/** Routes of the table that later versions answer: their gates stand already, and behind them there is nothing yet. */
+/** Routes for later versions: their gates exist, but they answer `not_found`. */
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, type KeyNeed, type Restriction, restricted } from '../../http/gates.ts'
@@ -7,7 +7,7 @@ import { createHandlers } from '../../http/handlers.ts'
 export const notBuilt = (key: KeyNeed, capability: Restriction) =>
   createHandlers(clientKey(key), restricted(capability), planned())
 
-/** Says what it is to the route table, which has no other way to tell. */
+/** Marks the handler as planned for the route table. */
 const planned = () =>
   Object.assign(
     (_c: Ctx): never => {

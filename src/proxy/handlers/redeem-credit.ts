@@ -34,7 +34,7 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
   return c.json({ code, windows_reset: windowsReset, redeemed_at })
 }
 
-/** A body can be sent slowly, so the gate is asked once more when it is there. */
+/** A body can be sent slowly, so the gate is checked again after reading it. */
 const wishOf = async (c: Ctx): Promise<z.output<typeof Wish>> => {
   const limits = { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
   const { json, hold } = await readBody(c.req.raw, limits)
@@ -45,8 +45,8 @@ const wishOf = async (c: Ctx): Promise<z.output<typeof Wish>> => {
 }
 
 /**
- * `{code, windows_reset, redeemed_at}` (proxy-surface §3.9). An account that does not exist is outside the pool, too: a
- * key learns nothing about others. Throws `account_outside_pool`, and what `readBody`, `parseAt` and `redeem` throw.
+ * `{code, windows_reset, redeemed_at}` (proxy-surface §3.9). An unknown account counts as outside the pool, so a key
+ * learns nothing about others. Throws `account_outside_pool`, and what `readBody`, `parseAt` and `redeem` throw.
  */
 export const redeemCredit = createHandlers(
   clientKey('always'),

@@ -1,4 +1,7 @@
-/** `POST /backend-api/codex/responses`, always a stream and never rewritten, and `POST /v1/responses`, normalised first. */
+/**
+ * `POST /backend-api/codex/responses`, always streamed and never rewritten, and `POST /v1/responses`, which is
+ * normalised first.
+ */
 import type { Client } from '../../auth/client-key.ts'
 import type { Bindings, Ctx } from '../../bindings.ts'
 import { type Answered, answerWithJson, answerWithStream } from '../answer.ts'
@@ -29,7 +32,10 @@ export const publicResponses = turnRoute(async (c) => {
     : answerWithJson(served, (response) => response)
 })
 
-/** Apart: a function that is kept, as the one that makes a document is, keeps what its neighbours look at, the whole request. */
+/**
+ * A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole
+ * request.
+ */
 const admitPublic = async (c: Ctx): Promise<{ served: Answered; wantsStream: boolean }> => {
   const raw = await readTurnBody(c, PUBLIC)
   const wantsStream = raw.json.stream === true

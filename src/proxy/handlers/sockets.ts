@@ -1,4 +1,6 @@
-/** The WebSocket side of the Responses routes: the gates run at the handshake, so a refusal is an ordinary HTTP answer. */
+/**
+ * The WebSocket side of the Responses routes. Gates run at the handshake, so a rejection is an ordinary HTTP answer.
+ */
 import { isLocal } from '../../auth/caller.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -29,7 +31,7 @@ const openSocket = (isNative: boolean) =>
       'x-request-id': c.var.requestId,
       [TURN_STATE]: c.req.header(TURN_STATE) ?? c.env.random.id('turn'),
     }
-    // Headers of the 101 must be given here: those that middleware sets do not reach it (runtime note 2.6).
+    // Headers for the 101 are set here: those set by middleware do not reach it (runtime note 2.6).
     if (!c.env.server?.upgrade(c.req.raw, { data: session, headers })) {
       leave()
       throw new AppError('bad_upgrade')
@@ -37,14 +39,14 @@ const openSocket = (isNative: boolean) =>
     return new Response(null)
   })
 
-/** 426 is the one answer after which the native client goes on over HTTP at once and without a word (client protocol §1.15). */
+/** After a 426, and only then, the native client silently continues over HTTP (client protocol §1.15). */
 const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {
   if (canFallBack && env.settings.current().upstreamStreamTransport === 'http') throw new AppError('upgrade_required')
 }
 
 /**
- * A place among the open sockets of the key and of the client's address or IPv6 /64; returns what gives it back. Throws
- * `too_many_sockets`: 426 where the client then goes on over HTTP, 429 otherwise.
+ * Counts the socket for its key and for the client's address or IPv6 /64; returns the function that releases it. Throws
+ * `too_many_sockets`: 426 where the client then continues over HTTP, 429 otherwise.
  */
 const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean): (() => void) => {
   const { socketsPerKey, socketsPerClient } = env.settings.current()
@@ -60,7 +62,7 @@ const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean
   return env.seats.take(claims) ?? (() => {})
 }
 
-/** Copied, because the request is gone after the upgrade. */
+/** Copied, because the request object is invalid after the upgrade. */
 const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): Handshake => {
   const { env, req } = c
   const isHere = isLocal(c)

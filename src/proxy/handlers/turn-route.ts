@@ -1,4 +1,4 @@
-/** What every model route does before its own work: refuse while draining, read the body, lift the idle limit, build the turn. */
+/** What every model route does first: reject while draining, read the body, lift the idle limit, build the turn. */
 import { demandKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -17,13 +17,13 @@ import { type Arrival, elapsedMs, type TurnBody } from '../turn.ts'
 
 type Serve = (c: Ctx) => Promise<Response>
 
-/** A route that serves turns: the client's key first, then what it may not ask for here. */
+/** A route that serves turns: checks the key, then what it may not request here. */
 export const turnRoute = (serve: Serve) =>
   createHandlers(alone(behind([clientKey('optional'), restricted('refuse')], longLived(serve))))
 
 /**
- * Refuses while there is no room for a turn, and gives the connection its idle limit back after any answer but a stream,
- * which has a longer one: a limit that stays lifted keeps an unused connection for ever (runtime note 2.1).
+ * Rejects when there is no room for a turn, and restores the connection's idle limit after every answer except a
+ * stream, which has a longer one. Without it an unused connection would stay open forever (runtime note 2.1).
  */
 const longLived =
   (serve: Serve): Serve =>
@@ -39,12 +39,12 @@ const longLived =
     }
   }
 
-/** What a route says of all its turns. */
+/** Properties shared by all turns of a route. */
 export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'>
 
 /**
- * The body. The idle limit of the connection is lifted from here on, because a model may think for minutes. The key is checked
- * again after a slow upload.
+ * Reads the body and lifts the connection's idle limit, because a model may think for minutes. Checks the key again
+ * after a slow upload.
  */
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
   const { req, env } = c
@@ -62,10 +62,13 @@ export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONS
   return body
 }
 
-/** Until then the look at the key before the body is as good, and a second one would be a fiftieth of a turn. */
+/** Below this, checking the key once is enough; a second check would cost 2 % of a turn. */
 const SLOW_BODY_MS = 1000
 
-/** Nobody misses a row of a client that has left; one for each request there was no room for would be work at the worst time. */
+/**
+ * Not logged: clients that disconnected, and failures on our side such as a lack of room, where logging would add load
+ * at the worst time.
+ */
 const refuseUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
   if (c.req.raw.signal.aborted || AppError.from(err).status >= 500) throw err
   const nothing = { bytes: new Uint8Array(), json: {}, hold: new BodyHold(c.env.bodies) }
@@ -74,7 +77,7 @@ const refuseUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
   })
 }
 
-/** Runs what makes the body of a turn; gives the memory back and leaves a row in the log when that throws. */
+/** Runs the code that builds a turn's body; if it throws, frees the memory and logs the request. */
 export const prepared = <T>(c: Ctx, raw: TurnBody, turns: TurnKindOf, work: () => T): T => {
   const admission = { ...turns, route: c.req.path, body: raw, signal: c.req.raw.signal }
   return orRefuse(arrivalOf(c), admission, 'request', work)
@@ -89,24 +92,24 @@ const arrivalOf = (c: Ctx): Arrival => ({
 })
 
 /**
- * A client that fell back from its socket may ask for the restricted pool in the body alone: served as an ordinary turn it
- * would leave that pool unnoticed (spec §1 Restricted 5). Throws `invalid_api_key`, `unsupported_required_capability`,
- * `required_capability_transport_unsupported`.
+ * After falling back from a socket, a client may name the restricted pool only in the body. Serving it as an ordinary
+ * turn would silently leave that pool (spec §1 Restricted 5). Throws `invalid_api_key`,
+ * `unsupported_required_capability`, `required_capability_transport_unsupported`.
  */
 const demandOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
   if (!mentionsCapability(json)) return
-  // Where keys are optional the gate has let clients in without one.
+  // Where keys are optional the gate admits clients without one.
   demandKey({ authorization: req.header('authorization') ?? null, keys: env.keys, now: env.clock.now() })
   if (demandsCapability(json))
     throw new AppError('required_capability_transport_unsupported', { param: 'client_metadata' })
 }
 
-/** Admits, or gives the body back and throws. */
+/** Admits the turn, or releases the body and throws. */
 export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answered => {
   const stopper = new Stopper()
   const { env, req } = c
   try {
-    demandOpen(env) // again: reading the body took its time
+    demandOpen(env) // again, because reading the body took time
     const turn = admit(arrivalOf(c), { ...admission, signal: stopper.signal })
     return { c, env, turn, stopper, left: req.raw.signal }
   } catch (err) {

@@ -96,7 +96,7 @@ function problemOf(ordered: Migration[], applied: Map<string, string>): string |
   const known = new Set(ordered.map(({ name }) => name))
   const unknown = [...applied.keys()].filter((name) => !known.has(name))
   if (unknown.length > 0)
-    return `The database was written by a newer version (it has ${unknown.join(', ')}); update this program.`
+    return `The database was written by a newer version (it has ${unknown.join(', ')}). Update Sluice.`
   let isBehind = false
   for (const migration of ordered) {
     const hash = applied.get(migration.name)

@@ -105,7 +105,7 @@ const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return
   const { file, damage, schema, schemaDifferences, key } = verdict
   if (damage.length > 0) throw new BackupError(`${file} is damaged: ${damage[0]}`)
-  if (schema === 'newer') throw new BackupError(`${file} was written by a newer version; update this program first.`)
+  if (schema === 'newer') throw new BackupError(`${file} was written by a newer version. Update Sluice first.`)
   if (schemaDifferences.length > 0)
     throw new BackupError(
       `${file} has a schema that no release of Sluice wrote: ${schemaDifferences.slice(0, 5).join(', ')}. ` +

@@ -54,16 +54,20 @@ const bodyOf = async (answer: Response, { buffers }: ProxyFaults): Promise<BodyI
   return buffers ? answer.arrayBuffer() : answer.body
 }
 
-/** A buffer that is emptied once, after `ms`, and at the end. */
+/** A buffer that is emptied once, after `ms`, and at the end; a browser that has left by then gets nothing. */
 const emptiedAfter = (ms: number): TransformStream<Uint8Array, Uint8Array> => {
   const held: Uint8Array[] = []
+  let hasLeft = false
   const empty = (out: TransformStreamDefaultController<Uint8Array>) => {
-    if (held.length > 0) out.enqueue(Buffer.concat(held.splice(0)))
+    if (held.length > 0 && !hasLeft) out.enqueue(Buffer.concat(held.splice(0)))
   }
   return new TransformStream({
     start: (out) => void setTimeout(empty, ms, out),
     transform: (piece) => void held.push(piece),
     flush: empty,
+    cancel: () => {
+      hasLeft = true
+    },
   })
 }
 

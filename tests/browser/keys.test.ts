@@ -93,7 +93,7 @@ test('a long connection says how long it has lasted so far', async () => {
   await using visit = await browser.visit(`${world.url}/keys/${await idOf('ci')}`)
   await visit.page.click('[data-path-test]')
   await visit.page.locator('[data-measure=lasting] [data-outcome=open]:visible').waitFor()
-  expect(await textOf(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far; you may leave/)
+  expect(await textOf(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far. You can leave this page/)
 })
 
 test('a test that fails does not stand below what an earlier one came to', async () => {
@@ -126,7 +126,7 @@ test('behind a proxy that is set up wrong a key works, and the test says what cl
   expect(found).toMatch(/Large requests\. .*rejected as too large.*client_max_body_size/)
   expect(found).toMatch(/Headers with underscores\. .*session_id.*underscores_in_headers on/)
   expect(found).toContain('Requests to /v1 don’t reach Sluice. Something else answered at /v1/models')
-  expect(found).toContain('Requests to /backend-api arrive here.')
+  expect(found).toContain('Requests to /backend-api reach Sluice.')
 })
 
 test('each tab shows its own text, with this address and this key, by keyboard alone', async () => {

@@ -273,7 +273,7 @@ describe('while it is open', () => {
     await page.clock.runFor(4000)
     expect(await page.locator('.unlive').isVisible()).toBe(false)
     await page.clock.runFor(4000)
-    expect(await textOf(page.locator('.unlive'))).toContain('asks every 30 seconds')
+    expect(await textOf(page.locator('.unlive'))).toContain('Refreshing every 30 seconds')
     await page.clock.runFor(31_000)
     await until(async () => asked.length > 0, world.output)
     expect(asked).toEqual(['?period=24h'])
@@ -422,7 +422,7 @@ describe('for everybody', () => {
       expect(focused.ring).not.toBe('')
       seen.push(focused.name)
     }
-    expect(seen.slice(0, 10)).toEqual([
+    expect(seen).toEqual([
       'Skip to content',
       'Sluice',
       'Overview',
@@ -431,6 +431,8 @@ describe('for everybody', () => {
       'Logs',
       'Reports',
       'Settings',
+      'Search',
+      'Hide names and e-mails',
       'Switch light and dark',
       'Set a password',
     ])

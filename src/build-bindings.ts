@@ -22,6 +22,7 @@ import { fingerprintOf } from './model/key-fingerprint.ts'
 import { KeyRing } from './model/key-ring.ts'
 import { OverviewPeriods } from './model/overview-periods.ts'
 import { ResetCredits } from './model/reset-credits.ts'
+import { serviceLevelNow } from './model/service-level.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
 import { ArrivingFrames } from './proxy/arriving-frames.ts'
@@ -61,7 +62,7 @@ export const buildBindings = (world: World): Bindings => {
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
   const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
-  const health = () => `${lifecycle.draining} ${ledger.healthy} ${ops.outage.current?.turns}`
+  const health = () => `${serviceLevelNow({ lifecycle, ledger, ops, pool })} ${ops.outage.current?.turns}`
   const live = new LiveHub({ clock, health })
   const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
   const catalog = new Catalog(db)

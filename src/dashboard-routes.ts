@@ -56,6 +56,7 @@ import { showDoctor } from './admin/doctor.ts'
 import { socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
 import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
+import { showFooter } from './admin/footer.ts'
 import { showGuide, showGuides } from './admin/guides.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
 import { testApiKey } from './admin/key-test.ts'
@@ -326,6 +327,7 @@ const mountLive = (app: Hono<AppEnv>): void => {
 const mountPages = (app: Hono<AppEnv>): void => {
   app.get('/', ...goToDashboard)
   app.get('/dashboard', ...showOverview)
+  app.get('/footer', ...showFooter)
   app.get('/assets/:file', ...serveAsset)
 }
 

@@ -5,7 +5,7 @@ import { MINUTE_MS } from './lib/durations.ts'
 
 /**
  * `usage`: numbers of accounts moved; `logs`: turns have ended; `minute`: the figures of another minute are complete;
- * `health`: what the readiness route says, and whether turns fail one after another. The others are changes somebody made.
+ * `health`: whether requests are answered has changed. The others are changes that users made.
  */
 export const LIVE_TOPICS = ['accounts', 'usage', 'keys', 'settings', 'people', 'logs', 'minute', 'health'] as const
 export type LiveTopic = (typeof LIVE_TOPICS)[number]

@@ -24,6 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/http': [
     'src/auth',
     'src/model/permissions',
+    'src/model/service-level',
     'src/ops/database-trouble',
     'src/ops/places',
     'src/errors',

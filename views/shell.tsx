@@ -1,7 +1,9 @@
 /** Around every page: head, navigation, messages, dialogs and footer. */
 import { type FC, type PropsWithChildren, useContext } from 'hono/jsx'
+import type { Service } from '../src/http/service.ts'
 import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
-import { choiceWords } from './settings/words.ts'
+import { Footer } from './footer.tsx'
+import { alarmOf } from './levels.ts'
 import { titleOf } from './titles.ts'
 import { IconButton, Submit } from './ui/button.tsx'
 import {
@@ -21,7 +23,6 @@ import {
   StackIcon,
   ThemeIcon,
 } from './ui/icons.tsx'
-import { Since } from './ui/time.tsx'
 import { ViewerClockContext } from './ui/viewer-clock.ts'
 
 /** The visitor, as far as pages show. */
@@ -46,15 +47,6 @@ interface ShellProps {
   service: Service | null
   /** E-mail addresses and names are masked. */
   isPrivate: boolean
-}
-
-/** What the foot of every page says about the server. */
-interface Service {
-  strategy: string
-  /** ISO 8601; null: usage was never read. */
-  usageAt: string | null
-  /** ISO 8601: when the page was made. */
-  now: string
 }
 
 interface Entry {
@@ -93,6 +85,7 @@ const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
   const { path, title, theme, assets, version, visitor, liveId, children } = props
   const clock = useContext(ViewerClockContext)
+  const alarm = alarmOf(props.service?.level)
   return (
     <html
       lang="en"
@@ -109,8 +102,11 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
           name="htmx-config"
           content='{"history":false,"includeIndicatorCSS":false,"morphIgnore":["data-htmx-powered","open"]}'
         />
-        <title>{title ?? titleOf(path)} · Sluice</title>
-        <link rel="icon" href={FAVICON} />
+        <title>
+          {alarm && `● ${alarm} · `}
+          {title ?? titleOf(path)} · Sluice
+        </title>
+        <link rel="icon" href={alarm ? redden(FAVICON) : FAVICON} />
         <link rel="stylesheet" href={assets.style} />
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
@@ -151,7 +147,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         </p>
         <div id="flash" role="alert" />
         <main id="main">{children}</main>
-        {visitor && <Footer visitor={visitor} version={version} service={props.service} />}
+        {visitor && <Footer isGuest={visitor.kind === 'guest'} version={version} service={props.service} />}
         <dialog id="dialog" class="dialog" />
         {visitor && <Shortcuts visitor={visitor} />}
       </body>
@@ -168,6 +164,7 @@ const PrivacyEye: FC<{ isOn: boolean }> = ({ isOn }) => (
     title="Hide names and e-mails"
   >
     {isOn ? <EyeOffIcon /> : <EyeIcon />}
+    <span class="sr">Hide names and e-mails</span>
   </button>
 )
 
@@ -295,33 +292,6 @@ const OwnMenu: FC<Extract<Visitor, { kind: 'account' }>> = ({ name, role, grants
   </details>
 )
 
-const Footer: FC<{ visitor: Visitor; version: string; service: Service | null }> = ({ visitor, version, service }) => (
-  <footer class="foot">
-    <span>Sluice {version}</span>
-    {service && (
-      <>
-        <a href="/settings/routing">{choiceWords('routingStrategy', service.strategy).label}</a>
-        <span>
-          {service.usageAt === null ? (
-            'Usage not synced yet'
-          ) : (
-            <>
-              Usage synced <Since at={service.usageAt} now={service.now} />
-            </>
-          )}
-        </span>
-        <a href="/doctor">Health</a>
-      </>
-    )}
-    {visitor.kind !== 'guest' && (
-      <>
-        <a href="/docs/api">API</a>
-        <a href="/docs">Docs</a>
-      </>
-    )}
-  </footer>
-)
-
 /** What need not be encoded in an attribute stays as it is: the icon is in every page. */
 const shorter = (encoded: string): string =>
   encoded.replaceAll('%20', ' ').replaceAll('%2F', '/').replaceAll('%3D', '=').replaceAll('%3A', ':')
@@ -331,3 +301,6 @@ const FAVICON = `data:image/svg+xml,${shorter(
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-linecap="round" stroke-width="2.2"><path stroke="#7b8a92" d="M4 3v18M20 3v18"/><path stroke="#0e7f93" d="M7.5 4.5h9v6h-9zM6.5 15c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7M6.5 19c1.4-1.3 2.8-1.3 4.1 0s2.8 1.3 4.1 0 2.1-1.2 2.8-.7"/></svg>',
   ),
 )}`
+
+/** Two reds, so that the script can turn them back: see `alarm` in views/assets/app.js. */
+const redden = (icon: string): string => icon.replaceAll('%230e7f93', '%23d33a2c').replaceAll('%237b8a92', '%23d33a2d')

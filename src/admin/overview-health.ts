@@ -1,13 +1,10 @@
 /** The health line as data: one level, how many accounts are available, what happens next, and what you can do. */
 import { iso } from '../lib/iso.ts'
 import type { AccountView } from '../model/account-view.ts'
+import { type ServiceLevel, serviceLevel } from '../model/service-level.ts'
 
 export interface Health {
-  /**
-   * `failing`: turn after turn fails though accounts are available; `empty`: no accounts; `blocked`: none is available;
-   * `faulty`: readiness is red; `draining`: shutting down.
-   */
-  level: 'serving' | 'failing' | 'empty' | 'blocked' | 'faulty' | 'draining'
+  level: ServiceLevel
   eligible: number
   total: number
   /** Accounts that do not recover without a user. */
@@ -50,21 +47,10 @@ interface Circumstances {
   mayWrite: boolean
 }
 
-/** The readiness route is red exactly when this says `faulty` or `draining`. */
 export const healthOf = (accounts: readonly AccountView[], circumstances: Circumstances): Health => {
   const { now, isDraining, isLedgerHealthy, isFailing, firstEventMs } = circumstances
   const eligible = accounts.filter((account) => account.eligible).length
-  const level = isDraining
-    ? 'draining'
-    : !isLedgerHealthy
-      ? 'faulty'
-      : accounts.length === 0
-        ? 'empty'
-        : eligible === 0
-          ? 'blocked'
-          : isFailing
-            ? 'failing'
-            : 'serving'
+  const level = serviceLevel({ isDraining, isLedgerHealthy, accounts, isFailing })
   return {
     level,
     eligible,

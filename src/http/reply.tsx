@@ -8,12 +8,11 @@ import type { Titled } from '../../views/titles.ts'
 import { ViewerClockContext } from '../../views/ui/viewer-clock.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { AppEnv, Ctx } from '../bindings.ts'
-import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
 import { createMiddleware } from './handlers.ts'
 import { pageOf } from './return-path.ts'
+import { serviceFor } from './service.ts'
 import { viewerClock } from './viewer-clock.ts'
 
 declare module 'hono' {
@@ -53,7 +52,7 @@ export const shell = jsxRenderer<AppEnv>(
           version={VERSION}
           visitor={visitorOf(c)}
           liveId={c.get('liveId')}
-          service={serviceOf(c)}
+          service={serviceFor(c)}
           isPrivate={getCookie(c, 'privacy') === 'on'}
         >
           {children}
@@ -105,19 +104,6 @@ const goOn = (c: Ctx, then: string): Response => {
     c.header('HX-Location', JSON.stringify({ path, target: '#main', swap: 'innerMorph', push: 'false' }))
   else c.header('HX-Redirect', then)
   return c.body(null, 200)
-}
-
-/** For the foot of the page. null: an error came before any gate, or it is not for this visitor. */
-const serviceOf = (c: Ctx) => {
-  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
-  if (!principal || !holds(principal.grants, 'dashboard:read')) return null
-  const { settings, pool, clock } = c.env
-  const usageAt = Math.max(0, ...pool.all().map(({ usage }) => usage?.at ?? 0))
-  return {
-    strategy: settings.current().routingStrategy,
-    usageAt: usageAt === 0 ? null : iso(usageAt),
-    now: iso(clock.now()),
-  }
 }
 
 const visitorOf = (c: Ctx): Visitor | null => {

@@ -116,7 +116,7 @@ describe('who may listen', () => {
 
 describe('what is said', () => {
   test('a topic, and nothing of what changed', async () => {
-    const app = testApp()
+    const app = testApp({ accounts: 2 })
     const stream = await listen(app)
     await pause(app)
     await app.clock.advance('1s')
@@ -142,7 +142,7 @@ describe('what is said', () => {
   })
 
   test('many changes within a second are one message', async () => {
-    const app = testApp({ accounts: 5 })
+    const app = testApp({ accounts: 6 })
     const stream = await listen(app)
     for (let index = 0; index < 5; index++) await pause(app, index)
     app.key()
@@ -188,6 +188,19 @@ describe('what is said', () => {
     await later.leave()
   })
 
+  test('that no account is available any more, and that one is again', async () => {
+    const app = testApp({ accounts: 2 })
+    const stream = await listen(app)
+    await pause(app, 0)
+    await app.clock.advance('1s')
+    await pause(app, 1)
+    await app.clock.advance('1s')
+    await app.ask(`POST /api/accounts/${app.members[0]?.id}/reactivate`)
+    await app.clock.advance('1s')
+    expect(topicsOf(stream)).toEqual(['accounts', 'accounts health', 'accounts health'])
+    await stream.leave()
+  })
+
   test('readiness, when it changes', async () => {
     const app = testApp()
     const stream = await listen(app)
@@ -220,7 +233,7 @@ describe('what is said', () => {
   })
 
   test('who lost the stream is told what was missed, and everything after a restart', async () => {
-    const app = testApp()
+    const app = testApp({ accounts: 2 })
     const stream = await listen(app)
     await app.clock.advance(0)
     const seen = stream.told[0]?.id ?? ''
@@ -249,7 +262,7 @@ describe('a page', () => {
   }
 
   test('is told by its first stream what changed since it was made', async () => {
-    const app = testApp()
+    const app = testApp({ accounts: 2 })
     const id = idOn(await pageOf(app))
     expect(await missed(app, id)).toBe('')
     await pause(app)

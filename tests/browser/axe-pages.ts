@@ -220,4 +220,5 @@ export const REFUSALS: Stop[] = [
 /** Parts of pages that are fetched by themselves; as pages they are the part alone. */
 export const PARTS: Record<string, string> = {
   '/logs/tail': '/logs',
+  '/footer': '/keys',
 }

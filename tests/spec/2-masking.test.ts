@@ -121,6 +121,7 @@ const SHOWN = [
   '/search?q=account',
   '/search?q=a',
   '/dashboard',
+  '/footer',
   '/confirm',
   '/me',
   '/me/two-factor',

@@ -3,9 +3,9 @@ import { everyRoute } from '../../src/every-route.ts'
 import { codexBody, testApp } from './app.ts'
 import { people, REMOTE } from './people.ts'
 
-/** What answers a browser and is no page: other programs' business, files, streams, and ways to a page. */
+/** What answers a browser and is no page: other programs' business, files, streams, parts of pages, and redirects. */
 const NO_PAGES =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export|explain)|apis)?$/
+  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export|explain)|footer|apis)?$/
 
 export const PAGE_PATHS = everyRoute
   .filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path))
@@ -30,4 +30,14 @@ export const buildHouse = async () => {
     as: crowd.as,
     ids: { account: app.members[0]!.id, key: key.row.id, request: app.rows()[0]!.id, invite: invite.token },
   }
+}
+
+type House = Awaited<ReturnType<typeof buildHouse>>
+
+/** The page at a path of the route table, with an id where it takes one, as the admin's browser gets it. */
+export const openIn = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {
+  const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite, docs: 'operating' }
+  const of = path.split('/')[1] as keyof typeof id // as: any other path takes no id
+  const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
+  return (await admin.ask(`GET ${path.replace(/:\w+/, () => id[of])}`, { headers })).text()
 }

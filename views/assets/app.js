@@ -220,14 +220,17 @@
   })
   addEventListener('pageshow', () => root.classList.remove('is-busy'))
 
-  // The tab turns red while Sluice serves nothing.
+  // The tab is red while Sluice serves nothing, as the server renders it; the footer brings the news.
   const icon = find('link[rel=icon]')
-  const { href: calm } = icon
+  const REDS = [
+    ['%230e7f93', '%23d33a2c'],
+    ['%237b8a92', '%23d33a2d'],
+  ]
   const alarm = () => {
-    if (location.pathname !== '/dashboard') return
-    const word = find('main .health.tone-bad strong')?.textContent
-    icon.href = word ? calm.replaceAll('%230e7f93', '%23d33a2c').replaceAll('%237b8a92', '%23d33a2c') : calm
-    document.title = `${word ? `● ${word} · ` : ''}${document.title.replace(/^● .*? · /, '')}`
+    const word = find('#foot')?.dataset.alarm
+    const title = document.title.replace(/^● .*? · /, '')
+    document.title = word ? `● ${word} · ${title}` : title
+    icon.href = REDS.reduce((href, [calm, red]) => href.replaceAll(word ? calm : red, word ? red : calm), icon.href)
   }
   const tidy = () => {
     for (const el of all('.asked-first')) el.remove()

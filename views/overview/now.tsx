@@ -3,7 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { NowPart } from '../../src/admin/overview.ts'
 import type { Advice, Health } from '../../src/admin/overview-health.ts'
 import type { Attention } from '../../src/model/attention.ts'
-import type { Tone } from '../ui/badge.tsx'
+import { LEVELS } from '../levels.ts'
 import { WarningIcon } from '../ui/icons.tsx'
 import { ClockTime, durationText, Until } from '../ui/time.tsx'
 import { FirstChecklist } from './checklist.tsx'
@@ -16,15 +16,6 @@ export const OverviewNow: FC<NowPart & { at: string }> = ({ at, health, attentio
     {checklist && <FirstChecklist {...checklist} />}
   </div>
 )
-
-const LEVELS: Record<Health['level'], [word: string, tone: Tone]> = {
-  serving: ['Serving', 'good'],
-  failing: ['Failing', 'bad'],
-  empty: ['No accounts yet', 'idle'],
-  blocked: ['Not serving', 'bad'],
-  faulty: ['The request log cannot be written', 'bad'],
-  draining: ['Shutting down', 'wait'],
-}
 
 const NEXT: Record<NonNullable<Health['next']>['event'], string> = {
   reset: 'next reset',

@@ -7,6 +7,7 @@ const SOME_KEY = { throws: ['not_found'] } as const
 export const PAGE_WORDS: WordsByRoute = {
   'GET /': { does: 'Redirects to the overview.', status: 302 },
   'GET /dashboard': { does: 'The overview: health, what needs attention, accounts, and the figures of a period.' },
+  'GET /footer': { does: 'The footer of every page: whether requests are answered, strategy, last usage sync.' },
   'GET /accounts': { does: 'The accounts.' },
   'GET /accounts/:id': { does: 'One account.', ...SOME_ACCOUNT },
   'GET /accounts/simulator': {

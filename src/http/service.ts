@@ -1,0 +1,32 @@
+/** What the footer of every page says about the server. */
+import type { Principal } from '../auth/principal.ts'
+import type { Ctx } from '../bindings.ts'
+import { iso } from '../lib/iso.ts'
+import { holds } from '../model/permissions.ts'
+import { type ServiceLevel, serviceLevelNow } from '../model/service-level.ts'
+
+export interface Service {
+  level: ServiceLevel
+  /** A `routingStrategy` of the settings. */
+  strategy: string
+  /** ISO 8601; null: usage was never read. */
+  usageAt: string | null
+  /** ISO 8601: when this was read. */
+  now: string
+}
+
+/** null: an error came before any gate, or this visitor may not see it. */
+export const serviceFor = (c: Ctx): Service | null => {
+  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  return principal && holds(principal.grants, 'dashboard:read') ? serviceOf(c) : null
+}
+
+export const serviceOf = ({ env }: Ctx): Service => {
+  const usageAt = Math.max(0, ...env.pool.all().map(({ usage }) => usage?.at ?? 0))
+  return {
+    level: serviceLevelNow(env),
+    strategy: env.settings.current().routingStrategy,
+    usageAt: usageAt === 0 ? null : iso(usageAt),
+    now: iso(env.clock.now()),
+  }
+}

@@ -1,0 +1,87 @@
+/** The footer of every page, and the browser tab that turns red while no request can be served. */
+import { describe, expect, test } from 'bun:test'
+import type { TestApp } from '../support/app.ts'
+import { testApp } from '../support/app.ts'
+import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
+import { people } from '../support/people.ts'
+
+const HTML = { headers: { accept: 'text/html' } }
+
+/** Pages of visitors who have not signed in have neither. */
+const SIGNED_IN_PATHS = PAGE_PATHS.filter((path) => !/^\/(login|totp|setup|invite\/:token|auth\/pending)$/.test(path))
+
+const tabOf = (html: string) => ({
+  title: /<title>(.*?)<\/title>/s.exec(html)?.[1] ?? '',
+  isRed: /<link rel="icon" href="[^"]*%23d33a2c/.test(html) && !/<link rel="icon" href="[^"]*%230e7f93/.test(html),
+})
+
+const footOf = (html: string): string => /<footer class="foot".*?<\/footer>/s.exec(html)?.[0] ?? ''
+
+const textOf = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
+
+describe('on every page', () => {
+  test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab while requests are served', async (path) => {
+    const house = await buildHouse()
+    const html = await openIn(house, path)
+    expect(textOf(footOf(html))).toMatch(
+      /Sluice \S+ Capacity weighted Usage (not synced yet|synced .*) Health API Docs/,
+    )
+    for (const href of ['/settings/routing', '/doctor', '/docs/api', '/docs'])
+      expect(footOf(html)).toContain(`href="${href}"`)
+    expect([tabOf(html).isRed, tabOf(html).title.includes('●')]).toEqual([false, false])
+  })
+
+  test.each(SIGNED_IN_PATHS)('%s has a red tab while no account is available', async (path) => {
+    const house = await buildHouse()
+    await house.admin.ask(`POST /api/accounts/${house.ids.account}/pause`)
+    const { title, isRed } = tabOf(await openIn(house, path))
+    expect([title.startsWith('● Not serving · '), isRed]).toEqual([true, true])
+  })
+})
+
+describe('the tab', () => {
+  const open = async (app: TestApp, path = '/keys') =>
+    tabOf(await (await people(app).as('admin').ask(`GET ${path}`, HTML)).text())
+
+  test('of a Sluice without accounts is not red', async () => {
+    expect(await open(testApp({ accounts: 0 }))).toEqual({ title: 'Keys · Sluice', isRed: false })
+  })
+
+  test('says that the request log cannot be written', async () => {
+    const app = testApp()
+    Object.defineProperty(app.bindings.ledger, 'healthy', { value: false })
+    expect(await open(app)).toEqual({ title: '● The request log cannot be written · Keys · Sluice', isRed: true })
+  })
+
+  test('is red beside an error, too', async () => {
+    const app = testApp()
+    for (const { id } of app.members) await app.ask(`POST /api/accounts/${id}/pause`)
+    expect(await open(app, '/keys/key_nobody')).toEqual({
+      title: '● Not serving · Page not found · Sluice',
+      isRed: true,
+    })
+  })
+})
+
+describe('the footer by itself', () => {
+  test('is a fragment for htmx and the same as JSON', async () => {
+    const app = testApp()
+    const admin = people(app).as('admin')
+    const fragment = await (await admin.ask('GET /footer', { headers: { 'hx-request': 'true' } })).text()
+    expect(fragment.startsWith('<footer')).toBe(true)
+    expect(fragment.includes('data-alarm')).toBe(false)
+    for (const { id } of app.members) await admin.ask(`POST /api/accounts/${id}/pause`)
+    expect(await (await admin.ask('GET /footer', { headers: { 'hx-request': 'true' } })).text()).toContain(
+      'data-alarm="Not serving"',
+    )
+    expect(await (await admin.ask('GET /footer')).json()).toMatchObject({ service: { level: 'blocked' } })
+  })
+
+  test('is not for visitors who may not see the overview', async () => {
+    const member = people(testApp()).as('member')
+    expect((await member.ask('GET /footer')).status).toBe(403)
+    const page = await (await member.ask('GET /keys', HTML)).text()
+    expect(textOf(footOf(page))).toMatch(/^ ?Sluice \S+ API Docs ?$/)
+    expect(page.includes('data-live-src="/footer"')).toBe(false)
+  })
+})

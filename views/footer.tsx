@@ -1,0 +1,45 @@
+/** The footer of every page. The script fetches it again when it changed, and marks the tab while nothing is served. */
+import type { FC } from 'hono/jsx'
+import type { Service } from '../src/http/service.ts'
+import { alarmOf } from './levels.ts'
+import { choiceWords } from './settings/words.ts'
+import { Since } from './ui/time.tsx'
+
+export interface FooterProps {
+  version: string
+  isGuest: boolean
+  /** null: this visitor may not see it. */
+  service: Service | null
+}
+
+export const Footer: FC<FooterProps> = ({ version, isGuest, service }) => (
+  <footer
+    class="foot"
+    id="foot"
+    data-alarm={alarmOf(service?.level) ?? undefined}
+    {...(service && { 'data-live': 'health settings minute', 'data-live-src': '/footer' })}
+  >
+    <span>Sluice {version}</span>
+    {service && (
+      <>
+        <a href="/settings/routing">{choiceWords('routingStrategy', service.strategy).label}</a>
+        <span>
+          {service.usageAt === null ? (
+            'Usage not synced yet'
+          ) : (
+            <>
+              Usage synced <Since at={service.usageAt} now={service.now} />
+            </>
+          )}
+        </span>
+        <a href="/doctor">Health</a>
+      </>
+    )}
+    {!isGuest && (
+      <>
+        <a href="/docs/api">API</a>
+        <a href="/docs">Docs</a>
+      </>
+    )}
+  </footer>
+)

@@ -1,0 +1,19 @@
+/** The words for whether requests are answered now. */
+import type { ServiceLevel } from '../src/model/service-level.ts'
+import type { Tone } from './ui/badge.tsx'
+
+export const LEVELS: Readonly<Record<ServiceLevel, readonly [word: string, tone: Tone]>> = {
+  serving: ['Serving', 'good'],
+  failing: ['Failing', 'bad'],
+  empty: ['No accounts yet', 'idle'],
+  blocked: ['Not serving', 'bad'],
+  faulty: ['The request log cannot be written', 'bad'],
+  draining: ['Shutting down', 'wait'],
+}
+
+/** What turns the browser tab red; null: nothing does. */
+export const alarmOf = (level: ServiceLevel | undefined): string | null => {
+  if (level === undefined) return null
+  const [word, tone] = LEVELS[level]
+  return tone === 'bad' ? word : null
+}

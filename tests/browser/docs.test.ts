@@ -54,14 +54,14 @@ test('the list narrows as one types, and is whole again', async () => {
   await page.keyboard.type(' nonsense')
   expect(await routes(page).count()).toBe(0)
   expect(await page.getByText('No route matches.').isVisible()).toBe(true)
-  await page.locator('input[type=search]').fill('')
+  await page.locator('main input[type=search]').fill('')
   expect(await routes(page).count()).toBe(all)
 })
 
 test('without script the search is asked of the server, and routes unfold all the same', async () => {
   await using visit = await browser.visit(`${server.url}/docs/api`, { javaScriptEnabled: false })
   const { page } = visit
-  await page.locator('input[type=search]').fill('role_taken clone')
+  await page.locator('main input[type=search]').fill('role_taken clone')
   await page.keyboard.press('Enter')
   await page.waitForURL(/q=role_taken/)
   expect(await routes(page).count()).toBe(1)

@@ -324,7 +324,7 @@ test('a search that has looked at 50,000 requests says how far it came, and goes
   await page.press('[name=search]', 'Enter')
   await page.waitForURL(at(`/logs?search=${name}`))
   expect(await textOf(page.locator('#log-empty'))).toMatch(/^No matches so far\./)
-  expect(await textOf(page.locator('.pager'))).toMatch(/^Searched back to \w.* UTC\.\s+Search older$/)
+  expect(await textOf(page.locator('.pager'))).toMatch(/^Searched back to \w.*\.\s+Search older$/)
   await page.click('text=Search older')
   await page.waitForURL(/cursor=/)
   expect(await ids(page)).toEqual([`log-${name}_0`])

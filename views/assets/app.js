@@ -13,7 +13,9 @@
   const zone = root.dataset.timeZone
   const isFirst = !document.cookie.includes('zone=')
   remember(`zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`)
-  if (!zone && isFirst && find('time') && document.cookie.includes('zone=')) location.reload()
+  // Once all scripts have loaded, because a reload would cut them off.
+  if (!zone && isFirst && find('time') && document.cookie.includes('zone='))
+    on('DOMContentLoaded', () => location.reload())
 
   const pair = (a, unit, b, small) => `${a} ${unit}${b ? ` ${b} ${small}` : ''}`
   const span = (ms) => {

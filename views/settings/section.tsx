@@ -18,7 +18,7 @@ interface SectionProps {
 
 /** As a card. */
 export const SettingsCard: FC<SectionProps> = (props) => (
-  <Card id={props.section} title={SECTION_WORDS[props.section].title}>
+  <Card id={props.section} title={SECTION_WORDS[props.section].title} help={`settings-${props.section}`}>
     <SectionForm {...props} />
   </Card>
 )

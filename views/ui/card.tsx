@@ -1,5 +1,6 @@
 /** A part of a page under a heading that names it. */
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
+import { HELP } from '../help.ts'
 
 interface CardProps {
   id: string
@@ -8,13 +9,16 @@ interface CardProps {
   count?: Child
   /** What else stands in the head: links, buttons. */
   aside?: Child
+  /** The entry in `HELP`, where the id is not it. */
+  help?: string
   class?: string
 }
 
-export const Card: FC<PropsWithChildren<CardProps>> = ({ id, title, count, aside, class: name, children }) => (
+export const Card: FC<PropsWithChildren<CardProps>> = ({ id, title, count, aside, help, class: name, children }) => (
   <section class={name ? `card ${name}` : 'card'} id={id} aria-labelledby={`${id}-title`}>
     <header class="card-head">
       <h2 id={`${id}-title`}>{title}</h2>
+      <CardHelp id={id} title={title} entry={help ?? id} />
       {count !== undefined && count !== null && <span class="count">{count}</span>}
       {aside}
     </header>
@@ -28,3 +32,19 @@ export const TextCard: FC<PropsWithChildren<CardProps>> = ({ children, ...card }
     <div class="card-body">{children}</div>
   </Card>
 )
+
+/** A popover, which browsers open, place, and close with Esc by themselves. */
+const CardHelp: FC<{ id: string; title: string; entry: string }> = ({ id, title, entry }) => {
+  const help = HELP[entry]
+  if (!help) return null
+  return (
+    <>
+      <button class="help" type="button" popovertarget={`${id}-help`} aria-label={`Help: ${title}`}>
+        ?
+      </button>
+      <div class="help-text" id={`${id}-help`} popover>
+        {help.says} <a href={`/docs/${help.more}`}>Read more</a>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,242 @@
+/** The help behind the `?` beside card titles: two sentences, and the part of the guides that says more. */
+
+export interface Help {
+  says: string
+  /** Below `/docs`. */
+  more: string
+}
+
+const USERS = 'operating#users'
+const SETTINGS = 'operating#settings'
+
+/** Id of the card → its help. Cards with the same id elsewhere are about the same thing. */
+export const HELP: Readonly<Partial<Record<string, Help>>> = {
+  // Overview
+  checklist: {
+    says: 'These steps take Sluice from an empty install to its first answered request. The list goes away when all are done.',
+    more: 'clients',
+  },
+  steps: {
+    says: 'The commands do the same as the pages of the dashboard. Run them on the machine that runs Sluice.',
+    more: 'operating#commands',
+  },
+  requests: {
+    says: 'Each bar counts the requests of one step, by result. Select a bar to see its requests in the log.',
+    more: 'operating#monitor',
+  },
+  strips: {
+    says: 'Each cell shows how the requests of one account went in that time. Empty cells had no requests.',
+    more: 'operating#fix-problems',
+  },
+  'last-errors': {
+    says: 'The newest errors of the period, with repeats counted as one. Open one to see every attempt and what ChatGPT answered.',
+    more: 'operating#fix-problems',
+  },
+  // Accounts
+  plans: {
+    says: 'What the accounts of each plan were used for, and how many are available. Plans come from ChatGPT.',
+    more: 'operating#monitor',
+  },
+  windows: {
+    says: 'ChatGPT limits each account by time windows. The bar fills with what is used, and the time says when the window resets.',
+    more: 'operating#fix-problems',
+  },
+  trend: {
+    says: 'The share of each window that was used, hour by hour. A gap is an hour without data.',
+    more: 'operating#monitor',
+  },
+  spend: {
+    says: 'The requests of this account in the last 7 days, by key and model. Cost is what they would cost at API prices.',
+    more: 'operating#monitor',
+  },
+  'reset-credits': {
+    says: 'A reset credit empties the used quota of this account right away. ChatGPT grants them, and each works once.',
+    more: 'operating#fix-problems',
+  },
+  routing: {
+    says: 'The policy decides when this account is used: normally, first, or only as a last resort. It applies to the next request.',
+    more: SETTINGS,
+  },
+  circumstances: {
+    says: 'The strategy and limits for all accounts also decide which one is used. The routing simulator shows the result.',
+    more: SETTINGS,
+  },
+  events: {
+    says: 'What happened to this account and why, newest first. It also shows why the account recovered.',
+    more: 'operating#fix-problems',
+  },
+  tokens: {
+    says: 'Sluice refreshes the tokens of this account by itself. If ChatGPT rejects them, sign in again.',
+    more: 'security#what-is-stored',
+  },
+  export: {
+    says: 'An exported file holds working credentials of this account. Anyone who has it can use the account.',
+    more: 'security#what-is-not-protected',
+  },
+  // Keys
+  usage: {
+    says: 'The requests with this key in the last 7 days. Cost is what they would cost at API prices.',
+    more: 'operating#monitor',
+  },
+  limits: {
+    says: 'A limit caps requests, tokens or cost in a time window. Requests over a limit get HTTP 429.',
+    more: 'operating#fix-problems',
+  },
+  policy: {
+    says: 'What this key may use: models, reasoning efforts, service tiers and accounts. Other requests are rejected.',
+    more: 'clients',
+  },
+  test: {
+    says: 'The test sends one small request with this key, as your clients do. Your browser also checks what a reverse proxy blocks.',
+    more: 'clients#test-a-key',
+  },
+  connect: {
+    says: 'Copy the configuration for your client. It contains the address of Sluice and the key.',
+    more: 'clients',
+  },
+  // Logs and reports
+  log: {
+    says: 'One row per request, newest first. Open a row to see its timing, cost, attempts, and why each account was used or skipped.',
+    more: 'operating#fix-problems',
+  },
+  chart: {
+    says: 'Each bar is one day or hour in your time zone. The line is the period before.',
+    more: 'operating#monitor',
+  },
+  models: {
+    says: 'The same range, by model. Select a row to narrow the report to it.',
+    more: 'operating#monitor',
+  },
+  keys: {
+    says: 'The same range, by API key. Select a row to narrow the report to it.',
+    more: 'operating#monitor',
+  },
+  accounts: {
+    says: 'The same range, by ChatGPT account. Select a row to narrow the report to it.',
+    more: 'operating#monitor',
+  },
+  // Settings
+  access: {
+    says: 'How you sign in, and what clients need. With API keys required, requests without a valid key are rejected.',
+    more: 'security#signing-in',
+  },
+  'access-people': {
+    says: 'Users sign in to this dashboard; they are not ChatGPT accounts. Their role decides what they can see and change.',
+    more: USERS,
+  },
+  'settings-security': {
+    says: 'How users sign in, and for how long. Changes apply to the next sign-in.',
+    more: 'security#signing-in',
+  },
+  'settings-guests': {
+    says: 'Guests see the dashboard without signing in and cannot change anything. A guest password limits this to those who know it.',
+    more: 'security#what-each-role-sees',
+  },
+  'settings-clients': {
+    says: 'What clients need to connect, and what they are told. Changes apply to the next request.',
+    more: 'security#who-can-reach-what',
+  },
+  'settings-routing': {
+    says: 'The strategy chooses the account for each request. Try it in the routing simulator.',
+    more: SETTINGS,
+  },
+  'settings-affinity': {
+    says: 'A conversation stays on the account that started it, because ChatGPT caches it there. This sets for how long.',
+    more: SETTINGS,
+  },
+  'settings-limits': {
+    says: 'Limits protect each account and this machine. Requests over them wait, and are rejected if that takes too long.',
+    more: SETTINGS,
+  },
+  'settings-timeouts': {
+    says: 'How long each part of a request may take. When one runs out, Sluice tries another account or ends the request with an error.',
+    more: SETTINGS,
+  },
+  'settings-retention': {
+    says: 'How long the request log and the audit log are kept. Hourly totals stay, so reports remain complete.',
+    more: 'operating#the-data-folder',
+  },
+  'settings-backups': {
+    says: 'Sluice copies its database on a schedule and checks each copy. Keep encryption.key elsewhere, because no backup works without it.',
+    more: 'operating#back-up-and-restore',
+  },
+  size: {
+    says: 'How much disk space the database takes, and for what. Space of deleted rows is used again before the file grows.',
+    more: 'operating#the-data-folder',
+  },
+  'backup-list': {
+    says: 'The backups in the data folder, newest first. Scheduled ones are deleted by age, and manual ones are kept.',
+    more: 'operating#back-up-and-restore',
+  },
+  proxies: {
+    says: 'Forwarded headers are trusted only from these addresses. They tell Sluice the address of the client and the host in the browser.',
+    more: 'reverse-proxies#set-up-sluice',
+  },
+  firewall: {
+    says: 'With entries, only clients at these addresses can send model requests. The dashboard is not affected.',
+    more: 'security#who-can-reach-what',
+  },
+  egress: {
+    says: 'The proxy that Sluice uses to reach ChatGPT. It is set with environment variables at the start.',
+    more: 'operating#configure',
+  },
+  build: {
+    says: 'The version of Sluice and what it runs on. Include it when you report a problem.',
+    more: 'operating#upgrade',
+  },
+  environment: {
+    says: 'The environment variables Sluice was started with; secrets are hidden. Change them where you start Sluice, then restart it.',
+    more: 'operating#configure',
+  },
+  licences: {
+    says: 'The open-source software that Sluice contains, with its licences. Nothing here needs your attention.',
+    more: 'security#report-a-vulnerability',
+  },
+  // Users
+  people: {
+    says: 'Users sign in to this dashboard; they are not ChatGPT accounts. Invite them by link and choose their role.',
+    more: USERS,
+  },
+  roles: {
+    says: 'A role is a set of permissions. You can create your own with permissions that you have yourself.',
+    more: 'security#what-each-role-sees',
+  },
+  providers: {
+    says: 'A reverse proxy can sign users in and send their name to Sluice. Choose the role that new users get.',
+    more: 'reverse-proxies#a-proxy-that-signs-people-in',
+  },
+  // My account
+  profile: {
+    says: 'Your name as other users see it. The user name you sign in with stays the same.',
+    more: USERS,
+  },
+  clock: {
+    says: 'Pages show times in this zone. Exports and the API always use UTC.',
+    more: 'operating#monitor',
+  },
+  password: {
+    says: 'Changing your password signs you out everywhere else. Several random words are easy to remember and hard to guess.',
+    more: 'security#signing-in',
+  },
+  'two-factor': {
+    says: 'A code from your phone is asked for after the password. Recovery codes let you in without the phone.',
+    more: USERS,
+  },
+  passkeys: {
+    says: 'A passkey signs you in with your device instead of a password. It works only at the address where you created it.',
+    more: USERS,
+  },
+  sessions: {
+    says: 'The browsers you are signed in with. End any that you do not recognize, then change your password.',
+    more: 'security#signing-in',
+  },
+  // Health check
+  server: {
+    says: 'What Sluice checked on its own machine and towards ChatGPT. The command sluice doctor also checks the whole database file.',
+    more: 'operating#fix-problems',
+  },
+  browser: {
+    says: 'What your browser found on the way to Sluice. A reverse proxy in between can buffer or block parts of it.',
+    more: 'reverse-proxies#check-that-it-works',
+  },
+}

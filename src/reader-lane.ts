@@ -32,14 +32,14 @@ interface Limit {
 
 const READING: Limit = {
   ms: DEADLINE_MS,
-  why: 'A read of the database took too long and was given up.',
-  error: () => new AppError('busy', { message: 'This takes too long to read. Narrow the filters.' }),
+  why: 'A database query took too long and was stopped.',
+  error: () => new AppError('busy', { message: 'This query takes too long. Narrow the filters.' }),
 }
 
 /** How long a thread takes to start is not the fault of the read that waits for it. */
 const STARTING: Limit = {
   ms: START_MS,
-  why: 'A thread that reads the database did not start and was given up.',
+  why: 'A database thread did not start in time.',
   error: () => new AppError('busy'),
 }
 
@@ -183,4 +183,4 @@ const refuse = ({ cancelTimer, reject }: Call, error: Error): void => {
 }
 
 const tooMany = (): AppError =>
-  new AppError('busy', { message: 'Too many reports are being read. Try again shortly.', retryAfterSeconds: 5 })
+  new AppError('busy', { message: 'Too many reports are loading. Try again shortly.', retryAfterSeconds: 5 })

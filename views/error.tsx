@@ -78,7 +78,7 @@ const HostLost: FC<NonNullable<ErrorProps['arrived']>> = ({ host, origin }) => (
       </li>
       <li>Caddy and Traefik forward it by default. Remove any setting that overrides the Host header.</li>
       <li>
-        Or set <code>CODEX_LB_PUBLIC_URL</code> to the address in the browser.
+        Or set <code>SLUICE_PUBLIC_URL</code> to the address in the browser.
       </li>
     </ul>
   </>

@@ -88,7 +88,7 @@ const Password: FC<MeProps> = ({ username, hasPassword, managesPassword, isOnlyA
     ) : (
       <p class="muted">
         {hasPassword
-          ? 'The reverse proxy signed you in. To change your password, sign in with it once.'
+          ? 'The reverse proxy signed you in. To change your password, sign out and sign in with the password.'
           : 'You have no password. The reverse proxy signs you in.'}
       </p>
     )}

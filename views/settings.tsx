@@ -71,7 +71,7 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
   }
   return authMode === 'disabled' ? (
     <p class="card-body muted">
-      Sign-in is turned off (<code>CODEX_LB_DASHBOARD_AUTH_MODE=disabled</code>). Anyone who can open this page can do
+      Sign-in is turned off (<code>SLUICE_DASHBOARD_AUTH_MODE=disabled</code>). Anyone who can open this page can do
       anything.
     </p>
   ) : (

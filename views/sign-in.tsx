@@ -175,7 +175,7 @@ const WhereTheTokenIs: FC = () => (
         Create a new one on the server: <code>sluice bootstrap-token --rotate</code>
       </li>
       <li>
-        If you set <code>CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN</code>, use that value.
+        If you set <code>SLUICE_DASHBOARD_BOOTSTRAP_TOKEN</code>, use that value.
       </li>
     </ul>
     <p class="muted">You don’t need a token if you open http://localhost on the server itself.</p>

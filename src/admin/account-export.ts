@@ -28,7 +28,7 @@ const Format = z.strictObject({
   format: z
     .enum(EXPORT_FORMATS)
     .default('codex')
-    .describe('File format for browsers; other clients get all formats at once.'),
+    .describe('File format for browsers. Other clients get all formats in one response.'),
 })
 
 /** Without script the browser downloads the file; with htmx a dialog shows it. Throws `account_not_found`, `account_state_transition_invalid`. */

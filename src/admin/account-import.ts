@@ -223,7 +223,7 @@ const uploads = async (c: Ctx): Promise<OpenedFiles> => {
 const demandFew = ({ length }: readonly unknown[]): void => {
   if (length > MAX_IMPORT_FILES)
     throw new AppError('invalid_auth_json', {
-      message: `You can import at most ${MAX_IMPORT_FILES} files at once.`,
+      message: `You can import at most ${MAX_IMPORT_FILES} files in one go.`,
       param: FIELD,
     })
 }

@@ -20,7 +20,7 @@ const TOGETHER_MS = [0, 200, 200, 200, 200]
 const LASTING_MS = Array.from({ length: 12 }, () => 7500)
 
 const Pace = z.object({
-  lasting: z.literal('true').optional().describe('Goes on for a minute and a half.'),
+  lasting: z.literal('true').optional().describe('Streams for 90 seconds.'),
 })
 
 /** Measurements at once, of all and of one person at one address; a browser makes one after the other. */
@@ -44,7 +44,11 @@ const takeSeat = (c: Ctx): (() => void) => {
     { of: 'measure', most: MOST },
     { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MOST_EACH },
   ])
-  if (!leave) throw new AppError('busy', { message: 'Too much is being measured.', retryAfterSeconds: 30 })
+  if (!leave)
+    throw new AppError('busy', {
+      message: 'Too many checks are running. Try again in a minute.',
+      retryAfterSeconds: 30,
+    })
   return leave
 }
 
@@ -72,10 +76,10 @@ const eventsApart = (clock: Clock, pausesMs: readonly number[], leave: () => voi
 export const socketForBrowser = createHandlers(measurer(), (c) => {
   refuseOtherSites(c)
   if (c.req.header('upgrade')?.toLowerCase() !== 'websocket')
-    throw new AppError('not_found', { status: 426, message: 'No WebSocket upgrade arrived here.' })
+    throw new AppError('not_found', { status: 426, message: 'The request arrived without a WebSocket upgrade.' })
   const { server, clock } = c.env
   if (!server?.upgrade(c.req.raw, { data: new EchoSession(clock) }))
-    throw new AppError('not_found', { status: 426, message: 'The upgrade could not be made.' })
+    throw new AppError('not_found', { status: 426, message: 'The WebSocket upgrade failed.' })
   return new Response(null)
 })
 

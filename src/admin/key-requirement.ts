@@ -3,7 +3,7 @@ import type { Ctx } from '../bindings.ts'
 import { holds } from '../model/permissions.ts'
 
 export interface OptionalKeys {
-  /** `CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */
+  /** `SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */
   hasExemptRanges: boolean
   /** Why the visitor cannot require keys; null: they can. */
   whyNot: 'permission' | 'confirmation' | null

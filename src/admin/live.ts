@@ -36,7 +36,7 @@ const EventsQuery = z.object({
   since: z
     .string()
     .optional()
-    .describe('The `id` that is known already: what changed after it is told at once. `Last-Event-ID` goes before it.'),
+    .describe('The last `id` you received. Later changes are sent immediately. `Last-Event-ID` takes precedence.'),
 })
 
 /**
@@ -45,7 +45,8 @@ const EventsQuery = z.object({
  */
 export const streamChanges = createHandlers(signedIn(), query(EventsQuery), (c) => {
   const leave = c.env.seats.take(claimsOf(c))
-  if (!leave) throw new AppError('busy', { message: 'Too many dashboards are open.', retryAfterSeconds: 30 })
+  if (!leave)
+    throw new AppError('busy', { message: 'Too many dashboards are open. Close some tabs.', retryAfterSeconds: 30 })
   c.env.server?.timeout(c.req.raw, 0)
   return c.body(changesFor(c, leave), 200, {
     'content-type': 'text/event-stream; charset=utf-8',

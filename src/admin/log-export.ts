@@ -122,7 +122,7 @@ const REJECTED_COLUMNS: Record<string, (row: RejectedClient) => string | number 
 const csvWriter = (columns: Columns): Writer => ({
   head: csvLine(Object.keys(columns)),
   rows: (rows) => rows.map((row) => csvLine(Object.values(columns).map((value) => value(row as never)))).join(''), // as: the columns are of these rows
-  end: (isCutOff) => (isCutOff ? csvLine([`cut off after ${MOST_ROWS} rows; choose a shorter time`]) : ''),
+  end: (isCutOff) => (isCutOff ? csvLine([`cut off after ${MOST_ROWS} rows; choose a shorter time range`]) : ''),
 })
 
 const jsonWriter = (): Writer => ({

@@ -13,7 +13,8 @@ import { CONTENT_TYPE, exposition, type Family } from '../ops/prometheus.ts'
 export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), (c) => {
   if (!isLocal(c) && !hasToken(c))
     throw new AppError('authentication_required', {
-      message: 'Metrics are for this machine; from elsewhere send METRICS_TOKEN as a bearer token.',
+      message:
+        'Metrics are only open to this machine. From other machines, send SLUICE_METRICS_TOKEN as a bearer token.',
     })
   return c.body(exposition(families(c)), 200, { 'content-type': CONTENT_TYPE, 'cache-control': 'no-store' })
 })

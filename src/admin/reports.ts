@@ -73,7 +73,7 @@ export type Preset = (typeof PRESETS)[number]
 
 const PageQuery = ReportQuery.extend({
   range: filled(z.enum(PRESETS, { error: `choose ${PRESETS.slice(0, -1).join(', ')} or ${PRESETS.at(-1)}` })).describe(
-    'Days by name; `start_date` and `end_date` take precedence.',
+    'A range of days by name. `start_date` and `end_date` take precedence.',
   ),
   ...ChartQuery.shape,
 })

@@ -29,7 +29,7 @@ const Consumption = z.strictObject({
     .min(1)
     .max(200)
     .optional()
-    .describe('Of your making: what is sent twice with the same one is one redemption.'),
+    .describe('An ID you choose. Repeating a request with the same ID uses only one credit.'),
   creditId: z.string().trim().min(1).max(200).nullable().default(null).describe('Null: the one that expires first.'),
 })
 

@@ -264,8 +264,8 @@ const PLACES: readonly Place[] = [
   {
     tab: 'about',
     href: '/settings/about',
-    label: 'Version, environment and licences',
-    help: 'The version, the environment variables, and the software included.',
+    label: 'Version, environment and licenses',
+    help: 'Version, environment variables and included software.',
     needs: 'dashboard:read',
   },
 ]

@@ -28,14 +28,14 @@ const Patch = SettingsPatch.extend({
     .int()
     .min(1)
     .optional()
-    .describe('The `version` that was read: a change made in between is then not lost but refused.'),
+    .describe('The `version` you read. If the settings have changed since, the request gets `settings_conflict`.'),
 })
 
 /** What `GET` adds to the settings. */
 const readOnly = z
   .unknown()
   .optional()
-  .describe('Read-only: accepted and ignored, so that what `GET` returned can be sent back.')
+  .describe('Read-only. Accepted and ignored, so that you can send back what `GET` returned.')
 
 /** Takes back whole what `GET` returned (decisions §4). */
 const Whole = Patch.extend({

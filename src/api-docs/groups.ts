@@ -32,25 +32,25 @@ export const GROUPS: readonly Group[] = [
   {
     id: 'logs',
     title: 'Logs and reports',
-    about: 'Requests, their results, their cost, and the reasons.',
+    about: 'Requests with their results, cost and routing.',
     prefixes: ['/api/request-logs', '/api/rejected-clients', '/api/reports', '/api/explain', '/api/dashboard'],
   },
   {
     id: 'settings',
     title: 'Settings and firewall',
-    about: 'How Sluice behaves.',
+    about: 'Change settings, and which addresses can connect.',
     prefixes: ['/api/settings', '/api/firewall'],
   },
   {
     id: 'people',
     title: 'Users and roles',
-    about: 'Who may use the dashboard, and what they changed.',
+    about: 'Users, invites, roles and the audit log.',
     prefixes: ['/api/dashboard-users', '/api/dashboard-roles', '/api/auth-providers', '/api/audit-logs'],
   },
   {
     id: 'sign-in',
     title: 'Signing in',
-    about: 'Passwords, second factors, passkeys, guests and your own user.',
+    about: 'Passwords, two-factor authentication, passkeys, guests and your own user.',
     prefixes: ['/api/dashboard-auth'],
   },
   {
@@ -69,7 +69,7 @@ export const GROUPS: readonly Group[] = [
       '/doctor/upload',
     ],
   },
-  { id: 'pages', title: 'Pages', about: 'What you open in the browser.', prefixes: [''] },
+  { id: 'pages', title: 'Pages', about: 'Pages of the dashboard.', prefixes: [''] },
 ]
 
 export const groupOf = (path: string): string => {

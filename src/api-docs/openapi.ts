@@ -27,10 +27,10 @@ export const openApi = (operations: readonly Operation[]) => {
 
 const ABOUT = [
   'Generated from the route table and the schemas of the running server.',
-  'Where an answer has no schema, its description says what is in it.',
-  'A JSON body of the dashboard API may also be sent as an HTML form, which a browser without script is answered with 303.',
-  'A model route answers 429 and 503 with `Retry-After`, except for `database_unavailable` and where retrying cannot help (`X-Should-Retry: false`), and 500, 502 and 504 where the upstream named one; the dashboard API answers 429 with it.',
-  '`x-sluice` says of each operation what its gate asks for, and what is written to the audit log.',
+  'If a response has no schema, its description says what it contains.',
+  'The dashboard API also accepts HTML forms. A browser without JavaScript then gets a redirect (303).',
+  'Model routes send `Retry-After` with 429 and 503, except with `database_unavailable` or if retrying cannot help (`X-Should-Retry: false`). With 500, 502 and 504 they send it if ChatGPT did. The dashboard API sends it with 429.',
+  '`x-sluice` lists the permission that each operation requires and its audit event.',
 ].join(' ')
 
 const pathsOf = (operations: readonly Operation[], bodies: SharedBodies) => {
@@ -101,7 +101,7 @@ const sharedBodies = (operations: readonly Operation[]): SharedBodies => {
 
 const responsesOf = (operation: Operation): Record<string, object> => ({
   [operation.isPlanned ? '404' : String(operation.words.status ?? 200)]: successOf(operation),
-  ...(operation.words.leadsOn && { '302': { description: 'To where there is something to do.' } }),
+  ...(operation.words.leadsOn && { '302': { description: 'Redirects to the page you need first.' } }),
   ...Object.fromEntries(operation.refusals.all.map((refusal) => [refusal.status, refusalObject(operation, refusal)])),
   default: { $ref: `#/components/responses/${operation.envelope}` },
 })
@@ -150,9 +150,9 @@ const ERROR_SCHEMAS = {
         required: ['code', 'message'],
         properties: {
           code: { type: 'string', enum: Object.keys(CODES) },
-          message: { type: 'string', description: 'A sentence for people.' },
+          message: { type: 'string', description: 'What happened and what to do.' },
           param: { type: 'string', description: 'The field, parameter or permission it is about.' },
-          details: { type: 'object', description: 'What else there is to know, by code.' },
+          details: { type: 'object', description: 'More details. They depend on the code.' },
         },
       },
     },
@@ -165,9 +165,9 @@ const ERROR_SCHEMAS = {
         type: 'object',
         required: ['message', 'type', 'code', 'param'],
         properties: {
-          message: { type: 'string', description: 'A sentence for people.' },
+          message: { type: 'string', description: 'What happened and what to do.' },
           type: { type: 'string' },
-          code: { type: 'string', description: 'Ours, or the one of the upstream.' },
+          code: { type: 'string', description: 'The code of Sluice or of ChatGPT.' },
           param: { type: ['string', 'null'] },
         },
       },
@@ -191,7 +191,7 @@ const SECURITY_SCHEMES = {
   clientKey: {
     type: 'http',
     scheme: 'bearer',
-    description: 'An API key. While keys are optional, clients on the same machine need none.',
+    description: 'An API key. While keys are optional, clients on the same machine don’t need one.',
   },
   session: {
     type: 'apiKey',

@@ -57,7 +57,7 @@ const once = (make: JsonOf): JsonOf => {
 
 const nameOf = ({ method, path }: RouteRow): string => `${method} ${path}`
 
-const PLANNED: Words = { does: 'Not built yet: behind its gates there is 404 `not_found`.' }
+const PLANNED: Words = { does: 'Not available yet. Returns 404 `not_found`.' }
 /** A test finds these. */
 export const NO_WORDS: Words = { does: 'Not described yet.' }
 

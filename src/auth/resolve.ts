@@ -71,9 +71,9 @@ const nobody = (error: AppError, { isSessionOver = false } = {}): Resolution => 
 })
 
 const OPEN =
-  'Sign-in is turned off, so Sluice only answers at known addresses. Set CODEX_LB_PUBLIC_URL to this address, trust the reverse proxy that forwards it, or use the IP address.'
+  'Sign-in is turned off, so Sluice only answers at known addresses. Set SLUICE_PUBLIC_URL to this address, trust the reverse proxy that forwards it, or use the IP address.'
 const ANNOUNCED =
-  'The sign-in header does not count for this Host. Let the reverse proxy forward the host name of CODEX_LB_PUBLIC_URL, or use the IP address.'
+  'Sluice ignores the sign-in header under this host name. Make the reverse proxy forward the host name of SLUICE_PUBLIC_URL, or use the IP address.'
 
 const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
   recordRefusal(c, subject, error)

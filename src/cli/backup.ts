@@ -33,7 +33,7 @@ export const makeBackupFile: Run<BackupOptions> = async (io, _args, { out, withK
 }
 
 const keyElsewhere = (keyPath: string): string =>
-  `Its secrets can be opened only with ${keyPath}. Keep a copy of that file somewhere else.\n`
+  `The tokens in it can only be decrypted with ${keyPath}. Keep a copy of that file somewhere else.\n`
 
 const keyBeside = (keyFile: string): string =>
   `The encryption key is next to it: ${keyFile}. Anyone with both files can use every account.\n`
@@ -50,7 +50,7 @@ export const verifyBackupFile: Run = (io, [name = ''], { json }) => {
 const sentences = (verdict: BackupVerdict): string[] => {
   const { damage, schema, schemaDifferences, key, audit } = verdict
   return [
-    isRestorable(verdict) ? 'OK: this backup can be restored.' : 'This backup cannot be restored as it is.',
+    isRestorable(verdict) ? 'OK: this backup can be restored.' : 'This backup cannot be restored.',
     `Contents: ${holdings(verdict)}.`,
     damage.length === 0 ? 'File: intact.' : `File: damaged: ${damage[0]}`,
     `Schema: ${schemaDifferences.length === 0 ? SCHEMA[schema] : `not what Sluice creates: ${schemaDifferences.join(', ')}`}.`,
@@ -70,6 +70,6 @@ const SCHEMA: Record<BackupVerdict['schema'], string> = {
 
 const KEY: Record<BackupVerdict['key'], string> = {
   fits: 'matches',
-  other: 'does not match; this backup was made with another key',
+  other: 'does not match; this backup needs another key',
   missing: 'not found, so it could not be checked',
 }

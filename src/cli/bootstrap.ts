@@ -19,9 +19,9 @@ export const bootstrapToken: Run<{ rotate?: true }> = (io, _args, { rotate }) =>
     if (mode !== 'standard') throw new AppError('bootstrap_unavailable', { message: notUsedIn(mode) })
     io.stdout(`${commit(db, (tx) => rotateBootstrapToken(tx, { random: systemRandom, actor: cliActor() }))}\n`)
     io.stderr(
-      'Open /setup in the dashboard and enter it to set the first password. It works once and is not shown again.\n',
+      'Open /setup in the dashboard and enter it to set the first password. It works once. You cannot see it again.\n',
     )
-    if (given !== undefined) io.stderr('The next start replaces it by SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.\n')
+    if (given !== undefined) io.stderr('The next start replaces it with SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.\n')
     return 0
   })
 
@@ -34,5 +34,5 @@ const tokenState = (db: Db, mode: Config['DASHBOARD_AUTH_MODE']): string => {
 const ALREADY_SET = 'A password is already set. Use "sluice user reset-password" to change it.'
 const notUsedIn = (mode: string): string => `With SLUICE_DASHBOARD_AUTH_MODE=${mode} no bootstrap token is used.`
 const NOT_NEEDED = 'A password is set, so no bootstrap token is needed.'
-const EXISTS = 'There is a bootstrap token. It was shown when it was created. --rotate creates a new one.'
-const MISSING = 'There is no bootstrap token. --rotate creates one.'
+const EXISTS = 'There is a bootstrap token, but Sluice stores only its hash. To create a new one, add --rotate.'
+const MISSING = 'There is no bootstrap token. To create one, add --rotate.'

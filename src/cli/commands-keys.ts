@@ -21,7 +21,7 @@ export const KEY_COMMANDS: CommandSpec = {
       usage: 'create',
       summary: 'create a key and show it once',
       details: 'The key is printed alone on standard output.',
-      options: [{ flags: '--name <name>', text: 'what to call it (required)' }, ...POLICY, JSON_OPTION],
+      options: [{ flags: '--name <name>', text: 'name of the key (required)' }, ...POLICY, JSON_OPTION],
       examples: [
         'sluice keys create --name laptop',
         'sluice keys create --name ci --model gpt-5.5 --limit cost_usd:monthly:20 --expires 2027-01-31',
@@ -39,8 +39,8 @@ export const KEY_COMMANDS: CommandSpec = {
       usage: 'test [key]',
       summary: 'send a small request with a key to the running server',
       details:
-        'Only a hash of each key is stored, so you are asked for the key; it is also read from standard input. ' +
-        'With KEY, Sluice checks that it is that one.',
+        'Sluice stores only a hash of each key. Paste the key when asked, or pipe it in. ' +
+        'If you name a KEY, the command checks that both are the same.',
       options: [
         { flags: '--model <model>', text: 'the model to use (default: the first one the key may use)' },
         JSON_OPTION,

@@ -10,7 +10,7 @@ const SERVER: readonly CommandSpec[] = [
     usage: 'serve',
     summary: 'run the server',
     details:
-      'It takes no options. Set HOST, PORT and the SLUICE_* variables in the environment or in .env of the data folder.',
+      'It takes no options. Set HOST, PORT and SLUICE_* variables in the environment, or in the file .env in the data folder.',
     examples: ['sluice serve', 'HOST=0.0.0.0 PORT=8080 sluice serve'],
     run: helpOnly,
   },
@@ -39,7 +39,7 @@ const SERVER: readonly CommandSpec[] = [
     summary: 'show which account a request would use, and why not the others',
     options: [
       { flags: '--model <model>', text: 'the model of the request (default: any)' },
-      { flags: '--key <key>', text: 'the key it is sent with: its name or id (default: none)' },
+      { flags: '--key <key>', text: 'the key of the request: its name or id (default: none)' },
       JSON_OPTION,
     ],
     examples: ['sluice explain --model gpt-5.5', 'sluice explain --model gpt-5.5 --key laptop'],
@@ -55,7 +55,7 @@ const SERVER: readonly CommandSpec[] = [
   },
   {
     usage: 'healthcheck',
-    summary: 'exit with 0 when the server is ready, else with 1',
+    summary: 'exit with 0 if the server is ready, otherwise with 1',
     examples: ['sluice healthcheck', 'sluice healthcheck && echo ready'],
     run: async () => (await import('./healthcheck.ts')).healthcheck,
   },
@@ -84,7 +84,7 @@ const ACCOUNTS: CommandSpec = {
       usage: 'import <file...>',
       summary: 'import auth.json files of the Codex CLI, or ZIP archives of them',
       details:
-        'Use - for standard input. Good files are imported even when others cannot be read; then the exit code is 1.',
+        'Use - for standard input. If a file cannot be read, the others are still imported and the exit code is 1.',
       options: [JSON_OPTION],
       examples: [
         'sluice accounts import ~/.codex/auth.json',
@@ -141,7 +141,7 @@ const oneUser = (
   ...more,
 })
 
-const PASSWORD = 'The password is asked for, or read from standard input.'
+const PASSWORD = 'Enter the password when asked, or pipe it in.'
 
 const USERS: CommandSpec = {
   usage: 'user',
@@ -181,7 +181,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
   {
     usage: 'bootstrap-token',
     summary: 'the token that sets the first password from another machine',
-    details: 'Without --rotate it only says whether there is one, because only its hash is stored.',
+    details: 'Without --rotate it only says whether there is one. Sluice stores only its hash.',
     options: [{ flags: '--rotate', text: 'create a new token and show it once' }],
     examples: ['sluice bootstrap-token', 'sluice bootstrap-token --rotate'],
     run: async () => (await import('./bootstrap.ts')).bootstrapToken,
@@ -222,7 +222,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
   },
   {
     usage: 'restore <file>',
-    summary: 'replace the database by a backup; stop the server first',
+    summary: 'replace the database with a backup; stop the server first',
     details: 'The previous database is kept next to it.',
     options: [JSON_OPTION],
     examples: ['sluice restore /mnt/nas/sluice.db', 'sluice restore sluice.db --json'],

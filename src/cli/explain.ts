@@ -41,7 +41,7 @@ export const explainChoice: Run<ExplainOptions> = (io, _args, { model = null, ke
   })
 
 const NOTE =
-  'This is from the database. Running requests and short cool-downs are known only to the server: see its Routing simulator.\n'
+  'This uses only the database. The routing simulator in the dashboard also knows running requests and short cool-downs.\n'
 
 /** The pool as the database knows it. It only explains, so it never writes. */
 const storedPool = (db: Db, settings: Settings): Pool => {

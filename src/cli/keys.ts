@@ -45,7 +45,7 @@ const doing = () => ({ actor: cliActor(), random: systemRandom })
 const show = (io: CliIo, { row, key }: IssuedKey, { json, sentence }: { json?: true; sentence: string }): void => {
   if (json) printJson(io, { ...toApiKey(row, systemClock.now()), key })
   else io.stdout(`${key}\n`)
-  if (!json) io.stderr(`${sentence} Copy it now: it is not shown again.\n`)
+  if (!json) io.stderr(`${sentence} Copy it now. You cannot see it again.\n`)
 }
 
 const KEYS_OPTIONAL =
@@ -64,7 +64,7 @@ const warnOfModels = (io: CliIo, db: Db, models: readonly string[]): void => {
   const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : ''
   io.stderr(
     `Warning: no account offers ${unlisted.map((model) => `"${model}"`).join(', ')}. ` +
-      `Models on offer: ${known.slice(0, MOST_NAMED).join(', ')}${more}.\n`,
+      `Available models: ${known.slice(0, MOST_NAMED).join(', ')}${more}.\n`,
   )
 }
 

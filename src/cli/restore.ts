@@ -33,7 +33,7 @@ const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Revived
   ...valid(people, (names) => `Users disabled since the backup can sign in again. Disable them: ${names}.`),
   ...valid(passwords, (names) => `Passwords changed since the backup are the old ones again. Change them: ${names}.`),
   ...valid(passkeys, (names) => `Passkeys removed since the backup work again. Remove them: ${names}.`),
-  ...(guests ? ['Guest access is on again. See Settings, Access.'] : []),
+  ...(guests ? ['Guest access is on again. See Settings → Access & keys.'] : []),
 ]
 
 /** As JSON, so that a name cannot move the cursor of a terminal. */

@@ -83,7 +83,7 @@ const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; ho
 const pathOf = (name: string, value: string): string => (name === 'SLUICE_ENCRYPTION_KEY_FILE' ? resolve(value) : value)
 
 const secretsWarning = (names: readonly string[], dataDir: string): string[] =>
-  names.length === 0 ? [] : [`Secrets are not printed: ${names.join(', ')}. Write them to ${dataDir}/.env (mode 600).`]
+  names.length === 0 ? [] : [`Secrets are left out: ${names.join(', ')}. Write them to ${dataDir}/.env (mode 600).`]
 
 const cacheWarning = (): string[] =>
   process.execPath.includes('/_npx/')

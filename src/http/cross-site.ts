@@ -72,7 +72,7 @@ const BEHIND_PROXY =
   'This request came from another site, so it was rejected. ' +
   'If you use a reverse proxy, let it forward the Host header unchanged, including the port.'
 const FOREIGN_NAME =
-  'Web pages on this host name need an API key. Send one, set CODEX_LB_PUBLIC_URL to this address, or use the IP address.'
+  'Web pages on this host name need an API key. Send one, set SLUICE_PUBLIC_URL to this address, or use the IP address.'
 
 const rejection = (c: Ctx, message = BEHIND_PROXY): AppError =>
   new AppError('cross_site_request_rejected', {

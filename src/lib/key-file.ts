@@ -50,7 +50,7 @@ function load(path: string): Uint8Array {
   const key = Buffer.from(text, 'base64url')
   if (!/^[\w-]*$/.test(text) || key.length !== KEY_BYTES) {
     throw new Error(
-      `The encryption key file ${path} does not hold a key of ${KEY_BYTES} bytes in base64url. ` +
+      `The encryption key file ${path} is not a key of ${KEY_BYTES} bytes in base64url. ` +
         'Restore it from a backup; only if nothing was stored yet, delete it and start again.',
     )
   }
@@ -62,6 +62,8 @@ function tighten(path: string): void {
   try {
     chmodSync(path, 0o600)
   } catch (error) {
-    throw new Error(`The encryption key file ${path} can be read by others; set its mode to 0600.`, { cause: error })
+    throw new Error(`The encryption key file ${path} can be read by other users. Set its mode to 0600.`, {
+      cause: error,
+    })
   }
 }

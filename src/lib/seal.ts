@@ -47,9 +47,9 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 
 const MESSAGES = {
-  malformed: 'This is not a sealed value.',
-  'wrong-key': 'This value was sealed with another encryption key.',
-  tampered: 'This sealed value was changed, or belongs to another place.',
+  malformed: 'This is not an encrypted value.',
+  'wrong-key': 'This value was encrypted with another key.',
+  tampered: 'This encrypted value was changed or belongs to another record.',
 }
 
 interface Parts {

@@ -33,20 +33,20 @@ const cursorOf = ({ id }: AuditRow): string => Buffer.from(`a${id}`).toString('b
 
 /** The query string of the log (dashboard API §1.17). `since` is included, `until` is not. */
 export const AuditQuery = z.object({
-  action: z.string().max(64).optional().describe('The event, as it is called in the rows.'),
-  actor_user_id: z.string().max(64).optional().describe('Id of the person who did it.'),
-  target_type: z.enum(TARGET_TYPES).optional().describe('What was changed.'),
-  target_id: z.string().max(255).optional().describe('Id of what was changed.'),
-  severity: z.enum(['info', 'notice', 'warning']).optional().describe('How much it matters.'),
+  action: z.string().max(64).optional().describe('Name of the event.'),
+  actor_user_id: z.string().max(64).optional().describe('ID of the user who made the change.'),
+  target_type: z.enum(TARGET_TYPES).optional().describe('Type of what was changed.'),
+  target_id: z.string().max(255).optional().describe('ID of what was changed.'),
+  severity: z.enum(['info', 'notice', 'warning']).optional().describe('Severity of the event.'),
   reason: z
     .string()
     .regex(/^[a-z_]{1,32}$/)
     .optional()
     .describe('`reason` in the details.'),
-  since: Moment.optional().describe('ISO 8601, included; without a zone UTC.'),
-  until: Moment.optional().describe('ISO 8601, not included; without a zone UTC.'),
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Rows on a page.'),
-  cursor: Cursor.optional().describe('`nextCursor` of the page before.'),
+  since: Moment.optional().describe('ISO 8601, inclusive. UTC if it has no zone.'),
+  until: Moment.optional().describe('ISO 8601, exclusive. UTC if it has no zone.'),
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Rows per page.'),
+  cursor: Cursor.optional().describe('`nextCursor` of the previous page.'),
 })
 export type AuditQuery = z.output<typeof AuditQuery>
 

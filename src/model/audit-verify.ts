@@ -20,7 +20,7 @@ const SLICE = 1000
 /** The whole log, some rows at a time. Run it inside a read transaction when somebody else may write meanwhile. */
 export const verifyAuditLog = (db: Db): AuditVerdict => {
   const head = readHead(db)
-  if (head === null && isCutShort(db)) return broken(null, 'its newest rows are missing, and with them where it ended')
+  if (head === null && isCutShort(db)) return broken(null, 'its newest entries are missing')
   return verifyChain(slicesOf(db), head)
 }
 
@@ -78,12 +78,12 @@ function* flatten(slices: Iterable<readonly AuditRow[]>): Generator<AuditRow> {
 const isChained = ({ id }: AuditRow, head: ChainHead | null): boolean => head !== null && id >= head.sinceId
 
 const problemOfOld = ({ hash }: AuditRow): string | null =>
-  hash === '' ? null : 'it is part of a chain whose beginning or end is not known'
+  hash === '' ? null : 'it belongs to a chain whose beginning or end is missing'
 
 const problemOf = (row: AuditRow, { last }: Walk, head: ChainHead | null): string | null => {
   const expected = row.id === head?.sinceId ? '' : last?.hash
   if (expected !== undefined && expected !== row.previousHash)
-    return 'the row before it was changed, moved or taken out'
+    return 'the entry before it was changed, moved or removed'
   return hashOf(row) === row.hash ? null : 'its content was changed'
 }
 
@@ -100,15 +100,15 @@ const problemOfStart = ({ first, anchor }: Walk, head: ChainHead | null): AuditV
   if (first === null || !isChained(first, head)) return null
   const isNext = first.id === (anchor?.throughId ?? 0) + 1
   if (isNext && first.previousHash === (anchor?.lastHash ?? '')) return null
-  return broken(first.id, 'rows before it were taken out without a purge')
+  return broken(first.id, 'entries before it were removed, and not by retention')
 }
 
 const problemOfEnd = ({ last, rows }: Walk, head: ChainHead | null): AuditVerdict | null => {
   if (head === null) return null
-  if (last === null || last.id < head.id) return broken(head.id, 'it was the newest row and is missing')
-  if (last.hash !== head.hash) return broken(last.id, 'it is not the row the log ended with')
+  if (last === null || last.id < head.id) return broken(head.id, 'it was the newest entry and is missing')
+  if (last.hash !== head.hash) return broken(last.id, 'it is not the entry the log ended with')
   if (rows === head.count) return null
-  return broken(null, `there should be ${head.count} rows, and there are ${rows}`)
+  return broken(null, `expected ${head.count} entries, found ${rows}`)
 }
 
 const broken = (rowId: number | null, problem: string): AuditVerdict => ({ isWhole: false, rowId, problem })

@@ -52,7 +52,7 @@ const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: n
   const existing = { accountId: row.id, displayName: displayName(row) }
   const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
   if (isNewer(account, row, { sealer, now })) {
-    const why = isSame ? 'these are the same tokens, which would be tried again' : 'these tokens may work'
+    const why = isSame ? 'these are the same tokens, so importing them only tries them again' : 'these tokens may work'
     const reason = statusBeneath(row) === 'reauth_required' ? `The account needs sign-in, and ${why}.` : null
     return { ...entry, verdict: 'newer', reason, existing }
   }

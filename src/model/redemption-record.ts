@@ -12,6 +12,6 @@ export const recordRedemption = (
 ): void => {
   const details = { creditId, code, windowsReset, requestId }
   append(tx, actor, 'reset_credit_redeemed', { target: accountId, details })
-  const detail = code === 'reset' ? `Windows that begin anew: ${windowsReset}.` : null
+  const detail = code === 'reset' ? `Windows reset: ${windowsReset}.` : null
   noteAccountEvent(tx, { accountId, at: actor.at, kind: 'reset', result: code, detail })
 }

@@ -24,12 +24,12 @@ const date = filled(z.iso.date())
 
 /** The query string (dashboard API §1.16). Both days are included; an unknown zone is UTC. */
 export const ReportQuery = z.object({
-  start_date: date.describe('YYYY-MM-DD, included. Absent: a week up to the last day.'),
-  end_date: date.describe('YYYY-MM-DD, included. Absent: today.'),
-  timezone: z.string().max(64).default('UTC').describe('IANA name of the zone whose days are counted.'),
-  account_id: ids.describe('Served by one of these accounts.'),
-  api_key_id: ids.describe('Made with one of these keys, by id.'),
-  model: ids.describe('For one of these models.'),
+  start_date: date.describe('YYYY-MM-DD, inclusive. Default: six days before the last day.'),
+  end_date: date.describe('YYYY-MM-DD, inclusive. Default: today.'),
+  timezone: z.string().max(64).default('UTC').describe('IANA name of the time zone of the days.'),
+  account_id: ids.describe('Only requests served by one of these accounts.'),
+  api_key_id: ids.describe('Only requests with one of these keys (IDs).'),
+  model: ids.describe('Only requests for one of these models.'),
 })
 export type ReportQuery = z.output<typeof ReportQuery>
 

@@ -29,7 +29,7 @@ export const SKIP_REASONS = {
   needs_sign_in: { reason: 'needs sign-in', counted: ['needs sign-in', 'need sign-in'] },
   deactivated: { reason: 'deactivated by OpenAI', counted: 'deactivated' },
   model_not_supported: { reason: 'does not offer this model', counted: 'without this model' },
-  not_authorized: { reason: 'not authorized for security work', counted: 'not authorised for this work' },
+  not_authorized: { reason: 'not authorized for security work', counted: 'not authorized for this work' },
   policy_class: {
     reason: 'excluded by its routing policy or the strategy',
     // Its other use always leaves a candidate.

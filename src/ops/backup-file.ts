@@ -51,7 +51,8 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   // SQLite would take the log of an earlier file of that name for this one's.
   const names = [target, ...logsOf(target), ...(keyFile === null ? [] : [keyOf(target)])]
   for (const path of names) if (existsSync(path)) throw taken(path)
-  if (!existsSync(dirname(target))) throw new BackupError(`There is no folder ${dirname(target)}; make it first.`)
+  if (!existsSync(dirname(target)))
+    throw new BackupError(`The folder ${dirname(target)} does not exist. Create it first.`)
   const partial = partialOf(target)
   try {
     createPrivately(partial)
@@ -129,8 +130,8 @@ const demandRoom = (source: string, free: number): void => {
   const bytes = statSync(source).size + (existsSync(log) ? statSync(log).size : 0)
   if (free < bytes + SPARE_BYTES)
     throw new BackupError(
-      `There is too little room for a backup: ${Math.floor(free / MIB)} MiB are free, and with what the server needs to go on ` +
-        `it takes ${Math.ceil((bytes + SPARE_BYTES) / MIB)} MiB.`,
+      `Not enough free space for a backup: ${Math.floor(free / MIB)} MiB are free, but it needs ` +
+        `${Math.ceil((bytes + SPARE_BYTES) / MIB)} MiB, including a reserve for the server.`,
     )
 }
 
@@ -216,7 +217,7 @@ const createPrivately = (path: string): void => {
 }
 
 const taken = (path: string, cause?: unknown): BackupError =>
-  new BackupError(`${path} is there already; it is not overwritten.`, { cause })
+  new BackupError(`${path} already exists. Choose another name.`, { cause })
 
 /** Of what was just written: that it is there to stay, sound, and sealed with the key that goes along. */
 const demandWhole = (path: string, keyFile: string | null = null): void => {
@@ -224,11 +225,12 @@ const demandWhole = (path: string, keyFile: string | null = null): void => {
   const { sqlite, db } = readerDatabase(path)
   try {
     const [finding] = integrityFindings(sqlite)
-    if (finding !== undefined) throw new BackupError(`The database is damaged, and so would be its copy: ${finding}`)
-    if (!isOurs(sqlite)) throw new BackupError('The database holds nothing of Sluice, and neither would its copy.')
+    if (finding !== undefined)
+      throw new BackupError(`No backup was created, because the database is damaged: ${finding}`)
+    if (!isOurs(sqlite)) throw new BackupError('No backup was created, because this is not a database of Sluice.')
     if (keyFile !== null && tryKey(fingerprintOf(db), keyFile) === 'other')
       throw new BackupError(
-        `${keyFile} is not the key this database is sealed with. Name the right one in CODEX_LB_ENCRYPTION_KEY_FILE.`,
+        `${keyFile} is not the encryption key of this database. Set SLUICE_ENCRYPTION_KEY_FILE to the right one.`,
       )
   } finally {
     sqlite.close()

@@ -96,9 +96,9 @@ export class Backups {
       () => write(target, signal),
       (err: Error) => err.message,
     )
-    if (problem !== null) throw new AppError('internal_error', { message: `No backup was made: ${spoken(problem)}` })
+    if (problem !== null) throw new AppError('internal_error', { message: `The backup failed: ${spoken(problem)}` })
     const made = (await this.list()).find(({ name }) => target.endsWith(name))
-    if (!made) throw new AppError('internal_error', { message: 'No backup was made: the file is not there.' })
+    if (!made) throw new AppError('internal_error', { message: 'The backup failed: its file is missing.' })
     return made
   }
 
@@ -107,7 +107,7 @@ export class Backups {
     const left = (this.newestAt ?? Number.NEGATIVE_INFINITY) + PAUSE_MS - this.#deps.clock.now()
     if (left > 0)
       throw new AppError('busy', {
-        message: 'A backup was made a moment ago; wait a minute for the next.',
+        message: 'A backup was just created. Wait a minute before you create another one.',
         retryAfterSeconds: Math.ceil(left / 1000),
       })
   }

@@ -29,40 +29,38 @@ export const saysNoFolder = (err: unknown, path: string): boolean => {
 
 export const damaged = (path: string, finding: string): Trouble => ({
   says: `${path} is damaged: ${finding}.`,
-  advice:
-    'With no server running, put a backup in its place with "sluice restore FILE"; ' +
-    `those made by themselves are in ${join(dirname(path), 'backups')}.`,
+  advice: `Stop the server and run "sluice restore FILE". Scheduled backups are in ${join(dirname(path), 'backups')}.`,
 })
 
 export const lost = (path: string): Trouble => ({
-  says: `${path} was removed or replaced while the server works on it: all that changes is lost when it stops.`,
+  says: `${path} was deleted or replaced while the server was using it. Changes are lost when the server stops.`,
   advice:
-    'Before it stops, make a backup under Settings, Data, which still has everything; then stop it, and put the backup ' +
-    'in place with "sluice restore FILE".',
+    'Do not stop the server yet. Create a backup under Settings → Data, which still has everything. ' +
+    'Then stop the server and run "sluice restore FILE".',
 })
 
 /** No backup can be made: its folder lies in what is none. */
 export const lostFolder = (dir: string): Trouble => ({
-  says: `${dir} is no folder any more, though the server works in it: all that changes is lost when it stops.`,
+  says: `${dir} is no longer a folder, although the server is using it. Changes are lost when the server stops.`,
   advice:
-    'Before it stops, put the folder back in its place, and nothing is lost. Where there is none any more, move away what ' +
-    'is there now, and make a backup under Settings, Data, which still has everything; then stop it, and put the backup ' +
-    'in place with "sluice restore FILE".',
+    'Do not stop the server yet. Put the folder back, and nothing is lost. If the folder is gone, move away what took its ' +
+    'place and create a backup under Settings → Data, which still has everything. ' +
+    'Then stop the server and run "sluice restore FILE".',
 })
 
 const full = (path: string): Trouble => ({
-  says: `There is no room left for ${path}.`,
-  advice: `Make room on the disk of ${dirname(path)}.`,
+  says: `There is no space left for ${path}.`,
+  advice: `Free some space on the disk of ${dirname(path)}.`,
 })
 
 const failing = (path: string, message: string): Trouble => ({
   says: `${path} cannot be read or written: ${message}.`,
-  advice: 'The disk is full or fails; the log of the system says which.',
+  advice: 'The disk may be full or failing. Check the system log.',
 })
 
 const closed = (path: string, message: string): Trouble => ({
   says: `${path} cannot be opened for writing: ${message}.`,
-  advice: `Give ${dirname(path)} and all files in it to the user the server runs as, on a disk that is not mounted read-only.`,
+  advice: `Make the user that runs Sluice the owner of ${dirname(path)} and its files. Check that the disk is not mounted read-only.`,
 })
 
 const TROUBLES: Readonly<Record<string, (path: string, message: string) => Trouble>> = {

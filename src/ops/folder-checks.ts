@@ -45,7 +45,7 @@ const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> =
     if (err.code === 'ENOTDIR') return null // it lies in a file
     throw err
   })
-  if (!folder?.isDirectory()) return problem(`${dir} is not a folder.`, 'Name a folder in CODEX_LB_DATA_DIR.')
+  if (!folder?.isDirectory()) return problem(`${dir} is not a folder.`, 'Set SLUICE_DATA_DIR to a folder.')
   const { mode, uid } = folder
   const { uid: owner } = await stat(databasePath).catch(() => ({ uid })) // the server made it
   const isWritable = await access(dir, constants.W_OK).then(
@@ -147,7 +147,7 @@ const checkBackups = async (facts: FolderFacts): Promise<Found> => {
   if (backupIntervalHours === 0)
     return newest
       ? unknown(`Last backup ${span(now - newest.at)} ago. Scheduled backups are off.`)
-      : warning('There are no backups, and scheduled backups are off.', 'Turn them on under Settings, Data.')
+      : warning('There are no backups, and scheduled backups are off.', 'Turn them on under Settings → Data.')
   if (!newest)
     return warning(
       'There are no backups yet.',

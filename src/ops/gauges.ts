@@ -27,20 +27,20 @@ interface Present {
 }
 
 export const presentFamilies = (present: Present): Family[] => [
-  gauge('sluice_build_info', 'Always 1; the labels say what runs.', {
+  gauge('sluice_build_info', 'Always 1. The labels name the version and the runtime.', {
     value: 1,
     labels: { version: VERSION, runtime: `bun ${Bun.version}` },
   }),
-  many('sluice_account_in_flight', 'Turns under way by account.', inFlight(present)),
-  many('sluice_account_state', 'Of the states of an account, 1 for the one it is in.', states(present)),
-  many('sluice_account_used_percent', 'Percent of each allowance that is used, 0 to 100.', usedPercents(present)),
-  gauge('sluice_turns_in_flight', 'Turns under way.', { value: present.turns }),
+  many('sluice_account_in_flight', 'Running requests by account.', inFlight(present)),
+  many('sluice_account_state', '1 for the current state of an account, 0 for the other states.', states(present)),
+  many('sluice_account_used_percent', 'Used percent of each quota window, 0 to 100.', usedPercents(present)),
+  gauge('sluice_turns_in_flight', 'Running requests.', { value: present.turns }),
   gauge('sluice_client_sockets', 'Open WebSockets of clients.', { value: present.clientSockets }),
-  gauge('sluice_kept_upstream_sockets', 'WebSockets to the upstream that are kept open between turns.', {
+  gauge('sluice_kept_upstream_sockets', 'Open WebSockets to ChatGPT, also between requests.', {
     value: present.keptUpstreamSockets,
   }),
   gauge('sluice_held_body_bytes', 'Request bodies in memory.', { value: present.heldBytes }),
-  gauge('sluice_ledger_pending', 'Ended turns that are not on disk yet.', {
+  gauge('sluice_ledger_pending', 'Finished requests that are not on disk yet.', {
     value: present.ledger.unwrittenTurns,
   }),
   gauge('sluice_ledger_healthy', '0 while the request log cannot be written.', {
@@ -54,7 +54,7 @@ export const presentFamilies = (present: Present): Family[] => [
   },
   many(
     'sluice_last_backup_timestamp_seconds',
-    'When the newest backup in the data folder was made.',
+    'When the newest backup in the data folder was created.',
     known(present.lastBackupAt === null ? null : present.lastBackupAt / 1000),
   ),
   gauge('process_start_time_seconds', 'When the process started.', { value: present.startedAt / 1000 }),

@@ -33,7 +33,7 @@ export class LoopLag {
     return {
       name: 'sluice_event_loop_lag_seconds',
       type: 'histogram',
-      help: 'How late the event loop came to a timer, looked at four times a second.',
+      help: 'Delay of the event loop, measured four times a second.',
       samples: this.#lag.samples(),
     }
   }

@@ -36,12 +36,12 @@ const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
   if (!trust)
     return warning(
       `${ip} forwards requests, but its headers aren’t trusted. Every client appears to have the address ${ip}.`,
-      `Set CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS=true and add ${ip} to CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS.`,
+      `Set SLUICE_FIREWALL_TRUST_PROXY_HEADERS=true and add ${ip} to SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS.`,
     )
   if (!anyContains(trust, ip))
     return warning(
       `${ip} forwards requests but isn’t a trusted proxy, so its headers are ignored.`,
-      `Add ${ip}${ip.includes(':') ? '/128' : '/32'} to CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS if it is your reverse proxy.`,
+      `Add ${ip}${ip.includes(':') ? '/128' : '/32'} to SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS if it is your reverse proxy.`,
     )
   return clientIp === null
     ? warning(

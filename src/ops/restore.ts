@@ -65,7 +65,9 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
   const home = dirname(databasePath)
   const incoming = join(home, 'restore.partial')
   if (resolveLinks(file) === resolveLinks(incoming))
-    throw new BackupError(`${file} is the copy of an interrupted restore, whole or not; restore the backup itself.`)
+    throw new BackupError(
+      `${file} is left over from an interrupted restore and may be incomplete. Restore the original backup.`,
+    )
   const locks = [acquireFolderLock(dir)]
   try {
     if (resolveLinks(dir) !== resolveLinks(home)) locks.push(acquireFolderLock(home)) // another server may work there
@@ -97,7 +99,7 @@ const resolveLinks = (path: string): string => {
     return realpathSync(path)
   } catch {
     if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return path
-    throw new BackupError(`${path} is a link to what is not there or cannot be read: mount it, or remove the link.`)
+    throw new BackupError(`${path} is a link to a missing or unreadable target. Mount the target, or remove the link.`)
   }
 }
 
@@ -105,15 +107,15 @@ const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return
   const { file, damage, schema, schemaDifferences, key } = verdict
   if (damage.length > 0) throw new BackupError(`${file} is damaged: ${damage[0]}`)
-  if (schema === 'newer') throw new BackupError(`${file} was written by a newer version. Update Sluice first.`)
+  if (schema === 'newer') throw new BackupError(`${file} was created by a newer version. Update Sluice first.`)
   if (schemaDifferences.length > 0)
     throw new BackupError(
-      `${file} has a schema that no release of Sluice wrote: ${schemaDifferences.slice(0, 5).join(', ')}. ` +
+      `${file} has a schema that no release of Sluice created: ${schemaDifferences.slice(0, 5).join(', ')}. ` +
         'Restore another backup.',
     )
-  const what = key === 'missing' ? 'is missing' : 'is another one'
+  const what = key === 'missing' ? 'is missing' : 'does not match'
   throw new BackupError(
-    `The encryption key that ${file} needs ${what}. Put the right one at ${keyPath}, or beside the backup as ` +
+    `The encryption key for ${file} ${what}. Put the right one at ${keyPath}, or next to the backup as ` +
       `${basename(keyOf(file))}.`,
   )
 }

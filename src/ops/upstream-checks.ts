@@ -23,7 +23,7 @@ export const upstreamChecks = (facts: UpstreamFacts): Check[] => {
     { id: 'upstream_websocket', title: 'ChatGPT over WebSocket', run: () => checkHandshake(facts) },
     {
       id: 'sign_in_service',
-      title: 'Sign-in service',
+      title: 'OpenAI sign-in',
       run: () => checkReached(facts, facts.authBaseUrl, timed(facts, `${facts.authBaseUrl}/`)),
     },
     { id: 'clock', title: 'Clock', run: () => checkClock(answer) },
@@ -65,7 +65,7 @@ const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promis
     if (status >= 500)
       return warning(
         `${host} answered with status ${status} after ${Math.round(tookMs)} ms.`,
-        'The problem is on its side. Try again later.',
+        'The problem is on their side. Try again later.',
       )
     return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
   } catch (err) {
@@ -85,7 +85,7 @@ const checkClock = async (answer: Promise<Timed>): Promise<Found> => {
   const skewMs = found.middle - (found.date + 500)
   const size = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} ChatGPT’s`
   const advice =
-    'Turn on time synchronisation (timedatectl set-ntp true). A wrong clock makes valid tokens look expired.'
+    'Turn on time synchronization (timedatectl set-ntp true). A wrong clock makes valid tokens look expired.'
   if (Math.abs(skewMs) >= BAD_SKEW_MS) return problem(`The clock of this machine is ${size}.`, advice)
   if (Math.abs(skewMs) >= WARN_SKEW_MS) return warning(`The clock of this machine is ${size}.`, advice)
   return fine('It agrees with the clock of ChatGPT.')
@@ -101,7 +101,7 @@ const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<
   } catch (err) {
     return warning(
       `No WebSocket to ${host}: ${messageOf(err)}.`,
-      `Requests go over HTTP until then. ${EGRESS} CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV decides whether sockets use the proxy variables.`,
+      `Requests go over HTTP until then. ${EGRESS} SLUICE_UPSTREAM_WEBSOCKET_TRUST_ENV decides whether sockets use the proxy variables.`,
     )
   }
 }

@@ -27,7 +27,7 @@ interface Question {
   signal?: AbortSignal | undefined
 }
 
-/** The upstream answered, and not with what was asked for. */
+/** ChatGPT answered, and not with what was asked for. */
 export class UpstreamRefusal extends Error {
   override readonly name = 'UpstreamRefusal'
 
@@ -41,7 +41,7 @@ export class UpstreamRefusal extends Error {
     type: string | null = null,
   ) {
     const name = code ?? type
-    super(`The upstream answered ${status}${name ? ` ${name}` : ''}${reason ? `: ${reason}` : '.'}`)
+    super(`ChatGPT answered ${status}${name ? ` ${name}` : ''}${reason ? `: ${reason}` : '.'}`)
   }
 }
 
@@ -119,7 +119,7 @@ const askOnce = async (
 const read = ({ status, text }: Answer): unknown => {
   const body = parseJson(text)
   if (status !== 200) throw refusalOf(status, body)
-  if (body === undefined) throw new AppError('upstream_error', { message: 'The upstream did not answer with JSON.' })
+  if (body === undefined) throw new AppError('upstream_error', { message: 'ChatGPT did not answer with JSON.' })
   return body
 }
 

@@ -35,7 +35,7 @@ export const wholeText = async (response: Response, maxBytes: number): Promise<s
     return decodeUtf8(await decodeBody(body.bytes, response.headers.get('content-encoding'), { maxBytes }))
   } catch (cause) {
     if (cause instanceof DecodeError && cause.kind === 'body_too_large') throw tooLarge(maxBytes)
-    throw new AppError('upstream_error', { message: 'The answer of the upstream could not be decoded.', cause })
+    throw new AppError('upstream_error', { message: 'The response from ChatGPT could not be decoded.', cause })
   }
 }
 
@@ -46,7 +46,7 @@ export const isCompressed = ({ headers }: Pick<Response, 'headers'>): boolean =>
 }
 
 const tooLarge = (maxBytes: number): AppError =>
-  new AppError('upstream_error', { message: `The answer of the upstream is larger than ${maxBytes / MIB} MiB.` })
+  new AppError('upstream_error', { message: `The response from ChatGPT is larger than ${maxBytes / MIB} MiB.` })
 
 class FirstBytes {
   readonly #max: number

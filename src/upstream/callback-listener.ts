@@ -75,7 +75,7 @@ export class CallbackListener {
 
   async #serve(request: Request, server: Bun.Server<undefined>): Promise<Response> {
     const url = URL.parse(request.url) // what a Host header makes of it may be no address, and an error would print the code
-    if (!url) return page({ status: 400, title: 'Invalid URL', text: 'Open the URL exactly as the sign-in gave it.' })
+    if (!url) return page({ status: 400, title: 'Invalid URL', text: 'Go back to Sluice and start the sign-in again.' })
     if (request.method !== 'GET' || url.pathname !== CALLBACK_PATH)
       return page({ status: 404, title: 'Page not found', text: 'This port only receives sign-ins from ChatGPT.' })
     const address = server.requestIP(request)?.address ?? null

@@ -143,7 +143,7 @@ export class Credentials {
   /** Turns go elsewhere when it takes too long; the exchange goes on, and its tokens are there for the next. */
   #atMostPatience(exchange: Promise<AccountCredentials>): Promise<AccountCredentials> {
     return new Promise((resolve, reject) => {
-      const late = failed(new RefreshError('The renewal of the token takes too long.', null))
+      const late = failed(new RefreshError('The token refresh takes too long.', null))
       const cancel = this.#deps.clock.after(PATIENCE_MS, () => reject(late))
       exchange.finally(cancel).then(resolve, reject)
     })
@@ -258,7 +258,7 @@ const credentialsOf = ({ row, tokens }: Held): AccountCredentials => ({
   accessToken: tokens.accessToken,
 })
 
-const NOT_STORABLE = 'The database does not take a new token now.'
+const NOT_STORABLE = 'The database cannot store a new token right now.'
 
 /** What a refresh failed with that a later one may not; null where the account has to sign in again. */
 export const passingFailure = (err: unknown): RefreshError | null => {

@@ -145,7 +145,7 @@ const PROXY_AUTHENTICATION_REQUIRED = 407
 /** It is the proxy that speaks (RFC 9110 §15.5.8): read as the upstream's answer it would condemn the account. */
 const proxyRefused = async (response: Response): Promise<AppError> => {
   await response.body?.cancel()
-  return new AppError('upstream_unreachable', { message: 'The outbound proxy refused our credentials.' })
+  return new AppError('upstream_unreachable', { message: 'The outbound proxy rejected its user name or password.' })
 }
 
 const PROBE_MS = 3000

@@ -23,7 +23,7 @@ export const fetchModels = async (
 ): Promise<ModelEntry[]> => {
   const path = `/codex/models?client_version=${encodeURIComponent(version)}`
   const answer = Answer.safeParse(await ask(deps, accountId, { path, timeoutMs: TIMEOUT_MS, signal }))
-  if (!answer.success) throw new AppError('upstream_error', { message: 'The upstream sent no list of models.' })
+  if (!answer.success) throw new AppError('upstream_error', { message: 'ChatGPT sent no list of models.' })
   return answer.data.models.filter(isEntry)
 }
 

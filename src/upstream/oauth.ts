@@ -92,7 +92,7 @@ const textOf = (response: Response): Promise<string> =>
 
 const sentenceOf = (cause: unknown): string =>
   cause instanceof AppError && cause.code === 'upstream_error'
-    ? `The answer of OpenAI could not be read: ${cause.message}`
+    ? `The response from OpenAI could not be read: ${cause.message}`
     : 'OpenAI could not be reached.'
 
 /** One call to the identity service, body included, in 30 s. Throws `SignInError` when nothing comes back. */
@@ -163,7 +163,7 @@ export const statedCode = (text: string): string | null => {
 /** 400 and 401 are about the token, and any 4xx that says so; what lies before the service answers with the others for every account. */
 const refusal = (status: number, text: string): RefreshError => {
   const stated = statedCode(text)
-  const message = `The identity service refused the refresh with ${status}${stated ? ` ${stated}` : ''}.`
+  const message = `OpenAI rejected the token refresh with ${status}${stated ? ` ${stated}` : ''}.`
   const isNamed = stated !== null && Object.hasOwn(PERMANENT_AUTH_CODES, stated)
   const isOfToken = status === 400 || status === 401 || (status < 500 && isNamed)
   return new RefreshError(message, isOfToken ? (stated ?? 'account_auth_invalidated') : null)

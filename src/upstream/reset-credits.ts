@@ -17,7 +17,7 @@ export const fetchResetCredits = async (
 ): Promise<ResetCredit[]> => {
   const question = { path: '/wham/rate-limit-reset-credits', timeoutMs: TIMEOUT_MS, signal }
   const { data } = CreditsReport.safeParse(await ask(withoutRenewal(deps), accountId, question))
-  if (!data) throw new AppError('upstream_error', { message: 'The upstream did not list the reset credits.' })
+  if (!data) throw new AppError('upstream_error', { message: 'ChatGPT sent no list of reset credits.' })
   return data.credits.filter((credit) => credit !== null)
 }
 
@@ -44,7 +44,7 @@ export const redeemResetCredit = async (
   const json = { credit_id: creditId, redeem_request_id: requestId }
   const question = { path: '/wham/rate-limit-reset-credits/consume', timeoutMs: TIMEOUT_MS, json }
   const { data } = RedeemReport.safeParse(await ask(deps, accountId, question))
-  if (!data) throw new AppError('upstream_error', { message: 'The upstream did not say what became of the credit.' })
+  if (!data) throw new AppError('upstream_error', { message: 'ChatGPT did not say whether the reset credit was used.' })
   return { code: data.code, windowsReset: data.windows_reset, redeemedAt: data.credit?.redeemed_at ?? null }
 }
 

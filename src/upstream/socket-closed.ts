@@ -25,4 +25,4 @@ export const closedWith = (closeCode: number): Error =>
     : new AppError('stream_incomplete', { message: sentence(closeCode) })
 
 const sentence = (closeCode: number): string =>
-  `The upstream closed the socket with code ${closeCode} before the response was complete.`
+  `ChatGPT closed the socket with code ${closeCode} before the response was complete.`

@@ -12,7 +12,7 @@ const RETRIES = 2
 export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: AbortSignal): Promise<UsageSnapshot> => {
   const report = await ask(deps, accountId, { path: '/wham/usage', timeoutMs: TIMEOUT_MS, retries: RETRIES, signal })
   const snapshot = fromWhamUsage(report, deps.clock.now())
-  if (!snapshot) throw new AppError('upstream_error', { message: 'The usage report of the upstream says nothing.' })
+  if (!snapshot) throw new AppError('upstream_error', { message: 'The usage report from ChatGPT is empty.' })
   return snapshot
 }
 
@@ -21,7 +21,7 @@ type UsageVerdict = { kind: 'auth_failed'; code: string; evidence: string } | { 
 
 /**
  * Reads the error of `fetchUsage`. Only a permanent code of the identity service, or the sentence that the account has been
- * deactivated, ends an account. Any other 402 or 404 may come from a wrong CODEX_LB_UPSTREAM_BASE_URL, which answers the
+ * deactivated, ends an account. Any other 402 or 404 may come from a wrong SLUICE_UPSTREAM_BASE_URL, which answers the
  * same for every account (decisions §3, Side questions).
  */
 export const judgeUsageFailure = (err: unknown): UsageVerdict => {

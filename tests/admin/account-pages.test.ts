@@ -481,7 +481,7 @@ describe('the five answers of an account', () => {
     const { app, as, ada, grace } = open()
     app.change({ routingStrategy: 'single_account', singleAccountId: ada })
     const said = await answers(as('operator'), grace)
-    expect(said.What).toContain('uses only one other account')
+    expect(said.What).toContain('sends every request to another account')
     expect(said.Evidence).toContain('Settings → Routing')
     expect(said.Ends).toBe('when you change the strategy')
     expect(await (await as('operator').ask(`GET /accounts/${grace}`, html)).text()).toContain(
@@ -516,7 +516,7 @@ describe('the five answers of an account', () => {
     expect(said.What).toStartWith('Recent requests failed on this account')
     expect([said.Since, said.Evidence]).toEqual(['2 s ago', evidence])
     expect(said.Ends).toStartWith('in ')
-    expect((await answers(as('viewer'), ada))['Evidence']).toBe('Visible to users who can manage accounts.')
+    expect((await answers(as('viewer'), ada))['Evidence']).toBe('Only users who can manage accounts see this.')
     app.bindings.pool.health(ada, { kind: 'success', at: app.clock.now() })
     expect((await answers(as('operator'), ada))['Available?']).toStartWith('Available')
   })
@@ -531,7 +531,7 @@ describe('the five answers of an account', () => {
     app.bindings.pool.apply(ada, { kind: 'auth_failed', at: app.clock.now(), code: 'tokens_unreadable', evidence })
     const said = await answers(as('operator'), ada)
     expect(said.What).toBe(
-      'This account was paused in Sluice, and it could not be used otherwise either. tokens_unreadable',
+      'This account is paused in Sluice. It would not be available after resuming either. tokens_unreadable',
     )
     expect(said.Evidence).toBe(`Paused by a user. ${evidence}`)
     expect(said['What you can do']).toContain('Sign in again first.')

@@ -84,7 +84,7 @@ describe('redeeming', () => {
       details: { creditId: 'sooner', code: 'reset', windowsReset: 2 },
     })
     expect(app.sqlite.query("SELECT result, detail FROM account_events WHERE kind = 'reset'").values()).toEqual([
-      ['reset', 'Windows that begin anew: 2.'],
+      ['reset', 'Windows reset: 2.'],
     ])
     expect(app.upstream.oddities).toEqual([])
   })

@@ -150,7 +150,7 @@ describe('looking', () => {
     app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")
     const again = await look({ 'again.json': app.members[0]!.sim.authJson() })
     expect(again.files[0]?.reason).toBe(
-      'The account needs sign-in, and these are the same tokens, which would be tried again.',
+      'The account needs sign-in, and these are the same tokens, so importing them only tries them again.',
     )
   })
 

@@ -55,7 +55,7 @@ describe('the bar', () => {
 
   test('names the ranges that need no key', async () => {
     const { app } = open({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '10.0.0.0/8' } })
-    expect(barOf(await page(app, '/keys'))).toContain('CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
+    expect(barOf(await page(app, '/keys'))).toContain('SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
     expect(barOf(await page(open().app, '/keys'))).not.toContain('CIDRS')
   })
 

@@ -57,7 +57,7 @@ describe('a refused form', () => {
     expect(place).toStartWith('/keys/new?problem=database_unavailable&draft=frm_')
     const html = await page(admin, place)
     for (const pair of STORABLE) expect(fieldsOf(html, 'form-key')).toContainEqual(pair)
-    expect(html).toContain('on a disk that is not mounted read-only')
+    expect(html).toContain('that the disk is not mounted read-only')
     const json = { name: 'x' }
     const refused = [
       await admin.ask('POST /api/api-keys/', { json }),

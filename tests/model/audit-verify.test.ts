@@ -123,7 +123,7 @@ describe('a chain somebody touched', () => {
 
   test('the newest row is missed, at once and after others were written', () => {
     remove(6)
-    expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: 'it was the newest row and is missing' })
+    expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: 'it was the newest entry and is missing' })
     write(2, 6)
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
   })
@@ -147,7 +147,7 @@ describe('a chain somebody touched', () => {
 
   test('the newest row rewritten, and one put behind it, are seen though their hashes fit', () => {
     const newest = db.select().from(auditLogs).where(eq(auditLogs.id, 6)).get()!
-    const notTheEnd = 'it is not the row the log ended with'
+    const notTheEnd = 'it is not the entry the log ended with'
     const behind = { ...newest, id: 7, previousHash: newest.hash }
     tamper((tx) =>
       tx
@@ -209,7 +209,7 @@ describe('a purge', () => {
     remove(4)
     expect(verifyAuditLog(db)).toMatchObject({
       ...brokenAt(5),
-      problem: 'rows before it were taken out without a purge',
+      problem: 'entries before it were removed, and not by retention',
     })
   })
 

@@ -140,7 +140,7 @@ describe('making one', () => {
       copy(keyFile) // the second begins while the first is written, and ends before it
       linkSync(from, to)
     }
-    expect(() => makeBackup({ ...first, link })).toThrow(`${backup} is there already; it is not overwritten.`)
+    expect(() => makeBackup({ ...first, link })).toThrow(`${backup} already exists. Choose another name.`)
     expect(verify()).toMatchObject({ damage: [], accounts: 1 })
     expect(readdirSync(root).filter((name) => name.includes('partial'))).toEqual([])
     expect(readFileSync(keyOf(backup))).toEqual(readFileSync(keyFile))
@@ -171,7 +171,7 @@ describe('making one', () => {
     const log = statSync(`${source}-wal`, { throwIfNoEntry: false })?.size ?? 0
     const needed = statSync(source).size + log + 200 * 1024 * 1024
     const request = { source, target: backup, keyFile: null }
-    expect(() => makeBackup({ ...request, roomFor: () => needed - 1 })).toThrow('too little room for a backup')
+    expect(() => makeBackup({ ...request, roomFor: () => needed - 1 })).toThrow('Not enough free space for a backup')
     expect(readdirSync(root)).toEqual(['data'])
     expect(makeBackup({ ...request, roomFor: () => needed }).file).toBe(backup)
   })
@@ -179,7 +179,7 @@ describe('making one', () => {
   test('overwrites nothing, and leaves nothing half-done', () => {
     open().close()
     writeFileSync(backup, 'mine')
-    expect(() => copy()).toThrow('is there already')
+    expect(() => copy()).toThrow('already exists')
     expect(readFileSync(backup, 'utf8')).toBe('mine')
     rmSync(backup)
     rmSync(places().databasePath)
@@ -190,7 +190,7 @@ describe('making one', () => {
   test('does not lie beside the log of another file, which SQLite would take for its own', () => {
     open().close()
     writeFileSync(`${backup}-wal`, 'of an earlier copy')
-    expect(() => copy()).toThrow('-wal is there already')
+    expect(() => copy()).toThrow('-wal already exists')
     expect(readdirSync(root).sort()).toEqual(['copy.db-wal', 'data'])
   })
 
@@ -198,10 +198,10 @@ describe('making one', () => {
     open().close()
     const other = join(root, 'other.key')
     writeFileSync(other, `${Buffer.alloc(32, 9).toString('base64url')}\n`)
-    expect(() => copy(other)).toThrow('is not the key this database is sealed with')
+    expect(() => copy(other)).toThrow('is not the encryption key of this database')
     rmSync(places().databasePath)
     writeFileSync(places().databasePath, '')
-    expect(() => copy()).toThrow('holds nothing of Sluice')
+    expect(() => copy()).toThrow('is not a database of Sluice')
     expect(readdirSync(root).sort()).toEqual(['data', 'other.key'])
   })
 
@@ -214,7 +214,7 @@ describe('making one', () => {
     const bytes = readFileSync(places().databasePath)
     bytes.write('A', bytes.lastIndexOf('a note')) // in the index, whose page comes after that of the table
     writeFileSync(places().databasePath, bytes)
-    expect(() => copy()).toThrow('The database is damaged, and so would be its copy: row 1 missing from index')
+    expect(() => copy()).toThrow('No backup was created, because the database is damaged: row 1 missing from index')
     expect(readdirSync(root)).toEqual(['data'])
   })
 
@@ -250,7 +250,7 @@ describe('making one', () => {
 
     test('it replaces nothing that somebody else put there meanwhile', () => {
       open().close()
-      expect(() => onAShare(() => writeFileSync(backup, 'mine'))).toThrow('is there already')
+      expect(() => onAShare(() => writeFileSync(backup, 'mine'))).toThrow('already exists')
       expect(readFileSync(backup, 'utf8')).toBe('mine')
       expect(readdirSync(root).sort()).toEqual(['copy.db', 'data'])
     })
@@ -259,7 +259,7 @@ describe('making one', () => {
   test('a folder that is not there is named', () => {
     open().close()
     const request = { source: places().databasePath, target: join(root, 'nas', 'copy.db'), keyFile: null }
-    expect(() => makeBackup(request)).toThrow(`There is no folder ${join(root, 'nas')}; make it first.`)
+    expect(() => makeBackup(request)).toThrow(`The folder ${join(root, 'nas')} does not exist. Create it first.`)
   })
 })
 
@@ -319,7 +319,7 @@ describe('verifying', () => {
     expect(verify()).toMatchObject({ schemaDifferences: differences })
     expect(isRestorable(verify())).toBe(false)
     const before = readFileSync(places().databasePath)
-    expect(() => restore()).toThrow(`has a schema that no release of Sluice wrote: ${differences[0]}`)
+    expect(() => restore()).toThrow(`has a schema that no release of Sluice created: ${differences[0]}`)
     expect(readFileSync(places().databasePath)).toEqual(before)
   })
 
@@ -414,7 +414,7 @@ describe('restoring', () => {
     backedUp()
     const file = join(dir, 'restore.partial')
     copyFileSync(backup, file)
-    expect(() => restoreBackup({ file, ...places(), actor })).toThrow('restore the backup itself')
+    expect(() => restoreBackup({ file, ...places(), actor })).toThrow('Restore the original backup')
     expect(existsSync(file)).toBe(true)
   })
 
@@ -467,7 +467,7 @@ describe('restoring', () => {
     expect(() => restore()).toThrow(FolderLockedError)
     lock.release()
     renameSync(disk, join(root, 'away'))
-    expect(() => restore()).toThrow('is a link to what is not there')
+    expect(() => restore()).toThrow('is a link to a missing or unreadable target')
     expect(lstatSync(places().databasePath).isSymbolicLink()).toBe(true)
     renameSync(join(root, 'away'), disk)
     expect(restore().verdict.accounts).toBe(1)
@@ -733,7 +733,7 @@ describe('the folder of backups', () => {
   test('those that somebody asks for take none of the others’ places, and come a minute apart', async () => {
     const { clock, backups } = setUp(writing)
     await backups.make('scheduled')
-    await expect(backups.make('manual')).rejects.toThrow('A backup was made a moment ago')
+    await expect(backups.make('manual')).rejects.toThrow('A backup was just created')
     for (let n = 0; n < 4; n++) {
       await clock.advance('1m')
       await backups.make('manual')

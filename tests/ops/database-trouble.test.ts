@@ -8,10 +8,10 @@ const failed = (code: string, more: object = {}) => Object.assign(new Error('it 
 test.each([
   ['SQLITE_NOTADB', 'is damaged', 'sluice restore FILE'],
   ['SQLITE_CORRUPT_INDEX', 'is damaged', 'sluice restore FILE'],
-  ['SQLITE_FULL', 'no room', 'Make room'],
-  ['SQLITE_IOERR_SHMSIZE', 'cannot be read or written', 'full or fails'],
-  ['SQLITE_CANTOPEN', 'cannot be opened', 'to the user the server runs as'],
-  ['SQLITE_READONLY_DIRECTORY', 'cannot be opened', 'to the user the server runs as'],
+  ['SQLITE_FULL', 'no space left', 'Free some space'],
+  ['SQLITE_IOERR_SHMSIZE', 'cannot be read or written', 'full or failing'],
+  ['SQLITE_CANTOPEN', 'cannot be opened', 'Make the user that runs Sluice the owner'],
+  ['SQLITE_READONLY_DIRECTORY', 'cannot be opened', 'Make the user that runs Sluice the owner'],
 ])('%s %s', (code, says, advice) => {
   const trouble = databaseTrouble(failed(code), PATH)
   expect(trouble?.says).toContain(PATH)
@@ -22,7 +22,7 @@ test.each([
 test.each([
   ['EACCES', 'cannot be opened'],
   ['EROFS', 'cannot be opened'],
-  ['ENOSPC', 'no room'],
+  ['ENOSPC', 'no space left'],
 ])('%s of the file itself, and of no other: %s', (code, says) => {
   expect(databaseTrouble(failed(code, { path: PATH }), PATH)?.says).toContain(says)
   expect(databaseTrouble(failed(code, { path: '/data/encryption.key' }), PATH)).toBeNull()

@@ -126,7 +126,7 @@ describe('alone', () => {
   test('a token of the environment is told to win at the next start', async () => {
     const env = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment-that-is-long-enough' }
     const { stderr } = await runCommand(['bootstrap-token', '--rotate'], { dataDir: join(folder, 'other'), env })
-    expect(stderr).toContain('The next start replaces it by SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.')
+    expect(stderr).toContain('The next start replaces it with SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.')
   })
 
   test('of an audit log it is said what was purged, and what was written before there were hashes', async () => {

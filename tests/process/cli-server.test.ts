@@ -84,7 +84,7 @@ describe('beside a running server', () => {
       'bot',
     )
     expect(warned.stdout).toMatch(/^Changed key "bot" \(sk-clb-\S+…\)\.\n$/)
-    expect(warned.stderr).toMatch(/^Warning: no account offers "gpt-nope"\. Models on offer: .*gpt-5\.5.*\.\n$/)
+    expect(warned.stderr).toMatch(/^Warning: no account offers "gpt-nope"\. Available models: .*gpt-5\.5.*\.\n$/)
     const [edited] = JSON.parse((await sluice('keys', 'list', '--json')).stdout)
     expect(edited).toMatchObject({ name: 'bot', allowedModels: ['gpt-nope'], limits: [{ maxValue: 9 }] })
     const opened = await sluice('keys', 'edit', 'bot', '--all-models', '--unlimited', '--json')
@@ -108,7 +108,7 @@ describe('beside a running server', () => {
     expect(chosen.exitCode).toBe(0)
     expect(chosen.stdout).toStartWith(`${used} would be used.\n\nACCOUNT `)
     expect(chosen.stdout).toMatch(new RegExp(`^${paused} +skipped +paused +-$`, 'm'))
-    expect(chosen.stderr).toContain('known only to the server')
+    expect(chosen.stderr).toContain('This uses only the database')
     await sluice('accounts', 'pause', used)
     const none = await sluice('explain', '--json')
     expect([none.exitCode, JSON.parse(none.stdout).outcome]).toEqual([1, 'none'])

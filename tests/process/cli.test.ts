@@ -172,7 +172,7 @@ describe('keys', () => {
     const key = made.stdout.trim()
     expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
     expect(made.stderr).toMatch(
-      /^Created the key "laptop"\. Copy it now: it is not shown again\.\nKeys are optional: .*\n$/,
+      /^Created the key "laptop"\. Copy it now. You cannot see it again\.\nKeys are optional: .*\n$/,
     )
     const [listed] = await json('keys', 'list')
     expect(listed).toMatchObject({ name: 'laptop', allowedModels: ['gpt-5.5'], isActive: true })

@@ -55,7 +55,7 @@ test('a backup of a running server is verified, refused while it runs, and resto
     const refused = await sluice(['restore', backup])
     expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
     expect(refused.stderr).toContain(`Another server (process ${server.pid})`)
-    expect((await sluice(['backup', '--out', backup])).stderr).toContain('is there already')
+    expect((await sluice(['backup', '--out', backup])).stderr).toContain('already exists')
     await server.stop()
   }
   const restored = await sluice(['restore', backup])
@@ -85,7 +85,7 @@ test('a restore names what was taken away since, and works again', async () => {
     'Keys revoked since the backup work again. Revoke them: "laptop".',
     'Users disabled since the backup can sign in again. Disable them: "eve".',
     'Passwords changed since the backup are the old ones again. Change them: "ada".',
-    'Guest access is on again. See Settings, Access.',
+    'Guest access is on again. See Settings → Access & keys.',
   ])
     expect(stdout).toContain(`${said}\n`)
   expect(stdout).not.toContain('Passkeys')
@@ -108,11 +108,11 @@ test('of a backup that cannot be restored it is said why', async () => {
   expect([exitCode, stdout.trim().split('\n')]).toEqual([
     1,
     [
-      'This backup cannot be restored as it is.',
+      'This backup cannot be restored.',
       'Contents: 0 accounts, 0 keys, 0 requests.',
       'File: intact.',
       'Schema: a newer release; update Sluice first.',
-      'Encryption key: does not match; this backup was made with another key.',
+      'Encryption key: does not match; this backup needs another key.',
       'Audit log: broken: its content was changed.',
     ],
   ])
@@ -395,7 +395,7 @@ test('the unit takes along how this program is set up, and no secret', async () 
   expect(stdout).toContain(`Environment=SLUICE_UPSTREAM_BASE_URL=${nowhere}\n`)
   expect(stdout).toMatch(/^Environment=SLUICE_ENCRYPTION_KEY_FILE=\/.*keys\/one.key$/m)
   expect(stdout).toContain('Environment=NO_PROXY=127.0.0.1\n')
-  expect(stdout).toMatch(/^# Secrets are not printed: SLUICE_METRICS_TOKEN, https_proxy\. .*\/\.env/m)
+  expect(stdout).toMatch(/^# Secrets are left out: SLUICE_METRICS_TOKEN, https_proxy\. .*\/\.env/m)
   expect(stdout).not.toMatch(/nobody-may-read|hunter2|LOG_FORMAT/)
 })
 

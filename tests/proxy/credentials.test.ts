@@ -171,7 +171,7 @@ test('an account whose refused token cannot be renewed for now is soon asked las
   const { state, health } = app.bindings.pool.get(first.id)!
   expect(state.status).toBe('active')
   expect(health.lastError?.evidence).toBe(
-    'Its token was rejected and could not be refreshed: The identity service refused the refresh with 500 server_error.',
+    'Its token was rejected and could not be refreshed: OpenAI rejected the token refresh with 500 server_error.',
   )
   await expectNothingLeft(app)
 })

@@ -272,7 +272,7 @@ describe('a close that has nothing to do with the account charges it with nothin
     expect(last).toMatchObject({ type: 'response.failed', response: { error: { code: 'stream_incomplete' } } })
     expectUncharged(service)
     const said = service.attemptRows().map(({ message }) => message)
-    expect(said).toContain(`The upstream closed the socket with code ${code} before the response was complete.`)
+    expect(said).toContain(`ChatGPT closed the socket with code ${code} before the response was complete.`)
     await leave(service, socket)
     await expectNothingLeft(service)
   })

@@ -263,7 +263,7 @@ describe('§8 Limits: tries of invite links', () => {
 
 describe('§5 Delegation 1: a link gives what its author may give, and what it was given out for', () => {
   const DEAD: [number, string] = [404, 'invite_not_found']
-  const NOTES = ['The role changed after the invite.', 'The user who sent it may no longer assign this role.']
+  const NOTES = ['The role changed after the invite.', 'The user who sent it can no longer assign this role.']
   /** What the list of the API and the page say of links that are void. */
   const shown = async (admin: Browser) => {
     const invites = (await (await admin.ask('GET /api/dashboard-users/invites')).json()) as { voidReason: string }[] // as: the members looked at
@@ -323,7 +323,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect(await shown(as('admin'))).toEqual([
       'author_may_not',
       'Link void',
-      'The user who sent it may no longer assign this role.',
+      'The user who sent it can no longer assign this role.',
     ])
     const json = { token: invite.token, password: 'my own password' }
     expect(await problem(await browser(REMOTE).ask(ACCEPT, { json }))).toEqual(DEAD)

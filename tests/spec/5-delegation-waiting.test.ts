@@ -89,7 +89,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     const text = await page(boss)
     for (const said of [
       'Not confirmed',
-      'The user who added them may no longer assign this role.',
+      'The user who added them can no longer assign this role.',
       'Confirm as Viewer',
     ])
       expect(text).toContain(said)

@@ -517,12 +517,12 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
     expect(await support({ ...FORWARDED, 'x-forwarded-host': 'a.example, b.example' }, TRUST)).toMatchObject({
       rp: null,
     })
-    expect(await support(FORWARDED)).toMatchObject({ rp: null, reason: expect.stringContaining('CODEX_LB_PUBLIC_URL') })
+    expect(await support(FORWARDED)).toMatchObject({ rp: null, reason: expect.stringContaining('SLUICE_PUBLIC_URL') })
     expect(await support(FORWARDED, TRUST, REMOTE)).toMatchObject({ rp: null })
   })
 
   test('is never an arbitrary Host', async () => {
-    const refused = { rp: null, reason: expect.stringContaining('CODEX_LB_PUBLIC_URL'), link: null }
+    const refused = { rp: null, reason: expect.stringContaining('SLUICE_PUBLIC_URL'), link: null }
     expect(await support({ host: 'evil.example' })).toEqual(refused)
   })
 

@@ -10,6 +10,6 @@ test('the log has the words of a failure that was named, and the whole of one th
   const refused = new AppError('upstream_error', { message: 'No.', cause: '<html>' })
   expect(whyOf(refused)).toEqual({ why: 'No.', cause: '<html>' })
   const away = new UpstreamRefusal(503, 'overloaded', 'Try later.')
-  expect(whyOf(away)).toEqual({ why: 'The upstream answered 503 overloaded: Try later.' })
+  expect(whyOf(away)).toEqual({ why: 'ChatGPT answered 503 overloaded: Try later.' })
   for (const err of [lost, new AppError('internal_error', { cause: lost })]) expect(whyOf(err)).toEqual({ err })
 })

@@ -86,7 +86,7 @@ describe('a refused token', () => {
     const rejected = sim.accessToken
     sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
     const err = await rejection(credentials.refresh(id, rejected))
-    const message = 'The database does not take a new token now.'
+    const message = 'The database cannot store a new token right now.'
     expect(err).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null, message } })
     expect([refreshes(), failures]).toEqual([0, []])
     sqlite.run('DROP TRIGGER full')

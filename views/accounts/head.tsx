@@ -86,7 +86,7 @@ const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, probe, now 
 )
 
 const WHAT: Record<WireAccount['status'], string> = {
-  active: 'The account works, but requests would not use it right now.',
+  active: 'The account works, but routing does not use it right now.',
   rate_limited: 'ChatGPT asked this account to wait. Requests go to other accounts for now.',
   quota_exceeded: 'This account is out of quota.',
   paused: 'This account was paused in Sluice. Nothing is wrong with it at ChatGPT.',
@@ -100,18 +100,18 @@ const REPORTED: Partial<Record<string, string>> = {
     'This account has reached the spend cap of its ChatGPT workspace. It is used again when the cap resets or is raised.',
   credits_depleted:
     'The ChatGPT workspace of this account has no credits left. It is used again when credits are added.',
-  limit_reached: 'ChatGPT reports that this account has reached its usage limit.',
-  not_allowed: 'ChatGPT reports that this account may not send requests now. It gave no reason.',
+  limit_reached: 'ChatGPT says this account has reached its usage limit.',
+  not_allowed: 'ChatGPT says this account cannot send requests right now. It gave no reason.',
 }
 
 /** The account works, but the routing strategy uses only another one. */
 const isPinnedOut = ({ status, skipped }: WireAccount): boolean => status === 'active' && skipped === 'policy_class'
 
 const whatText = (account: WireAccount): string => {
-  if (isPinnedOut(account)) return 'The account works, but the routing strategy uses only one other account.'
+  if (isPinnedOut(account)) return 'The account works, but the routing strategy sends every request to another account.'
   const { status, cause, why, skipped } = account
   if (status === 'paused' && cause !== null && cause !== status)
-    return 'This account was paused in Sluice, and it could not be used otherwise either.'
+    return 'This account is paused in Sluice. It would not be available after resuming either.'
   if (skipped === 'cooling_down')
     return 'Recent requests failed on this account. Requests go to other accounts for now.'
   if (skipped === 'paid_credits_off')
@@ -131,9 +131,9 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
     )
   if (status === 'paused') return ['Paused by a user.', account.evidence].filter(Boolean).join(' ')
   if (status === 'active' && account.skipped !== 'cooling_down')
-    return 'The requests running on this account, counted by Sluice.'
-  if (!mayWrite) return 'Visible to users who can manage accounts.'
-  return evidence ?? 'ChatGPT gave none.'
+    return 'Sluice counted the requests running on this account.'
+  if (!mayWrite) return 'Only users who can manage accounts see this.'
+  return evidence ?? 'ChatGPT gave no reason.'
 }
 
 const SinceWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
@@ -155,7 +155,7 @@ const UntilWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) 
 }
 
 const ENDS: Record<WireAccount['status'], string> = {
-  active: 'by itself; you need not do anything',
+  active: 'automatically',
   rate_limited: 'when ChatGPT accepts requests again',
   quota_exceeded: 'when ChatGPT accepts requests again',
   paused: 'when you resume it',

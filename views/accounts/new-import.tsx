@@ -28,7 +28,7 @@ export const NewImport: FC<ImportProps> = ({ draft, problem }) => {
 const Choose: FC<Omit<ImportProps, 'draft'>> = ({ problem }) => (
   <AddFrame way="import" target={null}>
     <p>
-      Import the <code>auth.json</code> of the Codex CLI. You find it at <code>~/.codex/auth.json</code>.
+      Import the <code>auth.json</code> of the Codex CLI. You’ll find it at <code>~/.codex/auth.json</code>.
     </p>
     <StepForm name="files" action="/api/accounts/import/preflight?importSingle=true" problem={problem} hasFiles>
       <label class="drop">
@@ -51,7 +51,7 @@ const Choose: FC<Omit<ImportProps, 'draft'>> = ({ problem }) => (
         <Submit>Import</Submit>
         <Leave label="Cancel" />
       </div>
-      <p class="muted small">If there is anything to decide, you see a preview before anything is stored.</p>
+      <p class="muted small">If something needs a decision, you’ll see a preview first.</p>
     </StepForm>
   </AddFrame>
 )

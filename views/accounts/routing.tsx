@@ -59,7 +59,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
         label="Restricted pool"
         name="securityWorkAuthorized"
         isOn={account.securityWorkAuthorized}
-        hint="Serves requests that require an account authorised for security work. Those requests use only accounts in this pool."
+        hint="For accounts that are authorized for security work. Requests that require such an account use only this pool."
       />
       {refusal === null ? (
         <div class="actions">

@@ -36,7 +36,7 @@ export const OptionalKeysBar: FC<BarProps> = ({ optional, src, isOneKey = false 
 
 const ExemptRanges: FC = () => (
   <>
-    , and so can the ranges in <code>CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS</code>
+    , and so can the ranges in <code>SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS</code>
   </>
 )
 

@@ -68,7 +68,7 @@ const whyText = (candidate: CandidateView, chosen: CandidateView | null): string
   const { reason, until, resetDays } = candidate
   if (candidate === chosen) return 'chosen'
   if (resetsLater(candidate, chosen))
-    return resetDays === null ? 'available; its reset is not known' : 'available; resets later'
+    return resetDays === null ? 'available; reset time unknown' : 'available; resets later'
   if (reason === null) return 'available'
   return until === null ? reason : `${reason} until ${momentText(until)}`
 }

@@ -61,7 +61,7 @@ export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, sr
       <figcaption class="bars-ends muted">
         <span>{logTimeText(from, now)}</span>
         <span class="histogram-key">
-          {countedFrom && <span>Counted back to {logTimeText(countedFrom, now)}. </span>}
+          {countedFrom && <span>Complete since {logTimeText(countedFrom, now)}. </span>}
           <span class="needs-script">Drag to zoom</span>
         </span>
         <span>{logTimeText(startOf(bars.length), now)}</span>

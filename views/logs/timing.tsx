@@ -29,7 +29,7 @@ const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Pha
     segments.push({ name, className, fromMs: from, ms: to - from })
     from = to
   }
-  const last = segments.length === ends.length ? 'Stream' : 'Until it ended'
+  const last = segments.length === ends.length ? 'Stream' : 'Until the end'
   return [...segments, { name: last, className: 'stream', fromMs: from, ms: totalMs - from }]
 }
 

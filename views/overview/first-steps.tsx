@@ -12,10 +12,10 @@ export const FirstSteps: FC<FirstStepsProps> = ({ baseUrl, isGuess, command, has
   <Card id="steps" title={hasAccount ? 'Connect a client' : 'Set up from the command line'}>
     <ol data-guess={isGuess ? baseUrl : undefined}>
       <Step n={1} title="Add an account" isDone={hasAccount}>
-        <p>Sign in with the Codex CLI, then import its file. You can import several files at once.</p>
+        <p>Sign in with the Codex CLI, then import its auth.json. You can name several files.</p>
         <Command text={`${command} accounts import ~/.codex/auth.json`} />
         <p class="muted">
-          Run this on the server, in the folder of Sluice. In a container, copy the file in and run{' '}
+          Run this on the server, in the folder where Sluice is installed. In a container, copy the file in and run{' '}
           <code>sluice accounts import auth.json</code>
         </p>
       </Step>
@@ -32,10 +32,10 @@ export const FirstSteps: FC<FirstStepsProps> = ({ baseUrl, isGuess, command, has
       </Step>
       <Step n={3} title="Connect a client">
         <p>
-          The Codex CLI, in <code>~/.codex/config.toml</code>:
+          For the Codex CLI, in <code>~/.codex/config.toml</code>:
         </p>
         <Command text={codexConfig(baseUrl, KEY_FROM_SHELL, EXAMPLE_MODEL)} />
-        <p>OpenAI SDKs and other clients:</p>
+        <p>For OpenAI SDKs and other clients:</p>
         <Command text={variables({ baseUrl, key: KEY_PLACEHOLDER })} />
       </Step>
     </ol>

@@ -21,7 +21,7 @@ export const InviteForm: FC<InviteFormProps> = ({ roles, isProxyTrusted, default
       <Field label="Display name" name="displayName" maxlength={128} />
       <Field label="E-mail" name="email" type="email" maxlength={320} />
       <RoleSelect roles={roles} value={defaultRoleId} />
-      <Check label="Do not let them change the user name" name="usernameLocked" isOn={false} />
+      <Check label="They cannot change the user name" name="usernameLocked" isOn={false} />
       <Submit>Create invite link</Submit>
     </Form>
     {isProxyTrusted && <WaitingForm roles={roles} defaultRoleId={defaultRoleId} />}

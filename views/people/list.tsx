@@ -82,7 +82,7 @@ const VoidNote: FC<{ invite: Invite }> = ({ invite: { voidReason, ssoOnly } }) =
   <span class="small">
     {voidReason === 'role_changed'
       ? 'The role changed after the invite.'
-      : `The user who ${ssoOnly ? 'added them' : 'sent it'} may no longer assign this role.`}{' '}
+      : `The user who ${ssoOnly ? 'added them' : 'sent it'} can no longer assign this role.`}{' '}
     {ssoOnly ? 'Confirm them before they can sign in.' : 'Create a new link.'}
   </span>
 )

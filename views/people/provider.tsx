@@ -30,7 +30,7 @@ export const ProviderCard: FC<ProviderProps> = ({ provider, roles, current, canE
       </p>
     ) : (
       <p class="muted">
-        Off. Turn it on with <code>CODEX_LB_DASHBOARD_AUTH_MODE=trusted_header</code>. The settings below apply then.
+        Off. Turn it on with <code>SLUICE_DASHBOARD_AUTH_MODE=trusted_header</code>. The settings below apply then.
       </p>
     )}
     {canEdit ? <ProviderForm provider={provider} roles={roles} current={current} /> : null}

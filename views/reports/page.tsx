@@ -50,8 +50,8 @@ export const ReportPage: FC<ReportView> = (report) => (
     <DayFigures {...report} />
     <p class="small muted">
       Costs are estimates at list prices.
-      {report.summary.unpriced > 0 && ' A + marks costs without the requests whose model has no known price.'} Reports
-      use hourly totals, which are kept when the log is deleted.
+      {report.summary.unpriced > 0 && ' A + means that requests for models with an unknown price are not included.'}{' '}
+      Reports use hourly totals, which are kept when the log is deleted.
     </p>
   </div>
 )

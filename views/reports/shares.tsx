@@ -25,7 +25,7 @@ const SHARES_SHOWN = 12
 export const Shares: FC<SharesProps> = ({ id, title, shares, none, gone, filter, params }) => (
   <Card id={id} title={title} count={shares.length}>
     {shares.length === 0 ? (
-      <p class="card-part muted">No requests in these days.</p>
+      <p class="card-part muted">No requests in this period.</p>
     ) : (
       <table class="figures share-table">
         <TableHead texts={['Name']} numbers={['Cost', 'Requests', 'Tokens']} />

@@ -11,7 +11,7 @@ export const AboutPage: FC<About> = ({ frame, now, version, runtime, startedAt, 
   <SettingsFrame frame={frame} now={now} title="About">
     <TextCard id="build" title={`Sluice ${version}`}>
       <p>
-        Runs on {runtime}, started <Since at={startedAt} now={now} />. <span class="muted">MIT licence.</span>
+        Runs on {runtime}, started <Since at={startedAt} now={now} />. <span class="muted">MIT license.</span>
       </p>
       <p>
         <a href="/doctor">Health check</a> · <a href="/docs">Docs</a> · <a href="/docs/api">API reference</a>

@@ -10,7 +10,7 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
     title: 'Affinity',
     intro: 'A conversation stays on one account, because ChatGPT caches it there.',
   },
-  limits: { title: 'Limits', intro: 'Protect each account and this machine from too many requests at a time.' },
+  limits: { title: 'Limits', intro: 'Protect each account and this machine from too many parallel requests.' },
   timeouts: {
     title: 'Timeouts',
     intro: 'How long each part of a request may take. Running requests keep their timeouts.',
@@ -59,7 +59,7 @@ const TRANSPORTS: Readonly<Record<Settings['upstreamStreamTransport'], { label: 
 const PAID_CREDITS: Readonly<Record<Settings['paidCredits'], { label: string; says: string }>> = {
   never: { label: 'Never', says: 'The account is not used until its quota resets.' },
   last: { label: 'Last', says: 'The account is used only when no account with included quota is available.' },
-  freely: { label: 'Freely', says: 'The account is used like any other, at the cost of its credits.' },
+  freely: { label: 'Freely', says: 'The account is used like any other and spends its credits.' },
 }
 
 const CHOICES: Partial<Record<SettingName, Words>> = {

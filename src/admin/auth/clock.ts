@@ -16,7 +16,7 @@ const Clock = z.strictObject({
     .max(64)
     .refine((zone) => zone === '' || isZone(zone), 'is not a time zone, like Europe/Berlin')
     .describe('IANA name. Empty: the zone of the browser.'),
-  hours: z.enum(['24', '12']).default('24').describe('A clock of 24 or 12 hours.'),
+  hours: z.enum(['24', '12']).default('24').describe('Clock with 24 or 12 hours.'),
 })
 
 const YEAR_SECONDS = 365 * 86_400

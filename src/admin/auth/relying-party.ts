@@ -13,7 +13,7 @@ interface PasskeySupport {
   link: string | null
 }
 
-const NO_ORIGIN = 'To use passkeys, set CODEX_LB_PUBLIC_URL to the address of the dashboard.'
+const NO_ORIGIN = 'To use passkeys, set SLUICE_PUBLIC_URL to the address of the dashboard.'
 const NO_NAME =
   'Passkeys need a host name; they do not work with an IP address. On the server itself, open the dashboard at localhost. ' +
   'From elsewhere, use a host name with https.'

@@ -141,7 +141,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     throws: ['oauth_flow_not_found'],
   },
   'POST /api/oauth/complete': {
-    does: 'The same, and checks a sign-in with a code. Sign-ins complete automatically.',
+    does: 'The state of a sign-in, after checking whether its code was entered. Sign-ins also complete automatically.',
     answer: '`SignIn`',
     throws: ['oauth_flow_not_found'],
   },

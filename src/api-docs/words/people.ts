@@ -49,7 +49,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
     throws: [...REACHED, 'self_modification_forbidden', 'last_admin_protected'],
   },
   'POST /api/dashboard-users/:id/invite': {
-    does: 'Creates a new invite link for another day. The previous one stops working.',
+    does: 'Creates a new invite link, valid for 24 hours. The previous one stops working.',
     answer: '`{token, expiresAt}`: shown only once.',
     throws: [...REACHED, 'invite_not_pending', 'sso_only_invite'],
   },
@@ -75,7 +75,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
   },
   'GET /api/dashboard-users/:id/sessions': {
     does: 'The sessions of a user.',
-    answer: 'As for your own sessions.',
+    answer: 'The same fields as for your own sessions.',
     throws: ['user_not_found'],
   },
   'DELETE /api/dashboard-users/:id/sessions/:sessionId': {
@@ -123,7 +123,7 @@ export const PEOPLE_WORDS: WordsByRoute = {
       '`[Provider]`: `{id, kind, label, enabled, active, unknownIdentityRoleId, linkByEmail, idpMfaEnforced, config, …}`',
   },
   'PATCH /api/auth-providers/:id': {
-    does: 'Changes what happens with users that the reverse proxy names for the first time.',
+    does: 'Changes what happens when the reverse proxy sends a new user name.',
     answer: '`Provider`',
     throws: ['provider_not_found', 'role_not_found', 'role_not_assignable', 'insufficient_delegation'],
     example: { linkByEmail: true },

@@ -32,7 +32,7 @@ const PASSKEY_SIGN_IN: Words['throws'] = [
 
 export const SIGN_IN_WORDS: WordsByRoute = {
   'GET /api/dashboard-auth/session': {
-    does: 'Who you are, what you may do, and which sign-in steps are left.',
+    does: 'Your session: who you are, your permissions, and the sign-in steps that are left.',
     answer:
       '`authenticated`, `authMode`, `authMethod`, `user`, `role` (`admin` or `guest`), `permissions`, `stepUp`, `assignableRoleIds`, sign-in steps that are left (`totpRequiredOnLogin`, `totpEnrollmentRequired`, `bootstrapRequired`), what is available (`login`, `guestAccessEnabled`, …)',
     cookie: true,
@@ -124,7 +124,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     ],
   },
   'POST /api/dashboard-auth/step-up': {
-    does: 'Confirms for five minutes that it is you, with your password and second factor if you have them.',
+    does: 'Confirms that it is you, with your password and second factor. Lasts five minutes.',
     answer: '`{verifiedAt, expiresAt}`',
     account: 'settled',
     throws: [
@@ -156,7 +156,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     example: { displayName: 'Anna' },
   },
   'POST /api/dashboard-auth/clock': {
-    does: 'Chooses the time zone and the hours in which pages show times to this browser. The API stays in UTC.',
+    does: 'Sets the time zone and the 12- or 24-hour clock for pages in this browser. The API always uses UTC.',
     answer: '`{timeZone, hours}`',
     example: { timeZone: 'America/New_York', hours: '12' },
     cookie: true,
@@ -202,7 +202,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     answer: '`{items: [Passkey], isAvailable, unavailableReason, availableAt}`',
   },
   'POST /api/dashboard-auth/passkeys/register/start': {
-    does: 'Starts to register a passkey.',
+    does: 'Starts passkey registration.',
     answer: 'What `navigator.credentials.create` takes.',
     throws: ['passkeys_unavailable', 'own_account_rate_limited'],
   },
@@ -242,7 +242,7 @@ export const SIGN_IN_WORDS: WordsByRoute = {
     throws: ['passkeys_unavailable', 'step_up_unavailable', 'own_account_rate_limited'],
   },
   'POST /api/dashboard-auth/passkeys/step-up/finish': {
-    does: 'Confirms for five minutes that it is you.',
+    does: 'Confirms that it is you. Lasts five minutes.',
     answer: '`{verifiedAt, expiresAt}`',
     throws: ['passkeys_unavailable', 'invalid_passkey', 'step_up_rate_limited', 'own_account_rate_limited'],
     example: { response: ASSERTION },

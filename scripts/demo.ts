@@ -12,9 +12,9 @@ const MODEL = 'gpt-5.5'
 const HOUR_MS = 3_600_000
 const TRAFFIC_PAUSE_MS = 2000
 
-const USAGE = `The service with a stand-in upstream and made-up accounts. Options:
-  --port <n>   port on 127.0.0.1 (default: 2455; 0: a free one)
-  --traffic    send a small turn every two seconds
+const USAGE = `Sluice with made-up accounts and a stand-in for ChatGPT. Options:
+  --port <n>   port on 127.0.0.1 (default: 2455; 0 picks a free one)
+  --traffic    send a small request every two seconds
 `
 
 interface Service {
@@ -134,23 +134,23 @@ Sluice demo. The accounts are made up, and nothing leaves this machine.
   Dashboard  ${url}/dashboard
   API key    ${key}
 
-Codex CLI: in ~/.codex/config.toml
+Codex CLI, in ~/.codex/config.toml:
 
 ${indented(codexConfig(url, KEY_FROM_SHELL, MODEL))}
 
-and in the shell that starts it
+In the shell that starts it:
 
   export SLUICE_API_KEY=${key}
 
-OpenAI SDKs
+OpenAI SDKs:
 
 ${indented(variables({ baseUrl: url, key }))}
 
-A first request
+Send a first request:
 
   curl -sN ${url}/v1/responses -H 'authorization: Bearer ${key}' -H 'content-type: application/json' -d '{"model":"${MODEL}","input":"Say hello.","stream":true}'
 
-Ctrl-C stops everything and removes its folder.
+Press Ctrl-C to stop the demo and delete its data.
 `
 
 /** Until the process ends; a turn that fails is in the request log. */

@@ -51,7 +51,7 @@ export const KEY_COMMANDS: CommandSpec = {
     {
       usage: 'edit <key>',
       summary: 'change what a key may do',
-      details: `${WHICH} --model and --limit replace what was there.`,
+      details: `${WHICH} --model and --limit replace the previous values.`,
       options: [
         { flags: '--name <name>', text: 'a new name' },
         ...POLICY,

@@ -230,7 +230,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
   },
   {
     usage: 'service',
-    summary: 'run Sluice as a service: print',
+    summary: 'service files for systemd and launchd: print',
     commands: [
       {
         usage: 'print',
@@ -261,7 +261,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
 /** By the headings of the help. */
 export const COMMANDS: Readonly<Record<string, readonly CommandSpec[]>> = {
   'Server:': SERVER,
-  'Pool and clients:': [ACCOUNTS, KEY_COMMANDS, SETTINGS],
+  'Accounts and clients:': [ACCOUNTS, KEY_COMMANDS, SETTINGS],
   'Users:': [USERS],
   'Maintenance:': MAINTENANCE,
 }

@@ -42,7 +42,7 @@ const shown = (argument: Argument): string => {
 const FOOTER = `
 Run "sluice help COMMAND" for its options and examples.
 Commands use the data folder (SLUICE_DATA_DIR, by default ~/.sluice), also while the server runs.
-Exit codes: 0 done, 1 rejected or failed, 2 not understood.`
+Exit codes: 0 success, 1 failure, 2 wrong usage.`
 
 const addCommand = (parent: Command, spec: CommandSpec, execute: Execute): void => {
   const command = parent

@@ -67,8 +67,8 @@ export const Settings = z.strictObject({
   }),
   upstreamStreamTransport: setting(z.enum(TRANSPORTS), {
     section: 'routing',
-    label: 'Upstream stream transport',
-    help: 'How ChatGPT streams answers to Sluice.',
+    label: 'Streaming from ChatGPT',
+    help: 'How ChatGPT streams responses to Sluice.',
   }),
   singleAccountId: setting(z.string().max(255).nullable(), {
     section: 'routing',
@@ -77,13 +77,13 @@ export const Settings = z.strictObject({
   }),
   relativeAvailabilityPower: setting(z.number().positive().max(16), {
     section: 'routing',
-    label: 'Preference for accounts with more left',
+    label: 'Preference for accounts with more quota',
     help: 'Used by “Relative availability”. At 1, an account with twice as much left is chosen twice as often. Higher values prefer it more strongly.',
   }),
   relativeAvailabilityTopK: setting(z.int().min(1).max(20), {
     section: 'routing',
-    label: 'Accounts in the draw',
-    help: 'Used by “Relative availability”. The draw is among this many of the best accounts.',
+    label: 'Accounts to choose from',
+    help: 'Used by “Relative availability”. It chooses among this many of the best accounts.',
     unit: 'accounts',
   }),
   preferEarlierResetAccounts: setting(z.boolean(), {
@@ -152,7 +152,7 @@ export const Settings = z.strictObject({
   }),
   commitTimeoutSeconds: setting(seconds(3600), {
     section: 'timeouts',
-    label: 'Before the answer starts',
+    label: 'All attempts',
     help: 'How long all attempts for a request may take together before the client gets an error.',
     unit: 'seconds',
   }),

@@ -57,7 +57,7 @@ export const requestDeviceCode = async (context: OAuthContext, now: number): Pro
   if (status >= 400 || !offer.success || offer.data.userCode === undefined) {
     const code = statedCode(text)
     throw new AppError('device_auth_failed', {
-      message: `OpenAI gave no code. It answered HTTP ${status}${code ? ` (${code})` : ''}.`,
+      message: `OpenAI did not return a code. It answered HTTP ${status}${code ? ` (${code})` : ''}.`,
     })
   }
   const { device_auth_id: deviceAuthId, userCode, interval } = offer.data

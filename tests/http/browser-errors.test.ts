@@ -65,7 +65,7 @@ test('a form in htmx is told beside its button; what is no form of ours, above t
   const source = (name: string) => ask('POST /api/change', { headers: { ...HTMX, 'hx-source': name } })
   const inForm = await source('form#form-edit-usr_1')
   expect([inForm.status, inForm.headers.get('hx-retarget')]).toEqual([409, '#form-edit-usr_1-problem'])
-  expect(await inForm.text()).toContain('This user name is already taken.')
+  expect(await inForm.text()).toContain('This user name is already taken. Choose another one.')
   for (const name of ['button#save', 'form#form-x" onload="', 'form#other', 'form'])
     expect((await source(name)).headers.get('hx-retarget')).toBe('#flash')
 })

@@ -766,14 +766,14 @@ describe('the folder of backups', () => {
     const [a, b] = await Promise.all([backups.make('scheduled'), backups.make('scheduled')])
     expect([calls, a.name]).toEqual([1, b.name])
     const failing = setUp(async () => 'sluice: the disk is full')
-    expect(failing.backups.make('scheduled')).rejects.toThrow('No backup was made: the disk is full.')
+    expect(failing.backups.make('scheduled')).rejects.toThrow('The backup failed: the disk is full.')
   })
 
   test('says why there is no folder for it', async () => {
     const { backups } = setUp(writing)
     mkdirSync(dir)
     writeFileSync(join(dir, 'backups'), '')
-    expect(backups.make('scheduled')).rejects.toThrow('No backup was made: EEXIST')
+    expect(backups.make('scheduled')).rejects.toThrow('The backup failed: EEXIST')
   })
 
   test('what an interrupted one left behind goes with the next, unless it is being written', async () => {

@@ -37,9 +37,9 @@ export const AboutPage: FC<About> = ({ frame, now, version, runtime, startedAt, 
         <Variables variables={environment.variables} />
       </TextCard>
     )}
-    <TextCard id="licences" title="Licences" count={components.length}>
+    <TextCard id="licences" title="Licenses" count={components.length}>
       <table class="fact-table">
-        <TableHead texts={['Component', 'Version', 'Licence']} />
+        <TableHead texts={['Component', 'Version', 'License']} />
         <tbody>
           {components.map((component) => (
             <tr>

@@ -115,14 +115,34 @@ const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, tar
     <p class="audit-who">
       {actor.username ?? actor.userId}
       <span class="hint">
-        {[actor.roleSlug, actor.authMethod?.replaceAll('_', ' '), actorIp].filter(Boolean).join(' · ')}
+        {[actor.roleSlug, actor.authMethod && methodText(actor.authMethod), actorIp].filter(Boolean).join(' · ')}
       </span>
     </p>
   </li>
 )
 
+const methodText = (method: string): string =>
+  method === 'local_bootstrap' ? 'before the first password' : method.replaceAll('_', ' ')
+
+/** Where the name of an event is not what people would call it. */
+const EVENTS: Readonly<Record<string, string>> = {
+  account_reactivated: 'Account resumed',
+  account_reauthenticated: 'Account signed in again',
+  api_key_regenerated: 'API key secret replaced',
+  audit_purged: 'Old audit entries deleted',
+  login_failed: 'Sign-in failed',
+  login_success: 'Signed in',
+  logout: 'Signed out',
+  provider_updated: 'Sign-in provider updated',
+  step_up_verified: 'Change confirmed',
+  user_keys_deactivated: 'User keys turned off',
+  user_keys_reactivated: 'User keys turned on',
+}
+
 /** `api_key_created` → "API key created". */
 const eventText = (name: string): string => {
+  const known = EVENTS[name]
+  if (known !== undefined) return known
   const text = name
     .replaceAll('_', ' ')
     .replace(/\bapi\b/, 'API')

@@ -7,7 +7,7 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
   clients: { title: 'Clients', intro: null },
   routing: { title: 'Account selection', intro: 'Changes apply to new requests.' },
   affinity: {
-    title: 'Affinity',
+    title: 'Conversations',
     intro: 'A conversation stays on one account, because ChatGPT caches it there.',
   },
   limits: { title: 'Limits', intro: 'Protect each account and this machine from too many parallel requests.' },

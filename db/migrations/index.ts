@@ -13,6 +13,7 @@ import paidCredits from './0009_paid_credits.sql' with { type: 'text' }
 import unrecognizedKey from './0010_unrecognized_key.sql' with { type: 'text' }
 import rejectedClients from './0011_rejected_clients.sql' with { type: 'text' }
 import recoveryCodes from './0012_recovery_codes.sql' with { type: 'text' }
+import clientHours from './0013_client_hours.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0010_unrecognized_key', sql: unrecognizedKey },
   { name: '0011_rejected_clients', sql: rejectedClients },
   { name: '0012_recovery_codes', sql: recoveryCodes },
+  { name: '0013_client_hours', sql: clientHours },
 ]

@@ -105,17 +105,19 @@ export const requestHours = sqliteTable(
     accountId: text().notNull(),
     keyId: text().notNull(),
     model: text().notNull(),
+    /** The program, by its user agent: `codex_exec`. `other`: the hour has too many of them. */
+    client: text().notNull().default(''),
     ...sums(),
   },
   (t) => [
-    primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model] }),
+    primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model, t.client] }),
     index('request_hours_account').on(t.accountId, t.hour),
     index('request_hours_key').on(t.keyId, t.hour),
   ],
 )
 
 /** By what the sums of a span are told apart; `all`: by nothing, and then `id` is empty. */
-export const DIMENSIONS = ['all', 'account', 'key', 'model'] as const
+export const DIMENSIONS = ['all', 'account', 'key', 'model', 'client'] as const
 
 /**
  * Sums of whole days and longer, added up from `request_hours` by `model/request-spans.ts`, so that a report over years

@@ -211,7 +211,7 @@ const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
 
 /** Fields of the form that hold one value each; whether a key can be chosen is another matter. */
 const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code']
-const WITHOUT_FIELD = ['reasoningEffort', 'modelOption']
+const WITHOUT_FIELD = ['reasoningEffort', 'modelOption', 'client']
 
 const furtherOf = (c: Ctx): LogFilterValues['further'] => {
   const { searchParams } = new URL(c.req.url)

@@ -84,7 +84,7 @@ export interface ReportView extends Report {
   /** null: days were chosen one by one. */
   range: Preset | null
   chart: ReportBars
-  asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model'>
+  asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model' | 'client'>
   /** The query of this page without what is empty: what its links change a part of. */
   params: [name: string, value: string][]
   /** A zone in the address that does not exist. */
@@ -115,13 +115,20 @@ export const showReports = createHandlers(requires('dashboard:read'), query(Page
     generatedAt: iso(now),
     range: preset,
     chart,
-    asked,
+    asked: filtersIn(asked),
     params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
     unknownZone: named && named !== timezone ? named : null,
     options: optionsOf(c),
     links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }
   return reply(c, view, ReportPage)
+})
+
+const filtersIn = ({ account_id, api_key_id, model, client }: ReportQuery): ReportView['asked'] => ({
+  account_id,
+  api_key_id,
+  model,
+  client,
 })
 
 const DAYS: Record<Exclude<Preset, 'month'>, number> = { today: 1, '7d': 7, '30d': 30, '90d': 90 }

@@ -1,4 +1,4 @@
-/** What a browser calls itself, in words a person recognises. */
+/** Names from user agents: of a browser in words people recognize, and of the program that sends requests. */
 
 /** The first that fits wins: most browsers also name the ones they descend from. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
@@ -29,6 +29,9 @@ export const describeAgent = (userAgent: string | null): string => {
   if (browser && system) return `${browser} on ${system}`
   return browser ?? system ?? 'Unknown device'
 }
+
+/** The program without its version: `codex_exec`; null: it names none. */
+export const clientName = (userAgent: string | null): string | null => userAgent?.match(/^[^\s/]+/)?.[0] ?? null
 
 const nameOf = (table: typeof BROWSERS, userAgent: string): string | undefined =>
   table.find(([pattern]) => pattern.test(userAgent))?.[1]

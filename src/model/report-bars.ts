@@ -1,21 +1,25 @@
 /** The course of a report: bars of hours, days or weeks, beside the same bars of the period before, and this month. */
-import { and, between, desc, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
+import { and, between, desc, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { type Day, daysBetween, localDate } from '../lib/zoned-days.ts'
+import { MOST_CLIENTS } from './counted-clients.ts'
 import { filled } from './form-query.ts'
-import { NOTHING, type Span, type Sums, wholeOf } from './report-sums.ts'
+import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
+import { addTo, NOTHING, type Span, type Sums, wholeOf } from './report-sums.ts'
 import { sumsBySpan } from './report-whole.ts'
 import { namesOf, type ReportQuery, rangeOf, whereOf } from './reports.ts'
+import { clientWhere } from './request-log-where.ts'
 import type { Blinders } from './request-view.ts'
 import { type Tick, ticksOf, ticksOfBars } from './time-axis.ts'
 
 const MEASURES = ['cost', 'tokens', 'requests', 'latency', 'cache'] as const
 export type Measure = (typeof MEASURES)[number]
-const STACKS = ['model', 'key', 'account', 'none'] as const
+const STACKS = ['model', 'key', 'account', 'client', 'none'] as const
 export type Stack = (typeof STACKS)[number]
 
 const oneOf = <T extends readonly [string, ...string[]]>(names: T) =>
@@ -111,13 +115,28 @@ const layersOf = (db: Db, spans: readonly Span[], { chart, narrowing, blinders }
   const ids = new Set(bySpan.flatMap((byId) => [...byId.keys()]))
   const names = namesOf(db, blinders)
   const nameOf = (id: string) =>
-    stack === 'model' ? id : ((stack === 'account' ? names.accounts : names.keys).get(id) ?? null)
+    stack === 'account' ? names.accounts.get(id) : stack === 'key' ? names.keys.get(id) : id
   const layers = [...ids].map((id) => {
     const sums = bySpan.map((byId) => byId.get(id) ?? NOTHING)
-    return { id: id === '' ? null : id, name: id === '' ? null : nameOf(id), sums }
+    return { id: id === '' ? null : id, name: id === '' ? null : (nameOf(id) ?? null), sums }
   })
   const size = ({ sums }: (typeof layers)[number]) => sums.reduce((all, sum) => all + amountOf(measure, sum), 0)
-  return layers.toSorted((a, b) => size(b) - size(a) || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
+  const sorted = layers.toSorted((a, b) => size(b) - size(a) || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
+  return stack === 'client' ? withFewClients(sorted) : sorted
+}
+
+/** Clients choose their names, so there may be thousands. The largest stay; the others become one layer. */
+const withFewClients = (layers: ReportBars['layers']): ReportBars['layers'] => {
+  const isKept = ({ id }: (typeof layers)[number], place: number) => place < MOST_CLIENTS && id !== OTHER_CLIENTS
+  const others = layers.filter((layer, place) => !isKept(layer, place))
+  if (others.length === 0) return layers
+  const sums = others[0]!.sums.map((_, n) => {
+    // there is at least one
+    const all: Sums = { ...NOTHING }
+    for (const layer of others) addTo(all, layer.sums[n] ?? NOTHING)
+    return all
+  })
+  return [...layers.filter(isKept), { id: OTHER_CLIENTS, name: OTHER_CLIENTS, sums }]
 }
 
 /** Of the measures that can be added up. */
@@ -133,15 +152,16 @@ const PARTS = 4
 /** `spans`: the bar and the one before it. */
 const firstTokenOf = (
   db: Db,
-  { account_id: accounts, api_key_id: keys, model }: ReportQuery,
+  { account_id: accounts, api_key_id: keys, model, client }: ReportQuery,
   { hidesKeys }: Blinders,
   [span, past]: readonly [Span, Span | undefined],
 ): ReportBar['firstToken'] => {
   const where = and(
     isNotNull(requests.firstEventMs),
-    accounts.length > 0 ? inArray(requests.accountId, accounts) : undefined,
-    keys.length > 0 && !hidesKeys ? inArray(requests.keyId, keys) : undefined,
-    model.length > 0 ? inArray(requests.model, model) : undefined,
+    idWhere(requests.accountId, accounts),
+    hidesKeys ? undefined : idWhere(requests.keyId, keys),
+    idWhere(requests.model, model),
+    or(client.includes(WITHOUT) ? isNull(requests.userAgent) : undefined, clientWhere(client)),
   )
   const parts = span.to - span.from <= HOUR_MS ? 1 : PARTS
   const sample = ({ from, to }: Span): number[] =>
@@ -163,6 +183,9 @@ const firstTokenOf = (
   if (p50 === null || p95 === null) return null
   return { p50, p95, previousP50: past ? at(sample(past), 0.5) : null }
 }
+
+const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefined =>
+  asked.length === 0 ? undefined : or(inArray(column, [...asked]), asked.includes(WITHOUT) ? isNull(column) : undefined)
 
 /** A pace from less than a day would say nothing. */
 const monthOf = (sumOf: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {

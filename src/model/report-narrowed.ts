@@ -22,7 +22,7 @@ const DAYS_AT_ONCE = 31
 export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use => {
   const sums = days.map(nothing)
   const accounts = days.map(() => new Set<string>())
-  const by = { account: new Map<string, Sums>(), key: new Map<string, Sums>(), model: new Map<string, Sums>() }
+  const by = { account: newSums(), key: newSums(), model: newSums(), client: newSums() }
   for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
     const some = days.slice(first, first + DAYS_AT_ONCE)
     const places = new Map(some.flatMap((day, n) => hoursOf(day).map((hour) => [hour, first + n])))
@@ -31,7 +31,7 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
       if (place === undefined) continue
       addTo(sums[place]!, row) // of a day there is
       if (row.account !== '') accounts[place]!.add(row.account)
-      for (const dimension of ['account', 'key', 'model'] as const)
+      for (const dimension of ['account', 'key', 'model', 'client'] as const)
         addTo(by[dimension].getOrInsertComputed(row[dimension], nothing), row)
     }
   }
@@ -39,7 +39,12 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
     days: sums,
     activeAccounts: accounts.map(({ size }) => size),
     before: sumOf(db, before, narrowing),
-    by: { account: sharesIn(by.account), key: sharesIn(by.key), model: sharesIn(by.model) },
+    by: {
+      account: sharesIn(by.account),
+      key: sharesIn(by.key),
+      model: sharesIn(by.model),
+      client: sharesIn(by.client),
+    },
   }
 }
 
@@ -53,17 +58,20 @@ interface Row extends Sums {
   account: string
   key: string
   model: string
+  client: string
 }
 
 const rowsIn = (db: Db, span: Span, narrowing: SQL): Row[] =>
   db.all(sql`
-    SELECT hour, account_id AS account, key_id AS "key", model, ${sql.raw(SELECTED)} FROM request_hours
+    SELECT hour, account_id AS account, key_id AS "key", model, client, ${sql.raw(SELECTED)} FROM request_hours
     WHERE ${within(span, narrowing)}`)
 
 const sumOf = (db: Db, span: Span, narrowing: SQL): Sums =>
   db.all<Sums>(sql`SELECT ${sql.raw(TOTALS)} FROM request_hours WHERE ${within(span, narrowing)}`)[0] ?? NOTHING
 
 const within = ({ from, to }: Span, narrowing: SQL): SQL => sql`hour >= ${from} AND hour < ${to} AND ${narrowing}`
+
+const newSums = () => new Map<string, Sums>()
 
 const nothing = (): Sums => ({ ...NOTHING })
 

@@ -7,11 +7,14 @@ import { AppError } from '../errors.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { daysBefore, daysBetween, isZone, localDate } from '../lib/zoned-days.ts'
 import { accountNames } from './account-names.ts'
+import { MOST_CLIENTS } from './counted-clients.ts'
 import { filled, many } from './form-query.ts'
+import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
 import { keyNames } from './request-log-choices.ts'
+import type { Dimension } from './request-spans.ts'
 import type { Blinders } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
 
@@ -27,9 +30,10 @@ export const ReportQuery = z.object({
   start_date: date.describe('YYYY-MM-DD, inclusive. Default: six days before the last day.'),
   end_date: date.describe('YYYY-MM-DD, inclusive. Default: today.'),
   timezone: z.string().max(64).default('UTC').describe('IANA name of the time zone of the days.'),
-  account_id: ids.describe('Only requests served by one of these accounts.'),
+  account_id: ids.describe('Only requests served by one of these accounts. `(none)` (in any filter): by no account.'),
   api_key_id: ids.describe('Only requests with one of these keys (IDs).'),
   model: ids.describe('Only requests for one of these models.'),
+  client: ids.describe('Only requests from one of these clients: the user agent without its version.'),
 })
 export type ReportQuery = z.output<typeof ReportQuery>
 
@@ -57,6 +61,7 @@ export interface Report {
   daily: ReportDay[]
   byModel: ReportShare[]
   byAccount: ReportShare[]
+  byClient: ReportShare[]
   /** null: this user may not see keys. */
   byKey: ReportShare[] | null
 }
@@ -68,7 +73,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
   const use = narrowing ? useOfSome(db, { days, before }, narrowing) : useOfAll(db, { days, before })
   const total = addUp(use.days)
   const names = namesOf(db, blinders)
-  const shares = (dimension: 'account' | 'key' | 'model', nameOf: (id: string) => string | null) =>
+  const shares = (dimension: Exclude<Dimension, 'all'>, nameOf: (id: string) => string | null) =>
     sharesOf(use.by[dimension], { nameOf, total: total.requests })
   const byAccount = shares('account', (id) => names.accounts.get(id) ?? null)
   return {
@@ -85,6 +90,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
     daily: days.map(({ date: day }, n) => dayOf(day, use, n)),
     byModel: shares('model', (id) => id),
     byAccount,
+    byClient: withFewClients(shares('client', (id) => id)),
     byKey: blinders.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
 }
@@ -161,12 +167,19 @@ export const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: Re
 const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
-export const whereOf = ({ account_id: accountIds, api_key_id: keyIds, model }: ReportQuery, { hidesKeys }: Blinders) =>
+export const whereOf = (
+  { account_id: accountIds, api_key_id: keyIds, model, client }: ReportQuery,
+  { hidesKeys }: Blinders,
+) =>
   and(
-    accountIds.length > 0 ? inArray(requestHours.accountId, accountIds) : undefined,
-    keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, keyIds) : undefined,
-    model.length > 0 ? inArray(requestHours.model, model) : undefined,
+    accountIds.length > 0 ? inArray(requestHours.accountId, idsIn(accountIds)) : undefined,
+    keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, idsIn(keyIds)) : undefined,
+    model.length > 0 ? inArray(requestHours.model, idsIn(model)) : undefined,
+    client.length > 0 ? inArray(requestHours.client, idsIn(client)) : undefined,
   )
+
+/** Hourly totals have an empty id there. */
+const idsIn = (asked: readonly string[]): string[] => asked.map((id) => (id === WITHOUT ? '' : id))
 
 const { costMicros, ...COUNTED } = HOUR_SUMS
 const SUMS = { ...COUNTED, costUsd: sql<number>`${costMicros} / 1e6` }
@@ -224,6 +237,15 @@ const sharesOf = (rows: Shares, { nameOf, total: all }: Sharing): ReportShare[] 
       return { id: id === '' ? null : id, name: id === '' ? null : nameOf(id), ...sums, percentage }
     })
     .toSorted((a, b) => b.costUsd - a.costUsd || b.requests - a.requests || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
+
+/** Clients choose their names, so there may be thousands: the largest, and the others in one row. */
+const withFewClients = (shares: readonly ReportShare[]): ReportShare[] => {
+  const isKept = ({ id }: ReportShare, place: number) => place < MOST_CLIENTS && id !== OTHER_CLIENTS
+  const others = shares.filter((share, place) => !isKept(share, place))
+  if (others.length === 0) return [...shares]
+  const percentage = others.reduce((all, share) => all + share.percentage, 0)
+  return [...shares.filter(isKept), { id: OTHER_CLIENTS, name: OTHER_CLIENTS, ...addUp(others), percentage }]
+}
 
 const comparisonOf = (previous: Sums): Report['comparison'] => ({ canCompare: previous.requests > 0, previous })
 

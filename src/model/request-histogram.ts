@@ -98,8 +98,8 @@ const startOf = (at: number, stepMs: number): number => at - (at % stepMs)
 
 /** By anything but the time. */
 const isFiltered = (query: LogQuery): boolean => {
-  const { accountId, apiKeyId, model, reasoningEffort, modelOption, code, status } = query
-  const lists = [accountId, apiKeyId, model, reasoningEffort, modelOption, code, status]
+  const { accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client } = query
+  const lists = [accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client]
   return (
     query.search !== '' ||
     query.slow === true ||

@@ -6,6 +6,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
+import { clientName } from '../lib/user-agent.ts'
 import type { CandidateView } from './explain.ts'
 import { logStatus } from './request-log-query.ts'
 import { causeOf, resultText } from './request-result.ts'
@@ -78,7 +79,7 @@ export const toEntry = (
     serviceTier: row.serviceTier,
     conversationId: sensitive ? row.conversationHash : null,
     useragent: sensitive ? row.userAgent : null,
-    useragentGroup: row.userAgent?.match(/^[^\s/]+/)?.[0] ?? null,
+    useragentGroup: clientName(row.userAgent),
     clientIp: sensitive ? row.clientIp : null,
     movedAccount: row.moved,
     paidCredits: row.paidCredits,

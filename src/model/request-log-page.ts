@@ -49,7 +49,7 @@ export const toLogQuery = (asked: LogPageQuery, now: number): LogQuery => {
 /** The same as a question to the list of rejected clients; null: nothing in it can match, as no account or error code is known of one. */
 export const toRejectedQuery = (asked: LogPageQuery, now: number): RejectedQuery | null => {
   const { search, apiKeyId, model, until, limit, cursor } = asked
-  const others = [asked.accountId, asked.code, asked.reasoningEffort, asked.modelOption]
+  const others = [asked.accountId, asked.code, asked.reasoningEffort, asked.modelOption, asked.client]
   if (asked.conversation_id !== undefined || asked.slow || others.some(({ length }) => length > 0)) return null
   return { search, apiKeyId, model, until, limit, cursor, reason: [], ...sinceOf(asked, now) }
 }

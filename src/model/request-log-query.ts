@@ -38,6 +38,12 @@ export const LogFilters = z.object({
   reasoningEffort: many(z.string()).describe('Only requests with one of these reasoning efforts.'),
   modelOption: many(ModelOption).describe('`model:::effort`: one model with one effort.'),
   code: many(z.string().trim().max(100)).describe('Only requests with one of these error codes.'),
+  client: many(
+    z
+      .string()
+      .max(100)
+      .regex(/^[^\s/]*$/, 'is not the name of a client'),
+  ).describe('Only requests by one of these clients: the user agent without its version.'),
   since: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
   until: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
 })

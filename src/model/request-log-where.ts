@@ -81,7 +81,16 @@ const planFrom = (all: readonly Part[], { since, until }: Pick<LogFilters, 'sinc
 
 /** The most selective index first. */
 const filterParts = (filters: LogFilters): Part[] => {
-  const { conversation_id: conversation, apiKeyId, accountId, model, reasoningEffort, modelOption, code } = filters
+  const {
+    conversation_id: conversation,
+    apiKeyId,
+    accountId,
+    model,
+    reasoningEffort,
+    modelOption,
+    code,
+    client,
+  } = filters
   return [
     part(conversation === undefined ? undefined : eq(requests.conversationHash, conversation), { leads: true }),
     inTrouble(
@@ -100,7 +109,21 @@ const filterParts = (filters: LogFilters): Part[] => {
     ),
     part(anyOf(reasoningEffort, (efforts) => inArray(requests.reasoningEffort, efforts))),
     part(or(...modelOption.map(modelOptionWhere))),
+    part(clientWhere(client)),
   ]
+}
+
+/** By the name that `clientName` takes from the user agent. */
+export const clientWhere = (clients: readonly string[]): SQL | undefined => {
+  const { userAgent } = requests
+  return or(
+    ...clients.map((name) =>
+      and(
+        sql`substr(${userAgent}, 1, length(${name})) = ${name}`,
+        sql`substr(${userAgent}, length(${name}) + 1, 1) IN ('', '/', ' ')`,
+      ),
+    ),
+  )
 }
 
 type Leading = Partial<Pick<Part, 'leads'>>

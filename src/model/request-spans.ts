@@ -20,16 +20,21 @@ const KEPT: readonly (readonly [spanHours: number, dimension: Dimension])[] = [
   [DAY_HOURS, 'account'],
   [DAY_HOURS, 'key'],
   [DAY_HOURS, 'model'],
+  [DAY_HOURS, 'client'],
   [LONG_HOURS, 'account'],
   [LONG_HOURS, 'key'],
   [LONG_HOURS, 'model'],
+  [LONG_HOURS, 'client'],
 ]
 
 /** Where the hours have the id of each. */
-export const ID_OF = { all: "''", account: 'account_id', key: 'key_id', model: 'model' } as const satisfies Record<
-  Dimension,
-  string
->
+export const ID_OF = {
+  all: "''",
+  account: 'account_id',
+  key: 'key_id',
+  model: 'model',
+  client: 'client',
+} as const satisfies Record<Dimension, string>
 
 const SUMMED = [
   'requests',
@@ -78,9 +83,9 @@ export const lateHours = (sqlite: Database) => {
     $inputTokens, $cachedInputTokens, $outputTokens, $costMicros, $unpriced, $activeHours) ${TO_THOSE_THERE}`)
   return (sums: Iterable<HourSum>): void => {
     const end = Number(upTo.get(FACT)?.value ?? 0)
-    for (const { hour, accountId, keyId, model, ...added } of sums) {
+    for (const { hour, accountId, keyId, model, client = '', ...added } of sums) {
       if (hour >= end) continue
-      const ids: Record<Dimension, string> = { all: '', account: accountId, key: keyId, model }
+      const ids: Record<Dimension, string> = { all: '', account: accountId, key: keyId, model, client }
       for (const [spanHours, dimension] of KEPT) {
         const start = hour - (hour % (spanHours * HOUR_MS))
         const activeHours = spanHours === DAY_HOURS ? 1 << ((hour - start) / HOUR_MS) : 0

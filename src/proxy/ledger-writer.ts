@@ -4,6 +4,7 @@ import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { HOUR_MS } from '../lib/durations.ts'
+import { CountedClients } from '../model/counted-clients.ts'
 import { lateHours } from '../model/request-spans.ts'
 import { deltaStatement, type LimitDelta } from '../model/reservations.ts'
 import { isFault } from '../model/turn-fault.ts'
@@ -37,6 +38,7 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
   const addToAccount = sqlite.prepare(ADD_TO_ACCOUNT)
   const addToHour = sqlite.prepare(ADD_TO_HOUR)
   const addLate = lateHours(sqlite)
+  const clients = new CountedClients()
   const saveAffinity = sqlite.prepare(SAVE_AFFINITY)
   const saveUsage = sqlite.prepare(SAVE_USAGE)
   return {
@@ -48,7 +50,7 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
       }
       runAll(addToKey, keySums(entries))
       runAll(addToAccount, accountSums(entries))
-      const hours = hourSums(entries)
+      const hours = hourSums(entries, clients)
       runAll(addToHour, hours)
       addLate(hours)
       runAll(addToLimit, limitSums(entries))
@@ -81,9 +83,9 @@ ON CONFLICT DO UPDATE SET
   cost_micros = cost_micros + excluded.cost_micros`
 
 const ADD_TO_HOUR = `
-INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,
+INSERT INTO request_hours (hour, account_id, key_id, model, client, requests, errors, cancelled, input_tokens,
   cached_input_tokens, output_tokens, cost_micros, unpriced)
-VALUES ($hour, $accountId, $keyId, $model, $requests, $errors, $cancelled, $inputTokens,
+VALUES ($hour, $accountId, $keyId, $model, $client, $requests, $errors, $cancelled, $inputTokens,
   $cachedInputTokens, $outputTokens, $costMicros, $unpriced)
 ON CONFLICT DO UPDATE SET
   requests = requests + excluded.requests,
@@ -159,23 +161,26 @@ interface HourSum extends Sum {
   accountId: string
   keyId: string
   model: string
+  client: string
   errors: number
   cancelled: number
   /** Turns with known tokens but unknown price, missing from the cost. */
   unpriced: number
 }
 
-const hourSums = (entries: readonly LedgerEntry[]): readonly HourSum[] => {
+const hourSums = (entries: readonly LedgerEntry[], clients: CountedClients): readonly HourSum[] => {
   const sums = new Map<string, HourSum>()
   for (const { row, hourModel } of entries) {
     const { startedAt, accountId, keyId, status, inputTokens, costMicros } = row
+    const hour = startedAt - (startedAt % HOUR_MS)
     const place = {
-      hour: startedAt - (startedAt % HOUR_MS),
+      hour,
       accountId: accountId ?? '',
       keyId: keyId ?? '',
       model: hourModel ?? '',
+      client: clients.countedAs(row.userAgent ?? null, hour),
     }
-    const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}`
+    const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}\0${place.client}`
     const sum = sums.getOrInsertComputed(name, () => ({ ...place, ...NOTHING, errors: 0, cancelled: 0, unpriced: 0 }))
     add(sum, row)
     if (isFault(row)) sum.errors++

@@ -39,7 +39,7 @@ describe('stacks', () => {
   beforeEach(() => {
     add('2026-03-27T23:00Z')
     add('2026-03-28T10:00Z', { requests: 2 })
-    add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 4, costMicros: 9_000_000 })
+    add('2026-03-28T10:00Z', { model: 'gpt-5.4', client: 'codex_exec', requests: 4, costMicros: 9_000_000 })
     add('2026-03-29T10:00Z', { accountId: 'acc_b', requests: 8 })
     add('2026-03-30T21:00Z', { keyId: '', model: '', accountId: '', requests: 16, costMicros: 0 })
   })
@@ -71,6 +71,13 @@ describe('stacks', () => {
       [
         [null, [0, 0, 16]],
         ['key_a', [6, 8, 0]],
+      ],
+    ],
+    [
+      'client',
+      [
+        [null, [2, 8, 16]],
+        ['codex_exec', [4, 0, 0]],
       ],
     ],
     ['none', []],
@@ -219,10 +226,52 @@ test('each row of a table narrows the report to it, and keeps the rest of the ad
     )
 })
 
+test('requests that no client, key, model or account is known of have a row that is a filter', async () => {
+  add('2026-03-28T10:00Z', { requests: 2 })
+  add('2026-03-28T11:00Z', { requests: 5, accountId: '', keyId: '', model: '', client: 'codex_exec' })
+  const page = await html(MARCH)
+  for (const [filter, requests] of [
+    ['model', 5],
+    ['account_id', 5],
+    ['api_key_id', 5],
+    ['client', 2],
+  ] as const) {
+    const query = `${MARCH}&${filter}=%28none%29`
+    expect(page).toContain(`href="/reports?${query.replaceAll('&', '&amp;')}"`)
+    expect((await view(query)).summary.requests).toBe(requests)
+  }
+})
+
+test('the log has no filter for these, so their bars are no links', async () => {
+  add('2026-03-28T10:00Z')
+  const links = async (query: string) => (await html(`${MARCH}&${query}`)).match(/href="\/logs\?since/g)?.length ?? 0
+  expect(await links('client=%28none%29')).toBe(0)
+  expect(await links('client=other+clients')).toBe(0)
+  expect(await links('client=codex_exec')).toBe(3)
+})
+
+test('a layer in the legend narrows the report to it', async () => {
+  add('2026-03-28T10:00Z', { client: 'codex_exec' })
+  add('2026-03-28T10:00Z', { client: 'OpenAI/JS'.slice(0, 6) })
+  const page = await html(`${MARCH}&stack=client`)
+  for (const client of ['codex_exec', 'OpenAI'])
+    expect(page).toMatch(new RegExp(`chart-key chart-\\d"><a href="/reports\\?[^"]*stack=client&amp;client=${client}"`))
+})
+
+test('a report names fifty clients, and adds up the others', async () => {
+  for (let n = 0; n < 60; n++) add('2026-03-28T10:00Z', { client: `client_${n}`, costMicros: 1000 - n, requests: 2 })
+  const { byClient, chart, summary } = await view(`${MARCH}&stack=client&measure=requests`)
+  expect(byClient).toHaveLength(51)
+  expect(byClient.at(-1)).toMatchObject({ id: 'other clients', requests: 20 })
+  expect(byClient.reduce((all, { requests }) => all + requests, 0)).toBe(summary.requests)
+  expect(chart.layers).toHaveLength(51)
+  expect(chart.layers.at(-1)?.sums[0]?.requests).toBe(20)
+})
+
 test('a bar leads to its requests under the same filters', async () => {
-  const page = await html(`${MARCH}&model=gpt-5.5&account_id=acc_a`, 'zone=Europe/Berlin')
+  const page = await html(`${MARCH}&model=gpt-5.5&account_id=acc_a&client=codex_exec`, 'zone=Europe/Berlin')
   expect(page).toContain(
-    'href="/logs?since=2026-03-28T23:00:00Z&amp;until=2026-03-29T22:00:00Z&amp;accountId=acc_a&amp;model=gpt-5.5"',
+    'href="/logs?since=2026-03-28T23:00:00Z&amp;until=2026-03-29T22:00:00Z&amp;accountId=acc_a&amp;model=gpt-5.5&amp;client=codex_exec"',
   )
 })
 

@@ -97,6 +97,10 @@ describe('filters', () => {
     [{ model: ['strong', 'weak'], reasoningEffort: 'low' }, '3'],
     [{ modelOption: ['strong:::', 'weak:::low'] }, '23'],
     [{ modelOption: 'strong:::high' }, '1'],
+    [{ client: 'codex_cli' }, '2'],
+    [{ client: 'codex' }, ''],
+    [{ client: 'CODEX_CLI' }, ''],
+    [{ client: ['codex%', 'codex_cli'] }, '2'],
     [{ conversation_id: 'talk' }, '1'],
     [{ since: '2026-01-10T00:00:01Z' }, '234'],
     [{ since: '2026-01-10T02:00:01+02:00', until: '2026-01-10T00:00:02' }, '23'],
@@ -174,6 +178,8 @@ describe('filters', () => {
     { offset: '-1' },
     { offset: '1.5' },
     { offset: '10001' },
+    { client: 'codex_exec/0.169.0' },
+    { client: 'codex exec' },
     { model: Array.from({ length: 201 }, () => 'x') },
   ])('%j is refused', (asked) => {
     expect(LogQuery.safeParse(asked).success).toBe(false)
@@ -360,7 +366,7 @@ describe('retention', () => {
     addOld(3)
     const hour = START - 8 * DAY_MS
     const counted = { requests: 3, errors: 1, cancelled: 0, inputTokens: 300, cachedInputTokens: 20, outputTokens: 30 }
-    const sums = { hour, accountId: 'acc_a', keyId: '', model: 'strong', ...counted, costMicros: 5, unpriced: 0 }
+    const sums = { hour, accountId: 'acc_a', keyId: '', model: 'strong', client: '', ...counted, costMicros: 5, unpriced: 0 }
     commit(db, (tx) => void tx.insert(requestHours).values(sums).run())
     await forget(1)
     expect(ids({ limit: 1000 })).toEqual([])

@@ -213,6 +213,32 @@ describe('rows and sums', () => {
     )
   })
 
+  test('hours are counted by client, up to thirty names an hour', () => {
+    const { db, ledger } = setUp()
+    const record = (userAgent: string | null, startedAt = START) => ledger.record(anEntry({ userAgent, startedAt }))
+    record('codex_exec/0.169.0 (Debian 12)')
+    record('codex_exec/0.170.0 (Debian 13)')
+    record('OpenAI/JS 6.1')
+    record(null)
+    record('x'.repeat(65))
+    for (let n = 0; n < 40; n++) record(`random-${n}/1`)
+    record('OpenAI/Python 2')
+    record('late/1', START + HOUR_MS)
+    ledger.flush()
+    const hours = db.select().from(requestHours).all()
+    const first = hours.filter(({ hour }) => hour === hours[0]?.hour)
+    const counted = new Map(first.map(({ client, requests: count }) => [client, count]))
+    expect(counted.size).toBe(32)
+    for (const [name, count] of [
+      ['codex_exec', 2],
+      ['OpenAI', 2],
+      ['', 1],
+      ['other clients', 13],
+    ] as const)
+      expect(counted.get(name)).toBe(count)
+    expect(hours.find(({ client }) => client === 'late')?.requests).toBe(1)
+  })
+
   test('a row keeps its fields and its attempts what was considered', () => {
     const { db, ledger } = setUp()
     const entry = anEntry({ moved: true }, { attempts: [anAttempt(1, 'acc_a'), anAttempt(2, 'acc_b')] })

@@ -124,6 +124,7 @@ const FURTHER: Readonly<Record<string, string>> = {
   code: 'error code',
   reasoningEffort: 'effort',
   modelOption: 'model and effort',
+  client: 'client',
 }
 
 const furtherText = ({ filters, options }: Logs): string => {

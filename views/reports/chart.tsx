@@ -1,7 +1,8 @@
 /** The chart of a report: one measure over time, stacked, beside the period before. */
-import type { FC } from 'hono/jsx'
+import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Measure, ReportBar, ReportBars, Stack } from '../../src/model/report-bars.ts'
+import { OTHER_CLIENTS, WITHOUT } from '../../src/model/report-filters.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { TextCard } from '../ui/card.tsx'
@@ -33,8 +34,21 @@ const MEASURES: Record<Measure, MeasureWords> = {
   },
 }
 
-const STACKS: Record<Stack, string> = { model: 'Model', key: 'Key', account: 'Account', none: 'Total' }
-const NONE: Record<Stack, string> = { model: 'no model', key: 'no key', account: 'no account', none: '' }
+const STACKS: Record<Stack, string> = {
+  model: 'Model',
+  key: 'Key',
+  account: 'Account',
+  client: 'Client',
+  none: 'Total',
+}
+const FILTERS = { model: 'model', key: 'api_key_id', account: 'account_id', client: 'client' } as const
+const NONE: Record<Stack, string> = {
+  model: 'no model',
+  key: 'no key',
+  account: 'no account',
+  client: 'unknown client',
+  none: '',
+}
 
 /** More would be too thin to tell apart. */
 const LAYERS_SHOWN = 5
@@ -47,6 +61,7 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, as
   const layers = layersOf(
     chart,
     values.map((value) => value ?? 0),
+    params,
   )
   const hasBefore = before.some((value) => value)
   const timeOf = localTimes(timezone, isHourly(bars) ? 'moment' : 'date')
@@ -75,7 +90,7 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, as
               .map((bar, n) => (
                 <tr>
                   <th>
-                    <a href={logHref(bar, asked)}>{timeOf(bar.from)}</a>
+                    <BarLink href={logHref(bar, asked)}>{timeOf(bar.from)}</BarLink>
                   </th>
                   {layers.length > 1 && layers.map((layer) => <td>{text(layer.values[n] ?? 0)}</td>)}
                   <Amount value={values[n] ?? null} text={text} />
@@ -90,6 +105,9 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, as
     </TextCard>
   )
 }
+
+const BarLink: FC<PropsWithChildren<{ href: string | undefined }>> = ({ href, children }) =>
+  href ? <a href={href}>{children}</a> : children
 
 const Amount: FC<{ value: number | null; text: (value: number) => string }> = ({ value, text }) => (
   <td>{value === null ? '–' : text(value)}</td>
@@ -107,7 +125,12 @@ const stepOf = (bars: readonly ReportBar[]): string => {
   return first && lengthMs(first) > 48 * HOUR_MS ? 'week' : 'day'
 }
 
-const layersOf = ({ measure, stack, layers }: ReportBars, values: readonly number[]): Layer[] => {
+/** A layer in the legend narrows the report to it. */
+const layersOf = (
+  { measure, stack, layers }: ReportBars,
+  values: readonly number[],
+  params: ReportView['params'],
+): Layer[] => {
   if (layers.length < 2) return [{ name: MEASURES[measure].name, kind: '1', values }]
   const amount = (sums: Sums): number => MEASURES[measure].of(sums, null) ?? 0
   const shown = layers.slice(0, LAYERS_SHOWN).map(
@@ -115,6 +138,7 @@ const layersOf = ({ measure, stack, layers }: ReportBars, values: readonly numbe
       name: name ?? (id === null ? NONE[stack] : 'deleted'),
       kind: String(n + 1),
       values: sums.map(amount),
+      href: stack === 'none' ? undefined : hrefWith(params, { [FILTERS[stack]]: id ?? WITHOUT }),
     }),
   )
   const rest = layers.slice(LAYERS_SHOWN)
@@ -123,12 +147,17 @@ const layersOf = ({ measure, stack, layers }: ReportBars, values: readonly numbe
   return [...shown, { name: plural(rest.length, 'other'), kind: 'other', values: others }]
 }
 
+/** The log cannot filter by these. */
+const isNotInLog = (id: string): boolean => id === WITHOUT || id === OTHER_CLIENTS
+
 /** The requests of a bar, under the same filters. */
-const logHref = ({ from, to }: ReportBar, asked: ReportView['asked']): string => {
+const logHref = ({ from, to }: ReportBar, asked: ReportView['asked']): string | undefined => {
+  if (Object.values(asked).some((ids) => ids.some(isNotInLog))) return undefined
   const filters = [
     ...asked.account_id.map((id) => ['accountId', id]),
     ...asked.api_key_id.map((id) => ['apiKeyId', id]),
     ...asked.model.map((model) => ['model', model]),
+    ...asked.client.map((client) => ['client', client]),
   ]
   const params = new URLSearchParams(filters)
   return `/logs?since=${from.slice(0, 19)}Z&until=${to.slice(0, 19)}Z${filters.length > 0 ? `&${params}` : ''}`

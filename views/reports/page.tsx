@@ -46,6 +46,14 @@ export const ReportPage: FC<ReportView> = (report) => (
         none="no account"
         gone="deleted account"
       />
+      <Shares
+        {...report}
+        id="clients"
+        title="By client"
+        shares={report.byClient}
+        filter="client"
+        none="unknown client"
+      />
     </div>
     <DayFigures {...report} />
     <p class="small muted">
@@ -81,9 +89,10 @@ const Presets: FC<ReportView> = ({ range, params }) => (
   </nav>
 )
 
-const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, links, chart, params }) => {
-  const isNarrowed = asked.account_id.length + asked.api_key_id.length + asked.model.length > 0
-  const clear = isNarrowed ? hrefWith(params, { account_id: null, api_key_id: null, model: null }) : null
+const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, links, chart, params, byClient }) => {
+  const clients = byClient.flatMap(({ id }) => id ?? [])
+  const isNarrowed = Object.values(asked).some(({ length }) => length > 0)
+  const clear = isNarrowed ? hrefWith(params, { account_id: null, api_key_id: null, model: null, client: null }) : null
   return (
     <form class="card filter-card" method="get" action="/reports">
       <div class="filter-row">
@@ -100,6 +109,7 @@ const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, l
           <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={optionsOf(options.keys)} />
         )}
         <Filter label="Model" name="model" chosen={asked.model[0]} options={plainOptions(options.models)} />
+        <Filter label="Client" name="client" chosen={asked.client[0]} options={plainOptions(clients)} />
         <input type="hidden" name="timezone" value={timezone} data-zone />
         <input type="hidden" name="measure" value={chart.measure} />
         <input type="hidden" name="stack" value={chart.stack} />

@@ -1,6 +1,7 @@
 /** The use by model, key or account: every row narrows the report to it. */
 import type { FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
+import { WITHOUT } from '../../src/model/report-filters.ts'
 import type { ReportShare } from '../../src/model/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
@@ -14,7 +15,7 @@ interface SharesProps extends Pick<ReportView, 'params'> {
   title: string
   shares: readonly ReportShare[]
   /** The parameter that narrows the report to a row. */
-  filter: 'model' | 'api_key_id' | 'account_id'
+  filter: 'model' | 'api_key_id' | 'account_id' | 'client'
   /** Requests without one. */
   none: string
   gone?: string
@@ -61,10 +62,10 @@ export const Shares: FC<SharesProps> = ({ id, title, shares, none, gone, filter,
 type NameProps = Pick<SharesProps, 'none' | 'gone' | 'filter' | 'params'> & { share: ReportShare }
 
 const ShareName: FC<NameProps> = ({ share: { id, name }, none, gone, filter, params }) => {
-  if (id === null) return <span class="share-name">{none}</span>
+  const text = id === null ? none : (name ?? gone ?? id)
   return (
-    <a class="share-name" title={name ?? undefined} href={hrefWith(params, { [filter]: id })}>
-      {name ?? gone ?? id}
+    <a class="share-name" title={text} href={hrefWith(params, { [filter]: id ?? WITHOUT })}>
+      {text}
     </a>
   )
 }

@@ -11,7 +11,7 @@ export const MAX_SCANNED = 50_000
 /** Behind a filter with an index of its own rows lie scattered over the file, at more than two microseconds each. */
 const MAX_SCATTERED = 15_000
 
-/** A search looks into every column of a row, at two microseconds each: 25,000 take 60 ms (measured). */
+/** A search reads every column of a row. 25,000 rows take about 60 ms: an estimate, at two microseconds a row. */
 const MAX_COUNTED_BY_SEARCH = 25_000
 
 interface Scan {

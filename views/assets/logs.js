@@ -97,14 +97,14 @@
     return Math.min(Math.max((clientX - left) / width, 0), 0.9999)
   }
   const spanOf = ({ svg, from, to }) => {
-    const bars = svg.viewBox.baseVal.width / 10
+    const bars = svg.viewBox.baseVal.width
     return [Math.min(from, to), Math.max(from, to)].map((share) => Math.floor(share * bars))
   }
   const draw = () => {
     const [first, last] = spanOf(drag)
     const zoom = drag.svg.querySelector('.histogram-zoom')
-    zoom.setAttribute('x', first * 10)
-    zoom.setAttribute('width', (last - first + 1) * 10)
+    zoom.setAttribute('x', first)
+    zoom.setAttribute('width', last - first + 1)
   }
   on('pointerdown', (event) => {
     const svg = event.target.closest('#log-histogram svg')

@@ -6,7 +6,6 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Moment } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
-import { LogHead } from './head.tsx'
 import { Histogram, hasAny } from './histogram.tsx'
 import { RejectedTable } from './rejected.tsx'
 import { RequestDetail } from './request.tsx'
@@ -16,14 +15,15 @@ export const LogsPage: FC<Logs> = (logs) => {
   const { requests, columns, links, open, generatedAt: now } = logs
   return (
     <div class="page" data-now={now}>
-      <LogHead current="/logs">
+      <header class="page-head log-head">
+        <h1>Logs</h1>
         {links.tail && (
           <label class="check tail-switch needs-script">
             <input type="checkbox" data-tail={links.tail} checked={logs.isLive} />
             <span>Live</span>
           </label>
         )}
-      </LogHead>
+      </header>
       <UnknownParameters {...logs} />
       <Filters {...logs} />
       <Card

@@ -3,15 +3,12 @@
  * the row of the bar under the pointer, and opens its link on a click.
  */
 import type { FC, PropsWithChildren } from 'hono/jsx'
+import { type BarLayer, StackedBars } from './stacked-bars.tsx'
 import { units } from './svg.ts'
 import { AsTable } from './table.tsx'
 
-export interface Layer {
+export interface Layer extends BarLayer {
   name: string
-  /** Of the colour: `chart-…` in charts.css. */
-  kind: string
-  /** Oldest first. */
-  values: readonly number[]
   href?: string
 }
 
@@ -32,9 +29,6 @@ interface ChartProps {
 
 const PLOT_HEIGHT = 150
 const HEIGHT = 172
-const BAR_WIDTH = 0.8
-/** A few bars are no walls: of the whole width. */
-const MAX_BAR_SHARE = 0.06
 
 /** The children are the table: its rows newest first, one for each bar. */
 export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, cells, ticks, scale, children }) => {
@@ -61,7 +55,7 @@ export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, 
             aria-hidden="true"
           >
             <rect class="chart-cursor" width="1" height="100" />
-            <Stack layers={layers} top={top} width={Math.min(BAR_WIDTH, cells * MAX_BAR_SHARE)} />
+            <StackedBars layers={layers} top={top} cells={cells} />
             {line && <path class="chart-line" d={linePath(line.values, top)} />}
           </svg>
           {ticks.map((tick) => (
@@ -84,20 +78,6 @@ export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, 
 }
 
 const yOf = (share: number): number => Math.max(0.5, PLOT_HEIGHT - share * PLOT_HEIGHT - 0.5)
-
-const Stack: FC<{ layers: readonly Layer[]; top: number; width: number }> = ({ layers, top, width }) => {
-  const below: number[] = []
-  return layers.map(({ kind, values }) => {
-    const path = values
-      .map((value, n) => {
-        const from = below[n] ?? 0
-        below[n] = from + value
-        return value > 0 ? `M${units(n + 0.5)} ${heightOf(from, top)}V${heightOf(from + value, top)}` : ''
-      })
-      .join('')
-    return path && <path class={`chart-bar chart-${kind}`} stroke-width={units(width)} d={path} />
-  })
-}
 
 const heightOf = (value: number, top: number): string => units(100 - (value / top) * 100)
 

@@ -25,6 +25,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   'validation_error:assignedAccountIds': 'One of the selected accounts was deleted. Reload the page and select again.',
   'validation_error:ownerUserId': 'The owner must be an active user.',
   'validation_error:limits': 'Two limits have the same unit, period and model. Remove one of them.',
+  'validation_error:amount': 'Enter an amount for the limit, or turn on Unlimited.',
   'validation_error:singleAccountId': 'The strategy “Single account” needs an account: choose one.',
   'validation_error:isActive': 'The owner of this key is disabled. Enable the owner first.',
   'validation_error:timeZone': 'There is no such time zone. Use a name like Europe/Berlin, or leave it empty.',

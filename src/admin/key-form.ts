@@ -24,10 +24,14 @@ const LimitRow = z.object({
 const choice = z.string().optional()
 
 /** What is not in the form stays as it is; what is there and empty is cleared. */
-const KeyForm = z.object({
+const KeyFields = z.object({
   name: z.string().optional(),
   allowedModels: z.array(z.string()).optional(),
-  expiry: z.enum(['keep', 'never', '7', '30', '90', '365']).optional(),
+  expiry: z.enum(['keep', '7', '30', '90', '365']).optional(),
+  /** Before `expiry`. */
+  neverExpires: z.boolean().optional(),
+  /** Before `limits`. */
+  unlimited: z.boolean().optional(),
   limits: z
     .object(Object.fromEntries(Array.from({ length: FORM_LIMITS }, (_, index) => [String(index), LimitRow.optional()])))
     .optional(),
@@ -45,6 +49,13 @@ const KeyForm = z.object({
   resetUsage: z.boolean().optional(),
   expectedVersion: z.string().optional(),
   requireKeys: z.boolean().optional(),
+})
+const hasAmount = ({ limits }: z.output<typeof KeyFields>): boolean =>
+  Object.values(limits ?? {}).some((row) => row?.amount !== undefined)
+
+const KeyForm = KeyFields.refine((form) => form.unlimited !== false || hasAmount(form), {
+  path: ['amount'],
+  message: 'enter one, or turn on Unlimited',
 })
 type KeyForm = z.output<typeof KeyForm>
 
@@ -68,12 +79,22 @@ export const keyBody = <S extends z.ZodObject>(schema: S) => {
 
 /** `now` is ms since epoch: a form says in how many days a key ends. */
 const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
-  const { expiry, limits, accountScope, assignedAccountIds, usageSections, allowedReasoningEfforts, ...rest } = form
+  const {
+    expiry,
+    neverExpires,
+    unlimited,
+    limits,
+    accountScope,
+    assignedAccountIds,
+    usageSections,
+    allowedReasoningEfforts,
+    ...rest
+  } = form
   const input = {
     ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier']),
     ...orNull(rest, ['ownerUserId']),
-    expiresAt: expiresAt(expiry, now),
-    limits: limits && Object.values(limits).flatMap((row) => limitOf(row) ?? []),
+    expiresAt: neverExpires ? null : expiresAt(expiry, now),
+    limits: unlimited ? [] : limits && Object.values(limits).flatMap((row) => limitOf(row) ?? []),
     allowedReasoningEfforts: allowedReasoningEfforts?.length === 0 ? null : allowedReasoningEfforts,
     usageSections: usageSections?.join(','),
     assignedAccountIds:
@@ -85,9 +106,9 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
 const orNull = (form: Partial<KeyForm>, names: (keyof KeyForm)[]): Record<string, unknown> =>
   Object.fromEntries(names.flatMap((name) => (form[name] === '' ? [[name, null]] : [])))
 
-const expiresAt = (expiry: KeyForm['expiry'], now: number): string | null | undefined => {
+const expiresAt = (expiry: KeyForm['expiry'], now: number): string | undefined => {
   if (expiry === undefined || expiry === 'keep') return undefined
-  return expiry === 'never' ? null : iso(now + Number(expiry) * DAY_MS)
+  return iso(now + Number(expiry) * DAY_MS)
 }
 
 const limitOf = (row: z.output<typeof LimitRow> | undefined) => {

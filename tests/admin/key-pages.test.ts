@@ -308,6 +308,46 @@ describe('the forms', () => {
     expect(await response.text()).toContain('Limits 1 max value: must be a whole number.')
   })
 
+  test('switches for unlimited and never expires win over the fields below them', async () => {
+    const { app } = open()
+    const fields = (unlimited: string, neverExpires: string, amount: string): [string, string][] => [
+      ['name', 'laptop'],
+      ['neverExpires', 'false'],
+      ...(neverExpires === 'true' ? [['neverExpires', 'true'] as [string, string]] : []),
+      ['expiry', '90'],
+      ['unlimited', 'false'],
+      ...(unlimited === 'true' ? [['unlimited', 'true'] as [string, string]] : []),
+      ['limits.0.amount', amount],
+      ['limits.0.type', 'requests'],
+      ['limits.0.window', '5h'],
+      ['limits.0.model', ''],
+    ]
+    await app.ask('POST /api/api-keys/', form(fields('true', 'true', '9')))
+    const { id, ...made } = await onlyKey(app)
+    expect(made).toMatchObject({ limits: [], expiresAt: null })
+    await app.ask(`PATCH /api/api-keys/${id}`, form(fields('false', 'false', '9')))
+    expect(await onlyKey(app)).toMatchObject({
+      limits: [{ maxValue: 9 }],
+      expiresAt: new Date(app.clock.now() + 90 * 24 * HOUR_MS).toISOString(),
+    })
+    await app.ask(`PATCH /api/api-keys/${id}`, form(fields('true', 'true', '9')))
+    expect(await onlyKey(app)).toMatchObject({ limits: [], expiresAt: null })
+  })
+
+  test('a key that is not unlimited needs an amount', async () => {
+    const { app } = open()
+    const response = await app.ask('POST /api/api-keys/', {
+      ...form([
+        ['name', 'laptop'],
+        ['unlimited', 'false'],
+        ['limits.0.amount', ''],
+        ['limits.0.type', 'requests'],
+      ]),
+    })
+    expect(response.status).toBe(422)
+    expect(await response.text()).toContain('Enter an amount for the limit, or turn on Unlimited.')
+  })
+
   test('what is unticked and emptied is taken away; what is not in the form stays', async () => {
     const { app } = open()
     const { row } = app.key({
@@ -328,7 +368,7 @@ describe('the forms', () => {
     })
     expect((await onlyKey(app)).expiresAt).not.toBeNull()
     await patch([
-      ['expiry', 'never'],
+      ['neverExpires', 'true'],
       ['limits.0.amount', ''],
       ['limits.0.type', 'requests'],
     ])

@@ -66,6 +66,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     const { page } = visit
     await page.fill('[name=name]', `made-${name}`)
     await page.check('[name=allowedModels][value="gpt-5.5"]')
+    await page.uncheck('[name=neverExpires]')
     await page.selectOption('[name=expiry]', '90')
     await page.click('#form-key [type=submit]')
     const key = await textOf(page.locator('.command-key code'))
@@ -204,6 +205,7 @@ test('changing, switching off, a new secret, and the end', async () => {
   page.on('dialog', (dialog) => dialog.accept())
   await page.click('.key-actions a:has-text("Edit")')
   await page.click('.key-fold:has-text("Limits") summary')
+  await page.uncheck('[name=unlimited]')
   await page.fill('[name="limits.0.amount"]', '2.5')
   await page.selectOption('[name="limits.0.type"]', 'cost_usd')
   await page.click('text=Save')

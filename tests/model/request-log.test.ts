@@ -366,7 +366,16 @@ describe('retention', () => {
     addOld(3)
     const hour = START - 8 * DAY_MS
     const counted = { requests: 3, errors: 1, cancelled: 0, inputTokens: 300, cachedInputTokens: 20, outputTokens: 30 }
-    const sums = { hour, accountId: 'acc_a', keyId: '', model: 'strong', client: '', ...counted, costMicros: 5, unpriced: 0 }
+    const sums = {
+      hour,
+      accountId: 'acc_a',
+      keyId: '',
+      model: 'strong',
+      client: '',
+      ...counted,
+      costMicros: 5,
+      unpriced: 0,
+    }
     commit(db, (tx) => void tx.insert(requestHours).values(sums).run())
     await forget(1)
     expect(ids({ limit: 1000 })).toEqual([])

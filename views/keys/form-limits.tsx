@@ -1,5 +1,6 @@
 /** The limits of a key as form rows: the existing ones and a few blank ones. */
 import type { FC } from 'hono/jsx'
+import { Switch } from '../ui/form.tsx'
 import { keeping, type Option, Options } from '../ui/select.tsx'
 import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
 
@@ -20,12 +21,12 @@ export const LimitRows: FC<{ limits: readonly Limit[]; models: readonly Option[]
     (_, index) => limits[index] ?? null,
   )
   return (
-    <>
-      <p class="hint">Requests over a limit get HTTP 429. Leave the amount empty for no limit.</p>
+    <Switch label="Unlimited" name="unlimited" isOn={limits.length === 0}>
+      <p class="hint">Requests over a limit get HTTP 429. To remove a limit, clear its amount.</p>
       {rows.map((limit, index) => (
         <LimitRow limit={limit} index={index} models={models} />
       ))}
-    </>
+    </Switch>
   )
 }
 

@@ -1,7 +1,7 @@
 /** The fields of a key: name, models and expiry are visible, everything else is folded. The same form creates and edits. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { plural } from '../ui/amounts.ts'
-import { Check, Field } from '../ui/form.tsx'
+import { Check, Field, Switch } from '../ui/form.tsx'
 import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/select.tsx'
 import { LimitRows } from './form-limits.tsx'
 import type { ApiKey } from './words.ts'
@@ -118,16 +118,17 @@ const DAYS: readonly Option[] = [
 ]
 
 const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
-  <Select
-    label="Expires"
-    name="expiry"
-    options={[
-      ...(expiresAt === null ? [] : [['keep', `On ${expiresAt.slice(0, 10)} (unchanged)`] as const]),
-      ['never', 'Never'],
-      ...DAYS,
-    ]}
-    value={expiresAt === null ? 'never' : 'keep'}
-  />
+  <Switch label="Never expires" name="neverExpires" isOn={expiresAt === null}>
+    <Select
+      label="Expires"
+      name="expiry"
+      options={[
+        ...(expiresAt === null ? [] : [['keep', `On ${expiresAt.slice(0, 10)} (unchanged)`] as const]),
+        ...DAYS,
+      ]}
+      value={expiresAt === null ? '90' : 'keep'}
+    />
+  </Switch>
 )
 
 const SET_BY_CLIENT: Option = ['', 'Set by the client']

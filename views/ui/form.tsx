@@ -227,6 +227,21 @@ export const Check: FC<CheckProps> = ({ label, name, isOn, hint }) => (
   </label>
 )
 
+/** The same as a switch. Its children show while it is off. */
+export const Switch: FC<PropsWithChildren<CheckProps>> = ({ label, name, isOn, hint, children }) => (
+  <div class="switched">
+    <label class="check">
+      <input type="hidden" name={name} value="false" />
+      <input class="switch" type="checkbox" name={name} value="true" checked={isOn} />
+      <span>
+        {label}
+        {hint && <span class="hint">{hint}</span>}
+      </span>
+    </label>
+    <div class="switched-off stack">{children}</div>
+  </div>
+)
+
 /** What the last change came to. */
 export const Done: FC<{ text: string | null }> = ({ text }) =>
   text === null ? null : (

@@ -1,4 +1,4 @@
-/** One server a folder: two of them would spend each other's refresh tokens and lose the accounts. */
+/** One server per data folder: two would invalidate each other's refresh tokens and lose the accounts. */
 import { Database } from 'bun:sqlite'
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ export interface FolderLock {
 export class FolderLockedError extends Error {
   override readonly name = 'FolderLockedError'
 
-  /** `pid` is null when the holder has not written it yet. */
+  /** Null when the holder has not written it yet. */
   constructor(
     readonly dir: string,
     readonly pid: number | null,
@@ -21,8 +21,9 @@ export class FolderLockedError extends Error {
 }
 
 /**
- * Takes the folder until `release` or the end of the process, however it ends: the lock is the kernel's, held by a
- * database under BEGIN EXCLUSIVE. Keep what is returned: with it the lock is collected. Throws `FolderLockedError` at once when another process, or this one, has it.
+ * Locks the folder until `release` or the end of the process, even after a crash: the kernel holds the lock through a
+ * database under BEGIN EXCLUSIVE. Keep the returned object, or the lock is garbage collected. Throws
+ * `FolderLockedError` immediately when this or another process holds the lock.
  */
 export function acquireFolderLock(dir: string): FolderLock {
   const path = join(dir, 'sluice.lock')
@@ -30,7 +31,7 @@ export function acquireFolderLock(dir: string): FolderLock {
   createPrivately(path)
   const sqlite = openLock(path, () => new FolderLockedError(dir, readPid(pidPath)))
   writeFileSync(pidPath, `${process.pid}\n`, { mode: 0o600 })
-  for (const file of [path, `${path}-journal`, pidPath]) makePrivate(file) // left by a release that did not
+  for (const file of [path, `${path}-journal`, pidPath]) makePrivate(file) // a crash may have left them
   return {
     release: once(() => {
       rmSync(pidPath, { force: true })
@@ -40,8 +41,8 @@ export function acquireFolderLock(dir: string): FolderLock {
 }
 
 /**
- * Creates the file before SQLite does, which gives a journal the mode of its database. An existing file is not opened: closing
- * it again would drop a lock that this process already holds (fcntl).
+ * Creates the file before SQLite does, because a journal gets the mode of its database. Does not open an existing file:
+ * closing it would drop a lock this process holds (fcntl).
  */
 function createPrivately(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
@@ -59,17 +60,17 @@ function openLock(path: string, locked: () => Error): Database {
   }
 }
 
-/** Whether somebody else holds the database or its lock. */
+/** Whether another connection holds the database or its lock. */
 export function isBusy(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 }
 
-/** Only ever read after the lock was refused, so a file left by a crash is not believed. */
+/** Read only after the lock was denied, so a file left by a crash is not trusted. */
 function readPid(path: string): number | null {
   try {
     return Number.parseInt(readFileSync(path, 'utf8'), 10) || null
   } catch {
-    return null // the holder is between taking the lock and writing its number
+    return null // the holder has the lock but has not written its pid yet
   }
 }
 

@@ -1,4 +1,4 @@
-/** Keeps the memory views true to the database: each is read again when its rows changed, and until that worked. */
+/** Keeps memory views up to date: each is reloaded after its rows change, and retried until that succeeds. */
 import type { Clock } from '../src/lib/clock.ts'
 import type { Log } from '../src/lib/log.ts'
 import type { Topic } from './commit.ts'
@@ -7,7 +7,7 @@ export interface MemoryView {
   /** For the log. */
   name: string
   topics: readonly Topic[]
-  /** False: not now, another time. */
+  /** False: not now, try later. */
   canReload?: () => boolean
   reload: () => void
 }
@@ -22,13 +22,13 @@ export class MemoryViews {
   #cancelRetry: (() => void) | null = null
   #isStopped = false
 
-  /** They are read in the order given, so one may build on those before it. */
+  /** Reloaded in this order, so a view may depend on earlier ones. */
   constructor(views: readonly MemoryView[], deps: { clock: Clock; log: Log }) {
     this.#views = views
     this.#deps = deps
   }
 
-  /** Never throws: a view that cannot be read is logged, holds up no other, and is tried again each second. */
+  /** Never throws: a view that fails is logged, does not block the others, and is retried every second. */
   changed(topics: ReadonlySet<Topic>): void {
     for (const view of this.#views) if (view.topics.some((topic) => topics.has(topic))) this.#stale.add(view)
     this.#readStale()

@@ -1,4 +1,4 @@
-/** Brings a database to the present schema: forward only, by name, each migration whole or not at all. */
+/** Migrates a database to the current schema: forward only, by name, each migration all or nothing. */
 import { Database } from 'bun:sqlite'
 import { createHash } from 'node:crypto'
 
@@ -10,9 +10,9 @@ export interface Migration {
 }
 
 /**
- * Applies what is missing, in name order, each under its own BEGIN IMMEDIATE, and returns the names applied. `now` is
- * milliseconds since epoch. Throws when an applied migration was edited, when the database is newer than this program,
- * when a new migration sorts before an applied one, or when rows break a foreign key afterwards.
+ * Applies missing migrations in name order, each under its own BEGIN IMMEDIATE, and returns their names. `now` is ms
+ * since epoch. Throws when an applied migration was edited, the database is newer than this program, a new migration
+ * sorts before an applied one, or rows violate a foreign key afterwards.
  */
 export function migrate(sqlite: Database, migrations: readonly Migration[], now: number): string[] {
   sqlite.run(
@@ -24,21 +24,21 @@ export function migrate(sqlite: Database, migrations: readonly Migration[], now:
   )
 }
 
-/** Whether an earlier release has written this database: some of `migrations` are applied, and some are not. */
+/** Whether an earlier release wrote this database: some of `migrations` are applied and some are not. */
 export function isOutdated(sqlite: Database, migrations: readonly Migration[]): boolean {
   if (!sqlite.query("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").get()) return false
   const applied = appliedHashes(sqlite)
   return applied.size > 0 && migrations.some(({ name }) => !applied.has(name))
 }
 
-/** Why `migrate` would refuse a database that was migrated before; null: it would not. Reads only. */
+/** Why `migrate` would reject a previously migrated database, or null. Reads only. */
 export function schemaProblem(sqlite: Database, migrations: readonly Migration[]): string | null {
   return problemOf(inOrder(migrations), appliedHashes(sqlite))
 }
 
 /**
- * How the schema differs from what the applied `migrations` create: each object that is missing, changed or foreign, as in
- * "trigger steal". A trigger or view in a backup would run with its data. Reads only.
+ * Differences between the schema and what the applied `migrations` create: missing, changed and unknown objects, such
+ * as "trigger steal". A trigger or view in a backup would run with its data. Reads only.
  */
 export function schemaDifferences(sqlite: Database, migrations: readonly Migration[]): string[] {
   const applied = appliedHashes(sqlite)
@@ -53,7 +53,7 @@ export function schemaDifferences(sqlite: Database, migrations: readonly Migrati
   return [...names].filter((name) => theirs.get(name) !== ours.get(name)).sort()
 }
 
-/** "table accounts" to its definition, without the statistics that SQLite keeps (sqlite.org/fileformat2.html §2.6). */
+/** Maps "table accounts" to its definition, without SQLite's statistics (sqlite.org/fileformat2.html §2.6). */
 function objectsOf(sqlite: Database): Map<string, string> {
   const rows = sqlite
     .query<{ type: string; name: string; tbl_name: string; sql: string | null }, []>(
@@ -73,7 +73,7 @@ function inOrder(migrations: readonly Migration[]): Migration[] {
   return migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** Inside the lock it looks again at what is applied, so two processes starting together are safe. */
+/** Checks again inside the lock, so two processes may start at the same time. */
 function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration, now: number): boolean {
   const apply = sqlite.transaction(() => {
     const applied = appliedHashes(sqlite)
@@ -121,8 +121,8 @@ function runStatements(sqlite: Database, { name, sql }: Migration): void {
 }
 
 /**
- * Rebuilding a table drops it, which with foreign keys on would delete what points at it; the switch does nothing inside
- * a transaction (sqlite.org/lang_altertable.html §7).
+ * Rebuilding a table drops it, which with foreign keys on would delete the rows that refer to it. The pragma has no
+ * effect inside a transaction (sqlite.org/lang_altertable.html §7).
  */
 function withoutForeignKeys<T>(sqlite: Database, run: () => T): T {
   const [before] = sqlite.query<{ foreign_keys: number }, []>('PRAGMA foreign_keys').all()
@@ -134,7 +134,7 @@ function withoutForeignKeys<T>(sqlite: Database, run: () => T): T {
   }
 }
 
-/** Line ends do not count: a checkout may change them. */
+/** Ignores line endings, which a checkout may change. */
 function hashOf({ sql }: Migration): string {
   return createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
 }

@@ -6,19 +6,22 @@ import { asDb, type Db, type Driver } from './commit.ts'
 import { makePrivate } from './private-file.ts'
 
 export interface OpenedDatabase {
-  /** The connection itself: for migrations, PRAGMAs and closing. */
+  /** The raw connection, for migrations, PRAGMAs and closing. */
   sqlite: Database
   db: Db
 }
 
 interface OpenOptions {
-  /** Receives what an `onChange` listener throws. By default it is an uncaught exception: a command ends, the server logs it. */
+  /**
+   * Receives errors of `onChange` listeners. Default: an uncaught exception, which ends a command and which the server
+   * logs.
+   */
   onListenerError?: (error: unknown) => void
 }
 
 /**
  * Opens `path` for reading and writing, creating it with mode 0600, or a private database for `':memory:'`.
- * `synchronous=FULL`: a committed refresh token survives a power cut, without which its account is lost.
+ * `synchronous=FULL`, so that a committed refresh token survives a power cut; without it the account is lost.
  */
 export function openDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
   if (path !== ':memory:') createPrivately(path)
@@ -39,7 +42,7 @@ function setUp(sqlite: Database, options: OpenOptions): OpenedDatabase {
   return { sqlite, db: wrap(sqlite, options) }
 }
 
-/** Opens an existing `path` for reading only. It sees every commit of the writer; a write on it throws. */
+/** Opens an existing `path` read-only. Sees every commit of the writer; writing throws. */
 export function readerDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
   const sqlite = new Database(path, { strict: true, readonly: true })
   waitForLocksAtMost(sqlite, 5000)
@@ -48,14 +51,14 @@ export function readerDatabase(path: string, options: OpenOptions = {}): OpenedD
   return { sqlite, db: wrap(sqlite, options) }
 }
 
-/** How long a statement waits for another process's lock before it throws SQLITE_BUSY. The event loop waits with it. */
+/** How long a statement waits for another process's lock before throwing SQLITE_BUSY. The event loop waits too. */
 export function waitForLocksAtMost(sqlite: Database, ms: number): void {
   sqlite.run(`PRAGMA busy_timeout = ${ms}`)
 }
 
 /**
- * Before SQLite opens it, so that the file is never readable by others; SQLite gives new companions the mode of the database.
- * Companions left by an earlier release may be looser.
+ * Called before SQLite opens the file, so that it is never readable by others; SQLite gives new companion files the
+ * same mode. Companion files of an earlier release may have a wider mode.
  */
 function createPrivately(path: string): void {
   closeSync(openSync(path, 'a', 0o600))

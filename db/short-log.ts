@@ -1,18 +1,18 @@
 /**
- * How many pages may be in the write-ahead log before SQLite itself carries it over: within a commit, for which the loop waits. Most
- * of what a server writes a thread carries over before that (`src/checkpointer.ts`); work that changes much does it in small pieces.
+ * Limits the write-ahead log before SQLite checkpoints within a commit, which blocks the event loop. A thread normally
+ * checkpoints earlier (`src/checkpointer.ts`); jobs that change a lot do so in small parts.
  */
 import { sql } from 'drizzle-orm'
 import type { Db } from './commit.ts'
 
-/** 16 MB: only where the thread could not keep up. */
+/** 16 MB, reached only when the thread cannot keep up. */
 const MANY_PAGES = 4000
 const FEW_PAGES = 200
 
-/** From now on a commit carries the log over only where the thread is far behind, or fails. */
+/** From now on commits checkpoint only when the thread is far behind or fails. */
 export const leaveLogToThread = (db: Db): void => setPages(db, MANY_PAGES)
 
-/** Runs `work` with smaller and more frequent carryings-over: measured at 7 ms each instead of 20. */
+/** Runs `work` with smaller, more frequent checkpoints: 7 ms each instead of 20 (measured). */
 export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T> => {
   const [before] = db.all<{ wal_autocheckpoint: number }>(sql`PRAGMA wal_autocheckpoint`)
   setPages(db, FEW_PAGES)
@@ -23,12 +23,12 @@ export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T
   }
 }
 
-/** If other such work goes on, this costs it time and nothing else. */
+/** If another such job is running, it only becomes slower. */
 const restore = (db: Db, pages: number): void => {
   try {
     setPages(db, pages)
   } catch {
-    // closed meanwhile
+    // closed in the meantime
   }
 }
 

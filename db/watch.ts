@@ -1,17 +1,19 @@
-/** Notices that another process wrote to the database, for example a command beside the running server. */
+/** Detects writes by another process, such as a command next to the running server. */
 import type { Database } from 'bun:sqlite'
 import type { Clock } from '../src/lib/clock.ts'
 
 interface Watch {
   sqlite: Database
   clock: Clock
-  /** Called once for all that moved since the last look. */
+  /** Called once for all changes since the last check. */
   onMoved: () => void
-  /** Receives what a look or `onMoved` throws; the next look comes all the same, and finds the same change again. */
+  /** Receives errors of a check or of `onMoved`; the next check then reports the same change again. */
   onError: (error: unknown) => void
 }
 
-/** Looks each second; `PRAGMA data_version` moves for commits of other connections only. Returns the stop. */
+/**
+ * Checks every second; `PRAGMA data_version` changes only with commits of other connections. Returns the stop function.
+ */
 export function watchDatabase({ sqlite, clock, onMoved, onError }: Watch): () => void {
   const version = () => sqlite.query<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version
   let seen = version()

@@ -1,4 +1,4 @@
-/** One try at a secret: taken from the client's budget before anything is looked at, and written down when it was wrong. */
+/** One attempt at a secret: charged to the client's budget before checking, and recorded when wrong. */
 import { commit } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
@@ -6,7 +6,7 @@ import { append } from '../model/audit.ts'
 import { budgetClient } from './failure-budget.ts'
 import { actorOf, type Principal } from './principal.ts'
 
-/** What says that the secret itself was wrong. Everything else gives the try back. */
+/** Errors that mean the secret was wrong. All others refund the attempt. */
 const WRONG: readonly Code[] = [
   'invalid_credentials',
   'invalid_totp_code',
@@ -17,15 +17,15 @@ const WRONG: readonly Code[] = [
 interface Attempt {
   /** The 429 of this route. */
   limited: Code
-  /** What was tried, for the audit log: `password`, `totp`, `step_up` … */
+  /** What was attempted, for the audit log: `password`, `totp`, `step_up` … */
   method: string
-  /** Whose secret it is; null: nobody's that is known. */
+  /** The user whose secret it is; null when unknown. */
   target: string | null
 }
 
 /**
- * Runs `check`, which throws when the secret was wrong. Of many at once only as many run as the budget has (spec §8).
- * Throws `limited`, and what `check` does.
+ * Runs `check`, which throws when the secret was wrong. Of many parallel attempts, only as many run as the budget
+ * allows (spec §8). Throws `limited`, and what `check` does.
  */
 export const attempt = async <T>(c: Ctx, tried: Attempt, check: () => T | Promise<T>): Promise<T> => {
   const giveBack = c.env.failures.take(budgetClient(c), tried.limited)
@@ -41,11 +41,11 @@ export const attempt = async <T>(c: Ctx, tried: Attempt, check: () => T | Promis
 }
 
 /**
- * Never what was typed: people type passwords where names belong. Whose secret it is did not do it, unless they are signed
- * in as themselves.
+ * Never records the input: users type passwords into name fields. The actor is anonymous unless signed in, because the
+ * owner of the secret need not be the one typing.
  */
 const recordFailure = (c: Ctx, { method, target }: Attempt, reason: Code): void => {
-  const principal = c.get('principal') as Principal | undefined // as: who signs in has passed no gate
+  const principal = c.get('principal') as Principal | undefined // as: someone signing in has passed no gate
   const actor =
     principal?.kind === 'account'
       ? { ...actorOf(principal, c), method }

@@ -1,4 +1,7 @@
-/** The bootstrap token: created while no password is set, shown in the log, needed to set the first one from another machine. */
+/**
+ * The bootstrap token: created while no password is set, shown in the log, and required to set the first password from
+ * another machine.
+ */
 import { commit, type Tx } from '../../db/commit.ts'
 import type { Bindings, Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -18,9 +21,9 @@ import { isLocal } from './caller.ts'
 type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
 
 /**
- * At the start, while no user has a password: stores the token of the environment, or creates one and shows it in the log.
- * Only its hash is stored, so each start without a password shows another one. Where Sluice listens on this machine only
- * nothing is created: the first password is set here, and behind a reverse proxy with `sluice bootstrap-token --rotate`.
+ * At start, while no user has a password: stores the token from the environment, or creates one and logs it. Only its
+ * hash is stored, so each start without a password creates a new one. If Sluice listens on this machine only, none is
+ * created: the first password is set locally, or behind a reverse proxy with `sluice bootstrap-token --rotate`.
  */
 export const prepareBootstrapToken = (reached: Reached): void => {
   const { db, env, random, clock } = reached
@@ -35,7 +38,7 @@ export const prepareBootstrapToken = (reached: Reached): void => {
     )
 }
 
-/** At start: without authentication whoever reaches this address is the administrator. */
+/** Warns at start: without authentication, anyone who reaches this address is an administrator. */
 export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>): void => {
   if (env.DASHBOARD_AUTH_MODE === 'disabled')
     log.warn('sign-in is turned off: anyone who can reach the dashboard is an administrator', {
@@ -47,20 +50,20 @@ export const warnOfOpenDashboard = ({ env, log }: Pick<Reached, 'env' | 'log'>):
     })
 }
 
-/** The only time the token can be read. */
+/** The token can be read only here. */
 export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string): void =>
   log.info(
     'No password is set yet. To set the first one from another machine, open /setup there and enter this bootstrap token.',
     { bootstrap: token },
   )
 
-/** Not on this machine, while nobody has an account: then whoever is there is the administrator anyway (spec §5). */
+/** Not needed on this machine while there is no user: anyone there is the administrator anyway (spec §5). */
 export const asksBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
 
 /**
- * Whether this request may set the first password: somebody on this machine of an empty install, and who has the token.
- * Returns what uses the token up, for the commit that stores the password. Throws `bootstrap_required` without a token,
- * `bootstrap_unavailable` when there is none to give, `invalid_bootstrap_token`, `password_rate_limited`.
+ * Whether this request may set the first password: locally on an empty install, or with the token. Returns the function
+ * that uses up the token, for the commit that stores the password. Throws `bootstrap_required` without a token,
+ * `bootstrap_unavailable` when none exists, `invalid_bootstrap_token`, `password_rate_limited`.
  */
 export const demandBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => void> => {
   const { db } = c.env

@@ -1,9 +1,9 @@
-/** From where a request comes, as far as it matters for what it may do. */
+/** Where a request comes from, for access decisions. */
 import type { Ctx } from '../bindings.ts'
 import type { Cidr } from '../lib/cidr.ts'
 import { isLocalRequest } from '../lib/client-ip.ts'
 
-/** Whether somebody on this machine is calling. Looks at every header, so it is told only to who asks. */
+/** Whether the request comes from this machine. Not computed for every request, because it reads every header. */
 export const isLocal = (c: Ctx): boolean =>
   isLocalRequest({
     peer: c.get('peer'),
@@ -12,6 +12,6 @@ export const isLocal = (c: Ctx): boolean =>
     host: c.req.header('host') ?? null,
   })
 
-/** Ranges whose forwarded headers are believed; null when none are. */
+/** Ranges whose forwarded headers are trusted; null when none are. */
 export const trustOf = ({ env: { env } }: Ctx): readonly Cidr[] | null =>
   env.FIREWALL_TRUST_PROXY_HEADERS ? env.FIREWALL_TRUSTED_PROXY_CIDRS : null

@@ -1,15 +1,18 @@
-/** Who calls a proxy route: a client with an API key, or one that needs none (spec §5 Proxy routes, §1 Restricted capability). */
+/**
+ * Authenticates clients of proxy routes: with an API key, or without where none is required (spec §5 Proxy routes, §1
+ * Restricted capability).
+ */
 import { AppError } from '../errors.ts'
 import { anyContains, type Cidr } from '../lib/cidr.ts'
 import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
 import { keyStart, type Rejection } from '../model/rejections.ts'
 
 export interface Client {
-  /** null: no key was needed, and none that Sluice knows was sent. */
+  /** Null: no key was required, and no known key was sent. */
   key: KeyPolicy | null
-  /** Something was sent in place of a key, which nothing here knows; only where no key was needed. */
+  /** An unknown key was sent where none was required. */
   hasUnrecognizedKey: boolean
-  /** Address of the client after trusted proxies; null: unknown. */
+  /** Address of the client after trusted proxies; null when unknown. */
   ip: string | null
 }
 
@@ -18,23 +21,23 @@ export interface Knock {
   authorization: string | null
   /** The required-capability header, whatever its value. */
   capability: string | null
-  /** Asked only where no key is required of everybody. */
+  /** Called only where keys are not required for everyone. */
   isLocal: () => boolean
   ip: string | null
-  /** Raw socket peer: a forwarded address never opens the exemption by range. */
+  /** Raw socket peer: a forwarded address never qualifies for the exemption by range. */
   peer: string | null
   keyAuthEnabled: boolean
   unauthenticatedCidrs: readonly Cidr[]
   keys: Pick<KeyRing, 'find'>
   now: number
-  /** `always`: this route means nothing without a key. */
+  /** `always`: the route makes no sense without a key. */
   need: 'optional' | 'always'
 }
 
 /**
- * Lets the client in or throws `invalid_api_key`. With key auth on every client needs a key. With it off, only clients on
- * this machine and the exempt peers get in at all, and they need a key only where the route or the capability header
- * demands one. A known key counts in any case (decisions §3 "A key that is presented").
+ * Admits the client or throws `invalid_api_key`. With key auth on every client needs a key. With it off, only local
+ * clients and exempt peers are admitted, and they need a key only where the route or the capability header requires
+ * one. A known key always counts (decisions §3 "A key that is presented").
  */
 export const authenticateClient = (knock: Knock): Client => {
   const { ip, keyAuthEnabled } = knock
@@ -52,8 +55,8 @@ export const authenticateClient = (knock: Knock): Client => {
 type Capability = 'trusted_cyber'
 
 /**
- * What the required-capability header asks for; null without the header. Throws `unsupported_required_capability` for
- * any other value. Ask after `authenticateClient`: a caller without a key learns nothing about capabilities.
+ * The capability in the header; null without the header. Throws `unsupported_required_capability` for other values.
+ * Call after `authenticateClient`: clients without a key must learn nothing about capabilities.
  */
 export const capability = (header: string | null): Capability | null => {
   if (header === null || header === 'trusted_cyber') return header
@@ -63,7 +66,7 @@ export const capability = (header: string | null): Capability | null => {
 const isExempt = ({ peer, unauthenticatedCidrs }: Knock): boolean =>
   peer !== null && anyContains(unauthenticatedCidrs, peer)
 
-/** The key of a client that may not pass without one. Throws `invalid_api_key`. */
+/** The key of a client that needs one. Throws `invalid_api_key`. */
 export const demandKey = (presented: Presented): KeyPolicy => {
   if (bearerOf(presented.authorization) === null)
     throw rejected('Missing API key in Authorization header', { reason: 'missing_key' })
@@ -75,8 +78,8 @@ export const demandKey = (presented: Presented): KeyPolicy => {
 type Presented = Pick<Knock, 'authorization' | 'keys' | 'now'>
 
 /**
- * The key that was sent; null: none that is known. A known one must be valid even where no key is needed: switching a key
- * off must not free its client from the limits of the key. Throws `invalid_api_key`.
+ * The known key that was sent, or null. A known key must be valid even where none is required: disabling a key must not
+ * free its client from the key's limits. Throws `invalid_api_key`.
  */
 const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => {
   const bearer = bearerOf(authorization)
@@ -89,11 +92,11 @@ const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => 
   return key
 }
 
-/** RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1). */
+/** RFC 6750 §2.1; the scheme is case-insensitive (RFC 9110 §11.1). */
 const bearerOf = (authorization: string | null): string | null =>
   authorization?.match(/^bearer[ \t]+(\S.*)$/i)?.[1] ?? null
 
-/** A scheme alone is no credential. */
+/** A scheme alone is not a credential. */
 const isFilled = (authorization: string | null): boolean =>
   authorization !== null && !/^(bearer)?[ \t]*$/i.test(authorization)
 

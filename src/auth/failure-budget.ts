@@ -1,4 +1,4 @@
-/** How often a minute somebody may do something: be wrong about a secret eight times, over all routes that check one (spec §8). */
+/** Limits attempts per minute and client, for example eight wrong secrets over all routes that check one (spec §8). */
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { clientOf } from '../lib/client-address.ts'
@@ -6,26 +6,26 @@ import type { Clock } from '../lib/clock.ts'
 
 const TRIES = 8
 const WINDOW_MS = 60_000
-/** Addresses are cheap to come by; those that were wrong longest ago are forgotten first. */
+/** Addresses are cheap to obtain, so the number is limited; the least recent failures are dropped first. */
 const MAX_CLIENTS = 10_000
 
 /**
- * A try is taken before the secret is looked at and given back when it was right, so of a hundred parallel guesses eight
- * are looked at. A success gives back no try but its own.
+ * An attempt is charged before the secret is checked and refunded when it was right, so of a hundred parallel guesses
+ * only eight are checked. Success refunds only its own attempt.
  */
 export class FailureBudget {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #limit: number
-  /** Client → when its tries were taken, oldest first. */
+  /** Client → times of its attempts, oldest first. */
   readonly #tries = new Map<string, number[]>()
 
-  /** `tries` a minute, of each client or whoever is named. */
+  /** `tries` per minute, per client or other name. */
   constructor(clock: Pick<Clock, 'monotonic'>, tries = TRIES) {
     this.#clock = clock
     this.#limit = tries
   }
 
-  /** Returns what gives this try back. Throws `code`, a 429 with the time until the next try. */
+  /** Returns the function that refunds this attempt. Throws `code`, a 429 with the time until the next attempt. */
   take(client: string, code: Code): () => void {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
@@ -37,7 +37,7 @@ export class FailureBudget {
     return () => this.#giveBack(client, now)
   }
 
-  /** For what is counted without being refused: takes a try that is not given back. False: there was none left. */
+  /** Charges an attempt without refund. False when none was left. */
   spend(client: string): boolean {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
@@ -66,7 +66,7 @@ export class FailureBudget {
 }
 
 /**
- * Whose tries are counted: the client, and where headers do not agree on one the peer that handed the request on, so that
- * nobody who confuses one proxy uses up the tries of everybody else who cannot be told.
+ * The name attempts are charged to: the client, or the direct peer when forwarded headers are ambiguous, so that
+ * confusing one proxy does not use up the attempts of other clients.
  */
 export const budgetClient = ({ var: { clientIp, peer } }: Ctx): string => clientOf(clientIp ?? peer)

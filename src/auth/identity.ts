@@ -1,4 +1,4 @@
-/** People whom a reverse proxy announces by a header: found, taken in, or refused (spec §5, trusted-header mode). */
+/** Users announced by a reverse proxy in a header: found, created or rejected (spec §5, trusted-header mode). */
 import { commit, type Db } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -10,26 +10,23 @@ import { findByIdentity, type Person } from '../model/people.ts'
 import { budgetClient } from './failure-budget.ts'
 import { note } from './note.ts'
 
-/** Whether a reverse proxy says who people are: else a name at it lets nobody in. */
+/** Whether a reverse proxy identifies users. Otherwise its header is ignored. */
 export const isProxyTrusted = ({ env: { env } }: Ctx): boolean => env.DASHBOARD_AUTH_MODE === 'trusted_header'
 
-/**
- * The name the proxy gives, in lower case and without the blanks a header may have around its value; null without one, and from
- * anybody who is not a trusted proxy.
- */
+/** The user name from the trusted proxy, in lower case and without surrounding blanks; null without one. */
 export const proxySubject = (c: Ctx): string | null => {
   const value = (c.var.viaProxy && c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)) || ''
   return subjectOf(c.env.db, value.replace(/^[ \t]+|[ \t]+$/g, '')) || null
 }
 
-/** Who was taken in when names were read as Latin-1 keeps the account, and is kept out by it where it is disabled. */
+/** Users created when header names were read as Latin-1 keep their user, and stay locked out if it is disabled. */
 const subjectOf = (db: Db, value: string): string => {
   const subject = subjectText(headerText(value))
   const garbled = subjectText(value)
   return subject === garbled || findByIdentity(db, subject) || !findByIdentity(db, garbled) ? subject : garbled
 }
 
-/** The account behind the name, made on first sight where the provider takes strangers in; else why not. */
+/** The user of this name, created on first sight if the provider admits new users; otherwise the error. */
 export const identify = (c: Ctx, subject: string): Person | AppError => {
   const { db, clock } = c.env
   const person = isJoined(subject) ? null : (findByIdentity(db, subject) ?? admit(c, subject))
@@ -42,8 +39,8 @@ export const identify = (c: Ctx, subject: string): Person | AppError => {
 }
 
 /**
- * Writes down that somebody the proxy announced was turned away, at most eight times a minute and client: their browser goes
- * on asking, and the log is for finding out whom to add.
+ * Records that a user announced by the proxy was rejected, at most eight times per minute and client: their browser
+ * keeps trying, and the log should only show whom to add.
  */
 export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void => {
   const { db, clock, refusals } = c.env
@@ -55,7 +52,7 @@ export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void
   note(c, (tx) => append(tx, actor, 'login_failed', { target, details }))
 }
 
-/** Two headers arrive as one with a comma, and which of them the proxy wrote cannot be told: that is nobody. */
+/** Two headers arrive joined by a comma, and it is unclear which one the proxy wrote, so neither counts. */
 const isJoined = (subject: string): boolean => subject.includes(',')
 
 const admit = (c: Ctx, subject: string): Person | null => {

@@ -1,10 +1,10 @@
-/** Notes that a session was used, for the list a person looks through for browsers that are not theirs. */
+/** Records that a session was used, for the list in which users look for unknown browsers. */
 import type { Ctx } from '../bindings.ts'
 import { isTouchDue, touchSession } from '../model/sessions.ts'
 import { note } from './note.ts'
 import type { Principal } from './principal.ts'
 
-/** At most one write a minute and session. */
+/** Writes at most once per minute and session. */
 export const noteSeen = (c: Ctx, principal: Principal): void => {
   const session = 'session' in principal ? principal.session : null
   if (session === null) return

@@ -1,4 +1,6 @@
-/** The local administrator of an install behind a proxy, with which to sign in when the proxy fails (spec §5 Trusted-header 6). */
+/**
+ * The local administrator of an install behind a proxy, for signing in when the proxy fails (spec §5 Trusted-header 6).
+ */
 import type { Ctx } from '../bindings.ts'
 import { demandGrantable, grantableRoles } from '../model/delegation.ts'
 import { hasPasswordAccount } from '../model/people.ts'
@@ -6,7 +8,7 @@ import { ADMIN_ROLE_ID, getRole } from '../model/roles.ts'
 import { isProxyTrusted } from './identity.ts'
 import { demand, demandOwnAccount, type Principal } from './principal.ts'
 
-/** Whether there is none yet and `principal` may create it. */
+/** Whether there is none yet and `principal` may create one. */
 export const mayCreateLocalAdmin = (c: Ctx, principal: Principal): boolean =>
   isProxyTrusted(c) &&
   principal.kind === 'account' &&

@@ -1,8 +1,8 @@
-/** Writes that merely tell of a request, so that the request does not fail with them. */
+/** Writes that only record a request and must not make it fail. */
 import { commit, type Tx } from '../../db/commit.ts'
 import type { Ctx } from '../bindings.ts'
 
-/** Commits `write`. A database that is busy or takes no writes leaves the note out, and fails nobody's request. */
+/** Commits `write`. If the database is busy or read-only, the record is skipped and the request continues. */
 export const note = ({ env: { db, log } }: Ctx, write: (tx: Tx) => void): void => {
   try {
     commit(db, write)

@@ -1,10 +1,10 @@
-/** Names under which requests without a cookie or key are served (spec §5): none that another site can let lead here. */
+/** Host names under which requests without a cookie or key are served (spec §5): names no other site can point here. */
 import type { Ctx } from '../bindings.ts'
 import { normaliseIp } from '../lib/cidr.ts'
 
 /**
- * Whether the Host is one that no page of another site can give itself: an address, a name of one part, which the public DNS
- * does not have, or what is configured. Where no cookie says who is asking, a foreign name that leads here is an attack.
+ * Whether no other site can use this Host: an address, a single-label name, which public DNS does not have, or the
+ * configured name. Without a cookie to identify the user, any other name is DNS rebinding.
  */
 export const isOwnHost = (c: Ctx): boolean => {
   const { hostname } = new URL(c.req.url)
@@ -14,12 +14,12 @@ export const isOwnHost = (c: Ctx): boolean => {
 }
 
 /**
- * Whether the dashboard is served under the name of this request while authentication is off: an own one, or one that a trusted
- * proxy forwards. A trusted peer that forwards nothing is a browser on that machine, and its Host proves nothing.
+ * Whether the dashboard is served under this Host while authentication is off: an own name, or one forwarded by a
+ * trusted proxy. A trusted peer that forwards nothing is a browser on that machine, and its Host proves nothing.
  */
 export const isServedHost = (c: Ctx): boolean => isOwnHost(c) || isForwarded(c)
 
-/** Several hosts in one header come of several hops, and which of them is meant cannot be told. */
+/** Several hosts in one header come from several hops, and it is unclear which one applies. */
 const isForwarded = ({ var: { viaProxy }, req }: Ctx): boolean =>
   viaProxy &&
   FORWARDING.some((name) => req.header(name) !== undefined) &&

@@ -1,19 +1,22 @@
-/** Password hashes: argon2id at 19 MiB and two passes (decisions §4), a few at a time, at one cost whoever is asked about. */
+/**
+ * Password hashes: argon2id at 19 MiB and two passes (decisions §4), a few in parallel, and the same cost for unknown
+ * users.
+ */
 import { queueOf } from '../lib/lanes.ts'
 
 export interface Passwords {
   /** A PHC string. */
   hash(password: string): Promise<string>
-  /** False also for `null`, after the same work: who has no password cannot be told from who gave a wrong one. */
+  /** Also false for `null`, after the same work, so that timing does not reveal whether a user has a password. */
   verify(password: string, hash: string | null): Promise<boolean>
 }
 
-/** Each takes 19 MiB and a thread. */
+/** Each needs 19 MiB and a thread. */
 const AT_ONCE = 4
 const COST = { memoryCost: 19_456, timeCost: 2 } as const
 const MAX_CHARS = 1024
 
-/** Of no password: to look at it is all the work there is. A real one, made at each start, took 50 ms and 19 MiB (measured). */
+/** A fake hash that costs the same to check. A real one, made at each start, took 50 ms and 19 MiB (measured). */
 export const NOBODYS_HASH = `$argon2id$v=19$m=${COST.memoryCost},t=${COST.timeCost},p=1$${'A'.repeat(22)}$${'A'.repeat(43)}`
 
 interface Hasher {
@@ -21,7 +24,7 @@ interface Hasher {
   verify(hash: string, password: string): Promise<boolean>
 }
 
-/** One implementation for the life of the process, so that no two checks differ in time. */
+/** One implementation per process, so that all checks take the same time. */
 export const createPasswords = async (): Promise<Passwords> => {
   const hasher = await loadHasher()
   const queue = queueOf(AT_ONCE)
@@ -37,13 +40,13 @@ export const createPasswords = async (): Promise<Passwords> => {
   }
 }
 
-/** Set by `scripts/build.ts`, so that the executable is built without the addon; nowhere else is there such a name. */
+/** Defined by `scripts/build.ts` only, so that the executable is built without the addon. */
 declare const SLUICE_EXECUTABLE: true | undefined
 
 /**
- * The native addon is three times as fast, from a folder of packages. In the executable it would have to be written to the
- * temporary folder before each start, where it stays behind (measured, Bun 1.4.5) and where a program may be forbidden; there,
- * and where the addon cannot be loaded, the runtime's own argon2id is used. Both read what the other has written.
+ * From a folder of packages the native addon is three times as fast. The executable would have to extract it to the
+ * temporary folder at each start, where it is left behind (measured, Bun 1.4.5) and may not be executable. There, and
+ * where the addon fails to load, the runtime's argon2id is used. The hashes are interchangeable.
  */
 const loadHasher = async (): Promise<Hasher> =>
   typeof SLUICE_EXECUTABLE === 'undefined' ? nativeHasher().catch(() => RUNTIME) : RUNTIME

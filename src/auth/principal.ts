@@ -1,4 +1,4 @@
-/** Who is asking the dashboard, what they may do there, and the name they act under in the audit log. */
+/** Who is using the dashboard, what they may do, and their name in the audit log. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../model/audit.ts'
@@ -7,9 +7,9 @@ import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../model
 import { missingPermissionText } from '../model/roles.ts'
 import { confirmationEnd, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 
-/** Every `switch` over `kind` says what it does for each. */
+/** Every `switch` over `kind` must handle each case. */
 export type Principal =
-  /** The local user of an install without a password, or everybody where authentication is switched off: Admin without an account. */
+  /** The local user of an install without a password, or everyone when authentication is off: Admin without a user. */
   | { kind: 'local_bootstrap' | 'disabled'; id: string; grants: Grants }
   | { kind: 'guest'; id: 'guest'; grants: Grants; session: SessionRow | null }
   | AccountPrincipal
@@ -20,9 +20,9 @@ export interface AccountPrincipal {
   grants: Grants
   person: Person
   method: SignInMethod
-  /** null: announced by the proxy, without a session of ours. */
+  /** Null: announced by the proxy, without a Sluice session. */
   session: SessionRow | null
-  /** The ways this person can confirm a sensitive change; empty: none (spec §5, step-up 3). */
+  /** How this user can confirm a sensitive change; empty: not at all (spec §5, step-up 3). */
   stepUpMethods: readonly StepUpMethod[]
 }
 
@@ -35,21 +35,21 @@ export const BOOTSTRAP: Principal = Object.freeze({
 })
 export const UNGUARDED: Principal = Object.freeze({ kind: 'disabled', id: 'disabled', grants: PRESETS.admin })
 
-/** Throws `permission_required`, which names the permission and who can grant it. */
+/** Throws `permission_required`, naming the permission and who can grant it. */
 export const demand = (principal: Principal, permission: Permission): void => {
   if (holds(principal.grants, permission)) return
   const message = missingPermissionText(permission, principal.kind === 'guest')
   throw new AppError('permission_required', { param: permission, message })
 }
 
-/** The generic write check (dashboard API §0.3). Throws `read_only_access`. */
+/** The general write check (dashboard API §0.3). Throws `read_only_access`. */
 export const demandWrite = (principal: Principal): void => {
   if (!mayWrite(principal.grants)) throw new AppError('read_only_access')
 }
 
 /**
- * Throws `step_up_required` with `details.methods` unless the account confirmed within the last five minutes, and
- * `step_up_unavailable` when it has nothing to confirm with. Who has no account is never asked. `now` is ms since epoch.
+ * Throws `step_up_required` with `details.methods` unless the user confirmed within the last five minutes, and
+ * `step_up_unavailable` when they have no way to confirm. Principals without a user pass. `now` is ms since epoch.
  */
 export const demandStepUp = (principal: Principal, now: number): void => {
   if (principal.kind !== 'account') return
@@ -58,23 +58,23 @@ export const demandStepUp = (principal: Principal, now: number): void => {
   if (mustConfirm(principal, now)) throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
 }
 
-/** Whether a sensitive change would ask for a confirmation first. */
+/** Whether a sensitive change requires confirmation first. */
 export const mustConfirm = (principal: Principal, now: number): boolean =>
   principal.kind === 'account' && confirmationEnd(principal.session, now) === null
 
-/** Managing people needs to be somebody (spec §5 Signing in 8). Throws `admin_account_required`. */
+/** Managing users requires being one (spec §5 Signing in 8). Throws `admin_account_required`. */
 export const demandAccount = (principal: Principal): AccountPrincipal => {
   if (principal.kind !== 'account') throw new AppError('admin_account_required')
   return principal
 }
 
-/** What only somebody has: sessions, passkeys, a profile. Throws `user_account_required`. */
+/** For things only users have: sessions, passkeys, a profile. Throws `user_account_required`. */
 export const demandOwnAccount = (principal: Principal): AccountPrincipal => {
   if (principal.kind !== 'account') throw new AppError('user_account_required')
   return principal
 }
 
-/** How this request signs the audit log. */
+/** The actor of this request for the audit log. */
 export const actor = (c: Ctx): Actor => actorOf(c.var.principal, c)
 
 export const actorOf = (principal: Principal, c: Ctx): Actor =>
@@ -82,7 +82,7 @@ export const actorOf = (principal: Principal, c: Ctx): Actor =>
     ? actorFor(c, principal.person, principal.method)
     : { id: principal.id, method: principal.kind, address: c.var.clientIp, at: c.env.clock.now() }
 
-/** As whom `person` appears in the audit log. */
+/** `person` as an actor in the audit log. */
 export const actorFor = (c: Ctx, { row, role }: Person, method: string): Actor => ({
   id: row.id,
   name: row.username,

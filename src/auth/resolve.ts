@@ -1,4 +1,4 @@
-/** Turns a request into a principal, the one way there is: what may be done and what the session says both come from here. */
+/** The only place that turns a request into a principal; permissions and session responses both use it. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { guestPasswordHash } from '../model/guest.ts'
@@ -22,11 +22,11 @@ import { readSessionToken } from './session-cookie.ts'
 
 export type Resolution =
   | { kind: 'principal'; principal: Principal; mustEnroll: boolean }
-  /** The password was right and the second factor is still to come. */
+  /** The password was correct and the second factor is missing. */
   | { kind: 'half'; session: SessionRow; person: Person }
   | { kind: 'nobody'; error: AppError; isSessionOver: boolean }
 
-/** Who is asking. The order is that of the interface: mode, proxy identity, cookie, empty install, guest (§5). */
+/** Who is signed in. Checked in this order: mode, proxy identity, cookie, empty install, guest (§5). */
 export const resolve = (c: Ctx): Resolution => {
   const { DASHBOARD_AUTH_MODE: mode, PUBLIC_URL } = c.env.env
   if (mode === 'disabled')
@@ -36,7 +36,7 @@ export const resolve = (c: Ctx): Resolution => {
   if (mode === 'standard') return local ?? withoutCookie(c)
   const subject = proxySubject(c)
   if (subject === null) return local ?? fallback(c)
-  // A page that lets its own name lead here writes the header itself, from a browser on the proxy's machine.
+  // A page that points its own name here can set the header itself, from a browser on the proxy's machine.
   if (PUBLIC_URL && !isOwnHost(c)) return local ?? nobody(new AppError('bad_host', { message: ANNOUNCED }))
   const identified = identify(c, subject)
   if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? refused(c, subject, identified)
@@ -44,8 +44,8 @@ export const resolve = (c: Ctx): Resolution => {
 }
 
 /**
- * The same for the second factor of signing in: who is announced by the proxy and has given their own password here is
- * waited for, whatever else the proxy lets them do.
+ * The same for the second step of signing in: a proxy user who has entered their own Sluice password is still waiting
+ * for the second factor, whatever else the proxy allows.
  */
 export const resolveHalf = (c: Ctx): Resolution => {
   const resolution = resolve(c)
@@ -54,7 +54,7 @@ export const resolveHalf = (c: Ctx): Resolution => {
   return cookie?.kind === 'half' && cookie.person.row.id === resolution.principal.id ? cookie : resolution
 }
 
-/** The principal, or what stands in its way. Throws the 401 of the case, `totp_required`, `totp_enrollment_required`. */
+/** The principal. Throws the 401 of the case, `totp_required` or `totp_enrollment_required`. */
 export const resolvePrincipal = (c: Ctx): Principal => {
   const resolution = resolve(c)
   if (resolution.kind === 'nobody') throw resolution.error
@@ -97,7 +97,7 @@ interface SignedIn {
   session: SessionRow | null
 }
 
-/** Somebody with an account, as they are signed in. */
+/** A signed-in user. */
 export const resolveAccount = (c: Ctx, person: Person, { method, session }: SignedIn): Resolution => ({
   kind: 'principal',
   principal: {
@@ -112,17 +112,17 @@ export const resolveAccount = (c: Ctx, person: Person, { method, session }: Sign
   mustEnroll: isBound(person, c.env.settings.current()) && person.row.totpSecretSealed === null,
 })
 
-/** The password all guests share is no way round a refusal. */
+/** The shared guest password must not bypass a rejection. */
 const isGuest = (cookie: Resolution | null): boolean =>
   cookie?.kind === 'principal' && cookie.principal.kind === 'guest'
 
-/** It holds when somebody confirmed whom the proxy announces; without the proxy it lets nobody in. */
+/** A session that only holds a confirmation; without the proxy it signs no one in. */
 const isMereConfirmation = (cookie: Resolution | null): boolean =>
   cookie?.kind === 'principal' &&
   cookie.principal.kind === 'account' &&
   cookie.principal.session?.method === 'trusted_header'
 
-/** A two-factor requirement binds accounts with a password (spec §5 Signing in 6). */
+/** A two-factor requirement applies to users with a password (spec §5 Signing in 6). */
 export const isBound = ({ row, role }: Person, settings: Readonly<Settings>): boolean =>
   row.passwordHash !== null &&
   (settings.totpRequiredOnLogin || (settings.totpRequiredForAdminRole && isAdminLevel(role.grants)))
@@ -133,13 +133,13 @@ const stepUpMethodsOf = (c: Ctx, { row }: Person): StepUpMethod[] => [
   ...(hasPasskey(c.env.db, row.id) ? (['passkey'] as const) : []),
 ]
 
-/** The proxy signs people in anew with every request; a cookie of the same person says when they last confirmed. */
+/** The proxy signs users in again with every request; a cookie of the same user holds their last confirmation. */
 const confirmationOf = (cookie: Resolution | null, person: Person): SessionRow | null =>
   cookie?.kind === 'principal' && cookie.principal.kind === 'account' && cookie.principal.id === person.row.id
     ? cookie.principal.session
     : null
 
-/** Somebody who has just come in as a guest; null: without a guest password. */
+/** Someone who just entered as a guest; null: without a guest password. */
 export const guestOf = (session: SessionRow | null): Resolution => principal(guest(session))
 
 const guest = (session: SessionRow | null): Principal => ({
@@ -149,15 +149,17 @@ const guest = (session: SessionRow | null): Principal => ({
   session,
 })
 
-/** Behind a proxy nobody comes in unannounced, unless by a password of ours (spec §5 Trusted-header 1). */
+/** Behind a proxy, everyone must be announced or sign in with a Sluice password (spec §5 Trusted-header 1). */
 const fallback = (c: Ctx): Resolution =>
   nobody(new AppError('proxy_auth_required', { details: { fallback: passwordHolders(c.env.db).length > 0 } }))
 
-/** Of those who can sign in again: nobody else has a page that lets them go on as a guest. */
+/** Only if they can sign in again: only they get a page that offers to continue as a guest. */
 const wasSignedIn = (c: Ctx): boolean =>
   readSessionToken(c) !== null && (hasPasswordAccount(c.env.db) || isAnyPasskey(c.env.db))
 
-/** Whoever had a session goes on as a guest when they say so: pages would hide from them what they saw, and not say why. */
+/**
+ * A former user continues as a guest only when they choose to; otherwise pages would hide content without saying why.
+ */
 const withoutCookie = (c: Ctx): Resolution => {
   const { db, settings } = c.env
   const isEmpty = isEmptyInstall(db)

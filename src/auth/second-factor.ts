@@ -1,4 +1,4 @@
-/** The second factor as users send it: a code of their authenticator app, or one of their recovery codes. */
+/** Parses a second factor: an authenticator code or a recovery code. */
 import type { Tx } from '../../db/commit.ts'
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -8,10 +8,10 @@ import type { UserRow } from '../model/people.ts'
 import { isRecoveryCode, spendRecoveryCode } from '../model/recovery-codes.ts'
 import { stepOfCode } from './totp.ts'
 
-/** A code that has the right form, and for the authenticator the right value. `spend` decides whether it counts. */
+/** A code of valid form and, for the authenticator, of valid value. `spend` decides whether it counts. */
 export type SecondFactor = { method: 'totp'; step: number } | { method: 'recovery_code'; text: string }
 
-/** null: the code is wrong, or the user has no authenticator. */
+/** Null: the code is wrong, or the user has no authenticator. */
 export const readSecondFactor = (
   { sealer, clock }: Pick<Bindings, 'sealer' | 'clock'>,
   { id, totpSecretSealed }: UserRow,
@@ -23,13 +23,13 @@ export const readSecondFactor = (
   return step === null ? null : { method: 'totp', step }
 }
 
-/** Uses the code up. False: it was used before, or is no recovery code of this user. */
+/** Uses up the code. False when it was used before or is not a recovery code of this user. */
 export const spendSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): boolean =>
   factor.method === 'totp'
     ? spendTotpStep(tx, row, factor.step)
     : spendRecoveryCode(tx, row, { text: factor.text, actor })
 
-/** Throws `invalid_totp_code` where `spendSecondFactor` is false. */
+/** Throws `invalid_totp_code` where `spendSecondFactor` returns false. */
 export const demandSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): void => {
   if (!spendSecondFactor(tx, row, factor, actor)) throw new AppError('invalid_totp_code')
 }

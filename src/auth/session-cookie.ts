@@ -1,12 +1,15 @@
-/** The cookie that names a session: 32 random bytes, out of the reach of scripts and of other sites (decisions §4). */
+/** The session cookie: 32 random bytes, inaccessible to scripts and other sites (decisions §4). */
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import type { Ctx } from '../bindings.ts'
 import { DAY_MS } from '../lib/durations.ts'
 
 const NAME = 'sluice_session'
-/** The cookie outlives its session: who comes back to one that ran out is told apart from who never had one. */
+/** The cookie outlives its session, so that an expired session can be told from none. */
 const OUTLIVES_MS = 30 * DAY_MS
-/** Browsers keep no cookie for longer (RFC 6265bis §5.5), and Hono throws where more is asked for: after a clock that was ahead, say. */
+/**
+ * Browsers keep cookies no longer (RFC 6265bis §5.5), and Hono throws above that, for example after the clock was
+ * ahead.
+ */
 const MOST_MS = 400 * DAY_MS
 
 export const readSessionToken = (c: Ctx): string | null =>
@@ -29,16 +32,16 @@ export const clearSessionToken = (c: Ctx): void => {
   deleteCookie(c, NAME, { ...attributesOf(c), path: '/' })
 }
 
-/** From https through a proxy that is not believed any more, say: it is read first, and would stand in the way of a new one. */
+/** A cookie from https through a proxy that is no longer trusted would be read first and hide a new one. */
 const dropStray = (c: Ctx): void => {
   if (isHttps(c) || getCookie(c, NAME, 'host') === undefined) return
   deleteCookie(c, NAME, { secure: true, prefix: 'host', path: '/' })
 }
 
-/** The prefix makes browsers refuse the cookie from anybody but this host over TLS (RFC 6265bis §4.1.3.2). */
+/** The prefix makes browsers accept the cookie only from this host over TLS (RFC 6265bis §4.1.3.2). */
 const attributesOf = (c: Ctx) => (isHttps(c) ? ({ secure: true, prefix: 'host' } as const) : {})
 
-/** As the browser sees it: TLS here, or at a proxy that is trusted to say so. */
+/** As the browser sees it: TLS here, or at a trusted proxy. */
 const isHttps = (c: Ctx): boolean =>
   new URL(c.req.url).protocol === 'https:' ||
   (c.var.viaProxy && c.req.header('x-forwarded-proto')?.toLowerCase() === 'https')

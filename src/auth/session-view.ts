@@ -1,4 +1,4 @@
-/** The session response: what the resolver found out about a request, in the words of the interface (dashboard API §1.1). */
+/** The session response (dashboard API §1.1), from the resolved principal. */
 import type { Ctx } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { activeProviders } from '../model/auth-providers.ts'
@@ -31,7 +31,7 @@ export const sessionView = (c: Ctx, resolution: Resolution) => {
   }
 }
 
-/** What this install offers, the same for everybody who asks from the same place. */
+/** Sign-in methods of this install, the same for everyone at the same location. */
 const methodsView = (c: Ctx) => {
   const { db, env, settings } = c.env
   const mode = env.DASHBOARD_AUTH_MODE
@@ -54,7 +54,7 @@ const stateView = (resolution: Resolution) => {
   return {
     authMethod: method,
     passwordSessionActive: principal?.kind === 'account' && hasOwnSession(principal),
-    /** The second factor that this session still lacks, not the setting of that name. */
+    /** Whether this session lacks the second factor; not the setting of that name. */
     totpRequiredOnLogin: resolution.kind === 'half',
     totpConfigured: person !== null && person.row.totpSecretSealed !== null,
     totpEnrollmentRequired: resolution.kind === 'principal' && resolution.mustEnroll,
@@ -75,7 +75,7 @@ const subjectOf = (resolution: Resolution): { person: Person | null; method: Met
     : { person: null, method: principal.kind }
 }
 
-/** The contract knows neither invites nor recovery codes: they count as a password, and as a second factor. */
+/** The contract has neither invites nor recovery codes: they count as password and as second factor. */
 export const methodName = (method: SignInMethod): ShownMethod => {
   if (method === 'invite') return 'password'
   return method === 'recovery_code' ? 'totp' : method
@@ -88,7 +88,7 @@ const userView = ({ row: { id, username, displayName }, role }: Person) => ({
   role: roleReferenceView(role),
 })
 
-/** Hints for the sign-in page; they name nobody. The interface writes one name in two ways, clients read either. */
+/** Hints for the sign-in page, without names. The interface spells one field in two ways; clients read either. */
 const loginView = ({ env: { db, env } }: Ctx, resolution: Resolution) => {
   const usernameField = passwordHolders(db).length === 1 ? ('hidden' as const) : ('shown' as const)
   return {
@@ -106,7 +106,7 @@ const loginView = ({ env: { db, env } }: Ctx, resolution: Resolution) => {
   }
 }
 
-/** null unless the account confirmed within the last five minutes. */
+/** Null unless the user confirmed within the last five minutes. */
 const stepUpView = (principal: Principal | null, now: number) => {
   if (principal?.kind !== 'account') return null
   const until = confirmationEnd(principal.session, now)
@@ -114,7 +114,7 @@ const stepUpView = (principal: Principal | null, now: number) => {
   return { verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until), methods: principal.stepUpMethods }
 }
 
-/** How many people there are, for those who manage them. */
+/** User counts, for those who manage users. */
 const accessSummary = ({ env: { db, env } }: Ctx) => {
   const people = listPeople(db).map(({ row }) => row)
   const count = (status: string) => people.filter((row) => row.status === status).length

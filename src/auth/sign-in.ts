@@ -1,4 +1,4 @@
-/** Opens, completes and confirms the session of this browser: a row, its cookie and the audit row, in one commit. */
+/** Opens, completes and confirms this browser's session: row, cookie and audit row in one commit. */
 import { eq } from 'drizzle-orm'
 import { commit, notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
@@ -25,23 +25,26 @@ import { type Resolution, resolveAccount } from './resolve.ts'
 import { demandSecondFactor, type SecondFactor } from './second-factor.ts'
 import { readSessionToken, writeSessionToken } from './session-cookie.ts'
 
-/** For finding the phone; a password alone must not stay good for guessing codes. */
+/** Time to find the phone; a password alone must not allow guessing codes for long. */
 const HALF_SESSION_MS = 10 * MINUTE_MS
 
 interface SignIn {
   person: Person
   method: SignInMethod
-  /** False while the second factor is still to come; else every factor was shown, which counts as a confirmation (spec §3, step-up). */
+  /**
+   * False while the second factor is missing. Otherwise all factors were checked, which counts as a confirmation (spec
+   * §3, step-up).
+   */
   isComplete: boolean
-  /** `login_success` unless another event tells what happened. */
+  /** Defaults to `login_success`. */
   event?: AuditEvent
-  /** Runs first in the same commit; what it throws undoes everything. */
+  /** Runs first in the same commit; a throw rolls everything back. */
   first?: (tx: Tx) => void
 }
 
 /**
- * Signs the person in on this browser, which is signed out of what it was signed in to. Returns who asks from now on: the
- * request itself still carries no cookie. Throws `password_rate_limited`.
+ * Signs the user in on this browser and ends its previous session. Returns the new resolution, because the request
+ * itself carries no cookie yet. Throws `password_rate_limited`.
  */
 export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_success', first }: SignIn): Resolution => {
   const { db, random } = c.env
@@ -64,8 +67,8 @@ export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_succ
 }
 
 /**
- * Spends the second factor of a half session: a whole session with a new token takes its place. Throws `totp_required`
- * when another request has completed it already, and `invalid_totp_code`.
+ * Uses up the second factor of a half session and replaces it by a full session with a new token. Throws
+ * `totp_required` when another request has completed it already, and `invalid_totp_code`.
  */
 export const completeSession = (c: Ctx, half: SessionRow, person: Person, factor: SecondFactor): Resolution => {
   const { method } = factor
@@ -83,8 +86,8 @@ export const completeSession = (c: Ctx, half: SessionRow, person: Person, factor
 }
 
 /**
- * Lets a guest in on this browser, who knew the password of `hash`. Returns the session, whose cookie is written. Throws
- * `invalid_credentials` when the guest password has changed meanwhile, and `guest_password_rate_limited`.
+ * Signs in a guest who knew the password of `hash`. Returns the session, whose cookie is written. Throws
+ * `invalid_credentials` when the guest password has changed in the meantime, and `guest_password_rate_limited`.
  */
 export const admitGuest = (c: Ctx, hash: string): SessionRow => {
   countSignIn(c, 'guest', 'guest_password_rate_limited')
@@ -100,7 +103,10 @@ export const admitGuest = (c: Ctx, hash: string): SessionRow => {
   return row
 }
 
-/** Each leaves a session, and a row in the audit log for good. By client, so that nobody is locked out by somebody else (spec §5). */
+/**
+ * Each sign-in adds a session and a permanent audit row. Limited per client, so that one user cannot lock out another
+ * (spec §5).
+ */
 const countSignIn = (c: Ctx, who: string, code: Code): void => {
   c.env.ownChanges.take(`${who} ${budgetClient(c)}`, code)
 }
@@ -111,7 +117,7 @@ const draftSession = (c: Ctx, isComplete: boolean): Pick<NewSession, 'now' | 'ex
   return { now, expiresAt: now + ttlMs, address: c.var.clientIp, userAgent: c.req.header('user-agent') ?? null }
 }
 
-/** Ends the session this browser came with. Returns it; null when it had none. */
+/** Ends the session of this browser's cookie. Returns it, or null when there was none. */
 export const dropSessionOfCookie = (c: Ctx, tx: Tx): SessionRow | null => {
   const token = readSessionToken(c)
   const session = token === null ? null : findSession(tx, token, c.env.clock.now())
@@ -120,8 +126,8 @@ export const dropSessionOfCookie = (c: Ctx, tx: Tx): SessionRow | null => {
 }
 
 /**
- * Runs `end`, which ends the person's sessions but the one it is given, in one commit. That one goes on with a new token: who
- * copied the cookie of this browser is another browser. Returns what `end` does.
+ * Runs `end`, which ends all of the user's sessions except the given one, in one commit. The remaining session gets a
+ * new token, because a copied cookie belongs to another browser. Returns what `end` does.
  */
 export const endOthers = <T>(
   c: Ctx,
@@ -137,8 +143,8 @@ export const endOthers = <T>(
 }
 
 /**
- * Notes a confirmation (spec §5, step-up). Somebody the proxy announces has no session yet and gets one to hold it.
- * Returns until when it holds, in ms since epoch. Throws `own_account_rate_limited`.
+ * Stores a confirmation (spec §5, step-up). Users announced by the proxy get a session to hold it. Returns until when
+ * it is valid, in ms since epoch. Throws `own_account_rate_limited`.
  */
 export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }: Confirmation): number => {
   const { db, random, clock } = c.env
@@ -153,7 +159,7 @@ export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }:
     })
     if (principal.session) {
       const { id, method, expiresAt: endsAt } = principal.session
-      // A session that only holds a confirmation lasts as long as that does, also from the second one on.
+      // A session that only holds a confirmation lasts as long as the confirmation, also when it is renewed.
       const expiresAt = method === 'trusted_header' ? confirmedUntil : endsAt
       return { token: rotateSession(tx, random, id, { confirmedUntil, expiresAt }), expiresAt }
     }

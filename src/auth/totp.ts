@@ -1,4 +1,4 @@
-/** Authenticator codes (RFC 6238): offering a secret, and telling which step of time a code belongs to. */
+/** Authenticator codes (RFC 6238): offers a secret and finds the time step of a code. */
 import { Secret, TOTP } from 'otpauth'
 import { renderSVG } from 'uqr'
 import type { Random } from '../lib/random.ts'
@@ -6,10 +6,10 @@ import { TOTP_WINDOW } from '../model/credentials.ts'
 
 const ISSUER = 'Sluice'
 const SECRET_BYTES = 20
-/** What authenticator apps assume unless told, and some whatever they are told. */
+/** The defaults of authenticator apps, some of which ignore other values. */
 const PARAMETERS = { algorithm: 'SHA1', digits: 6, period: 30 } as const
 
-/** Base32, as `offerTotp` makes it. */
+/** Base32, as made by `offerTotp`. */
 export const TOTP_SECRET = /^[A-Z2-7]{32}$/
 
 interface TotpOffer {
@@ -19,7 +19,7 @@ interface TotpOffer {
   qrSvgDataUri: string
 }
 
-/** A new secret for an authenticator. Nothing is stored until a code proves that it arrived. */
+/** A new secret for an authenticator. Stored only once a code confirms it. */
 export const offerTotp = (random: Random, username: string): TotpOffer => {
   const secret = new Secret({ buffer: random.bytes(SECRET_BYTES).buffer })
   const otpauthUri = new TOTP({ ...PARAMETERS, issuer: ISSUER, label: username, secret }).toString()
@@ -32,7 +32,7 @@ export const offerTotp = (random: Random, username: string): TotpOffer => {
 
 const qrSvg = (text: string): string => renderSVG(text, { ecc: 'M', border: 2 })
 
-/** The step of time, counted from the epoch, whose code this is; null for a wrong one. Blanks in the code do not count. */
+/** The time step of this code, counted from the epoch; null for a wrong code. Blanks are ignored. */
 export const stepOfCode = (secret: string, code: string, now: number): number | null => {
   const token = code.replace(/\s/g, '')
   if (!/^\d{6}$/.test(token)) return null

@@ -1,4 +1,4 @@
-/** The two ceremonies of passkeys: what an authenticator is asked to sign, and whether what came back proves anything. */
+/** The two passkey ceremonies: creates the options for an authenticator and verifies its response. */
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -10,19 +10,19 @@ import { parseJson } from '../lib/json.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { CHALLENGE_MS, type PasskeyRow } from '../model/passkeys.ts'
 
-/** Whom passkeys are made for: a host name, and the origin the browser must be at. */
+/** The host name passkeys belong to, and the origin the browser must be at. */
 export interface RelyingParty {
   id: string
   origin: string
 }
 
 const NAME = 'Sluice'
-/** COSE numbers of what every authenticator knows one of: Ed25519, ES256, RS256. */
+/** COSE algorithms, of which every authenticator supports one: Ed25519, ES256, RS256. */
 const ALGORITHMS = [-8, -7, -257]
 
 /**
- * Takes 150 ms to load from source (measured), so not before somebody has a passkey. What it needs first it imports itself,
- * but the bundler loses that import of a lazily loaded package (measured, Bun 1.4.5), and the executable would fail here.
+ * Takes 150 ms to load from source (measured), so it is loaded on first use. The explicit import is needed because the
+ * bundler drops it from lazily loaded packages (measured, Bun 1.4.5), and the executable would fail.
  */
 const library = async () => {
   await import('reflect-metadata')
@@ -31,13 +31,13 @@ const library = async () => {
 
 const text = z.string().max(100_000)
 
-/** What a form carries as text. */
+/** Forms send it as JSON text. */
 const orText = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (typeof value === 'string' ? parseJson(value) : value), schema)
 
 const credential = { id: text, rawId: text, type: z.literal('public-key') }
 
-/** `PublicKeyCredential.toJSON()` of a new passkey; browsers add members, which are left aside. */
+/** `PublicKeyCredential.toJSON()` of a new passkey; extra members from browsers are ignored. */
 export const RegistrationResponse = orText(
   z.object({
     ...credential,
@@ -70,7 +70,7 @@ interface Registrant {
   displayName: string | null
 }
 
-/** For `navigator.credentials.create`. `held` are not made a second time on the same authenticator. */
+/** For `navigator.credentials.create`. Passkeys in `held` are not created twice on one authenticator. */
 export const registrationOptions = async (
   rp: RelyingParty,
   { user, challenge, held }: { user: Registrant; challenge: string; held: readonly PasskeyRow[] },
@@ -91,7 +91,7 @@ export const registrationOptions = async (
   })
 }
 
-/** For `navigator.credentials.get`. Nothing `allowed`: the person picks one, and it says who they are. */
+/** For `navigator.credentials.get`. With nothing `allowed`, the chosen passkey identifies the user. */
 export const assertionOptions = async (
   rp: RelyingParty,
   { challenge, allowed }: { challenge: string; allowed: readonly PasskeyRow[] },
@@ -106,7 +106,7 @@ export const assertionOptions = async (
   })
 }
 
-/** Which challenge was signed; null when that cannot be read. Whether it was ours is for `takeChallenge` to say. */
+/** The signed challenge; null when unreadable. `takeChallenge` checks whether it was ours. */
 export const challengeOf = ({ response }: { response: { clientDataJSON: string } }): string | null =>
   ClientData.safeParse(parseJson(Buffer.from(response.clientDataJSON, 'base64url').toString())).data?.challenge ?? null
 
@@ -117,7 +117,7 @@ export type Proof<T> = { isProven: true; value: T } | { isProven: false; why: un
 
 type NewCredential = Pick<PasskeyRow, 'credentialId' | 'publicKey' | 'counter' | 'transports'>
 
-/** Whether a passkey was made for this origin by somebody the authenticator has verified. */
+/** Verifies that a passkey was created for this origin with user verification. */
 export const proveRegistration = (
   rp: RelyingParty,
   answer: RegistrationResponse,
@@ -126,7 +126,8 @@ export const proveRegistration = (
   proven(async () => {
     const { verifyRegistrationResponse } = await library()
     const { registrationInfo } = await verifyRegistrationResponse({
-      response: { ...answer, clientExtensionResults: {} } as RegistrationResponseJSON, // as: names of transports to come
+      // as: may contain future transport names
+      response: { ...answer, clientExtensionResults: {} } as RegistrationResponseJSON,
       expectedChallenge: challenge,
       expectedOrigin: rp.origin,
       expectedRPID: rp.id,
@@ -143,7 +144,9 @@ export const proveRegistration = (
     }
   })
 
-/** Whether `passkey` has signed the challenge for this origin, its person verified. The value is its new counter. */
+/**
+ * Verifies that `passkey` signed the challenge for this origin with user verification. The value is its new counter.
+ */
 export const proveAssertion = (
   rp: RelyingParty,
   answer: AssertionResponse,
@@ -155,7 +158,8 @@ export const proveAssertion = (
     if (userHandle && Buffer.from(userHandle, 'base64url').toString() !== passkey.userId)
       throw new Error('The passkey belongs to another user.')
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-      response: { ...answer, clientExtensionResults: {} } as AuthenticationResponseJSON, // as: a null handle is none
+      // as: the library takes a null handle for none
+      response: { ...answer, clientExtensionResults: {} } as AuthenticationResponseJSON,
       expectedChallenge: challenge,
       expectedOrigin: rp.origin,
       expectedRPID: rp.id,
@@ -166,7 +170,7 @@ export const proveAssertion = (
     return authenticationInfo.newCounter
   })
 
-/** The library throws for everything that is not as it should be. */
+/** The library throws for every failed check. */
 const proven = async <T>(prove: () => Promise<T>): Promise<Proof<T>> => {
   try {
     return { isProven: true, value: await prove() }

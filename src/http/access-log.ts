@@ -1,4 +1,4 @@
-/** One line per request: what was asked, what was answered, how long it took. No secrets, no query values. */
+/** One log line per request: route, status, duration. No secrets, no query values. */
 import { matchedRoutes } from 'hono/route'
 import type { Ctx } from '../bindings.ts'
 import type { Level } from '../lib/log.ts'
@@ -7,7 +7,7 @@ import { isModelPath } from './model-path.ts'
 
 const MAX_PATH_CHARS = 120
 
-/** Written when the answer's headers are ready; a stream goes on after its line, and the request log has its end. */
+/** Written when the headers are ready; the end of a stream is in the request log. */
 export const accessLog = createMiddleware(async (c, next) => {
   await next()
   logAnswer(c)
@@ -27,8 +27,8 @@ export const logAnswer = (c: Ctx): void => {
 }
 
 /**
- * Probes say nothing while they are well, and every model turn has its row in the request log. What is answered where the
- * connection is gone reaches nobody.
+ * Successful probes and model requests, which have the request log, are logged at debug. A failure after the client
+ * disconnected is not a warning.
  */
 const levelOf = (c: Ctx): Level => {
   if (c.res.status >= 500 && !c.req.raw.signal.aborted) return 'warn'
@@ -37,10 +37,13 @@ const levelOf = (c: Ctx): Level => {
 
 const IS_PROBE = /^\/health(\/|$)/
 
-/** As long as a secret, an id or a name nobody needs to read: an invite link with a slash too many is still an invite link. */
+/** Words this long may be secrets or ids: an invite link with an extra slash is still an invite link. */
 const LONG_WORD = /[\w%-]{20,}/g
 
-/** The pattern of the route, because a path can hold a secret (an invite); where no route knows it, the short words of the path. */
+/**
+ * The route pattern, because a path can contain a secret (an invite); without a matching route, the path with long
+ * words removed.
+ */
 export const loggedPath = (c: Ctx): string => {
   const route = matchedRoutes(c).find(({ handler }) => handler.length < 2)
   return route?.path ?? c.req.path.replace(LONG_WORD, '…').slice(0, MAX_PATH_CHARS)

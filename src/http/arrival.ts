@@ -1,4 +1,4 @@
-/** What is done with every request of the gateway before its handler and behind it. */
+/** What happens to every gateway request before and after its handler. */
 import type { Ctx } from '../bindings.ts'
 import { logAnswer } from './access-log.ts'
 import { allowOrigin, preflightAnswer } from './cors.ts'
@@ -9,8 +9,8 @@ import { noteArrival, tellRequestId } from './request-context.ts'
 export const renderGatewayError = errorAnswer(problemJson)
 
 /**
- * Model traffic has no pages, no cookies and no browser to protect, and its gate looks at the Host: every layer it does not
- * pass is time to the first byte.
+ * Model traffic has no pages or cookies to protect, and its gate checks the Host. Every skipped layer shortens the time
+ * to the first byte.
  */
 export const arrival = createMiddleware(async (c, next) => {
   noteArrival(c)
@@ -21,8 +21,8 @@ export const arrival = createMiddleware(async (c, next) => {
 })
 
 /**
- * The same for a handler that is alone with its request (`known-paths.ts`): a layer of middleware is an async function of the
- * framework's and one of its own, and both together a fiftieth of a turn (measured). Hence none here, either.
+ * The same without middleware, for handlers that are `alone` (`known-paths.ts`): one middleware layer costs two async
+ * functions, 2 % of a turn (measured).
  */
 export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response>) & More) => {
   const serve = (c: Ctx): Promise<Response> => {
@@ -35,7 +35,7 @@ export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response
   return Object.assign(serve, handle, { isAlone: true })
 }
 
-/** What a gate throws at once, too, is a rejection. */
+/** A gate may throw synchronously, which becomes a rejection. */
 const run = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> => {
   try {
     return handle(c)

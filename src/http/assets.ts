@@ -1,4 +1,4 @@
-/** The stylesheet and the scripts of the pages, embedded as text: hashed and compressed once, cached by browsers for ever. */
+/** Stylesheet and scripts of the pages, embedded as text: hashed and compressed once, cached by browsers forever. */
 import { createHash } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import htmx from 'htmx.org/dist/htmx.min.js' with { type: 'text' }
@@ -23,17 +23,17 @@ const asset = (name: string, extension: 'css' | 'js', text: string): Asset => ({
   gzip: new Uint8Array(gzipSync(text, { level: 9 })),
 })
 
-/** One file each over the wire. */
+/** Sent as one file each. */
 const STYLE = asset('app', 'css', STYLES)
 const SCRIPT = asset('app', 'js', SCRIPTS)
 const ACCESS = asset('access', 'js', access)
 const HTMX = asset('htmx', 'js', htmx)
 const BY_PATH = new Map([STYLE, SCRIPT, ACCESS, HTMX].map((file) => [file.path, file]))
 
-/** Where the page shell finds each; the name changes with the content. */
+/** Paths for the page shell; the names change with the content. */
 export const ASSETS = { style: STYLE.path, script: SCRIPT.path, access: ACCESS.path, htmx: HTMX.path } as const
 
-/** `GET /assets/:file`. Throws `not_found` for a name that is not of this build. */
+/** `GET /assets/:file`. Throws `not_found` for a name not in this build. */
 export const serveAsset = createHandlers(open('style and scripts of the pages'), (c) => {
   const file = BY_PATH.get(c.req.path)
   if (!file) throw new AppError('not_found')

@@ -1,4 +1,4 @@
-/** The beginning of a handler with a body: one schema for a JSON document and for the form that edits it. */
+/** Reads request bodies: one schema for a JSON document and for the form that edits it. */
 import type { Context } from 'hono'
 import { validator } from 'hono/validator'
 import type { z } from 'zod'
@@ -7,26 +7,26 @@ import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { createMiddleware } from './handlers.ts'
 import { readUpload } from './upload.ts'
 
-/** Twice what the longest form can say. */
+/** Twice the longest form. */
 const MAX_BYTES = 1024 * 1024
-/** Of somebody the gate has not asked for: a passkey says most, some KB. No budget counts what people send to sign in with. */
+/** For open routes; a passkey response is the largest, at some KB. These bodies count against no budget. */
 const MAX_BYTES_OF_ANYBODY = 64 * 1024
-/** Nobody reads on, and who sends a hundred thousand wrong fields gets no answer many times as long. */
+/** Enough for any reader; a hundred thousand invalid fields must not produce an answer many times that long. */
 const MOST_FIELDS = 50
-/** More than the longest form has. To take hundreds of thousands apart keeps every stream waiting. */
+/** More than the longest form has. Parsing hundreds of thousands would block all streams. */
 const MOST_FORM_FIELDS = 4000
 
 /**
- * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. No body at all is `{}`. A body can
- * be sent slowly, so the gate is asked once more when it is there.
- * Throws `validation_error` with `details.fields`, `malformed_json`, `unsupported_media_type`, `payload_too_large`,
- * `invalid_request_error` for a multipart form whose boundary is in doubt.
+ * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. An empty body is `{}`. A
+ * body can be sent slowly, so the gate is checked again afterwards. Throws `validation_error` with `details.fields`,
+ * `malformed_json`, `unsupported_media_type`, `payload_too_large`, `invalid_request_error` for an ambiguous multipart
+ * boundary.
  */
 export const body = <S extends z.ZodObject>(schema: S) => {
   const validate = validator('json', async (json, c): Promise<z.output<S>> => {
     const type = mediaType(c.req.header('content-type'))
     const isForm = type.includes('form')
-    // The validator reads JSON types only and hands on `{}` for the rest: that must not pass for an empty document.
+    // The validator reads only JSON types and returns `{}` for others, which must not pass as an empty document.
     if (!isForm && !isJson(type) && (await c.req.text()) !== '') throw new AppError('unsupported_media_type')
     if (!isForm) return parse(schema, json)
     const form = await readForm(c, { dot: true }).catch((cause: unknown) => {
@@ -46,24 +46,24 @@ export const body = <S extends z.ZodObject>(schema: S) => {
         return next()
       })
     })
-  // as: an answer is in the context by then, not in what a middleware returns
+  // as: the response is in the context by then, not in the middleware's return value
   return carrying(limited as typeof validate, { in: 'body', schema })
 }
 
 /**
- * The fields of a form, where there are few enough of them. Throws `payload_too_large`, `invalid_request_error` where its
- * boundary is in doubt, and for what is no form some other error.
+ * The fields of a form. Throws `payload_too_large` for too many, `invalid_request_error` for an ambiguous boundary, and
+ * other errors for malformed forms.
  */
 export const readForm = async ({ req }: Context, options: { dot?: boolean } = {}) => {
-  const bytes = Buffer.from(await req.arrayBuffer()) // Hono keeps it for the parser
+  const bytes = Buffer.from(await req.arrayBuffer()) // Hono caches it for the parser
   if (fieldsIn(bytes, req.header('content-type') ?? '') > MOST_FORM_FIELDS)
     throw new AppError('payload_too_large', { message: `A form can have at most ${MOST_FORM_FIELDS} fields.` })
   return req.parseBody({ all: true, ...options })
 }
 
 /**
- * What browsers and libraries send, and nothing a parser could read otherwise: the runtime's takes the first of two boundaries,
- * keeps blanks, and reads a type that says `application/x-www-form-urlencoded` anywhere as that.
+ * What browsers and libraries send. Stricter than the runtime's parser, which takes the first of two boundaries, keeps
+ * blanks, and accepts `application/x-www-form-urlencoded` anywhere in the type.
  */
 const MULTIPART =
   /^multipart\/form-data *;(?: *charset=[\w-]+ *;)? *boundary=("?)(?<boundary>[\w'+.:=-]+)\1(?: *; *charset=[\w-]+)?;?$/i
@@ -78,7 +78,7 @@ const fieldsIn = (bytes: Buffer, type: string): number => {
   return countOf(bytes, `--${boundary}`) - 1
 }
 
-/** Not beyond what matters. */
+/** Stops counting above the limit. */
 const countOf = (bytes: Buffer, separator: string): number => {
   let count = 0
   for (let at = bytes.indexOf(separator); at !== -1 && count < MOST_FORM_FIELDS + 2; count++)
@@ -86,19 +86,19 @@ const countOf = (bytes: Buffer, separator: string): number => {
   return count
 }
 
-/** What a route reads, and where: data on the middleware that checks it, as gates carry their rule. */
+/** What a route reads, and where: data on the validating middleware, for the route table. */
 export interface RouteInput {
   in: 'body' | 'query'
   schema: z.ZodObject
 }
 
-/** `middleware`, with what it checks for the route table to find. */
+/** Attaches `input` to `middleware` for the route table. */
 export const carrying = <M extends object>(middleware: M, input: RouteInput): M & { readonly input: RouteInput } =>
   Object.assign(middleware, { input: Object.freeze(input) })
 
 /**
- * Reads the body, for the handler to parse. What is declared larger is rejected unread. Throws `payload_too_large`, and what
- * `readUpload` does.
+ * Reads the body for the handler to parse. A larger declared size is rejected unread. Throws `payload_too_large`, and
+ * what `readUpload` does.
  */
 export const atMost = (maxBytes: number) =>
   createMiddleware(async ({ req, env }, next) => {
@@ -114,21 +114,21 @@ export const atMost = (maxBytes: number) =>
     await next()
   })
 
-/** A buffer of its own: the one that was read into may be larger. */
+/** An exact copy if the underlying buffer is larger. */
 const exactly = ({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): ArrayBuffer =>
   buffer.byteLength === byteLength ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)
 
 const withinLimit = atMost(MAX_BYTES)
 const withinLimitOfAnybody = atMost(MAX_BYTES_OF_ANYBODY)
 
-/** `input` as the schema wants it. Throws `validation_error` with `details.fields`: path → messages. */
+/** `input` parsed with the schema. Throws `validation_error` with `details.fields`: path → messages. */
 export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {
   const parsed = schema.safeParse(input)
   if (!parsed.success) throw invalid(parsed.error)
   return parsed.data
 }
 
-/** What zod found first, as `details.fields`; `param` is the first of them. */
+/** zod's first issues as `details.fields`; `param` is the first one. */
 export const invalid = (error: z.core.$ZodError): AppError => {
   const messages = error.issues.values().flatMap(namedMessages).take(MOST_FIELDS)
   const named = Map.groupBy(messages, ([name]) => name)
@@ -138,8 +138,8 @@ export const invalid = (error: z.core.$ZodError): AppError => {
 }
 
 /**
- * The text of a form as the values `schema` wants: `"90"` becomes a number, of a hidden `false` and a checked `true` the
- * last counts, an empty input of a nullable field is null. What does not fit is left for the schema to refuse.
+ * Converts form text to the types of `schema`: `"90"` becomes a number, the last of a hidden `false` and a checked
+ * `true` counts, an empty nullable field is null. Anything else is left for the schema to reject.
  */
 export const fromForm = (schema: z.ZodObject, form: Record<string, unknown>): unknown => coerce(schema, form)
 
@@ -147,14 +147,14 @@ const mediaType = (header: string | undefined): string => header?.split(';')[0]?
 
 const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json$/.test(type)
 
-/** An unknown key is reported at the object that holds it; people look for it at the key. */
+/** zod reports unknown keys at the containing object; this reports them at the key. */
 function* namedMessages({ path, message, ...issue }: z.core.$ZodIssue): Generator<[name: string, message: string]> {
   if (issue.code !== 'unrecognized_keys') yield [path.join('.'), message]
   else for (const key of issue.keys) yield [[...path, key].join('.'), 'is not a field of this request']
 }
 
 const coerce = (schema: z.core.$ZodType, value: unknown): unknown => {
-  const { def } = (schema as z.core.$ZodTypes)._zod // as: the union of zod's own kinds, told apart by `type`
+  const { def } = (schema as z.core.$ZodTypes)._zod // as: zod's own union, distinguished by `type`
   switch (def.type) {
     case 'object':
       return coerceObject(def.shape, value)

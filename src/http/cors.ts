@@ -1,20 +1,23 @@
-/** Pages of other origins as model clients: those the setting lists may call `/v1`, always with a key (decisions §3 "Browser clients"). */
+/**
+ * Browser clients: pages of origins listed in the setting may call `/v1`, always with a key (decisions §3 "Browser
+ * clients").
+ */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 
 const PUBLIC_PATH = /^\/v1(\/|$)/
 const METHODS = 'GET, POST, DELETE'
-/** For how long a browser need not ask again; short, so that an origin that is taken off the list is soon kept out. */
+/** How long browsers cache a preflight; short, so that removing an origin takes effect soon. */
 const MAX_AGE_SECONDS = 60
-/** Readable without being exposed (Fetch standard, CORS-safelisted response-header names), and those that are about the connection. */
+/** Readable without being exposed (Fetch standard, CORS-safelisted response-header names), and connection headers. */
 const NOT_EXPOSED = new Set(['cache-control', 'content-type', 'content-length', 'date', 'vary', 'connection'])
-/** As OpenAI's realtime API takes it from browsers. */
+/** The subprotocol in which OpenAI's realtime API accepts keys from browsers. */
 const KEY_PROTOCOL = 'openai-insecure-api-key.'
 
-/** Longer origins are cut short in errors. */
+/** Longer origins are shortened in errors. */
 const MAX_ORIGIN_CHARS = 100
 
-/** The origin of the page that sent this, if it is listed and pages may use the route; null otherwise. */
+/** The origin of the calling page if it is listed and the route is public; otherwise null. */
 export const listedOrigin = (c: Ctx): string | null => {
   const origin = c.req.header('origin')?.trim()
   if (!origin || !PUBLIC_PATH.test(c.req.path)) return null
@@ -25,7 +28,7 @@ export const listedOrigin = (c: Ctx): string | null => {
 const isPreflight = (c: Ctx): boolean =>
   c.req.method === 'OPTIONS' && Boolean(c.req.header('access-control-request-method'))
 
-/** The error for a preflight of an origin that is not listed; null: the request is something else. */
+/** The error for a preflight from an unlisted origin; null for other requests. */
 export const unlistedPreflight = (c: Ctx): AppError | null => {
   const origin = c.req.header('origin')?.trim()
   if (!origin || !isPreflight(c) || !PUBLIC_PATH.test(c.req.path) || listedOrigin(c) !== null) return null
@@ -37,7 +40,9 @@ export const unlistedPreflight = (c: Ctx): AppError | null => {
   return new AppError('cross_site_request_rejected', { message })
 }
 
-/** The answer to a preflight of a listed origin; null: the request is something else. Any header may be sent, since the key must be one. */
+/**
+ * The answer to a preflight from a listed origin; null for other requests. Any header may be sent, since a key must be.
+ */
 export const preflightAnswer = (c: Ctx): Response | null => {
   if (!isPreflight(c) || listedOrigin(c) === null) return null
   const wanted = c.req.header('access-control-request-headers')
@@ -54,7 +59,7 @@ export const preflightAnswer = (c: Ctx): Response | null => {
   })
 }
 
-/** Lets the page read the answer with all its headers. Credentials are never allowed, so no cookie comes with a request. */
+/** Lets the page read the answer and all its headers. Credentials are never allowed, so requests carry no cookies. */
 export const allowOrigin = (c: Ctx): void => {
   if (c.env.settings.current().corsOrigins === '' || !PUBLIC_PATH.test(c.req.path)) return
   const { headers } = c.res
@@ -66,7 +71,10 @@ export const allowOrigin = (c: Ctx): void => {
   headers.set('access-control-expose-headers', exposed.join(', '))
 }
 
-/** What a client presents: its header, or for a socket of a listed origin, which can set none, the key in a subprotocol. */
+/**
+ * The client's credentials: its header or, for sockets of a listed origin, which cannot set headers, the key in a
+ * subprotocol.
+ */
 export const authorizationOf = (c: Ctx): string | null => {
   const header = c.req.header('authorization')
   if (header !== undefined) return header
@@ -76,8 +84,8 @@ export const authorizationOf = (c: Ctx): string | null => {
 }
 
 /**
- * The subprotocol a socket of a listed origin is answered with: browsers close a connection that picks none of those they
- * offered. `realtime` first, as OpenAI answers (assumed), and the one with the key only where there is no other.
+ * The subprotocol for a socket of a listed origin: browsers close the connection unless one of theirs is chosen.
+ * `realtime` is preferred, as OpenAI does (assumed); the one with the key only if there is no other.
  */
 export const chosenProtocol = (c: Ctx): string | null => {
   const offered = offeredProtocols(c)

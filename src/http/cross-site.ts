@@ -1,30 +1,33 @@
-/** Refuses what a page of another site made the browser send: changes of the dashboard, and turns that need no key. */
+/** Rejects requests that another site's page made the browser send: dashboard changes, and turns without a key. */
 import { isOwnHost } from '../auth/own-host.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
-/** Routes for bearer clients: a page of another site cannot make a browser attach that header. */
+/** Routes for bearer clients: another site's page cannot make a browser send that header. */
 const BEARER_ROUTES = ['/api/fleet/', '/api/codex/']
 
-/** Covers everything under `/api/`, JSON and forms (spec §5, cross-site protection). Throws `cross_site_request_rejected`, saying what arrived. */
+/**
+ * Covers everything under `/api/`, JSON and forms (spec §5, cross-site protection). Throws
+ * `cross_site_request_rejected`, naming what arrived.
+ */
 export const crossSite = createMiddleware(async (c, next) => {
   if (isCovered(c) && !isSameOrigin(c)) throw rejection(c)
   await next()
 })
 
 /**
- * For a model client that was let in without a key: any page can post plain text to this machine without asking first, and
- * that is enough to spend a turn. No cookie says whose page it is, so a name that it could give itself is not ours either.
- * Throws `cross_site_request_rejected`.
+ * For model clients admitted without a key: any page can post plain text to this machine without a preflight, which is
+ * enough to spend a turn. Since no cookie is involved, Hosts that a page could give itself are rejected too. Throws
+ * `cross_site_request_rejected`.
  */
 export const refusePages = (c: Ctx): void => {
   refuseOtherSites(c)
   if (isFromPage(c) && !isOwnHost(c) && !hasBearer(c)) throw rejection(c, FOREIGN_NAME)
 }
 
-/** Every method counts, because a socket begins with a GET. Throws `cross_site_request_rejected`. */
+/** Applies to every method, because a socket begins with a GET. Throws `cross_site_request_rejected`. */
 export const refuseOtherSites = (c: Ctx): void => {
   if (!isSameOrigin(c) && !hasBearer(c)) throw rejection(c)
 }
@@ -35,12 +38,14 @@ const isCovered = (c: Ctx): boolean =>
   !BEARER_ROUTES.some((prefix) => c.req.path.startsWith(prefix)) &&
   !hasBearer(c)
 
-/** A page of another site cannot attach one: the browser asks first, and and only listed origins, which need a key, are allowed. */
+/**
+ * Another site's page cannot attach one: browsers send a preflight, and only listed origins, which need a key, pass.
+ */
 const hasBearer = (c: Ctx): boolean => /^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
 
 /**
- * Both must agree: `Sec-Fetch-Site`, the browser's own verdict, and an `Origin` that is ours. A client that sends neither
- * is not a browser.
+ * Both must agree: the browser's `Sec-Fetch-Site`, and an `Origin` that is ours. A client that sends neither is not a
+ * browser.
  */
 const isSameOrigin = (c: Ctx): boolean => {
   const verdict = c.req.header('sec-fetch-site')
@@ -49,18 +54,18 @@ const isSameOrigin = (c: Ctx): boolean => {
   return origin === undefined || ownOrigins(c).includes(origin.toLowerCase())
 }
 
-/** Not what the person typed into the address bar. */
+/** False for addresses typed by the user. */
 const isFromPage = (c: Ctx): boolean =>
   c.req.header('origin') !== undefined || c.req.header('sec-fetch-site') === 'same-origin'
 
-/** What we are called: by Host, by configuration, and by a trusted proxy that ends TLS. */
+/** Our origins: by Host, by configuration, and by a trusted TLS-terminating proxy. */
 const ownOrigins = (c: Ctx): string[] => {
   const { host, origin } = new URL(c.req.url)
   const { PUBLIC_URL } = c.env.env
   return [origin, ...forwardedOrigin(c, host), ...(PUBLIC_URL ? [new URL(PUBLIC_URL).origin] : [])]
 }
 
-/** Nothing when the peer is not trusted. Of several hops the header is a list, which no origin equals. */
+/** Empty when the peer is not trusted. With several hops the header is a list, which matches no origin. */
 export const forwardedOrigin = (c: Ctx, host: string): string[] => {
   if (!c.var.viaProxy) return []
   const protocol = c.req.header('x-forwarded-proto')?.toLowerCase()

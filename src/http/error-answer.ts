@@ -1,4 +1,4 @@
-/** What an error becomes on the wire: the only reader of `AppError`. How people see it is for `render-error.tsx`. */
+/** Turns an error into an HTTP answer: the only reader of `AppError`. Pages are rendered by `render-error.tsx`. */
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Principal } from '../auth/principal.ts'
@@ -15,12 +15,15 @@ type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
 
 const OUR_FAULTS: readonly Code[] = ['internal_error', 'database_unavailable']
 
-/** An `onError`: logs in full what is not one of ours, and shows only its request id. Model traffic gets OpenAI's envelope. */
+/**
+ * An `onError` handler: logs unexpected errors in full and shows only their request id. Model traffic gets OpenAI's
+ * envelope.
+ */
 export const errorAnswer =
   (answerPeople: AnswerPeople) =>
   (thrown: unknown, c: Ctx): Answer => {
     const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown, c)
-    const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can come before the id is set
+    const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can occur before the id is set
     if (OUR_FAULTS.includes(err.code))
       c.env.log.error('a request failed', {
         request: requestId,
@@ -35,7 +38,7 @@ export const errorAnswer =
         route: loggedPath(c),
         userAgent: c.req.header('user-agent') ?? null,
       })
-    c.status(err.status as ContentfulStatusCode) // as: every status of the table carries a body
+    c.status(err.status as ContentfulStatusCode) // as: every status in the table has a body
     c.header('Vary', 'Accept, HX-Request')
     const { retryAfterSeconds } = err.extra
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
@@ -58,11 +61,11 @@ const dashboardError = ({ code, extra: { param, details } }: AppError, message: 
 export const messageOf = (err: AppError, requestId: string | null): string =>
   err.code === 'internal_error' && requestId ? `${err.message} Request id: ${requestId}` : err.message
 
-/** The client broke off in the middle of its body: nobody's fault here, and nobody reads the answer. */
+/** The client disconnected while sending its body: not our error, and the answer reaches no one. */
 const hasLeft = (thrown: unknown, c: Ctx): boolean =>
   thrown instanceof Error && thrown.name === 'AbortError' && c.req.raw.signal.aborted
 
-/** Hono's own refusals arrive as `HTTPException`: a body that is no JSON or no form, and limits of its middleware. */
+/** Hono throws `HTTPException` for malformed JSON and forms and for limits of its middleware. */
 const asAppError = (thrown: unknown, c: Ctx): AppError => {
   if (!(thrown instanceof HTTPException)) return databaseError(thrown, c) ?? AppError.from(thrown)
   if (thrown.status === 404) return new AppError('not_found', { cause: thrown })
@@ -71,15 +74,15 @@ const asAppError = (thrown: unknown, c: Ctx): AppError => {
   return new AppError(thrown.message.includes('JSON') ? 'malformed_json' : 'invalid_request_error', { cause: thrown })
 }
 
-/** A full or failing disk, or a lost folder, in words that help, and with its paths, for those who may read them at the doctor's. */
+/** A full or failing disk or a lost folder, as a helpful message with paths for users who may see the doctor page. */
 const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   if (thrown instanceof AppError) return null
   const { databasePath } = placesOf(c.env.env)
   const known = databaseTrouble(thrown, databasePath)
   if (known === null && !saysNoFolder(thrown, databasePath)) return null
-  const trouble = c.env.ops.lostDatabase() ?? known // a file of another name is not damaged, and not closed to us
+  const trouble = c.env.ops.lostDatabase() ?? known // a missing file is neither damaged nor unreadable
   if (trouble === null) return null
-  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   const message = principal && holds(principal.grants, 'security:write') && `${trouble.says} ${trouble.advice}`
   return new AppError('database_unavailable', { ...(message && { message }), cause: thrown })
 }

@@ -1,13 +1,13 @@
-/** Puts what was typed back into the form of a page: for browsers without script, where a refusal is a new page. */
+/** Restores what the user typed into a rejected form, for browsers without scripts, where the error is a new page. */
 import type { Ctx } from '../bindings.ts'
 import type { FormDraft } from './form-drafts.ts'
 import { createMiddleware } from './handlers.ts'
 
-/** The draft that `?draft=` names, when it is the caller's own. */
+/** The draft named by `?draft=`, if it belongs to this user. */
 export const draftFor = (c: Ctx): FormDraft | null =>
   c.req.query('draft') === undefined ? null : c.env.formDrafts.get(c.req.query('draft'), c.get('principal')?.id)
 
-/** Around every page: without a draft in its address it leaves the page alone. */
+/** Wraps every page; does nothing without a draft in the address. */
 export const refillForm = createMiddleware(async (c, next) => {
   await next()
   const draft = c.req.method === 'GET' && c.res.ok ? draftFor(c) : null
@@ -27,12 +27,12 @@ const fill = (page: Response, draft: FormDraft): Response => {
 
 type El = HTMLRewriterTypes.Element
 
-/** Meets the elements of a page in their order. */
+/** Visits the elements of a page in order. */
 class Filler {
   readonly #draft: FormDraft
-  /** In the form that was sent. */
+  /** Inside the form that was sent. */
   #isInside = false
-  /** Of the list whose options are met. */
+  /** Values of the current select list. */
   #chosen: readonly string[] | undefined
 
   constructor(draft: FormDraft) {
@@ -46,7 +46,7 @@ class Filler {
     })
   }
 
-  /** What is hidden is the page's own; a password is typed again. */
+  /** Hidden fields belong to the page, and passwords are not kept. */
   input(el: El): void {
     const typed = this.#typedInto(el)
     const type = el.getAttribute('type') ?? 'text'
@@ -85,7 +85,7 @@ const setFlag = (el: El, name: 'checked' | 'selected', isOn: boolean): void => {
   else el.removeAttribute(name)
 }
 
-/** The parser hands attributes on as they are written. */
+/** The parser returns attributes with their entities. */
 const plain = (written: string | null): string =>
   (written ?? '')
     .replaceAll('&quot;', '"')

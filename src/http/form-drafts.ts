@@ -1,25 +1,25 @@
-/** What somebody typed into a form that was refused, until the page is there again. In memory only, never a secret or a file. */
+/** What a user typed into a rejected form, until the page is shown again. In memory only, never a secret or a file. */
 import type { Clock } from '../lib/clock.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
 import type { Random } from '../lib/random.ts'
 
-/** What a form sent, as it came: a field that is repeated is a list. */
+/** Form fields as sent: a repeated field is a list. */
 export type Typed = Readonly<Record<string, unknown>>
 
 export interface FormDraft {
   owner: string
   /** Path and query the form was sent to. */
   action: string
-  /** By the names of the fields. */
+  /** By field name. */
   values: ReadonlyMap<string, readonly string[]>
-  /** Names of the fields that were refused. */
+  /** Names of the rejected fields. */
   refused: readonly string[]
   /** What was wrong, in a sentence or two. */
   problem: string
 }
 
 const TTL_MS = 10 * MINUTE_MS
-/** Of all people together; the oldest go first. */
+/** For all users together; the oldest are dropped. */
 const MOST_DRAFTS = 100
 const MOST_CHARS = 16_384
 const SECRET = /password|secret|token|code$/i
@@ -34,7 +34,7 @@ export class FormDrafts {
     this.#random = random
   }
 
-  /** Returns its id; null: there is nothing to keep, or too much. */
+  /** Returns its id; null when there is nothing to keep, or too much. */
   keep(draft: Omit<FormDraft, 'values'>, typed: Typed): string | null {
     const values = valuesOf(typed)
     const chars = [...values].reduce((sum, [name, list]) => sum + name.length + list.join('&').length, 0)
@@ -45,7 +45,7 @@ export class FormDrafts {
     return id
   }
 
-  /** null: there is none, or it is somebody else's. */
+  /** Null when there is none or it belongs to another user. */
   get(id: string | undefined, owner: string | undefined): FormDraft | null {
     const now = this.#clock.now()
     for (const [old, { expiresAt }] of this.#drafts) if (expiresAt <= now) this.#drafts.delete(old)
@@ -54,7 +54,7 @@ export class FormDrafts {
   }
 }
 
-/** Members of members are named `outer.inner`, as the fields were. */
+/** Nested members are named `outer.inner`, like their fields. */
 const valuesOf = (typed: Typed): Map<string, string[]> => {
   const values = new Map<string, string[]>()
   const add = (name: string, value: unknown) => {

@@ -1,4 +1,4 @@
-/** The gates of a route: middleware that enforces a rule and carries it as data, so the route table is printed from code. */
+/** The gates of a route: middleware that enforces a rule and carries it as data for the route table. */
 import type { MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
 import { authenticateClient, capability, type Knock } from '../auth/client-key.ts'
@@ -20,7 +20,7 @@ import { authorizationOf, listedOrigin } from './cors.ts'
 import { refusePages } from './cross-site.ts'
 import { demandPlainHost } from './host.ts'
 
-/** Who may pass. Every route has exactly one of these. */
+/** The access rule; every route has exactly one. */
 export type AccessRule =
   | {
       access: 'permission'
@@ -37,15 +37,15 @@ export type AccessRule =
   | { access: 'open'; reason: string; audit?: AuditEvent }
 
 /**
- * A permission, with step-up, that the handler demands only `when` the body touches something. It stands instead of the write
- * check, which the handler demands for the rest.
+ * A permission, with step-up, that the handler requires only `when` the body changes certain things. Replaces the write
+ * check, which the handler applies otherwise.
  */
 interface Sometimes {
   permission: Permission
   when: string
 }
 
-/** What the route does with a request that demands the restricted pool (spec §1). Comes after the access gate. */
+/** How the route treats requests for the restricted pool (spec §1). Comes after the access gate. */
 export interface CapabilityRule {
   capability: Restriction
 }
@@ -56,18 +56,21 @@ export type Gate<R extends Rule = Rule> = MiddlewareHandler<AppEnv> & {
   readonly pass: (c: Ctx) => void
 }
 
-/** `optional`: as key authentication is set; `always`: a valid key, whatever is set. */
+/** `optional`: depends on the key authentication setting; `always`: a valid key is required. */
 export type KeyNeed = 'optional' | 'always'
 
-/** `refuse`: no restricted turn passes here; `narrow`: selection is narrowed; `local`: no upstream account is involved. */
+/**
+ * `refuse`: rejects restricted turns; `narrow`: limits selection to the restricted pool; `local`: uses no upstream
+ * account.
+ */
 export type Restriction = 'refuse' | 'narrow' | 'local'
 
 export const CAPABILITY_HEADER = 'x-codex-lb-required-capability'
 
 /**
- * Dashboard principals that hold `permission`, or else the one named in `or`, and the one in `and`, too; with `account` those
- * who are somebody, with `stepUp` those who confirmed lately. `audit` names the event a mutation records. Throws what
- * `resolvePrincipal` does, `permission_required`, `admin_account_required`, `step_up_required`, `step_up_unavailable`.
+ * Requires `permission` (or the one in `or`) and the one in `and`; `account` requires a user, `stepUp` a recent
+ * confirmation. `audit` names the recorded event. Throws what `resolvePrincipal` does, `permission_required`,
+ * `admin_account_required`, `step_up_required`, `step_up_unavailable`.
  */
 export const requires = (permission: Permission, { or, and, stepUp = false, account = false, audit }: Needs = {}) =>
   gate(
@@ -95,8 +98,8 @@ interface Needs extends SignedInNeeds {
 }
 
 /**
- * Dashboard principals that pass the generic write check, or hold what `sometimes` names instead: the handler enforces which.
- * Throws `bootstrap_required`, `read_only_access`.
+ * Requires the general write check, or the permission in `sometimes`: the handler enforces which. Throws
+ * `bootstrap_required`, `read_only_access`.
  */
 export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
   gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => {
@@ -105,8 +108,8 @@ export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: S
   })
 
 /**
- * Any dashboard principal, whatever it holds; with `account` those who have one, for what is their own. `stepUp` and
- * `audit` as above. Throws `user_account_required`, and what step-up does.
+ * Any dashboard principal; `account` requires a user. `stepUp` and `audit` as above. Throws `user_account_required`,
+ * and what step-up does.
  */
 export const signedIn = ({ account = false, stepUp = false, audit }: SignedInNeeds = {}) =>
   gate(
@@ -125,8 +128,8 @@ interface SignedInNeeds {
 }
 
 /**
- * Everybody, for the `reason` given; the handler checks what there is to check. What it can know without the body, as whose
- * account it is about, it says as `check`, so that nothing is read of who is refused anyway.
+ * Open to everyone, for the given `reason`; the handler does the checks. Those that need no body go in `check`, so that
+ * rejected requests are not read.
  */
 export const open = (reason: string, { audit, check = () => {} }: OpenNeeds = {}) =>
   gate({ access: 'open', reason, ...(audit && { audit }) }, check)
@@ -137,7 +140,7 @@ interface OpenNeeds {
 }
 
 /**
- * Model clients: a plain Host, the firewall, then the API key, and without one the site that sent them. Sets `c.var.client`.
+ * Model clients: checks Host, firewall, then the API key, and without a key the sending site. Sets `c.var.client`.
  * Throws `bad_host`, `ip_forbidden`, `invalid_api_key`, `cross_site_request_rejected`.
  */
 export const clientKey = (need: KeyNeed) =>
@@ -152,7 +155,7 @@ export const clientKey = (need: KeyNeed) =>
     c.set('client', client)
   })
 
-/** What the client presents and where it comes from; also for a socket, whose later turns are asked with the same. */
+/** Credentials and origin of the client; kept for sockets, whose later turns are checked with the same. */
 export const knockOf = (c: Ctx, need: KeyNeed): Omit<Knock, 'keyAuthEnabled' | 'now'> => ({
   authorization: authorizationOf(c),
   capability: c.req.header(CAPABILITY_HEADER) ?? null,
@@ -165,8 +168,8 @@ export const knockOf = (c: Ctx, need: KeyNeed): Omit<Knock, 'keyAuthEnabled' | '
 })
 
 /**
- * The capability rule of a model route (spec §1), to stand after `clientKey`: who has no key learns nothing more.
- * Throws `unsupported_required_capability`, `required_capability_transport_unsupported`.
+ * The capability rule of a model route (spec §1). Must come after `clientKey`, so that clients without a key learn
+ * nothing. Throws `unsupported_required_capability`, `required_capability_transport_unsupported`.
  */
 export const restricted = (restriction: Restriction) =>
   gate({ capability: restriction }, (c) => {
@@ -194,7 +197,7 @@ const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
   return Object.assign(enforce, { rule: Object.freeze(rule), pass })
 }
 
-/** One handler that passes `gates` by itself: for routes where each layer of middleware is time to the first byte. */
+/** One handler that runs `gates` itself, for routes where middleware would delay the first byte. */
 export const behind = (gates: readonly Gate[], handle: (c: Ctx) => Promise<Response>) =>
   Object.assign(
     (c: Ctx): Promise<Response> => {

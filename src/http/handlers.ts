@@ -1,4 +1,4 @@
-/** Makes handler tuples that know what a request can reach: `createHandlers(gate, body, handler)`, mounted with a spread. */
+/** Creates typed handler tuples: `createHandlers(gate, body, handler)`, mounted with a spread. */
 import { createFactory } from 'hono/factory'
 import type { AppEnv } from '../bindings.ts'
 

@@ -1,13 +1,13 @@
-/** What methods beside GET are answered with, where GET answers. */
+/** Answers to HEAD and OPTIONS on GET routes. */
 import { createMiddleware } from './handlers.ts'
 
-/** HEAD runs the handler of GET and sends nothing of its body: a stream would wait for ever for somebody to read it. */
+/** HEAD runs the GET handler without its body: a stream would otherwise wait forever for a reader. */
 export const headOnly = createMiddleware(async (c, next) => {
   await next()
   if (c.req.method === 'HEAD') await c.res.body?.cancel()
 })
 
-/** For probes, which may ask with OPTIONS (RFC 9110 §9.3.7). */
+/** For probes, which may use OPTIONS (RFC 9110 §9.3.7). */
 export const tellMethods = createMiddleware(async (c, next) => {
   await next()
   if (c.req.method === 'OPTIONS') c.res.headers.set('allow', 'GET, HEAD, OPTIONS')

@@ -1,4 +1,4 @@
-/** Refuses a Host that is not a plain name or address, or that came twice, before anything is routed or built from it. */
+/** Rejects a Host that is not a plain name or address, or was sent twice, before anything uses it. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
@@ -7,8 +7,8 @@ import { createMiddleware } from './handlers.ts'
 const HOST = /^[A-Za-z0-9.\-[\]:]+$/
 
 /**
- * Throws `bad_host`. Bun gives a request whose Host it cannot use, or that has none, a URL without an origin, which the
- * router would read from the wrong place.
+ * Throws `bad_host`. For a missing or unusable Host, Bun provides a URL without an origin, which the router would
+ * misread.
  */
 export const demandPlainHost = ({ req }: Ctx): void => {
   const host = req.header('host')
@@ -20,7 +20,7 @@ export const plainHost = createMiddleware((c, next) => {
   return next()
 })
 
-/** For probes: a load balancer may ask by HTTP/1.0, which needs no Host (RFC 1945), and nothing is built from it there. */
+/** For probes: load balancers may use HTTP/1.0 without a Host (RFC 1945), and nothing is built from it there. */
 export const plainHostOrNone = createMiddleware((c, next) => {
   if (c.req.header('host') !== undefined) demandPlainHost(c)
   return next()

@@ -1,6 +1,6 @@
 /**
- * A router that looks up once what answers a path without parameters: walking the tree of all routes is a fiftieth of a turn
- * (measured). A handler that is `alone` with such a request does by itself what the middleware before it would.
+ * A router that caches the handlers of paths without parameters: walking the route tree costs 2 % of a turn (measured).
+ * A handler marked `alone` replaces the middleware before it.
  */
 import type { Result, Router } from 'hono/router'
 import type { H, RouterRoute } from 'hono/types'
@@ -11,16 +11,16 @@ export class KnownPaths implements Router<Mounted> {
   readonly name = 'KnownPaths'
   readonly #router: Router<Mounted>
   readonly #middleware: H
-  /** As they were mounted, `METHOD /path`, so that no client can make them more; null until the first that asks for it. */
+  /** Mounted routes only, as `METHOD /path`, so that clients cannot grow it; null until first used. */
   readonly #known = new Map<string, Result<Mounted> | null>()
 
-  /** `middleware`: what a handler that is alone does by itself, and what alone may stand before it. */
+  /** `middleware`: the one that `alone` handlers replace; only it may be mounted before them. */
   constructor(router: Router<Mounted>, middleware: H) {
     this.#router = router
     this.#middleware = middleware
   }
 
-  /** Throws for a handler that is alone and could be reached by another path than its own. */
+  /** Throws for an `alone` handler on a path with parameters. */
   add(method: string, path: string, handler: Mounted): void {
     const isPlain = !HAS_PARAMETERS.test(path) && method !== 'ALL'
     if (isAlone(handler) && !isPlain) throw new Error(`${method} ${path} cannot be alone with its request.`)
@@ -39,7 +39,7 @@ export class KnownPaths implements Router<Mounted> {
     return kept
   }
 
-  /** Throws where a gate would be passed over. */
+  /** Throws when a gate would be skipped. */
   #narrowed(found: Result<Mounted>, name: string): Result<Mounted> {
     const [handlers] = found
     const one = handlers.find(([handler]) => isAlone(handler))

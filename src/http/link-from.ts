@@ -1,7 +1,7 @@
-/** Links of a page to itself, with another query. */
+/** Links from a page to itself with a different query. */
 import type { Ctx } from '../bindings.ts'
 
-/** `path` with the query of this request: without what is empty or in `drop`, and with `add` at its end. */
+/** `path` with this request's query, without empty parameters and those in `drop`, plus `add`. */
 export const linkFrom = (
   c: Ctx,
   path: string,

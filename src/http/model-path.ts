@@ -1,4 +1,4 @@
-/** Which part of the service a path belongs to: model traffic is answered as OpenAI does, the rest is for people. */
+/** Which paths are model traffic, answered in OpenAI's format; all others are the dashboard. */
 
 const MODEL_PATH = /^\/(v1|backend-api)(\/|$)/
 

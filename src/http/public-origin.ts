@@ -1,12 +1,12 @@
-/** Under which origin people reach this service: for links that are sent away, and for passkeys, which belong to a name. */
+/** The origin under which users reach Sluice, for links and for passkeys, which belong to a host name. */
 import type { Ctx } from '../bindings.ts'
 import { forwardedOrigin } from './cross-site.ts'
 
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 
 /**
- * What is configured, else what a trusted proxy says, else this machine's own name. null: only the Host header tells, and
- * anybody can write that (decisions §1 `PUBLIC_URL`).
+ * The configured origin, or a trusted proxy's, or this machine's own name. Null when only the Host header is known,
+ * which anyone can write (decisions §1 `PUBLIC_URL`).
  */
 export const publicOrigin = (c: Ctx): URL | null => {
   const { PUBLIC_URL } = c.env.env
@@ -18,5 +18,5 @@ export const publicOrigin = (c: Ctx): URL | null => {
   return LOOPBACK_NAMES.includes(url.hostname) && !isRelayed ? new URL(url.origin) : null
 }
 
-/** For a link that an administrator sends: where nothing better is known, the address they have opened the dashboard under. */
+/** For links that an administrator sends: falls back to the address they opened the dashboard under. */
 export const originForLinks = (c: Ctx): string => (publicOrigin(c) ?? new URL(c.req.url)).origin

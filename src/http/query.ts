@@ -1,9 +1,9 @@
-/** Checked query parameters, refused the way bodies are. */
+/** Validated query parameters, rejected like bodies. */
 import { zValidator } from '@hono/zod-validator'
 import { z } from 'zod'
 import { carrying, invalid } from './body.ts'
 
-/** Of a query; false where it is left out. `z.coerce.boolean()` takes `false` for true. */
+/** A flag in a query; false when missing. `z.coerce.boolean()` would read `false` as true. */
 export const Flag = z
   .enum(['true', 'false', '1', '0'])
   .default('false')

@@ -1,4 +1,4 @@
-/** Shows an error in the form its caller can read, mounted as `onError` and `notFound`. */
+/** Shows an error in a format its client can read; mounted as `onError` and `notFound`. */
 import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import { Problem, SignedOut } from '../../views/ui/form.tsx'
@@ -12,10 +12,10 @@ import { representation } from './reply.tsx'
 import { pageOf, withReturn } from './return-path.ts'
 import { looksLikeModelTraffic, wrongBaseUrl } from './wrong-base-url.ts'
 
-/** Answers with the envelope of the surface, or a page that leads on. */
+/** Answers with the envelope of the route, or with a page. */
 export const renderError = errorAnswer((c, err, requestId) => renderForDashboard(c, err, requestId))
 
-/** `app.notFound`: nothing answers here. A model client that misses its base path is no browser, and reads another envelope. */
+/** For `app.notFound`. A model client with a wrong base path gets OpenAI's envelope. */
 export const renderNotFound = (c: Ctx): Response | Promise<Response> => {
   const isMissed = representation(c) === 'json' && looksLikeModelTraffic(c.req.path)
   return isMissed ? c.json({ error: openAiError(wrongBaseUrl(c)) }, 404) : renderError(new AppError('not_found'), c)
@@ -40,7 +40,7 @@ const arrivedOf = (c: Ctx, { code }: AppError): Pick<ErrorProps, 'arrived'> =>
     ? { arrived: { host: c.req.header('host') ?? null, origin: c.req.header('origin') ?? null } }
     : {}
 
-/** A browser is led to where it can do something about it: to sign in, to confirm, back to the form it came from. */
+/** Redirects a browser to where the user can act: sign in, confirm, or the form it came from. */
 const asPage = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
   const next = placeFor(c, err) ?? formOf(c, err, draftOf(c, err, shown.message))
   return next === null ? c.render(<ErrorPage {...shown} />, { title: ErrorPage.title(shown) }) : c.redirect(next, 303)
@@ -60,21 +60,24 @@ const asFragment = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promis
   return c.html(next === null ? <Problem text={shown.message} /> : <SignedOut />)
 }
 
-/** Whose session ended in the middle of a form signs in beside it, and nothing typed is lost; on the way in there is nothing to lose. */
+/**
+ * When a session ends in the middle of a form, the user signs in separately and keeps the form; pages of the sign-in
+ * flow redirect.
+ */
 const isLeftOpen = (c: Ctx, next: string): boolean =>
   next.startsWith('/login') && !Object.values(PLACES).includes(pageOf(c)?.pathname ?? '')
 
-/** Our forms have names that begin like this, and a place of the same name for what was wrong. */
+/** Our form ids start like this, and each has an error element named after it. */
 const SOURCE_FORM = /^form#(form-[\w-]+)$/
 
-/** Over the form that was refused; the script sends it again. */
+/** Opens the confirmation over the rejected form, which the script then sends again. */
 const openConfirm = (c: Ctx, err: AppError): Response | Promise<Response> => {
-  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   c.header('HX-Retarget', '#dialog')
   c.header('HX-Reswap', 'innerHTML')
   return c.html(
     <Confirm
-      methods={(err.extra.details?.methods ?? []) as string[]} // as: put there by `demandStepUp`
+      methods={(err.extra.details?.methods ?? []) as string[]} // as: set by `demandStepUp`
       username={principal?.kind === 'account' ? principal.person.row.username : ''}
       returnTo={here(c)}
     />,
@@ -91,7 +94,7 @@ const PLACES: Partial<Record<Code, string>> = {
   step_up_required: '/confirm',
 }
 
-/** null where there is none, or where the browser is there already. */
+/** Null when there is none, or the browser is already there. */
 const placeFor = (c: Ctx, err: AppError): string | null => {
   const hasFallback = err.code === 'proxy_auth_required' && err.extra.details?.fallback === true
   const place = hasFallback ? '/login' : PLACES[err.code]
@@ -106,9 +109,9 @@ const here = (c: Ctx): string => {
   return page ? page.pathname + page.search : '/dashboard'
 }
 
-/** Only names go along, never a text: a link must not be able to put words into our pages. */
+/** Passes only codes, never text: a link must not be able to inject text into our pages. */
 const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
-  const isOver = err.status >= 500 && err.code !== 'database_unavailable' // pages are there without a write
+  const isOver = err.status >= 500 && err.code !== 'database_unavailable' // pages work without writing
   if (c.req.method === 'GET' || isOver || err.code === 'cross_site_request_rejected') return null
   const page = pageOf(c)
   if (page === null) return null
@@ -119,9 +122,9 @@ const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
   return page.pathname + page.search
 }
 
-/** What was typed is kept for the page, which has to be asked for anew. null: nothing was read, or nobody is known to own it. */
+/** as: also null before any gate */
 const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
-  const typed = c.get('typed') as Typed | undefined // as: an error can come before the body was read
+  const typed = c.get('typed') as Typed | undefined // as: an error can occur before the body was read
   const owner = (c.get('principal') as Principal | undefined)?.id // as: or before any gate
   // After a conflict one has to see what the other has changed, not what one typed over it.
   if (!typed || owner === undefined || CONFLICTS.includes(err.code)) return null

@@ -1,4 +1,4 @@
-/** The ending of a handler: one value as JSON, as a fragment for htmx, or as a page. */
+/** Ends a handler: one value as JSON, as a fragment for htmx, or as a page. */
 import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { jsxRenderer } from 'hono/jsx-renderer'
@@ -22,7 +22,7 @@ declare module 'hono' {
   }
 }
 
-/** htmx gets a fragment, a browser a page, every other client JSON. Opening an /api URL by hand shows JSON. */
+/** htmx gets a fragment, a browser a page, every other client JSON. Opening an /api URL in a browser shows JSON. */
 export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
   const { method, path } = c.req
   if (c.req.header('hx-request') === 'true') return 'fragment'
@@ -30,14 +30,14 @@ export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
   return c.req.header('accept')?.includes('text/html') ? 'page' : 'json'
 }
 
-/** Before anything of a page is read: what changes from then on is told to it once it listens. */
+/** Called before the page reads any data, so that the page is told of every change from then on. */
 export const markLive = createMiddleware((c, next) => {
   if (representation(c) === 'page') c.set('liveId', c.env.live.mark())
   return next()
 })
 
 /**
- * The shell goes around pages only; a fragment is the view itself. Mounted before everything that can throw, because the
+ * The shell wraps only pages; a fragment is the view itself. Mounted before everything that can throw, because the
  * error page needs it.
  */
 export const shell = jsxRenderer<AppEnv>(
@@ -64,7 +64,7 @@ export const shell = jsxRenderer<AppEnv>(
   (c) => ({ docType: representation(c) === 'page' }),
 )
 
-/** Ends a handler that has something to show. The view is given exactly the value a JSON client would get, never more. */
+/** Ends a handler that shows something. The view gets exactly the value a JSON client would get. */
 export const reply = <T extends object>(
   c: Ctx,
   value: T,
@@ -77,8 +77,8 @@ export const reply = <T extends object>(
 }
 
 /**
- * Ends a mutation that has nothing of its own to show: a browser goes on to `then`, so that a reload does not post again;
- * every other client gets the value, and 204 for null. htmx renews the page in place when `then` is the page it is on.
+ * Ends a mutation: a browser is redirected to `then`, so that a reload does not post again; other clients get the
+ * value, or 204 for null. htmx updates the page in place when `then` is the current page.
  */
 export const proceed = (
   c: Ctx,
@@ -97,7 +97,7 @@ export const proceed = (
   }
 }
 
-/** Sends htmx to a page of ours. A page of the same path is fetched and morphed, so that what is open there stays open. */
+/** Redirects htmx. A page of the same path is fetched and morphed, so that open elements stay open. */
 const goOn = (c: Ctx, then: string): Response => {
   const [path = then] = then.split('#')
   if (pageOf(c)?.pathname === path.split('?')[0])
@@ -107,7 +107,7 @@ const goOn = (c: Ctx, then: string): Response => {
 }
 
 const visitorOf = (c: Ctx): Visitor | null => {
-  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   if (!principal) return null
   const { kind, grants } = principal
   if (kind !== 'account') return { kind, grants }

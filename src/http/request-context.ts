@@ -1,20 +1,20 @@
-/** What every request knows about itself before anything else happens: its id, when it came, and from where. */
+/** Sets what every request needs first: its id, arrival time and client address. */
 import { trustOf } from '../auth/caller.ts'
 import type { Ctx } from '../bindings.ts'
 import { clientIp } from '../lib/client-ip.ts'
 import { createMiddleware } from './handlers.ts'
 
-/** Ids that are safe in a log line and a header; anything else is replaced. */
+/** Ids that are safe in a log line and a header; others are replaced. */
 const SANE_ID = /^[\w.:-]{1,128}$/
 
-/** Sets `requestId`, `arrivedAt`, `peer`, `clientIp` and `viaProxy`, and tells the client its request id. Mounted first. */
+/** Sets `requestId`, `arrivedAt`, `peer`, `clientIp` and `viaProxy`, and sends the request id. Mounted first. */
 export const requestContext = createMiddleware(async (c, next) => {
   noteArrival(c)
   await next()
   tellRequestId(c)
 })
 
-/** What `requestContext` does before everything else. */
+/** The first half of `requestContext`. */
 export const noteArrival = (c: Ctx): void => {
   c.set('arrivedAt', c.env.clock.monotonic())
   c.set('requestId', requestIdOf(c))
@@ -25,12 +25,12 @@ export const noteArrival = (c: Ctx): void => {
   c.set('viaProxy', viaProxy)
 }
 
-/** And last of all: headers set before the handler are lost when it returns a Response of its own (a stream does). */
+/** Runs last: headers set before the handler are lost when it returns its own Response, as streams do. */
 export const tellRequestId = (c: Ctx): void => c.res.headers.set('x-request-id', c.get('requestId'))
 
 /**
- * The socket's remote address, before trusted proxies are considered; null on a Unix socket. Who listens on loopback has
- * no other peers, and asking the socket costs 20 µs a request (measured).
+ * The socket's remote address, ignoring proxies; null on a Unix socket. On a loopback listener it is always local, and
+ * asking the socket takes 20 µs (measured).
  */
 const peerOf = (c: Ctx): string | null => {
   const { peer, server, env } = c.env

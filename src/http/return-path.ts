@@ -1,22 +1,22 @@
-/** Where a browser came from and where it goes on to: paths of our own pages only, whatever a link says. */
+/** Where a browser came from and where it continues: only paths of our own pages, whatever a link says. */
 import type { Context } from 'hono'
 
 const HOME = '/dashboard'
-/** Parsed against this, a path that names another host shows itself. */
+/** A base that reveals paths naming another host. */
 const NOWHERE = 'http://sluice.invalid'
-/** What a page says about the last attempt; it is not handed on. */
+/** Parameters about the last attempt, which are not passed on. */
 const SAID_ONCE = ['problem', 'field', 'wait', 'done', 'draft']
 
-/** The `return` of the query as a path with its query and fragment; the overview without one, or with a foreign one. */
+/** The `return` parameter as a path with query and fragment; the overview when missing or foreign. */
 export const returnPath = (c: Context): string => ownPath(c.req.query('return') ?? '') ?? HOME
 
-/** `page?return=…`, without a return to where everybody goes anyway. */
+/** `page?return=…`, without `return` for the default. */
 export const withReturn = (page: string, path: string): string =>
   path === HOME ? page : `${page}?return=${encodeURIComponent(path)}`
 
-/** The page whose form or fragment this request is, with what it said removed; null when it does not say, or is not ours. */
+/** The page with the form or fragment of this request, without messages; null when unknown or not ours. */
 export const pageOf = (c: Context): URL | null => {
-  const here = URL.parse(c.req.url) // null for a Host that cannot be used
+  const here = URL.parse(c.req.url) // null for an unusable Host
   if (here === null) return null
   if (c.req.method === 'GET' && c.req.header('hx-request') !== 'true') return clean(here)
   const from = c.req.header('hx-current-url') ?? c.req.header('referer')

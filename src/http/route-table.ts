@@ -1,4 +1,7 @@
-/** Reads the route table back out of the app: what `bun run routes` prints, the tests compare and each app demands of itself. */
+/**
+ * Reads the route table from the app: printed by `bun run routes`, compared in tests and checked when an app is
+ * created.
+ */
 import type { Hono } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import type { RouteInput } from './body.ts'
@@ -7,28 +10,31 @@ import type { AccessRule, CapabilityRule, Rule } from './gates.ts'
 export interface RouteRow {
   method: string
   path: string
-  /** One on every valid route; an app without it does not load. */
+  /** Exactly one on every valid route. */
   access: AccessRule[]
   capability: CapabilityRule['capability'] | null
-  /** The key check must come before the capability refusal (spec §1). */
+  /** The key check must come before the capability check (spec §1). */
   isCapabilityAfterAccess: boolean
-  /** What its middleware checks of the request. */
+  /** What its middleware validates. */
   inputs: RouteInput[]
-  /** What answers; two rows with the same one are two names of one thing. */
+  /** The handler; rows with the same one are aliases. */
   endpoint: object
-  /** Behind its gates there is nothing yet. */
+  /** Not implemented yet. */
   isPlanned: boolean
 }
 
 type App = Pick<Hono<AppEnv>, 'routes'>
 
-/** One row for each method and path that ends in a handler, in the order of the app; plain middleware is left out. */
+/** One row per method and path with a handler, in the app's order, without plain middleware. */
 export const routeTable = (app: App): RouteRow[] => {
   const groups = Map.groupBy(app.routes, ({ method, path }) => `${method} ${path}`)
   return [...groups.values()].filter((group) => group.some(isEndpoint)).map(rowOf)
 }
 
-/** Throws when a route has no access gate, or two, or refuses a capability before it knows who asks. Each app calls it when it is made. */
+/**
+ * Throws when a route has no access gate or several, or checks a capability before the key. Called when an app is
+ * created.
+ */
 export const demandOneAccessGate = (app: App): void => {
   const problems = routeTable(app).flatMap((row) => {
     const name = `${row.method} ${row.path}`
@@ -54,15 +60,15 @@ export const formatRoutes = (rows: readonly RouteRow[]): string => {
 
 const HEADINGS = ['METHOD', 'PATH', 'ACCESS', 'PERMISSION', 'STEP-UP', 'CAPABILITY', 'AUDIT']
 
-/** A handler takes the context alone; middleware also takes `next`. */
+/** A handler takes only the context; middleware also takes `next`. */
 const isEndpoint = ({ handler }: App['routes'][number]): boolean => handler.length < 2
 
 const rowOf = (group: App['routes']): RouteRow => {
-  const endpoint = group.findLast(isEndpoint)!.handler // a row is made of groups that have one
+  const endpoint = group.findLast(isEndpoint)!.handler // rows come from groups that have one
   const rules = group.flatMap(({ handler }) => rulesOf(handler))
   const capabilityAt = rules.findIndex((rule) => 'capability' in rule)
   const capability = rules[capabilityAt]
-  const { method, path } = group[0]! // a group is made with its first route
+  const { method, path } = group[0]! // a group has at least one route
   return {
     method,
     path,
@@ -75,11 +81,12 @@ const rowOf = (group: App['routes']): RouteRow => {
   }
 }
 
-/** as: only gates carry `rule`, and handlers behind some of them `rules`. */
+/** as: only gates have `rule`, and only handlers of `behind` have `rules` */
 const rulesOf = (handler: object): readonly Rule[] =>
   'rule' in handler ? [handler.rule as Rule] : 'rules' in handler ? (handler.rules as readonly Rule[]) : []
 
-const inputOf = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : []) // as: only `carrying` puts it there
+// as: set by `carrying`
+const inputOf = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : [])
 
 const cellsOf = (row: RouteRow): string[] => {
   const access = row.access[0]

@@ -1,6 +1,6 @@
-/** The path a request is routed by. */
+/** The path by which a request is routed. */
 import { getPath } from 'hono/utils/url'
 
-/** With a Host that cannot be used, or none, the runtime's URL is the path alone, in which a router finds a wrong one. */
+/** For an unusable or missing Host the runtime's URL is only the path, which the router would misread. */
 export const routedPath = (request: Request): string =>
   request.url.startsWith('/') ? request.url.replace(/[?#].*/s, '') : getPath(request)

@@ -1,4 +1,4 @@
-/** What a browser may do with our pages, and that nothing of the dashboard is kept in a cache. */
+/** Limits what a browser may do with our pages, and keeps the dashboard out of caches. */
 import { createMiddleware } from './handlers.ts'
 
 const CONTENT_SECURITY_POLICY = [
@@ -13,8 +13,8 @@ const CONTENT_SECURITY_POLICY = [
 ].join('; ')
 
 /**
- * `Referrer-Policy` is `same-origin` and not `no-referrer`, under which plain form posts carry `Origin: null` and our own
- * cross-site rule would refuse them (Fetch standard).
+ * `Referrer-Policy` is `same-origin`, not `no-referrer`: plain form posts would then send `Origin: null`, which our
+ * cross-site check rejects (Fetch standard).
  */
 export const securityHeaders = createMiddleware(async (c, next) => {
   await next()
@@ -26,7 +26,7 @@ export const securityHeaders = createMiddleware(async (c, next) => {
     headers.set('content-security-policy', CONTENT_SECURITY_POLICY)
     headers.set('referrer-policy', 'same-origin')
   }
-  // Pages answer JSON to who asks for it; only what is the same for everybody is kept.
+  // Pages also answer JSON, so only assets, the same for everyone, may be cached.
   if (!c.req.path.startsWith('/assets/') || !c.res.ok)
     headers.set('cache-control', isStream ? 'no-store, no-transform' : 'no-store')
 })

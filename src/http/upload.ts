@@ -1,12 +1,12 @@
-/** Reads a request body that may arrive slowly: only a client that stops sending is cut off. */
+/** Reads a request body that may arrive slowly; only a client that stops sending is cut off. */
 import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 
-/** A client that sends nothing for this long has stopped. */
+/** A client that sends nothing for this long has stalled. */
 const SILENT_SECONDS = 30
 /**
- * Up to here the runtime collects the body by itself: in pieces a body of this size costs 15 to 40 µs more (measured). It
- * reports no progress then, so the whole body gets 30 s and three more for each KiB.
+ * Up to this size the runtime collects the body itself; reading in pieces costs 15 to 40 µs more (measured). As it
+ * reports no progress, the whole body gets 30 s plus three per KiB.
  */
 const PLAIN_READ_BYTES = 64 * 1024
 const SECONDS_PER_KIB = 3
@@ -16,21 +16,20 @@ export type UploadEnv = Pick<Bindings, 'clock' | 'pulse' | 'server'>
 interface Upload {
   env: UploadEnv
   request: Request
-  /** Called with the size so far as the body arrives. What it throws ends the upload. */
+  /** Called with the size so far. A throw ends the upload. */
   arrived: (bytes: number) => void
 }
 
 /**
- * The whole body. The runtime would cut off a body slower than 16 KiB/s at the end of its idle limit, so that limit is lifted;
- * the caller sets it again. Throws `upload_timeout`, `invalid_request_error` for a body that ends early, and what `arrived`
- * throws.
+ * Reads the whole body. Lifts the connection's idle limit, which would cut off bodies slower than 16 KiB/s; the caller
+ * restores it. Throws `upload_timeout`, `invalid_request_error` for a body that ends early, and what `arrived` throws.
  */
 export const readUpload = async (upload: Upload): Promise<Uint8Array<ArrayBuffer>> => {
   const { env, request, arrived } = upload
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (!(declared <= PLAIN_READ_BYTES)) return readInPieces(upload, declared)
   env.server?.timeout(request, SILENT_SECONDS + Math.ceil(declared / 1024) * SECONDS_PER_KIB)
-  // The runtime enforces the declared length: a body that ends early rejects here.
+  // The runtime enforces the declared length: a short body rejects here.
   const bytes = await request.bytes().catch(endedEarly)
   arrived(bytes.length)
   return bytes
@@ -49,7 +48,7 @@ const readInPieces = async ({ env, request, arrived }: Upload, declared: number)
       body.append(part.value)
     }
   } catch (cause) {
-    reader.cancel().catch(() => {}) // it has ended already
+    reader.cancel().catch(() => {}) // it may have ended already
     body.discard()
     throw cause instanceof AppError ? cause : endedEarly(cause)
   } finally {
@@ -59,7 +58,7 @@ const readInPieces = async ({ env, request, arrived }: Upload, declared: number)
   return body.bytes()
 }
 
-/** Cancels the reader, which ends its pending read, once nothing has been heard for too long. */
+/** After too long a silence, cancels the reader, which ends its pending read. */
 const watchSilence = ({ clock, pulse }: UploadEnv, reader: ReadableStreamDefaultReader<Uint8Array>) => {
   let heardAt = clock.monotonic()
   const watch = {
@@ -70,7 +69,7 @@ const watchSilence = ({ clock, pulse }: UploadEnv, reader: ReadableStreamDefault
     beat: (now: number) => {
       if (now - heardAt < SILENT_SECONDS * 1000 || watch.isOver) return
       watch.isOver = true
-      reader.cancel().catch(() => {}) // it has ended already
+      reader.cancel().catch(() => {}) // it may have ended already
     },
     stop: () => pulse.unwatch(watch),
   }
@@ -78,16 +77,19 @@ const watchSilence = ({ clock, pulse }: UploadEnv, reader: ReadableStreamDefault
   return watch
 }
 
-/** A declared size is reserved only once this much has arrived. The system provides the memory as it is written (measured). */
+/**
+ * The declared size is reserved only after this much has arrived. The system allocates memory as it is written
+ * (measured).
+ */
 const FIRST_BYTES = 1024 * 1024
 
-/** One buffer and not a list of pieces: to join them, a large body would be in memory twice. */
+/** One buffer instead of a list of chunks: joining them would keep a large body in memory twice. */
 class BodyBuffer {
   readonly #declared: number
   #buffer: ArrayBuffer
   #length = 0
 
-  /** `declared`: NaN where the client did not say. */
+  /** `declared`: NaN when unknown. */
   constructor(declared: number) {
     this.#declared = declared || 0
     this.#buffer = new ArrayBuffer(Math.min(this.#declared || FIRST_BYTES, FIRST_BYTES))
@@ -105,7 +107,7 @@ class BodyBuffer {
     this.#length = needed
   }
 
-  /** Frees the memory now and not with the next collection. */
+  /** Frees the memory immediately instead of at the next garbage collection. */
   discard(): void {
     this.#buffer = this.#buffer.transfer(0)
     this.#length = 0

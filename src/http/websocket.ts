@@ -1,4 +1,7 @@
-/** Hands what happens on a socket to whoever upgraded it. hono's own helper knows neither `drain` nor headers for the 101. */
+/**
+ * Forwards socket events to the object passed at the upgrade. hono's own helper supports neither `drain` nor headers
+ * for the 101.
+ */
 
 /** The `data` of an upgrade. */
 export interface SocketPeer {
@@ -6,20 +9,20 @@ export interface SocketPeer {
   received(data: string | Buffer): void
   /** The client has read what was queued. */
   drained(): void
-  /** The client has sent a ping. The runtime answers it by itself, whether or not the client reads. */
+  /** The client sent a ping. The runtime answers it, whether or not the client reads. */
   pinged(payloadBytes: number): void
-  /** The client has sent a pong, as it must after each ping: it is not in the middle of a frame. */
+  /** The client sent a pong, so it is not in the middle of a frame. */
   ponged(payloadBytes: number): void
   closed(): void
   /** One of the above threw. */
   failed(err: unknown): void
 }
 
-/** Of one frame; the runtime closes with 1009 above it (decisions §3 "Turns on a socket"). */
+/** Per frame; above it the runtime closes with 1009 (decisions §3 "Turns on a socket"). */
 const MAX_FRAME_BYTES = 128 * 1024 * 1024
-/** What may be queued for a client that does not read; sessions stop sending long before. */
+/** Queue limit for a client that does not read; sessions stop sending long before. */
 const MAX_QUEUED_BYTES = 16 * 1024 * 1024
-/** The runtime pings before it runs out, so that only dead connections end by it. */
+/** The runtime pings before this, so only dead connections are closed. */
 const DEAD_AFTER_SECONDS = 120
 
 export const websocket: Bun.WebSocketHandler<SocketPeer> = {

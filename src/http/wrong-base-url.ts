@@ -1,4 +1,4 @@
-/** The error for a model client whose path has no route: names the address it meant and the base URL to set. */
+/** The error for a model client whose path has no route: names the intended address and the base URL to set. */
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { originForLinks } from './public-origin.ts'
@@ -6,24 +6,24 @@ import { originForLinks } from './public-origin.ts'
 const NATIVE_BASE = '/backend-api/codex'
 const PUBLIC_BASE = '/v1'
 
-/** What clients ask for below a base URL: what is served, and what else the OpenAI API has. */
+/** Paths below a base URL: those served, and other OpenAI endpoints. */
 const SERVED = 'responses(?:/compact)?|chat/completions|models(?:/[^/]+)?'
 const OTHERS = String.raw`completions|embeddings|images/\w+|audio/\w+|moderations|files|batches|conversations|realtime`
 const ENDS_IN_SERVED = new RegExp(`/(${SERVED})/*$`)
 const ENDS_LIKE_MODEL_TRAFFIC = new RegExp(`^(.*?)/(?:${SERVED}|${OTHERS})/*$`)
-/** Of base URLs, whole or cut short, beside `v1` behind any prefix. */
+/** Parts of base URLs, complete or shortened. */
 const BASE_WORDS = /^\/*((api|openai|codex|backend-api|wham)(\/+|$))*$/
 const HAS_VERSION = /\/v1(\/|$)/
 const NATIVE_WORDS = /\/(codex|backend-api|wham)(\/|$)/
 const MAX_PATH_CHARS = 100
 
-/** Whether the path, which no route knows, is what a client with another base URL would ask for. */
+/** Whether the unknown path looks like a model client with another base URL. */
 export const looksLikeModelTraffic = (path: string): boolean => {
   const base = ENDS_LIKE_MODEL_TRAFFIC.exec(path)?.[1]
   return base !== undefined && (BASE_WORDS.test(base) || HAS_VERSION.test(base))
 }
 
-/** A `not_found` for a model client whose path no route knows. */
+/** A `not_found` error for a model client with an unknown path. */
 export const wrongBaseUrl = (c: Ctx): AppError => {
   const { method, path } = c.req
   const origin = originForLinks(c)
@@ -35,7 +35,7 @@ export const wrongBaseUrl = (c: Ctx): AppError => {
   return new AppError('not_found', { message: `${what} ${adviceFor({ path, origin, base, meant })}` })
 }
 
-/** Does not tell a client to set the base URL it already has. */
+/** Does not suggest the base URL the client already uses. */
 const adviceFor = ({
   path,
   origin,

@@ -1,4 +1,4 @@
-/** Every periodic job by its name and period. */
+/** All periodic jobs with their names and intervals. */
 import { onChange } from '../../db/commit.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Schedule } from '../lib/schedule.ts'
@@ -16,7 +16,7 @@ import { addUp, SUMS_INTERVAL_MS } from './sums.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
 import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
 
-/** The part of `Bindings` that jobs work with. */
+/** The part of `Bindings` that jobs use. */
 type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
   Pick<BackupJobDeps, 'settings'> &
@@ -29,8 +29,8 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   }
 
 /**
- * Names all jobs. An account that comes into use, by whatever door, is greeted as soon as the commit is announced; so the
- * pool must have been told of changes to `accounts` before.
+ * Registers all jobs. A new or reactivated account is polled as soon as its commit is announced, so the pool must learn
+ * of `accounts` changes first.
  */
 export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures } = workplace

@@ -1,11 +1,11 @@
-/** Makes a backup when the newest is older than the settings say, and removes those beyond the number to keep. */
+/** Makes a backup when the newest is older than the setting, and deletes those beyond the number to keep. */
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Backup } from '../ops/backups.ts'
 import type { Settings } from '../settings/schema.ts'
 
-/** How often to look whether one is due; a failed one is tried again as soon. */
+/** How often to check whether one is due; also the retry interval. */
 export const BACKUPS_BEAT_MS = 600_000
 
 export interface BackupJobDeps {
@@ -20,8 +20,8 @@ export interface BackupJobDeps {
 }
 
 /**
- * The age counts, not when the process started: restarts neither skip one nor make one more. One of a time to come has none,
- * and one that somebody asked for puts off no other.
+ * Measured by the newest backup's age, so restarts neither skip nor add one. Backups dated in the future and manual
+ * ones do not count.
  */
 export const backUp = async ({ backups, settings, clock, log }: BackupJobDeps, signal: AbortSignal): Promise<void> => {
   const { backupIntervalHours, backupKeep } = settings.current()

@@ -1,4 +1,4 @@
-/** Keeps the model catalog of every account fresh, for each version of the native client that is in use. */
+/** Keeps each account's model catalog fresh, for every native client version in use. */
 import { commit } from '../../db/commit.ts'
 import { isInUse } from '../model/account-state.ts'
 import { dropOldCatalogs } from '../model/catalog.ts'

@@ -1,4 +1,4 @@
-/** What the periodic work is done with. */
+/** The dependencies of jobs. */
 import type { Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
@@ -8,7 +8,7 @@ import type { UsageSnapshot } from '../model/usage-windows.ts'
 import type { AskDeps } from '../upstream/ask.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 
-/** Of the live pool, what jobs need. */
+/** The part of the live pool that jobs use. */
 export interface JobPool {
   all(): readonly { readonly id: string; state: AccountState }[]
   apply(id: string, event: AccountEvent): void
@@ -24,18 +24,18 @@ export interface JobDeps {
   credentials: Credentials
   clock: Clock
   log: Log
-  /** When each account was asked, shared by all who ask. */
+  /** When each account was polled, shared by all pollers. */
   polls: Map<string, Poll>
 }
 
 export interface Poll {
-  /** When the last question was asked, by the clock that never goes back; null: never. */
+  /** Monotonic time of the last poll; null: never. */
   at: number | null
-  /** Not again before this, by the same clock. */
+  /** Monotonic time before which it is not polled again. */
   holdUntil: number
-  /** When the block seen last was to end; ms since epoch. */
+  /** When the last seen block ends; ms since epoch. */
   blockEndsAt: number | null
-  /** The last question failed: told once, not every minute. */
+  /** The last poll failed; logged once, not every minute. */
   isFailing: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Tells that the database file was removed or replaced: nothing fails, and nothing that changes is kept. */
+/** Warns when the database file was removed or replaced: nothing fails then, but changes are not kept. */
 import type { Log } from '../lib/log.ts'
 import type { Ops } from '../ops/ops.ts'
 
@@ -9,7 +9,7 @@ export interface DatabaseFileDeps {
   log: Log
 }
 
-/** Once: a file that was removed gets no name again, and one that was moved was told of. */
+/** Logs once: a removed file stays removed, and a moved one has been reported. */
 export const databaseFileJob = ({ ops, log }: DatabaseFileDeps) => {
   let isTold = false
   return async (): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Greets accounts that are new to this process: their usage and models are asked for at once, not within minutes. */
+/** Polls usage and models of accounts new to this process immediately, instead of within minutes. */
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/account-state.ts'
 import { fetchCatalogsOf } from './catalog.ts'
@@ -7,7 +7,7 @@ import { pollAccount } from './usage.ts'
 
 const LANES = 4
 
-/** Greets those not in `met`, also such as appear meanwhile. */
+/** Polls accounts not in `met`, also those that appear in the meantime. */
 export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
   for (;;) {
     const ids = newcomers(deps, met)

@@ -1,11 +1,11 @@
-/** Reads the figures of the overview ahead of its first visitor, where that takes long enough to be noticed. */
+/** Computes the overview's totals before its first visitor when that would take noticeable time. */
 import { gte } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 
-/** The rest is read when the page is opened: five minutes of requests are read quickly. */
+/** The remainder is read when the page is opened: five minutes of requests are quick. */
 export const OVERVIEW_INTERVAL_MS = 300_000
 
 export interface OverviewDeps {
@@ -14,7 +14,7 @@ export interface OverviewDeps {
   figures: { now(): Promise<unknown> }
 }
 
-/** Requests in the two days that are added up. Fewer are read in about 30 ms, which is not worth the memory of a reader thread. */
+/** Requests in the two summed days. Fewer take about 30 ms, which is not worth a reader thread's memory. */
 const MANY = 5000
 const SUMMED_MS = 2 * DAY_MS
 

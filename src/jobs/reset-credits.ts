@@ -1,4 +1,4 @@
-/** Asks every account in use for its reset credits, once a minute. A failure changes nothing but a line in the log. */
+/** Polls the reset credits of every account in use once a minute. A failure is only logged. */
 import { inLanes } from '../lib/lanes.ts'
 import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
@@ -19,7 +19,10 @@ export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credential
   random: Pick<Random, 'float'>
 }
 
-/** The job; its first run begins anywhere within its first minute, so that processes started together spread. */
+/**
+ * The job; its first run starts at a random time within the first minute, so that processes started together spread
+ * out.
+ */
 export const resetCreditsJob = (deps: ResetCreditsDeps): Work => {
   const failing: Failing = new Map()
   let isFirst = true
@@ -30,10 +33,10 @@ export const resetCreditsJob = (deps: ResetCreditsDeps): Work => {
   }
 }
 
-/** Accounts whose last question failed, which is logged once → the monotonic time (ms) before which they are not asked again. */
+/** Accounts whose last poll failed, logged once → the monotonic time (ms) of the next poll. */
 export type Failing = Map<string, number>
 
-/** One round. `failing` is kept from one round to the next. */
+/** One round. `failing` is kept between rounds. */
 export const pollResetCredits = async (
   deps: ResetCreditsDeps,
   failing: Failing,

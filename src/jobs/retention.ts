@@ -1,4 +1,4 @@
-/** Forgets what is older than the settings say, a slice at a time, so that no request waits for it. */
+/** Deletes what is older than the settings allow, in small slices so that no request waits. */
 import { inArray, lt, sql } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
@@ -24,19 +24,19 @@ export interface RetentionDeps {
 
 type Ages = 'requestLogRetentionDays' | 'auditRetentionDays' | 'conversationAffinityMaxAgeDays'
 
-/** Rows of one transaction, a few milliseconds, and the pause after it, in which everybody else has the database. */
+/** Rows per transaction, a few milliseconds, and the pause after it, which leaves the database to others. */
 const SLICE = 500
-/** Of turns: a row of each lies in eight indexes. */
+/** Fewer request rows, because each is in eight indexes. */
 const TURNS = 100
 const PAUSE_MS = 50
-/** What the trends of an account show, and a week more. */
+/** The trends of an account, plus a week. */
 const SAMPLE_DAYS = 35
-/** Turns whose selection is explained, besides all that failed. */
+/** Requests that keep their routing explanation, in addition to all failed ones. */
 const EXPLAINED_TURNS = 10_000
-/** Of one transaction: what is let go is a page or more each. */
+/** Per transaction: each frees a page or more. */
 const EXPLANATIONS = 20
 
-/** Hourly sums stay. Rejects with the reason of `signal` when that aborts between two slices. */
+/** Keeps the hourly totals. Rejects with the reason of `signal` when it aborts between slices. */
 export const retain = (deps: RetentionDeps, signal: AbortSignal): Promise<void> =>
   withShortLog(deps.db, () => forgetAll(deps, signal))
 
@@ -70,17 +70,17 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
   await clearLeftovers({ db, clock }, signal)
 }
 
-/** Each purge leaves a row in the log it purges, so there is one a day and not one an hour. */
+/** Each purge adds a row to the log it purges, so it runs once a day instead of hourly. */
 const startOfDay = (now: number): number => now - (now % DAY_MS)
 
-/** What is past its time is refused anyway; few enough for one commit. */
+/** Expired rows are rejected anyway; few enough for one commit. */
 const forgetExpired = (tx: Tx, now: number): void => {
   dropExpiredSessions(tx, now)
   dropExpiredChallenges(tx, now)
   dropExpiredInvites(tx, now)
 }
 
-/** Their attempts go with them. Returns how many were forgotten. */
+/** Attempts are deleted with their request. Returns the number of requests. */
 const forgetRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
   const old = tx.select({ id: requests.id }).from(requests).where(lt(requests.startedAt, before)).limit(limit)
   return tx.delete(requests).where(inArray(requests.id, old)).run().changes
@@ -95,12 +95,12 @@ const forgetRejected = (tx: Tx, before: number): number => {
   return tx.delete(rejectedClients).where(inArray(rejectedClients.id, old)).run().changes
 }
 
-/** An hour's worth, since this runs each hour; by account, which is how they are indexed. */
+/** Deletes one hour of samples per run, by account, to use the index. */
 const forgetSamples = (tx: Tx, before: number): void => {
   tx.run(sql`DELETE FROM usage_samples WHERE account_id IN (SELECT id FROM accounts) AND hour < ${before}`)
 }
 
-/** The map in memory knows the age itself and is not told. */
+/** The in-memory map checks the age itself and needs no update. */
 const forgetOwners = (tx: Tx, before: number): number =>
   tx
     .delete(affinity)

@@ -1,11 +1,11 @@
-/** Keeps the last usage that was seen of each account in each hour, for the trends on its page. */
+/** Stores each account's last usage of every hour, for the trends on its page. */
 import { sql } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 
-/** Usage is asked for each minute; what is seen in the last minutes of an hour may be missing from it. */
+/** Usage is polled every minute; the last minutes of an hour may be missing. */
 export const SAMPLES_INTERVAL_MS = 300_000
 
 export interface SamplesDeps {
@@ -15,13 +15,14 @@ export interface SamplesDeps {
 
 type Sample = typeof usageSamples.$inferInsert
 
-/** `written` remembers what was stored of each account, so that an idle one is a gap and costs nothing. */
+/** `written` holds the time of each account's last stored sample, so that idle accounts add no rows. */
 export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, number>): void => {
   const fresh = pool.all().flatMap(({ id, usage }) => (usage && usage.at !== written.get(id) ? [{ id, usage }] : []))
   const rows = fresh.map(({ id, usage }) => sampleOf(id, usage))
   commit(db, (tx) => {
     const known = new Set(
-      tx.all<{ id: string }>(sql`SELECT id FROM accounts`).map(({ id }) => id), // the pool may still hold a deleted one
+      // the pool may still contain a deleted one
+      tx.all<{ id: string }>(sql`SELECT id FROM accounts`).map(({ id }) => id),
     )
     const stored = rows.filter(({ accountId }) => known.has(accountId))
     if (stored.length === 0) return
@@ -40,7 +41,7 @@ export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, numb
   for (const { id, usage } of fresh) written.set(id, usage.at)
 }
 
-/** Of the hour in which the upstream said it, not of the one in which it is stored. */
+/** In the hour of the upstream's report, not of storing it. */
 const sampleOf = (accountId: string, { at, windows }: UsageSnapshot): Sample => ({
   accountId,
   hour: at - (at % HOUR_MS),

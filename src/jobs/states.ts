@@ -1,4 +1,4 @@
-/** Moves account states on with time, so that no block outlasts its end. */
+/** Advances account states, so that no block outlasts its end. */
 import type { JobPool } from './context.ts'
 
 export const STATES_INTERVAL_MS = 5000

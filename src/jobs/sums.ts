@@ -1,4 +1,4 @@
-/** Adds up the hours that are over to days and longer, a slice at a time, so that no request waits for it. */
+/** Adds up completed hours to days and longer, in small slices so that no request waits. */
 import { commit, type Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
@@ -11,13 +11,13 @@ interface SumsDeps {
   clock: Clock
 }
 
-/** Sums of hours that one transaction reads, a few milliseconds, and the pause after it, in which everybody else has the database. */
+/** Hourly totals per transaction, a few milliseconds, and the pause after it, which leaves the database to others. */
 const ROWS = 500
 const PAUSE_MS = 20
-/** Turns are counted in the hour in which they begin, when they end; later ones are added by the ledger, one by one. */
+/** A request is counted when it ends, in the hour it began; the ledger adds later ones individually. */
 const LATE_MS = HOUR_MS
 
-/** Rejects with the reason of `signal` when that aborts between two slices. */
+/** Rejects with the reason of `signal` when it aborts between slices. */
 export const addUp = async ({ db, clock }: SumsDeps, signal: AbortSignal): Promise<void> => {
   const now = clock.now()
   const before = now - (now % HOUR_MS) - LATE_MS

@@ -1,11 +1,13 @@
-/** Renews the tokens of idle accounts before they are too old to be renewed; busy ones renew theirs on the way. */
+/** Refreshes tokens of idle accounts before their refresh tokens expire; busy accounts refresh during requests. */
 import { HOUR_MS } from '../lib/durations.ts'
 import { statusBeneath } from '../model/account-state.ts'
 import type { JobDeps } from './context.ts'
 
 export const TOKENS_INTERVAL_MS = HOUR_MS
 
-/** One after the other: nobody waits. A failure is logged, and charged to its account, where it happens. */
+/**
+ * One after another, because nothing waits for it. Failures are logged and charged to the account where they happen.
+ */
 export const renewTokens = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const status = new Map(deps.pool.all().map(({ id, state }) => [id, statusBeneath(state)]))
   for (const id of deps.credentials.due()) {

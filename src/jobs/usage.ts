@@ -1,18 +1,18 @@
-/** Asks each account's usage every minute, spread over the minute, and at once when a block should be over. */
+/** Polls each account's usage every minute, spread over the minute, and immediately when a block should have ended. */
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/account-state.ts'
 import { whyOf } from '../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { askDeps, type JobDeps, type Poll } from './context.ts'
 
-/** How often to look who is due; each account is asked once an interval. */
+/** How often to check which accounts are due. */
 export const USAGE_BEAT_MS = 5000
 const USAGE_INTERVAL_MS = 60_000
-/** After a refusal that says nothing for good (domain logic §1.3). */
+/** After a rejection that is not final (domain logic §1.3). */
 const HOLD_MS = 300_000
 const LANES = 4
 
-/** One beat. Those never asked, and those whose block ends, go first and all; of the rest a beat's share. */
+/** One beat: all accounts never polled or whose block ended, then a share of the others. */
 export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const now = deps.clock.now()
   const elapsed = deps.clock.monotonic()
@@ -34,7 +34,7 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
   await inLanes(chosen, LANES, (id) => pollAccount(deps, id, signal))
 }
 
-/** Asks now, whoever is due. Never rejects but when `signal` aborts: a failure is charged or logged here. */
+/** Polls now. Rejects only when `signal` aborts: failures are charged or logged here. */
 export const pollAccount = async (deps: JobDeps, id: string, signal?: AbortSignal): Promise<void> => {
   signal?.throwIfAborted()
   const poll = pollOf(deps, id)
@@ -61,7 +61,7 @@ const pollOf = ({ polls }: JobDeps, id: string): Poll => polls.getOrInsertComput
 
 const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
 
-/** An account that comes back is asked at once. */
+/** An account that returns is polled immediately. */
 const forgetOthers = (polls: Map<string, Poll>, ids: ReadonlySet<string>): void => {
   for (const id of polls.keys()) if (!ids.has(id)) polls.delete(id)
 }

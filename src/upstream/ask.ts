@@ -1,4 +1,4 @@
-/** Questions to the service behind us about one account: authenticated, bounded in time, its token renewed once when refused. */
+/** Authenticated upstream calls about one account, with a time limit and one token refresh after a 401. */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { objectOf, parseJson, textOf } from '../lib/json.ts'
@@ -18,26 +18,26 @@ export interface AskDeps {
 interface Question {
   /** Path and query under the upstream base URL. */
   path: string
-  /** Sent as JSON with POST; without it the question is a GET. */
+  /** Sent as JSON with POST; without it, GET. */
   json?: Record<string, unknown>
-  /** For one try, its body included. */
+  /** Per try, including the body. */
   timeoutMs: number
-  /** Further tries after a passing failure; none unless told. */
+  /** Further tries after temporary failures; default none. */
   retries?: number
   signal?: AbortSignal | undefined
 }
 
-/** ChatGPT answered, and not with what was asked for. */
+/** The upstream answered with an error. */
 export class UpstreamRefusal extends Error {
   override readonly name = 'UpstreamRefusal'
 
   constructor(
     readonly status: number,
-    /** The upstream's own error code, where it gave one. An error type is not a code. */
+    /** The upstream's error code, if any. An error type is not a code. */
     readonly code: string | null,
-    /** What it said, or null. */
+    /** Its message, or null. */
     readonly reason: string | null,
-    /** Its error type, for the message only. */
+    /** Its error type, only for the message. */
     type: string | null = null,
   ) {
     const name = code ?? type
@@ -45,7 +45,7 @@ export class UpstreamRefusal extends Error {
   }
 }
 
-/** Fields of a log line: of a failure that has a name its words and what caused it, of any other all there is, with the stack. */
+/** Log fields: message and cause of known errors, everything including the stack for others. */
 export const whyOf = (err: unknown): Record<string, unknown> => {
   if (err instanceof UpstreamRefusal) return { why: err.message }
   if (!(err instanceof AppError) || err.code === 'internal_error') return { err }
@@ -54,9 +54,9 @@ export const whyOf = (err: unknown): Record<string, unknown> => {
 }
 
 /**
- * Asks, and gives the parsed JSON of the answer. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
- * `upstream_unreachable`, `upstream_error` for an answer that is not JSON or larger than 8 MiB, what `Credentials` throws, and the reason of
- * an aborted signal.
+ * Sends the request and returns the parsed JSON. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
+ * `upstream_unreachable`, `upstream_error` for an answer that is not JSON or larger than 8 MiB, what `Credentials`
+ * throws, and the reason of an aborted signal.
  */
 export const ask = async (deps: AskDeps, accountId: string, question: Question): Promise<unknown> => {
   const account = await deps.credentials.fresh(accountId)
@@ -72,10 +72,10 @@ interface Answer {
 }
 
 const FIRST_PAUSE_MS = 500
-/** A model catalog, the largest of these answers, has some hundred KB. */
+/** Model catalogs are the largest of these answers, at some hundred KB. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
-/** 408, 429, 5xx and broken connections pass; the pause doubles. */
+/** Retries 408, 429, 5xx and broken connections; the pause doubles. */
 const askPatiently = async (deps: AskDeps, account: AccountCredentials, question: Question): Promise<Answer> => {
   const { retries = 0, signal } = question
   for (let tries = 0; ; tries++) {
@@ -109,7 +109,7 @@ const askOnce = async (
   } catch (cause) {
     if (limit.signal.aborted) throw limit.signal.reason
     if (signal?.aborted) throw signal.reason
-    if (cause instanceof AppError && cause.code === 'upstream_error') throw cause // the answer came and cannot be read
+    if (cause instanceof AppError && cause.code === 'upstream_error') throw cause // an answer arrived but is unreadable
     throw new AppError('upstream_unreachable', { cause })
   } finally {
     cancel()

@@ -1,18 +1,19 @@
-/** Reads bodies of upstream answers: never more than a limit, and unpacked only here (`dial.ts` keeps the runtime from it). */
+/**
+ * Reads upstream bodies up to a limit, and is the only place that decompresses them (`dial.ts` disables it in fetch).
+ */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DecodeError, decodeBody } from '../lib/decode-body.ts'
 import { decodeUtf8 } from '../lib/utf8.ts'
 
 const MIB = 1024 * 1024
-/** Far more than the longest error of the service. */
+/** Far longer than any ChatGPT error. */
 const MAX_ERROR_BYTES = 64 * 1024
 const MAX_ERROR_MS = 5000
 
 /**
- * The first 64 KiB of an error body as text; empty where it is compressed, because errors are never unpacked. Never rejects:
- * the status is known, so what came before the body broke off is enough. With a `clock` a body that does not end is waited
- * for 5 s; without one the caller's signal ends it.
+ * The first 64 KiB of an error body as text; empty if compressed. Never rejects: if the body breaks off, the part
+ * received is enough. With a `clock` the wait is limited to 5 s; otherwise the caller's signal ends it.
  */
 export const errorText = async (response: Response, clock?: Pick<Clock, 'after'>): Promise<string> => {
   if (isCompressed(response)) {
@@ -26,7 +27,10 @@ export const errorText = async (response: Response, clock?: Pick<Clock, 'after'>
   return decodeUtf8(body.bytes)
 }
 
-/** A whole body of at most `maxBytes`, also after it was unpacked, as text. Throws `upstream_error`, and what reading throws. */
+/**
+ * The whole body as text, at most `maxBytes` also after decompression. Throws `upstream_error`, and what reading
+ * throws.
+ */
 export const wholeText = async (response: Response, maxBytes: number): Promise<string> => {
   const body = new FirstBytes(maxBytes)
   if (!(await body.readFrom(response))) throw tooLarge(maxBytes)
@@ -39,7 +43,7 @@ export const wholeText = async (response: Response, maxBytes: number): Promise<s
   }
 }
 
-/** Whether it came in an encoding, although every request asks for none. */
+/** Whether it was sent compressed, although every request asks for no encoding. */
 export const isCompressed = ({ headers }: Pick<Response, 'headers'>): boolean => {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
   return encoding !== '' && encoding !== 'identity'
@@ -58,12 +62,12 @@ class FirstBytes {
     this.#max = max
   }
 
-  /** What has come, up to the limit. */
+  /** What was received, up to the limit. */
   get bytes(): Uint8Array {
     return Buffer.concat(this.#parts, Math.min(this.#length, this.#max))
   }
 
-  /** False when there is more than the limit; the rest is cancelled. */
+  /** False when the body exceeds the limit; the rest is cancelled. */
   async readFrom({ body }: Response): Promise<boolean> {
     if (!body) return true
     const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
@@ -78,8 +82,8 @@ class FirstBytes {
     return true
   }
 
-  /** Cancels the rest; a read under way ends. */
+  /** Cancels the rest, ending a pending read. */
   stop(): void {
-    void this.#reader?.cancel().catch(() => {}) // it may be gone already
+    void this.#reader?.cancel().catch(() => {}) // it may be closed already
   }
 }

@@ -1,4 +1,6 @@
-/** The port a browser is sent to after it has signed in. It listens only while somebody is awaited, and answers nothing else. */
+/**
+ * The local port for browser sign-in callbacks. It listens only while a sign-in is pending, and serves nothing else.
+ */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { CALLBACK_PATH } from './oauth-browser.ts'
@@ -7,11 +9,11 @@ export interface CallbackAnswer {
   status: number
   title: string
   text: string
-  /** Where the browser goes on to, instead of a page. */
+  /** Redirects the browser there instead of showing a page. */
   location?: string
 }
 
-/** A browser may be connecting while another brings the same sign-in to its end. */
+/** A browser may still be connecting when another one completes the same sign-in. */
 const LINGER_MS = 3000
 
 interface ListenerDeps {
@@ -19,7 +21,7 @@ interface ListenerDeps {
   port: number
   clock: Clock
   log: Log
-  /** Is given the whole address that arrived, and from where. */
+  /** Gets the full callback URL and the client address. */
   answer: (url: string, address: string | null) => Promise<CallbackAnswer>
 }
 
@@ -36,7 +38,7 @@ export class CallbackListener {
     return this.#server !== null
   }
 
-  /** Listens, unless another program has the port: then the address can still be pasted by hand. */
+  /** Listens, unless another program uses the port: the URL can then be pasted by hand. */
   open(): void {
     this.#cancelClosing?.()
     this.#cancelClosing = null
@@ -47,7 +49,7 @@ export class CallbackListener {
         hostname: host,
         port,
         development: false,
-        reusePort: false, // as the server says it
+        reusePort: false, // see `server.ts`
         fetch: (request, server) => this.#serve(request, server),
       })
     } catch (err) {
@@ -55,17 +57,17 @@ export class CallbackListener {
     }
   }
 
-  /** In a moment, unless it is opened again before. */
+  /** Closes after a moment, unless opened again. */
   closeSoon(): void {
     if (this.#server) this.#cancelClosing ??= this.#deps.clock.after(LINGER_MS, () => this.close())
   }
 
-  /** Now, if it is about to: nobody is on the way here. */
+  /** Closes now if `closeSoon` was called. */
   closeIfUnused(): void {
     if (this.#cancelClosing) this.close()
   }
 
-  /** Answers under way are finished. */
+  /** Requests being answered are completed. */
   close(): void {
     this.#cancelClosing?.()
     this.#cancelClosing = null
@@ -74,7 +76,7 @@ export class CallbackListener {
   }
 
   async #serve(request: Request, server: Bun.Server<undefined>): Promise<Response> {
-    const url = URL.parse(request.url) // what a Host header makes of it may be no address, and an error would print the code
+    const url = URL.parse(request.url) // an odd Host header can make it invalid, and an error would log the code
     if (!url) return page({ status: 400, title: 'Invalid URL', text: 'Go back to Sluice and start the sign-in again.' })
     if (request.method !== 'GET' || url.pathname !== CALLBACK_PATH)
       return page({ status: 404, title: 'Page not found', text: 'This port only receives sign-ins from ChatGPT.' })
@@ -88,7 +90,10 @@ export class CallbackListener {
   }
 }
 
-/** The address holds the code: it is kept in no cache and told to nobody. The connection closes, so that the port is free again. */
+/**
+ * The URL contains the code: never cached, and sent as no referrer. Closes the connection so that the port becomes
+ * free.
+ */
 const page = ({ status, title, text, location }: CallbackAnswer): Response =>
   new Response(`<!doctype html><meta charset="utf-8"><title>${title} · Sluice</title><h1>${title}</h1><p>${text}</p>`, {
     status: location ? 302 : status,

@@ -1,4 +1,4 @@
-/** Codes of sign-ins turned into accounts: each is exchanged once, and what it gave is stored if that can be done at all. */
+/** Exchanges sign-in codes for accounts: each code once, and the result is stored with retries. */
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,7 +11,7 @@ import { completeFlow, type FlowRow, failFlow } from '../model/oauth-flows.ts'
 import { findPerson } from '../model/people.ts'
 import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
 
-/** Before each try to store what a code gave. */
+/** Pauses before each attempt to store the result. */
 const STORE_PAUSES_MS = [0, 250, 1000, 4000]
 
 export interface CodeExchangesDeps {
@@ -25,24 +25,24 @@ export interface CodeExchangesDeps {
 
 export class CodeExchanges {
   readonly #deps: CodeExchangesDeps & { onEnd: () => void }
-  /** By the id of the flow. */
+  /** By flow id. */
   readonly #running = new Map<string, Promise<void>>()
 
   constructor(deps: CodeExchangesDeps & { onEnd: () => void }) {
     this.#deps = deps
   }
 
-  /** Ids of the flows whose code is being exchanged. */
+  /** Ids of flows whose exchange is running. */
   get ids(): string[] {
     return [...this.#running.keys()]
   }
 
-  /** Of one that is under way, its end. */
+  /** The promise of a running exchange. */
   of(id: string): Promise<void> | undefined {
     return this.#running.get(id)
   }
 
-  /** The first one counts; the others wait for what comes of it. */
+  /** The first call starts the exchange; others wait for its result. */
   once(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
     const running = this.#running.get(flow.id)
     if (running) return running
@@ -64,7 +64,7 @@ export class CodeExchanges {
     }
   }
 
-  /** Several tries, because a code opens nothing twice. Throws `SignInError`, and at once what the rows refuse: `oauth_flow_not_found`. */
+  /** Retries, because a code works only once. Throws `SignInError`, and `oauth_flow_not_found` immediately. */
   async #store(flow: FlowRow, imported: ImportedAccount, address: string | null): Promise<void> {
     const { db, clock, log, sealer, random } = this.#deps
     for (const pauseMs of STORE_PAUSES_MS) {
@@ -81,13 +81,13 @@ export class CodeExchanges {
     throw new SignInError('The account could not be stored. Check the log of Sluice, then start again.')
   }
 
-  /** When all that are under way have ended, well or not. */
+  /** Resolves when all running exchanges have ended, successfully or not. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#running.values())
   }
 }
 
-/** The account that a code stands for, which can be exchanged once. Throws `SignInError`. */
+/** Exchanges the code, which works once, for the account. Throws `SignInError`. */
 export const signedInAccount = async (oauth: OAuthContext, grant: CodeGrant): Promise<ImportedAccount> => {
   const tokens = await exchangeCode(oauth, grant)
   const identity = identityOf(tokens.idToken)
@@ -97,7 +97,7 @@ export const signedInAccount = async (oauth: OAuthContext, grant: CodeGrant): Pr
   return { identity, tokens, lastRefreshAt: JUST_GIVEN }
 }
 
-/** A callback comes without a session: what is done is signed by whoever began. */
+/** A callback has no session, so the actor is the user who started the sign-in. */
 export const actorOf = (
   { db, clock }: Pick<CodeExchangesDeps, 'db' | 'clock'>,
   { createdBy }: FlowRow,

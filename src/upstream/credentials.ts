@@ -1,7 +1,7 @@
 /**
- * Access tokens of the accounts: kept in memory, refreshed one at a time per account, stored before they are used. A
- * refresh token spent twice kills its account upstream, so nothing here may run a refresh twice or drop its result: an
- * exchange goes on when nobody waits for it any more, and its tokens are offered to the database until it takes them.
+ * Access tokens of the accounts: in memory, refreshed once at a time per account, stored before use. Using a refresh
+ * token twice invalidates the account, so a refresh never runs twice and its result is never dropped: the exchange
+ * continues without waiters, and storing is retried until it succeeds.
  */
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
@@ -16,29 +16,26 @@ import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
-/** Tokens of this age are renewed though they have not expired. */
+/** Tokens of this age are refreshed even if not expired. */
 export const REFRESH_AFTER_MS = 8 * DAY_MS
-/** After a refresh that failed in passing no other is tried this long. */
+/** After a temporary failure, no refresh is attempted for this long. */
 export const FAILURE_COOLDOWN_MS = 5000
-/** How long anybody waits for a token. */
+/** How long a request waits for a token. */
 const PATIENCE_MS = 8000
-/** Between tries to store it; doubles. */
+/** Between attempts to store; doubles. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 10_000
 
 interface Held {
   row: AccountRow
   tokens: AccountTokens
-  /** ms from which the token is renewed before use. */
+  /** From this time (ms) the token is refreshed before use. */
   staleAt: number
-  /** No further try before this after a passing failure, by the clock that never goes back. */
+  /** Monotonic time of the next attempt after a temporary failure. */
   notBefore: number
-  /** What the last try failed with. */
+  /** Failure of the last attempt. */
   failure: RefreshError | null
-  /**
-   * What a waiting turn gets; set until the exchange has ended, also when it has been given up waiting for, or is of tokens
-   * before these.
-   */
+  /** The pending refresh. Set until the exchange ends, even if waiting timed out or newer tokens were imported. */
   refreshing: Promise<AccountCredentials> | null
 }
 
@@ -50,7 +47,7 @@ interface CredentialsDeps {
   oauth: OAuthContext
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
-  /** It has a new token, wherever from: what it failed with for want of one is over. */
+  /** The account has a new token from any source, so errors caused by the old one no longer apply. */
   onRenewed: (accountId: string) => void
 }
 
@@ -58,7 +55,7 @@ export class Credentials {
   readonly #deps: CredentialsDeps
   #held = new Map<string, Held>()
   readonly #exchanges = new Set<Promise<AccountCredentials>>()
-  /** Accounts whose renewed tokens are in memory only. */
+  /** Accounts whose refreshed tokens are not stored yet. */
   readonly #unstored = new Set<string>()
 
   constructor(deps: CredentialsDeps) {
@@ -66,7 +63,7 @@ export class Credentials {
     this.reload()
   }
 
-  /** Reads the rows again after a change notice; a refresh under way goes on. */
+  /** Reloads the rows after a change; running refreshes continue. */
   reload(): void {
     const next = new Map<string, Held>()
     for (const row of listAccounts(this.#deps.db)) {
@@ -87,8 +84,8 @@ export class Credentials {
   }
 
   /**
-   * Credentials fit for use; a promise only when a refresh is due. A due refresh that fails for a passing reason gives
-   * the old token, which the upstream may still take. Throws `upstream_auth_failed`, `account_not_found`.
+   * Valid credentials; a promise only when a refresh is due. If the refresh fails temporarily, returns the old token,
+   * which may still work. Throws `upstream_auth_failed`, `account_not_found`.
    */
   fresh(accountId: string): AccountCredentials | Promise<AccountCredentials> {
     const held = this.#get(accountId)
@@ -100,9 +97,9 @@ export class Credentials {
   }
 
   /**
-   * Replaces `rejected`, the access token the upstream did not take. When it was replaced already, or is while its renewal
-   * fails, the present one is returned. Throws `account_not_found`, and `upstream_auth_failed` with a `RefreshError` as cause,
-   * 8 s after an exchange began at the latest.
+   * Replaces `rejected`, an access token the upstream rejected. Returns the current one if it was replaced in the
+   * meantime. Throws `account_not_found`, and `upstream_auth_failed` with a `RefreshError` as cause, at most 8 s after
+   * an exchange began.
    */
   async refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
@@ -110,7 +107,7 @@ export class Credentials {
     const isJoining = held.refreshing !== null
     try {
       const given = await this.#renewal(accountId)
-      const isOfTokensBefore = isJoining && given.accessToken === rejected // under way when these were imported
+      const isOfTokensBefore = isJoining && given.accessToken === rejected // it started before these were imported
       return isOfTokensBefore ? await this.#renewal(accountId) : given
     } catch (err) {
       const present = this.#get(accountId)
@@ -119,7 +116,7 @@ export class Credentials {
     }
   }
 
-  /** The one under way, or a new one. */
+  /** The running refresh, or a new one. */
   #renewal(accountId: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
     if (held.refreshing) return held.refreshing
@@ -128,7 +125,10 @@ export class Credentials {
     return held.refreshing
   }
 
-  /** Until the exchange has ended and its tokens are stored, no other may begin: it would spend a dead refresh token. */
+  /**
+   * No other exchange may begin before this one has ended and its tokens are stored: it would use a spent refresh
+   * token.
+   */
   #track(accountId: string, held: Held): Promise<AccountCredentials> {
     const exchange = this.#exchange(accountId, held).finally(() => {
       this.#exchanges.delete(exchange)
@@ -140,7 +140,7 @@ export class Credentials {
     return exchange
   }
 
-  /** Turns go elsewhere when it takes too long; the exchange goes on, and its tokens are there for the next. */
+  /** Requests stop waiting when it takes too long; the exchange continues for later ones. */
   #atMostPatience(exchange: Promise<AccountCredentials>): Promise<AccountCredentials> {
     return new Promise((resolve, reject) => {
       const late = failed(new RefreshError('The token refresh takes too long.', null))
@@ -149,7 +149,7 @@ export class Credentials {
     })
   }
 
-  /** Resolves when no exchange is under way any more, after `graceMs` in any case. */
+  /** Resolves when no exchange is running, at latest after `graceMs`. */
   settled(graceMs: number): Promise<void> {
     const { clock, log } = this.#deps
     const all = Promise.allSettled(this.#exchanges)
@@ -171,7 +171,7 @@ export class Credentials {
       const tokens = await refreshTokens(oauth, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
-      return credentialsOf(this.#get(accountId)) // read again with the commit that stored them
+      return credentialsOf(this.#get(accountId)) // reloaded by the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       if (!this.#charge(held, cause)) {
@@ -186,7 +186,10 @@ export class Credentials {
     }
   }
 
-  /** The token is spent only where its successor can be kept: after a write like that, and while no other waits for one. */
+  /**
+   * Spends the refresh token only if its successor can be stored: tests a similar write, and that no other account's
+   * tokens are waiting.
+   */
   #demandStorable({ row }: Held): void {
     if (this.#unstored.size > 0) throw new RefreshError(NOT_STORABLE, null)
     try {
@@ -196,7 +199,7 @@ export class Credentials {
     }
   }
 
-  /** Tries until the database takes them: they are the only living ones. False when the account was changed meanwhile. */
+  /** Retries until the database accepts the only valid tokens. False when the account was changed in the meantime. */
   async #store({ row }: Held, tokens: AccountTokens): Promise<boolean> {
     const { db, sealer, clock, log } = this.#deps
     const change = { id: row.id, previousSealed: row.refreshTokenSealed, tokens, sealer, at: clock.now() }
@@ -218,8 +221,8 @@ export class Credentials {
   }
 
   /**
-   * Puts the failure into the history. False where other tokens have taken the place of these: it says nothing of them. The
-   * history is for people; that it cannot be written is no reason to fail otherwise than the refresh did.
+   * Adds the failure to the account's history. False when newer tokens exist, so that it says nothing about them. A
+   * failed write must not change the refresh's error.
    */
   #charge({ row }: Held, { code, message }: RefreshError): boolean {
     const { db, clock, log } = this.#deps
@@ -236,7 +239,7 @@ export class Credentials {
     }
   }
 
-  /** Accounts whose token is due, for the job that keeps idle ones alive. */
+  /** Accounts whose token is due, for the job that refreshes idle accounts. */
   due(): string[] {
     const { clock } = this.#deps
     const [now, elapsed] = [clock.now(), clock.monotonic()]
@@ -260,7 +263,7 @@ const credentialsOf = ({ row, tokens }: Held): AccountCredentials => ({
 
 const NOT_STORABLE = 'The database cannot store a new token right now.'
 
-/** What a refresh failed with that a later one may not; null where the account has to sign in again. */
+/** The refresh error if it is temporary; null when the account needs sign-in. */
 export const passingFailure = (err: unknown): RefreshError | null => {
   const cause = err instanceof AppError ? err.cause : null
   return cause instanceof RefreshError && cause.code === null ? cause : null

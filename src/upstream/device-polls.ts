@@ -1,4 +1,4 @@
-/** Asks the identity service, for each device sign-in that waits, whether its code was used. */
+/** Polls the identity service for each pending device sign-in. */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
@@ -13,7 +13,7 @@ interface DevicePollsDeps {
   log: Log
   oauth: OAuthContext
   granted: (flow: FlowRow, grant: CodeGrant) => Promise<void>
-  /** `message` is a sentence for the person who waits. */
+  /** `message` is shown to the user who is waiting. */
   refused: (flow: FlowRow, message: string) => void
 }
 
@@ -25,7 +25,7 @@ export class DevicePolls {
     this.#deps = deps
   }
 
-  /** From now on about exactly these. */
+  /** Polls exactly these flows from now on. */
   follow(flows: readonly FlowRow[]): void {
     const ids = new Set(flows.map(({ id }) => id))
     for (const [id, poll] of this.#running) if (!ids.has(id)) this.#stop(id, poll)
@@ -43,7 +43,7 @@ export class DevicePolls {
     try {
       await this.#toItsEnd(flow, controller.signal)
     } catch (err) {
-      // If the rows say that it still waits, the next look at them begins anew.
+      // If its row is still pending, the next `follow` starts again.
       this.#running.delete(flow.id)
       this.#deps.log.error('a sign-in could not be polled', { flow: flow.id, err })
     }

@@ -1,7 +1,7 @@
 /**
- * The one door to the upstream: every call leaves with an explicit proxy or an explicit "none". Left to itself the
- * runtime reads the environment again at each fetch and goes direct where it does not understand it. What only a proxy needs is
- * loaded when there is one.
+ * The only way to the upstream: every call states its proxy or explicitly none, because the runtime rereads the
+ * environment at each fetch and connects directly when it does not understand it. Proxy code is loaded only when
+ * needed.
  */
 import type { Agent } from 'node:http'
 import { createConnection } from 'node:net'
@@ -12,31 +12,37 @@ import { endpointOf } from './endpoint.ts'
 import type { SocksBridge } from './socks-bridge.ts'
 
 export interface Dial {
-  /** `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`, `TunnelError`. */
+  /**
+   * `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`,
+   * `TunnelError`.
+   */
   fetch(url: string, init: RequestInit): Promise<Response>
   /**
-   * How the handshake of a WebSocket to `url` (ws: or wss:) leaves: through an agent of its own, or `undefined` for
-   * directly (interface §1.11). Rejects with `EgressError`; the agent fails with `TunnelError`.
+   * The agent for a WebSocket handshake to `url` (ws: or wss:); `undefined` means a direct connection (interface
+   * §1.11). Rejects with `EgressError`; the agent fails with `TunnelError`.
    */
   socketAgent(url: string): Promise<Agent | undefined>
-  /** Whether a call to `url` leaves through a proxy. Throws `EgressError`. */
+  /** Whether calls to `url` use a proxy. Throws `EgressError`. */
   isProxied(url: string): boolean
-  /** Whether a TCP connection towards `url` (or its proxy) can be made at all; asked only when an answer is late. */
+  /** Whether a TCP connection to `url` (or its proxy) is possible; checked only when an answer is late. */
   canConnect(url: string): Promise<boolean>
-  /** Throws `EgressError` when calls to `url` (http:, https:, ws: or wss:) could not be made as the environment asks. Run at start. */
+  /**
+   * Throws `EgressError` when calls to `url` (http:, https:, ws: or wss:) cannot be made as the environment says. Run
+   * at start.
+   */
   check(url: string): void
-  /** Ends what stands between fetch and a SOCKS proxy, and the calls that run through it. */
+  /** Closes the SOCKS bridges and the calls through them. */
   close(): void
 }
 
 interface DialOptions {
-  /** Whether the handshakes of WebSockets heed the environment; fetch always does (interface §1.11). */
+  /** Whether WebSocket handshakes use the environment; fetch always does (interface §1.11). */
   trustsSocketEnvironment: boolean
-  /** For what keeps other processes of this machine off the SOCKS bridge. */
+  /** For the secret that keeps other local processes off the SOCKS bridge. */
   random: Pick<Random, 'token'>
 }
 
-/** A proxy variable that would have to be ignored to go on; that is never done silently. */
+/** A proxy variable that cannot be honoured. It is never silently ignored. */
 export class EgressError extends Error {
   override readonly name = 'EgressError'
 }
@@ -55,7 +61,7 @@ export const createDial = (
   const bridgeTo = (proxy: string): Promise<SocksBridge> =>
     bridges.getOrInsertComputed(proxy, () => {
       const bridge = newBridge(proxy, random.token(SECRET_BYTES))
-      bridge.catch(() => bridges.delete(proxy)) // what could not be loaded is tried again
+      bridge.catch(() => bridges.delete(proxy)) // retry a failed load
       return bridge
     })
   const routeOf = memoized((origin) => {
@@ -90,7 +96,7 @@ export const createDial = (
     },
     check: (url) => void routeOf(url),
     close: () => {
-      for (const bridge of bridges.values()) void bridge.then((open) => open.close()).catch(() => {}) // it never came to be
+      for (const bridge of bridges.values()) void bridge.then((open) => open.close()).catch(() => {}) // it never opened
     },
   }
 }
@@ -103,7 +109,7 @@ const newBridge = async (proxy: string, secret: string): Promise<SocksBridge> =>
   return new bridge.SocksBridge(proxy, secret)
 }
 
-/** There are two or three origins, and one is asked for with every turn. */
+/** There are only two or three origins, and every turn needs one. */
 const memoized = (resolve: (origin: string) => Route): ((url: string) => Route) => {
   const known = new Map<string, Route>()
   return (url) => known.getOrInsertComputed(originOf(url), resolve)
@@ -115,8 +121,8 @@ const originOf = (url: string): string => {
 }
 
 /**
- * Time limits are ours (architecture §3.5); the runtime's own idle timer would end a model that thinks for long. Nor does the
- * runtime unpack anything: 1 MB of gzip can hold 1 GB (`bounded-body.ts`).
+ * We enforce time limits ourselves (architecture §3.5): the runtime's idle timer would end a model that thinks for
+ * long. Nor may the runtime decompress: 1 MB of gzip can hold 1 GB (`bounded-body.ts`).
  */
 const OURS = { timeout: false, redirect: 'manual', decompress: false } as const
 
@@ -142,7 +148,7 @@ const wayOver = async (bridge: SocksBridge, url: string): Promise<Pick<BunFetchR
 
 const PROXY_AUTHENTICATION_REQUIRED = 407
 
-/** It is the proxy that speaks (RFC 9110 §15.5.8): read as the upstream's answer it would condemn the account. */
+/** This answer is the proxy's (RFC 9110 §15.5.8), so it must not count against the account. */
 const proxyRefused = async (response: Response): Promise<AppError> => {
   await response.body?.cancel()
   return new AppError('upstream_unreachable', { message: 'The outbound proxy rejected its user name or password.' })

@@ -9,7 +9,7 @@ export interface Target {
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'ws:': 80, 'wss:': 443 }
 const SOCKS_PORT = 1080
 
-/** Where a URL points, be it that of a proxy. */
+/** Host and port of a URL, also of a proxy. */
 export const endpointOf = ({ hostname, port, protocol }: URL): Target => ({
   host: hostname.replace(/^\[|\]$/g, ''),
   port: Number(port) || (DEFAULT_PORTS[protocol] ?? SOCKS_PORT),

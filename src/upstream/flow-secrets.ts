@@ -1,4 +1,4 @@
-/** What only we know of a sign-in: made when it begins, sealed into its row, and opened to ask for it and to end it. */
+/** Secrets of a pending sign-in: created at its start and stored encrypted in its row. */
 import { MINUTE_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
@@ -35,7 +35,7 @@ export const newDeviceFlow = (base: FlowBase, { deviceAuthId, ...code }: DeviceC
 })
 
 export const browserSecretOf = ({ id, secretSealed }: FlowRow, sealer: Sealer): BrowserSecret =>
-  parseJson(sealer.open(secretSealed, flowContext(id))) as BrowserSecret // as: `newBrowserFlow` sealed it
+  parseJson(sealer.open(secretSealed, flowContext(id))) as BrowserSecret // as: sealed by `newBrowserFlow`
 
 export const deviceAuthIdOf = ({ id, secretSealed }: FlowRow, sealer: Sealer): string =>
   sealer.open(secretSealed, flowContext(id))

@@ -1,4 +1,4 @@
-/** One text frame of a socket, seen as the server-sent event it would have been over HTTP. */
+/** A text frame of a socket as the server-sent event it would be over HTTP. */
 import { isObject, parseJson } from '../lib/json.ts'
 import type { SseEvent } from '../lib/sse.ts'
 
@@ -13,7 +13,7 @@ export class FrameEvent implements SseEvent {
   readonly #frame: Buffer
   #bytes: Uint8Array | null = null
 
-  /** `frame`: the text as it came, in UTF-8 when it is bytes. */
+  /** `frame`: the text as received, in UTF-8 if bytes. */
   constructor(frame: Buffer | string) {
     this.#frame = typeof frame === 'string' ? Buffer.from(frame) : frame
     this.type = typeOf(this.#frame)
@@ -33,7 +33,7 @@ export class FrameEvent implements SseEvent {
   }
 }
 
-/** The service writes `type` first and plain; anything else is parsed. */
+/** The upstream writes `type` first and unescaped; anything else is parsed. */
 const typeOf = (frame: Buffer): string | null => {
   const from = TYPE_PREFIX.length
   if (frame.length > from && frame.compare(TYPE_PREFIX, 0, from, 0, from) === 0) {
@@ -45,8 +45,8 @@ const typeOf = (frame: Buffer): string | null => {
 }
 
 /**
- * Framed the way the service does over HTTP. Memory of its own, never a piece of the runtime's shared pool: whoever
- * joins events takes two in one buffer for neighbours.
+ * Framed as over HTTP. Uses its own memory, never the runtime's shared pool: code that joins events treats two in one
+ * buffer as neighbours.
  */
 const asEvent = (type: string | null, frame: Buffer): Uint8Array => {
   const isOneLine = !frame.includes(LF) && !frame.includes(CR)

@@ -1,10 +1,10 @@
-/** What a refused handshake ends with; in a file of its own, so that who names it does not load sockets. */
+/** The error of a rejected handshake; in its own file, so that importing it does not load sockets. */
 
-/** The service refused the handshake with an ordinary HTTP answer. */
+/** The upstream rejected the handshake with an ordinary HTTP answer. */
 export class HandshakeRefused extends Error {
   override readonly name = 'HandshakeRefused'
 
-  /** `body`: at most its first 64 KiB. */
+  /** `body`: at most the first 64 KiB. */
   constructor(
     readonly status: number,
     readonly headers: Headers,

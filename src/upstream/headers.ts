@@ -1,4 +1,4 @@
-/** The headers of an upstream request: an allowlist of the client's, and ours. Everything else stays here (decisions §3). */
+/** Headers of an upstream request: an allowlist of the client's, plus ours (decisions §3). */
 import { createHash } from 'node:crypto'
 import { VERSION } from '../version.ts'
 
@@ -21,7 +21,7 @@ const FORWARDED: ReadonlySet<string> = new Set([
 const TURN_STATE = 'x-codex-turn-state'
 const REASONING_INCLUDED = 'x-reasoning-included'
 
-/** What one account adds to a request. */
+/** What an account adds to a request. */
 export interface AccountCredentials {
   id: string
   chatgptAccountId: string | null
@@ -30,14 +30,14 @@ export interface AccountCredentials {
 
 export const USER_AGENT = `sluice/${VERSION}`
 
-/** Of a request of our own that is answered with JSON, never compressed (`bounded-body.ts`). */
+/** For requests of our own, answered with uncompressed JSON (`bounded-body.ts`). */
 export const PLAIN_JSON_HEADERS = {
   accept: 'application/json',
   'accept-encoding': 'identity',
   'user-agent': USER_AGENT,
 } as const
 
-/** The part of a client's headers that may leave, the same for every attempt of a turn. */
+/** The client headers that are passed on, the same for every attempt. */
 export const forwardable = (inbound: Headers): Record<string, string> => {
   const named = connectionNames(inbound)
   const kept: Record<string, string> = {}
@@ -59,7 +59,7 @@ const connectionNames = (inbound: Headers): ReadonlySet<string> => {
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** Completes `kept` for one account. The turn state travels only to the account that issued it. */
+/** Completes `kept` for one account. Turn state is sent only to the account that issued it. */
 export const upstreamHeaders = (
   kept: Readonly<Record<string, string>>,
   account: AccountCredentials,
@@ -72,7 +72,7 @@ export const upstreamHeaders = (
   return headers
 }
 
-/** The same for a handshake, which has no body and no answer to negotiate. */
+/** The same for a handshake, which has neither body nor content negotiation. */
 export const socketHeaders = (
   kept: Readonly<Record<string, string>>,
   account: AccountCredentials,
@@ -86,8 +86,8 @@ export const socketHeaders = (
 }
 
 /**
- * What the client is told of the headers an account was answered with. A value above 8 KiB is left out: the client would send
- * it back with each request, and servers, this one too, refuse heads of 16 KiB.
+ * Upstream headers passed to the client. Values above 8 KiB are dropped: the client would return them with each
+ * request, and servers, including this one, reject heads of 16 KiB.
  */
 export const passedOn = (answered: Headers, accountId: string): Record<string, string> => {
   const told: Record<string, string> = {}
@@ -98,19 +98,19 @@ export const passedOn = (answered: Headers, accountId: string): Record<string, s
   return told
 }
 
-/** Header values are one byte a character. */
+/** Header values have one byte per character. */
 const MAX_VALUE_BYTES = 8 * 1024
 
 const boundedValue = (value: string | null): string | null =>
   value !== null && value.length <= MAX_VALUE_BYTES ? value : null
 
 /**
- * Turn state as the client sees it: opaque, and prefixed with a tag of its issuer, so that the issuer is known after a
- * restart without keeping anything.
+ * Turn state as the client sees it, prefixed with its issuer's tag, so that the issuer is known after a restart without
+ * storing anything.
  */
 const tagTurnState = (accountId: string, value: string): string => `${accountTag(accountId)}.${value}`
 
-/** Null for one that was not issued here, or is longer than any that was. */
+/** Null when not issued here, or too long. */
 export const readTurnState = (tagged: string): { owner: string; value: string } | null => {
   const match = /^(st[0-9a-f]{16})\.(.+)$/.exec(tagged)
   const value = boundedValue(match?.[2] ?? null)

@@ -1,16 +1,16 @@
-/** The head of an HTTP message read off a raw socket, the rest left for whoever comes next. */
+/** Reads the head of an HTTP message from a raw socket and leaves the rest to the next reader. */
 import type { Socket } from 'node:net'
 
 interface Head {
   /** Up to the empty line, without it. */
   text: string
-  /** What came behind the empty line already. */
+  /** Bytes already received after the empty line. */
   rest: Buffer
 }
 
 /**
- * Reads one head and leaves `socket` paused. Rejects with the socket's error, or a sentence saying that the peer hung up,
- * was silent for `timeoutMs` or said more than `maxBytes` without coming to an end; ending the socket is the caller's.
+ * Reads one head and leaves `socket` paused. Rejects with the socket's error, or when the peer closes, is silent for
+ * `timeoutMs` or sends more than `maxBytes`; the caller closes the socket.
  */
 export const readHead = async (socket: Socket, limits: { maxBytes: number; timeoutMs: number }): Promise<Head> => {
   const { promise, resolve, reject } = Promise.withResolvers<Head>()

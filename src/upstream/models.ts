@@ -1,4 +1,4 @@
-/** Asks which models an account has for one version of the native client, and keeps the answers as the last good copies. */
+/** Fetches each account's models per native client version, and stores them as last good copies. */
 import { z } from 'zod'
 import { commit, type Db, notice } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
@@ -13,8 +13,8 @@ const TIMEOUT_MS = 15_000
 const Answer = z.object({ models: z.array(z.unknown()) })
 
 /**
- * `GET /codex/models`, at most 15 s. Entries are handed on as they came; one without a slug is left out. Throws what
- * `ask` throws, and `upstream_error` for an answer without a list.
+ * `GET /codex/models`, at most 15 s. Entries are returned unchanged, except those without a slug. Throws what `ask`
+ * throws, and `upstream_error` for an answer without a list.
  */
 export const fetchModels = async (
   deps: AskDeps,
@@ -36,8 +36,8 @@ interface RefreshDeps extends AskDeps {
 }
 
 /**
- * Fetches each version for each account, four at a time, and stores what came; what did not keeps its last good copy.
- * The memory view is told once, at the end: it reads everything again.
+ * Fetches each version for each account, four at a time, and stores the results; failed ones keep their last good copy.
+ * Notifies the memory view once at the end, because it reloads everything.
  */
 export const refreshCatalogs = async (
   deps: RefreshDeps,
@@ -58,7 +58,7 @@ export const refreshCatalogs = async (
 
 const LANES = 4
 
-/** Whether the stored copy is another one now. */
+/** Whether the stored copy changed. */
 const refreshOne = async (
   deps: RefreshDeps,
   { accountId, version }: { accountId: string; version: string },

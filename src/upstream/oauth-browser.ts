@@ -1,4 +1,4 @@
-/** Signing in through a browser: the address to open (RFC 6749 §4.1 with the S256 challenge of RFC 7636), and what comes back. */
+/** Browser sign-in: the URL to open (RFC 6749 §4.1 with the S256 challenge of RFC 7636), and the callback. */
 import { createHash } from 'node:crypto'
 import type { Random } from '../lib/random.ts'
 import { CLIENT_ID } from './oauth.ts'
@@ -9,7 +9,7 @@ const VERIFIER_BYTES = 32
 const STATE_BYTES = 16
 export const CALLBACK_PATH = '/auth/callback'
 
-/** What only we know of a sign-in: `state` names it in the callback, `verifier` proves that the code was asked for here. */
+/** Secrets of a sign-in: `state` identifies it in the callback, `verifier` proves that the code was requested here. */
 export interface BrowserSecret {
   state: string
   verifier: string
@@ -20,10 +20,10 @@ export const newBrowserSecret = (random: Random): BrowserSecret => ({
   verifier: random.token(VERIFIER_BYTES),
 })
 
-/** The one redirect the service knows for this client; browsers and the service read `localhost` as this very machine. */
+/** The only redirect URL allowed for this client; `localhost` means this machine to browsers and to OpenAI. */
 export const callbackUrl = (port: number): string => `http://localhost:${port}${CALLBACK_PATH}`
 
-/** Where the person signs in. */
+/** The URL where the user signs in. */
 export const authorizationUrl = (
   authBaseUrl: string,
   { state, verifier }: BrowserSecret,
@@ -46,12 +46,12 @@ export const authorizationUrl = (
 
 const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url')
 
-/** What a callback says: the code, or that there will be none. */
+/** A parsed callback: a code, or an error. */
 type Callback = { state: string } & ({ kind: 'code'; code: string } | { kind: 'refused'; error: string })
 
 /**
- * Reads the address a browser was sent to, or what somebody has copied of it: the whole, or from the path or the query on.
- * null when there is no state, or neither code nor error in it. `error` is a word, never a sentence of somebody else's.
+ * Parses a callback URL or what the user copied of it: all, or from the path or query on. Null without a state, or
+ * without code and error. `error` is a code, never foreign text.
  */
 export const readCallback = (pasted: string): Callback | null => {
   const text = pasted.trim()

@@ -1,4 +1,4 @@
-/** Signing in with a code that is typed in on another device: asking for one, and asking whether it was used. */
+/** Sign-in with a code entered on another device: requests the code and polls for its use. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -21,12 +21,12 @@ const REDIRECT_PATH = '/deviceauth/callback'
 const VERIFICATION_PATH = '/codex/device'
 const DEFAULT_TTL_MS = 900_000
 const LONGEST_TTL_MS = HOUR_MS
-/** The service has been seen to state none, and 0 (proxy surface §6.3). */
+/** OpenAI has been seen sending none, and 0 (proxy surface §6.3). */
 const SHORTEST_INTERVAL_SECONDS = 5
 const LONGEST_INTERVAL_SECONDS = 60
 
 export interface DeviceCode {
-  /** With the user code it is as good as the account, once somebody has signed in. */
+  /** Together with the user code it grants access to the account once signed in. */
   deviceAuthId: string
   userCode: string
   intervalSeconds: number
@@ -67,7 +67,7 @@ export const requestDeviceCode = async (context: OAuthContext, now: number): Pro
 const atLeastTheFloor = (interval = 0): number =>
   Math.min(Math.max(Math.ceil(interval), SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS)
 
-/** Stated as a span, as a date, or not at all; what is past or beyond an hour is not believed. */
+/** Given as a duration, as a date, or not at all; values in the past or beyond an hour are ignored. */
 const expiryOf = (offer: z.output<typeof Offer>, now: number): number => {
   const date = typeof offer.expires_at === 'number' ? offer.expires_at * 1000 : Date.parse(offer.expires_at ?? '')
   const stated = offer.expires_in ? now + offer.expires_in * 1000 : date
@@ -80,7 +80,10 @@ type DeviceAnswer = { kind: 'pending' } | { kind: 'slow-down' } | { kind: 'grant
 
 const Approved = z.object({ authorization_code: z.string().min(1), code_verifier: z.string().min(1) })
 
-/** One question whether somebody has signed in. Passing failures are `pending`. Throws `SignInError` when it is over, and what `signal` gives. */
+/**
+ * Polls once. Temporary failures are `pending`. Throws `SignInError` when the sign-in is over, and the reason of
+ * `signal`.
+ */
 export const askDevice = async (
   context: OAuthContext,
   { deviceAuthId, userCode }: Pick<DeviceCode, 'deviceAuthId' | 'userCode'>,
@@ -106,7 +109,7 @@ export const askDevice = async (
   return { kind: 'granted', grant: { code: authorization_code, verifier, redirectUri } }
 }
 
-/** How much longer a device waits after each `slow_down` (RFC 8628 §3.5). */
+/** Added to the interval after each `slow_down` (RFC 8628 §3.5). */
 const SLOW_DOWN_SECONDS = 5
 
 interface Waiting {

@@ -1,4 +1,4 @@
-/** The token endpoint of the identity service: renewing tokens, exchanging the code of a sign-in, and what its refusals mean. */
+/** The identity service's token endpoint: refreshing tokens, exchanging codes, and the meaning of its errors. */
 
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
@@ -11,10 +11,10 @@ import { PLAIN_JSON_HEADERS } from './headers.ts'
 
 export const CLIENT_ID = 'app_EMoamEEZ73f0CkXaXp7hrann'
 const SCOPE = 'openid profile email'
-/** Long, because an answer that is cut off may hold the only living refresh token; nobody waits for it that long. */
+/** Long, because an answer that is cut off may contain the only valid refresh token; requests stop waiting earlier. */
 const TIMEOUT_MS = 60_000
 
-/** A refresh that did not work. `code` is set when no later try with the same token can work either. */
+/** A failed refresh. `code` is set when retrying with the same token cannot work. */
 export class RefreshError extends Error {
   override readonly name = 'RefreshError'
   readonly code: string | null
@@ -28,7 +28,7 @@ export class RefreshError extends Error {
 export interface OAuthContext {
   dial: Dial
   authBaseUrl: string
-  /** Aborts after so many ms. */
+  /** Aborts after this many ms. */
   timeout: (ms: number) => AbortSignal
 }
 
@@ -38,10 +38,10 @@ const Granted = z.object({
   id_token: z.string().min(1).optional(),
 })
 
-/** A sign-in that came to nothing; the message is for the person who tried, without anything secret in it. */
+/** A failed sign-in; the message is for the user and contains no secret. */
 export class SignInError extends Error {
   override readonly name = 'SignInError'
-  /** The service's own code, or null. */
+  /** OpenAI's own code, or null. */
   readonly code: string | null
 
   constructor(message: string, code: string | null = null, cause?: unknown) {
@@ -50,11 +50,11 @@ export class SignInError extends Error {
   }
 }
 
-/** What proves a sign-in: the code, and the verifier of the challenge it was asked for with (RFC 7636 §4.5). */
+/** Proof of a sign-in: the code, and the verifier of its challenge (RFC 7636 §4.5). */
 export interface CodeGrant {
   code: string
   verifier: string
-  /** To the letter as it was asked for. */
+  /** Must equal the one in the authorization request. */
   redirectUri: string
 }
 
@@ -95,7 +95,7 @@ const sentenceOf = (cause: unknown): string =>
     ? `The response from OpenAI could not be read: ${cause.message}`
     : 'OpenAI could not be reached.'
 
-/** One call to the identity service, body included, in 30 s. Throws `SignInError` when nothing comes back. */
+/** One call to the identity service, at most 30 s including the body. Throws `SignInError` when no answer arrives. */
 export const askIdentity = async (
   { dial, authBaseUrl, timeout }: OAuthContext,
   path: string,
@@ -112,10 +112,10 @@ export const askIdentity = async (
   }
 }
 
-/** The code of a `SignInError` that is about the way there, not about the sign-in. */
+/** The code of a `SignInError` caused by the connection, not by the sign-in. */
 export const UNREACHABLE = 'unreachable'
 
-/** Exchanges a refresh token, which is dead from then on. Throws `RefreshError`. */
+/** Exchanges a refresh token, which is invalid afterwards. Throws `RefreshError`. */
 export const refreshTokens = async (context: OAuthContext, tokens: AccountTokens): Promise<AccountTokens> => {
   const url = `${context.authBaseUrl}/oauth/token`
   let status: number
@@ -152,7 +152,7 @@ const Refusal = z.object({
   code: z.string().optional(),
 })
 
-/** The code in a refusal of the service, in each of its shapes; null when it is none that is safe to repeat. */
+/** The code of an identity service error in any of its shapes; null if none is safe to repeat. */
 export const statedCode = (text: string): string | null => {
   const parsed = Refusal.safeParse(parseJson(text))
   const { error, code } = parsed.success ? parsed.data : {}
@@ -160,7 +160,10 @@ export const statedCode = (text: string): string | null => {
   return stated !== null && /^[\w.-]{1,64}$/.test(stated) ? stated : null
 }
 
-/** 400 and 401 are about the token, and any 4xx that says so; what lies before the service answers with the others for every account. */
+/**
+ * 400 and 401 are about the token, and so is any 4xx with a known code; intermediaries send the others for every
+ * account.
+ */
 const refusal = (status: number, text: string): RefreshError => {
   const stated = statedCode(text)
   const message = `OpenAI rejected the token refresh with ${status}${stated ? ` ${stated}` : ''}.`

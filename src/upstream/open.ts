@@ -1,4 +1,4 @@
-/** Opens one model turn on one account: a response over HTTP as soon as its headers are there, or a connection for frames. */
+/** Opens one turn on one account: an HTTP response as soon as its headers arrive, or a socket. */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from './dial.ts'
@@ -11,9 +11,9 @@ interface OpenRequest {
   headers: Readonly<Record<string, string>>
   body: Uint8Array<ArrayBuffer>
   accept: string
-  /** Ends the attempt, from outside or by the connect limit. */
+  /** Aborted from outside or by the connect limit. */
   attempt: AbortController
-  /** How long a connection may take; looked at only when no headers came within it. */
+  /** Limit for connecting; checked only if no headers have arrived by then. */
   connectTimeoutMs: number
 }
 
@@ -23,14 +23,17 @@ export interface Upstream {
   baseUrl: string
 }
 
-/** Sends the turn. Rejects with the runtime's error or the reason of `attempt`; `upstream_unreachable` when no connection can be made. */
+/**
+ * Sends the turn. Rejects with the runtime's error or the reason of `attempt`; `upstream_unreachable` when no
+ * connection is possible.
+ */
 export const openTurn = async (
   upstream: Upstream,
   account: AccountCredentials,
   request: OpenRequest,
 ): Promise<Response> => {
   const url = upstream.baseUrl + request.path
-  let isOver = false // a check may still be under way when the headers come
+  let isOver = false // a check may still be running when the headers arrive
   const cancelCheck = upstream.clock.after(request.connectTimeoutMs, async () => {
     const can = await upstream.dial.canConnect(url)
     if (!can && !isOver) request.attempt.abort(new AppError('upstream_unreachable'))
@@ -48,7 +51,10 @@ export const openTurn = async (
   }
 }
 
-/** Connects a socket for turns of the account. Rejects with `HandshakeRefused`, the runtime's error or the reason of `attempt`. */
+/**
+ * Connects a socket for turns of the account. Rejects with `HandshakeRefused`, the runtime's error or the reason of
+ * `attempt`.
+ */
 export const connect = async (
   { dial, clock, baseUrl }: Upstream,
   account: AccountCredentials,

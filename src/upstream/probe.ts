@@ -1,4 +1,4 @@
-/** One tiny real turn on one account, to see whether the upstream serves it. */
+/** Sends one tiny real turn to check whether the upstream serves an account. */
 import { AppError } from '../errors.ts'
 import type { AskDeps } from './ask.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
@@ -6,15 +6,15 @@ import { SseStream } from './stream.ts'
 import { isTerminal } from './terminal.ts'
 
 interface ProbeResult {
-  /** HTTP status of the upstream; 0: it could not be reached, or did not answer in time. */
+  /** HTTP status of the upstream; 0 when unreachable or timed out. */
   status: number
-  /** It served the turn to its end. */
+  /** The turn completed. */
   ok: boolean
 }
 
 const TIMEOUT_MS = 30_000
 
-/** At most 30 s. A refused token is renewed once. Throws what `Credentials` throws. */
+/** At most 30 s. Refreshes a rejected token once. Throws what `Credentials` throws. */
 export const probe = async (deps: AskDeps, accountId: string, model: string): Promise<ProbeResult> => {
   const account = await deps.credentials.fresh(accountId)
   const first = await probeOnce(deps, account, model)
@@ -42,7 +42,7 @@ const probeOnce = async (
     await response.body?.cancel()
     return { status: response.status, ok: false }
   } catch {
-    return { status: 0, ok: false } // what a probe is there to find out
+    return { status: 0, ok: false } // a valid result of a probe
   } finally {
     cancel()
   }

@@ -1,6 +1,6 @@
 /**
- * Redeems a reset credit of an account: one at a time for each account, and once for each request, however often it is
- * sent. What was redeemed is remembered for a day in memory; the upstream knows the request ids, too.
+ * Redeems reset credits: one at a time per account, and once per request id, however often it is sent. Results are kept
+ * in memory for a day; the upstream knows the request ids too.
  */
 import { AppError } from '../errors.ts'
 import { type AccountEvent, type AccountState, isInUse } from '../model/account-state.ts'
@@ -21,16 +21,16 @@ interface RedeemDeps extends AskDeps {
 
 interface RedeemWish {
   accountId: string
-  /** null: the one that expires first. */
+  /** Null: the one that expires first. */
   creditId: string | null
-  /** Sent twice, it is one redemption. */
+  /** Sending it twice redeems once. */
   requestId: string
 }
 
 /**
- * Asks anew which credits there are, redeems one, and asks for the usage, which ends a block that is over. Throws
- * `account_not_found`, `account_not_reset_credit_applicable`, `no_available_reset_credit`, `target_reset_credit_changed`,
- * `reset_credit_redeem_in_progress`, `busy`, and what `ask` throws.
+ * Lists the current credits, redeems one, and fetches the usage, which ends an expired block. Throws
+ * `account_not_found`, `account_not_reset_credit_applicable`, `no_available_reset_credit`,
+ * `target_reset_credit_changed`, `reset_credit_redeem_in_progress`, `busy`, and what `ask` throws.
  */
 export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemption> => {
   demandApplicable(deps, wish.accountId)
@@ -59,7 +59,7 @@ const demandApplicable = ({ pool }: RedeemDeps, accountId: string): void => {
     throw new AppError('account_not_reset_credit_applicable')
 }
 
-/** What was listed a minute ago may be gone: somebody can redeem elsewhere. */
+/** Lists again, because credits may have been redeemed elsewhere. */
 const choose = async (deps: RedeemDeps, { accountId, creditId }: RedeemWish): Promise<ResetCredit> => {
   const credits = await fetchResetCredits(deps, accountId)
   deps.resetCredits.set(accountId, credits)
@@ -69,15 +69,15 @@ const choose = async (deps: RedeemDeps, { accountId, creditId }: RedeemWish): Pr
   return chosen
 }
 
-/** The credit is spent: whatever fails from here on must not look as if it were not. */
+/** The credit is spent: later failures must not make it look otherwise. */
 const takeIn = async (deps: RedeemDeps, accountId: string, { code }: Redeemed): Promise<void> => {
   const refreshed = fetchResetCredits(deps, accountId).then(
     (credits) => deps.resetCredits.set(accountId, credits),
-    () => {}, // the job asks again within a minute
+    () => {}, // the job polls again within a minute
   )
   const usage = fetchUsage(deps, accountId).then(
     (snapshot) => deps.pool.observe(accountId, snapshot),
-    () => {}, // and so does the one for usage
+    () => {}, // and so does the usage job
   )
   await Promise.all([usage, refreshed])
   if (code === 'reset')

@@ -1,4 +1,4 @@
-/** Which reset credits an account has, and redeeming one. */
+/** Lists and redeems the reset credits of an account. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { ResetCredit } from '../model/reset-credits.ts'
@@ -7,8 +7,8 @@ import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
 const TIMEOUT_MS = 10_000
 
 /**
- * `GET /wham/rate-limit-reset-credits`, one try of at most 10 s; a credit that cannot be read is left out. Throws what
- * `ask` throws, and `upstream_error` for an answer without a list.
+ * `GET /wham/rate-limit-reset-credits`, one try of at most 10 s; unreadable credits are left out. Throws what `ask`
+ * throws, and `upstream_error` for an answer without a list.
  */
 export const fetchResetCredits = async (
   deps: AskDeps,
@@ -21,7 +21,7 @@ export const fetchResetCredits = async (
   return data.credits.filter((credit) => credit !== null)
 }
 
-/** `reset` is the only one that changed something. */
+/** Only `reset` changes anything. */
 const REDEEM_CODES = ['reset', 'nothing_to_reset', 'no_credit', 'already_redeemed'] as const
 type RedeemCode = (typeof REDEEM_CODES)[number]
 
@@ -33,8 +33,8 @@ export interface Redeemed {
 }
 
 /**
- * `POST /wham/rate-limit-reset-credits/consume`, one try of at most 10 s: sent again with the same `requestId` it is one
- * redemption. Throws what `ask` throws, and `upstream_error` for an answer that does not say what came of it.
+ * `POST /wham/rate-limit-reset-credits/consume`, one try of at most 10 s; repeating the same `requestId` redeems once.
+ * Throws what `ask` throws, and `upstream_error` for an answer without a result.
  */
 export const redeemResetCredit = async (
   deps: AskDeps,
@@ -48,7 +48,7 @@ export const redeemResetCredit = async (
   return { code: data.code, windowsReset: data.windows_reset, redeemedAt: data.credit?.redeemed_at ?? null }
 }
 
-/** A 401 here renews nothing: asked every minute, it would spend one refresh token after the other. */
+/** A 401 here does not refresh: polled every minute, it would spend one refresh token after another. */
 const withoutRenewal = (deps: AskDeps): AskDeps => ({
   ...deps,
   credentials: {
@@ -57,7 +57,7 @@ const withoutRenewal = (deps: AskDeps): AskDeps => ({
   },
 })
 
-/** ISO 8601 on the wire (client-protocol §8); what is not a time is unknown. */
+/** ISO 8601 on the wire (client-protocol §8); anything else is unknown. */
 const Time = z
   .string()
   .transform((text) => Date.parse(text))

@@ -1,6 +1,6 @@
 /**
- * The sign-ins that add or renew an account: begun by somebody on the dashboard, ended by a callback, a pasted address or a
- * polled device. A code is exchanged once, whoever brings it how often; what the rows say decides what waits and listens.
+ * Sign-ins that add or renew an account: started in the dashboard, completed by a callback, a pasted URL or a polled
+ * device. Each code is exchanged once; the rows decide what is polled and whether the port listens.
  */
 import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
@@ -27,7 +27,7 @@ import { browserSecretOf, type FlowBase, newBrowserFlow, newDeviceFlow } from '.
 import { authorizationUrl, callbackUrl, readCallback } from './oauth-browser.ts'
 import { requestDeviceCode, verificationUrl } from './oauth-device.ts'
 
-/** More than there are flows at once. */
+/** More than there are flows at a time. */
 const MOST_HOMES = 32
 
 interface SignInsDeps extends CodeExchangesDeps {
@@ -36,14 +36,14 @@ interface SignInsDeps extends CodeExchangesDeps {
 
 interface Beginning {
   method: FlowRow['method']
-  /** To be signed in again; null: whoever signs in is added. */
+  /** The account to sign in again; null adds a new one. */
   accountId: string | null
   actor: Actor
-  /** Origin of the dashboard, where the browser goes back to. */
+  /** Origin of the dashboard, where the browser returns. */
   home: string
 }
 
-/** What the person needs who signs in; null where the flow has ended or is of the other kind. */
+/** What the user needs to sign in; null for flows that ended or are of the other kind. */
 interface Offer {
   authorizationUrl: string | null
   verificationUrl: string | null
@@ -54,7 +54,7 @@ export class SignIns {
   readonly #listener: CallbackListener
   readonly #polls: DevicePolls
   readonly #exchanges: CodeExchanges
-  /** Where the browser of a flow goes back to; forgotten with the process. */
+  /** Where each flow's browser returns; in memory only. */
   readonly #homes = new Map<string, string>()
   #cancelExpiry = () => {}
   #isStopped = false
@@ -75,12 +75,12 @@ export class SignIns {
     })
   }
 
-  /** Whether callbacks reach us by themselves. */
+  /** Whether callbacks reach the local port. */
   get isListening(): boolean {
     return this.#listener.isOpen
   }
 
-  /** The redirect of every browser flow. */
+  /** The redirect URL of every browser flow. */
   get callbackUrl(): string {
     return callbackUrl(this.#deps.callback.port)
   }
@@ -109,13 +109,16 @@ export class SignIns {
       : newBrowserFlow(base, { sealer, random, now })
   }
 
-  /** As it stands now; without an id the one `who` began last. Throws `oauth_flow_not_found`, also for somebody else's. */
+  /**
+   * The current state; without an id, that of the user's latest flow. Throws `oauth_flow_not_found`, also for other
+   * users' flows.
+   */
   status(who: string, id: string | null): FlowRow {
     const { db } = this.#deps
     return this.#asOfNow(id === null ? latestFlowOf(db, who) : getFlowOf(db, who, id))
   }
 
-  /** The newest pending sign-in of `who` by this method for this account (null: to add one); null: there is none. */
+  /** The user's newest pending sign-in with this method for this account (null: a new account), or null. */
   pending({ who, method, accountId }: Pick<FlowRow, 'method' | 'accountId'> & { who: string }): FlowRow | null {
     const { db, clock } = this.#deps
     const now = clock.now()
@@ -140,9 +143,9 @@ export class SignIns {
   }
 
   /**
-   * Takes the address a browser came back to. Of a flow that has ended it changes nothing, and of several at once each is
-   * told what came of the first. `who` null: a browser brought it, which is nobody yet. Throws `invalid_callback` for an
-   * address that belongs to no sign-in, to another, or to somebody else's.
+   * Processes a callback URL. Has no effect on an ended flow; concurrent calls get the first one's result. `who` is
+   * null for a browser without session. Throws `invalid_callback` for a URL of no sign-in, of another one, or of
+   * another user.
    */
   async receive(
     address: string,
@@ -169,9 +172,8 @@ export class SignIns {
   }
 
   /**
-   * Ends a sign-in that waits: its address and its code open nothing any more, and the port is free at once, perhaps for the
-   * program that the person wants to use instead. One that has ended stays as it is. Throws `oauth_flow_not_found`, also for
-   * somebody else's.
+   * Ends a pending sign-in: its URL and code stop working, and the port is freed immediately for other programs. An
+   * ended flow stays unchanged. Throws `oauth_flow_not_found`, also for other users' flows.
    */
   cancel(id: string, actor: Actor): FlowRow {
     const { db } = this.#deps
@@ -181,7 +183,7 @@ export class SignIns {
     return this.status(actor.id, id)
   }
 
-  /** Waits, polls and listens for exactly the flows that are pending. Run after every change, and once at the start. */
+  /** Polls and listens for exactly the pending flows. Call after every change, and at start. */
   follow(): void {
     if (this.#isStopped) return
     const { db, clock } = this.#deps
@@ -197,7 +199,7 @@ export class SignIns {
     this.#cancelExpiry = Number.isFinite(next) ? clock.after(Math.max(1000, next - now), () => this.follow()) : () => {}
   }
 
-  /** Nothing waits any more; what is being exchanged is finished. */
+  /** Stops waiting; running exchanges are completed. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelExpiry()
@@ -225,7 +227,7 @@ export class SignIns {
   }
 }
 
-/** `error` is a word of the service, or of whoever made up the address. */
+/** `error` is a code from OpenAI, or from someone who made up the URL. */
 const refusalText = (error: string): string =>
   error === 'access_denied' ? 'The sign-in was cancelled at ChatGPT.' : `ChatGPT rejected the sign-in: ${error}.`
 

@@ -1,17 +1,19 @@
-/** The frames that answer one turn on a socket, as the stream of batches any transport gives. */
+/** The frames that answer one turn on a socket, as an `UpstreamStream`. */
 import type { FrameEvent } from './frame-event.ts'
 import type { Batch, UpstreamStream } from './stream.ts'
 
-/** What the stream asks of its socket. */
+/** The part of the socket that the stream uses. */
 interface FrameSource {
   pause(): void
   resume(): void
   terminate(): void
 }
 
-/** More than this waiting to be read pauses the socket; what it has read by then still comes (measured: up to 0.5 MB). */
+/**
+ * The socket is paused when more than this is queued; what it has already read still arrives (measured: up to 0.5 MB).
+ */
 export const MAX_QUEUED_BYTES = 1024 * 1024
-/** What a waiting frame costs beside its text. */
+/** Memory per queued frame in addition to its text. */
 const FRAME_OVERHEAD_BYTES = 128
 
 export class SocketStream implements UpstreamStream {
@@ -30,7 +32,6 @@ export class SocketStream implements UpstreamStream {
     return this.#queuedBytes
   }
 
-  /** One more frame of `length` bytes. */
   push(event: FrameEvent, length: number): void {
     this.#queue.push(event)
     this.#queuedBytes += length + FRAME_OVERHEAD_BYTES
@@ -38,7 +39,7 @@ export class SocketStream implements UpstreamStream {
     this.#wakeUp()
   }
 
-  /** Nothing more comes. What waits can still be read; after it reads give null, or reject with `error`. */
+  /** Ends the stream. Queued frames can still be read; then reads return null or reject with `error`. */
   end(error: Error | null): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -46,7 +47,7 @@ export class SocketStream implements UpstreamStream {
     this.#wakeUp()
   }
 
-  /** Everything that waits, as one batch: so the queue is empty after each read. One read at a time. */
+  /** Returns everything queued as one batch. One read at a time. */
   async read(): Promise<Batch | null> {
     while (this.#queue.length === 0) {
       if (this.#error) throw this.#error
@@ -62,8 +63,8 @@ export class SocketStream implements UpstreamStream {
   }
 
   /**
-   * What was asked cannot be taken back, and the rest of its answer must not meet the next turn: the socket goes. Reads
-   * reject with `reason`, or give null without one. After the terminal event only what waits is dropped.
+   * Closes the socket, because the request cannot be withdrawn and the rest of its answer must not mix with the next
+   * turn. Reads reject with `reason`, or return null. After the terminal event, only drops the queue.
    */
   cancel(reason: Error | null = null): void {
     if (!this.#isOver) {
@@ -73,7 +74,7 @@ export class SocketStream implements UpstreamStream {
     this.#forget()
   }
 
-  /** The socket is free since the terminal event came. */
+  /** The terminal event has already freed the socket. */
   drain(): void {}
 
   #forget(): void {

@@ -1,6 +1,6 @@
-/** A WebSocket to the service: its handshake, one turn after another, back-pressure, and the watch that it still lives. */
+/** A WebSocket to the upstream: handshake, sequential turns, back-pressure and keepalive. */
 import type { Agent, IncomingMessage } from 'node:http'
-import WebSocket from 'ws' // the runtime's own; its global one hides status, headers and body of a refused handshake
+import WebSocket from 'ws' // the runtime's own; its global one hides status, headers and body of a rejected handshake
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FrameEvent } from './frame-event.ts'
@@ -13,30 +13,30 @@ const MAX_FRAME_BYTES = 128 * 1024 * 1024
 const MAX_REFUSAL_BYTES = 64 * 1024
 const PROXY_FAILED = 'ERR_PROXY_TUNNEL'
 const PING_EVERY_MS = 30_000
-/** Pings without any sign of life: 60 s from the first of them to the end. */
+/** Pings without any reply: the connection ends 60 s after the first. */
 const MAX_UNANSWERED_PINGS = 2
 const PEEK_EVERY_MS = 1000
 const CLOSE_MS = 1000
-/** What a close is called that came without a word (RFC 6455 §7.1.5). */
+/** Code for a close without a close frame (RFC 6455 §7.1.5). */
 const DROPPED = 1006
 
 export interface SocketRequest {
   /** ws:// or wss:// */
   url: string
-  /** Complete: only what the handshake itself needs is added. */
+  /** Complete, except for what the handshake itself adds. */
   headers: Record<string, string>
   agent: Agent | undefined
   clock: Clock
-  /** For the whole handshake, the body of a refusal included. */
+  /** For the whole handshake, including the body of a rejection. */
   timeoutMs: number
   /** Aborts the handshake, not the socket; its reason is the rejection. */
   signal: AbortSignal
 }
 
 /**
- * Connects. Rejects with `HandshakeRefused` (redirects are refusals), `upstream_timeout`, the reason of `signal`, or the
- * runtime's error, whose `code` is that of the failed connection (ECONNREFUSED, ENOTFOUND, ECONNRESET, EPROTO, …), or
- * ERR_PROXY_TUNNEL, fetch's word for it, where the proxy behind `agent` gave none.
+ * Connects. Rejects with `HandshakeRefused` (also for redirects), `upstream_timeout`, the reason of `signal`, or the
+ * runtime's error with the `code` of the failed connection (ECONNREFUSED, ENOTFOUND, ECONNRESET, EPROTO, …), or fetch's
+ * ERR_PROXY_TUNNEL when the proxy behind `agent` gave no code.
  */
 export const openSocket = async (request: SocketRequest): Promise<UpstreamSocket> => {
   const { url, headers, agent, clock, timeoutMs, signal } = request
@@ -47,7 +47,7 @@ export const openSocket = async (request: SocketRequest): Promise<UpstreamSocket
   ws.on('error', (err) => reject(agent ? withCode(err) : err))
   ws.once('upgrade', (response) => ws.once('open', () => resolve(new UpstreamSocket(ws, headersOf(response), clock))))
   ws.once('unexpected-response', (_, response) => {
-    giveUp = () => response.destroy() // it is a refusal, however slow its body
+    giveUp = () => response.destroy() // it was rejected, however slow its body is
     void refusal(response).then(reject, reject)
   })
   const abort = () => reject(signal.reason)
@@ -61,11 +61,12 @@ export const openSocket = async (request: SocketRequest): Promise<UpstreamSocket
   } finally {
     cancelTimer()
     signal.removeEventListener('abort', abort)
-    for (const name of ['upgrade', 'unexpected-response']) ws.removeAllListeners(name) // they hold the handshake
+    // they keep the handshake in memory
+    for (const name of ['upgrade', 'unexpected-response']) ws.removeAllListeners(name)
   }
 }
 
-/** What agents throw of a proxy that refused, or that is not there at all, may have no code (measured). */
+/** Agents may throw without a code when the proxy rejects or is unreachable (measured). */
 const withCode = (err: Error): Error => ('code' in err && err.code ? err : Object.assign(err, { code: PROXY_FAILED }))
 
 const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => {
@@ -79,7 +80,7 @@ const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => 
       if (left <= 0) break
     }
   } catch {
-    // the status says enough; the part of the body that came says more
+    // the status and the part of the body received are enough
   }
   return new HandshakeRefused(response.statusCode ?? 0, headersOf(response), Buffer.concat(chunks).toString())
 }
@@ -99,9 +100,9 @@ interface RunningTurn {
   whenOver: WhenOver | undefined
 }
 
-/** Made by `openSocket`. Serves one turn at a time; between turns what the service says is dropped. */
+/** Created by `openSocket`. Runs one turn at a time; frames between turns are dropped. */
 export class UpstreamSocket {
-  /** Of the 101. */
+  /** Headers of the 101. */
   readonly headers: Headers
   /** Monotonic milliseconds. */
   readonly openedAt: number
@@ -111,7 +112,7 @@ export class UpstreamSocket {
   #hasServed = false
   #hasEnded = false
   #onClosed: (() => void) | null = null
-  /** The only timer: pings, or looks behind a pause, or cuts off a slow close. */
+  /** The only timer: for pings, for checks while paused, or for cutting off a slow close. */
   #cancelTimer: () => void
   #wasHeard = false
   #unansweredPings = 0
@@ -125,26 +126,24 @@ export class UpstreamSocket {
     const alive = () => {
       this.#unansweredPings = 0
     }
-    ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary)) // as: what `nodebuffer` promises
+    ws.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary)) // as: guaranteed by `nodebuffer`
     ws.on('ping', alive)
     ws.on('pong', alive)
-    ws.removeAllListeners('error') // of the handshake
+    ws.removeAllListeners('error') // those of the handshake
     ws.on('error', (err) => (isProtocolFault(err) ? this.terminate() : this.#lost()))
     ws.on('close', (code) => this.#ended(code))
   }
 
-  /** Whether a turn can be sent; false as soon as either side has begun to close. */
+  /** Whether a turn can be sent; false once either side has begun to close. */
   get isOpen(): boolean {
     return this.#ws.readyState === WebSocket.OPEN
   }
 
   /**
-   * Sends one create and returns what the service answers, up to its terminal event. Throws while another turn runs.
-   * A socket that the service closes makes the stream reject with `closedWith` after what had come, a binary frame with
-   * `stream_incomplete`, and a connection that is lost, or that served before and goes without a word on this turn, with
-   * ECONNRESET.
-   * `whenOver` runs once: true when the terminal event came and the next turn can follow, false when the turn was
-   * cancelled or broke.
+   * Sends one create frame and returns the answer up to its terminal event. Throws while another turn runs. The stream
+   * rejects with `closedWith` when the upstream closes the socket, with `stream_incomplete` on a binary frame, and with
+   * ECONNRESET when the connection is lost or a reused one ends before answering. `whenOver` runs once: true after the
+   * terminal event, when the next turn can follow; false when the turn was cancelled or broke.
    */
   turn(frame: Uint8Array | string, whenOver?: WhenOver): SocketStream {
     if (this.#turn) throw new Error('a request is already running on this socket')
@@ -158,18 +157,18 @@ export class UpstreamSocket {
     return stream
   }
 
-  /** Sends a frame beside the turn's own. One that cannot be sent ends the socket, and the turn as a broken one. */
+  /** Sends an additional frame. If that fails, the socket and its turn end. */
   send(frame: Uint8Array | string): void {
     this.#ws.send(frame, { binary: false }, (err) => err && this.terminate())
   }
 
-  /** `run` is called once when the connection has ended, however; at once when it has. Another call replaces it. */
+  /** `run` is called once when the connection has ended, immediately if it already has. A later call replaces it. */
   onClosed(run: () => void): void {
     if (this.#hasEnded) run()
     else this.#onClosed = run
   }
 
-  /** Says goodbye; a peer that does not answer within a second is cut off. A running turn ends as a broken one. */
+  /** Closes the connection; cuts it off if the peer does not answer within a second. A running turn fails. */
   close(): void {
     this.#endTurn(false)
     if (!this.isOpen) return
@@ -198,7 +197,10 @@ export class UpstreamSocket {
     if (isTerminal(event.type)) this.#endTurn(this.isOpen)
   }
 
-  /** Every end passes here, so a socket without a turn is never paused: closing one that is leaks its descriptor (runtime note 3.9). */
+  /**
+   * Called at every end, so that a socket without a turn is never paused: closing a paused one leaks its descriptor
+   * (runtime note 3.9).
+   */
   #endTurn(isClean: boolean, error: Error | null = null): void {
     const turn = this.#turn
     if (!turn) return
@@ -209,14 +211,14 @@ export class UpstreamSocket {
     turn.whenOver?.(isClean, error)
   }
 
-  /** The way to the service is gone, which says nothing of the account. */
+  /** The connection is lost, which says nothing about the account. */
   #lost(): void {
     this.#endTurn(false, connectionLost())
     this.#ws.terminate()
   }
 
   #ended(code: number): void {
-    const isStale = this.#hasServed && !this.#turn?.hasBegun // it was on its way out when the turn came
+    const isStale = this.#hasServed && !this.#turn?.hasBegun // it was already closing when the turn was sent
     this.#hasEnded = true
     this.#endTurn(false, code === DROPPED || isStale ? connectionLost() : closedWith(code))
     this.#cancelTimer()
@@ -239,7 +241,10 @@ export class UpstreamSocket {
     this.#cancelTimer = this.#clock.every(PING_EVERY_MS, () => this.#checkLife())
   }
 
-  /** A paused socket does not notice that the service has closed it (measured). The next frame, if there is one, pauses again. */
+  /**
+   * A paused socket does not notice that the upstream closed it (measured), so it is resumed briefly. The next frame
+   * pauses it again.
+   */
   #peek(): void {
     if (this.#turn && this.#turn.stream.queuedBytes < 2 * MAX_QUEUED_BYTES) this.#resume()
   }
@@ -254,7 +259,7 @@ export class UpstreamSocket {
   }
 }
 
-/** Of frames that break the protocol; of a connection that is cut there is a close alone (measured). */
+/** True for frames that violate the protocol; a cut connection only emits a close (measured). */
 const isProtocolFault = (err: Error): boolean => 'code' in err && String(err.code).startsWith('WS_ERR_')
 
 const connectionLost = (): Error => Object.assign(new Error('The connection was lost.'), { code: 'ECONNRESET' })

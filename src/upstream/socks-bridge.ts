@@ -1,4 +1,4 @@
-/** A loopback HTTP proxy in front of a SOCKS proxy, because the runtime's fetch speaks to HTTP proxies only. */
+/** A loopback HTTP proxy in front of a SOCKS proxy, because the runtime's fetch supports only HTTP proxies. */
 import { timingSafeEqual } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { endpointOf, type Target } from './endpoint.ts'
@@ -6,16 +6,16 @@ import { readHead } from './http-head.ts'
 import { openTunnel, TunnelError } from './tunnel.ts'
 
 const USER = 'sluice'
-/** Marks an answer as the bridge's own; its value is the secret, which no upstream knows. */
+/** Marks answers of the bridge itself; the value is the secret, which no upstream knows. */
 const OWN_ANSWER = 'x-sluice-bridge'
 const MAX_HEAD_BYTES = 256 * 1024
-/** For fetch to say what it wants; it does so in its first packets. */
+/** Limit for fetch to send its head, which it does in its first packets. */
 const HEAD_MS = 10_000
 
 /**
- * Bridges to one SOCKS proxy. Listens on 127.0.0.1 from the first use on and serves only who knows `secret`. Fetch sends
- * `CONNECT` for `https:` and a request in absolute form for `http:` targets; of the latter a connection takes one, so
- * fetch must be told `keepalive: false`.
+ * A bridge to one SOCKS proxy. Listens on 127.0.0.1 from first use and serves only clients that know `secret`. Fetch
+ * sends `CONNECT` for `https:` and absolute-form requests for `http:` targets; the latter need a connection each, so
+ * fetch must use `keepalive: false`.
  */
 export class SocksBridge {
   readonly #proxy: string
@@ -30,7 +30,7 @@ export class SocksBridge {
     this.#secret = secret
   }
 
-  /** What to hand to fetch as its proxy. */
+  /** The proxy URL for fetch. */
   url(): Promise<string> {
     this.#url ??= this.#listen().catch((err) => {
       this.#url = null
@@ -39,13 +39,13 @@ export class SocksBridge {
     return this.#url
   }
 
-  /** What stands behind an answer that is the bridge's own and not the upstream's; null for all others. */
+  /** The failure in an answer of the bridge itself; null for upstream answers. */
   async failureIn(response: Response): Promise<TunnelError | null> {
     if (response.headers.get(OWN_ANSWER) !== this.#secret) return null
     return new TunnelError(await response.text())
   }
 
-  /** Ends every connection with it. */
+  /** Closes all its connections. */
   close(): void {
     this.#server?.close()
     this.#server = null
@@ -86,7 +86,7 @@ export class SocksBridge {
   #hold(socket: Socket): Socket {
     this.#sockets.add(socket)
     socket.on('error', () => {}).once('close', () => this.#sockets.delete(socket))
-    return socket.setNoDelay().unref() // a request under way keeps the process alive by itself
+    return socket.setNoDelay().unref() // a running request keeps the process alive itself
   }
 
   #isOurs(authorization: string): boolean {
@@ -104,13 +104,13 @@ export class SocksBridge {
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n'
 const REFUSED = 'HTTP/1.1 407 Proxy Authentication Required\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
 
-/** Reads on, since an answer is lost with a connection that is closed on top of what was not read. */
+/** Keeps reading, because closing a connection with unread data would discard the answer. */
 const refuse = (client: Socket, answer: string): void => {
   client.end(answer)
   client.resume()
 }
 
-/** One end's fault becomes the other's: a stream that was cut off must not look as if it had ended. */
+/** Propagates errors: a stream that was cut off must not look complete. */
 const join = (client: Socket, upstream: Socket): void => {
   upstream.once('error', () => client.resetAndDestroy())
   client.once('close', () => upstream.destroy())
@@ -120,11 +120,11 @@ const join = (client: Socket, upstream: Socket): void => {
 interface Asked {
   target: Target
   authorization: string
-  /** The head to send on, or null for a tunnel. */
+  /** The head to forward, or null for a tunnel. */
   forwarded: Buffer | null
 }
 
-/** Null for what fetch does not send. */
+/** Null for anything fetch does not send. */
 const parseHead = (head: string): Asked | null => {
   const [line = '', ...fields] = head.split('\r\n')
   const [method = '', place = '', version] = line.split(' ')

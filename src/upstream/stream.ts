@@ -1,4 +1,4 @@
-/** A model stream from the upstream as batches of whole events, whatever the transport that carries it. */
+/** An upstream model stream as batches of whole events, independent of the transport. */
 import type { Clock } from '../lib/clock.ts'
 import { type SseEvent, SseScanner } from '../lib/sse.ts'
 import { wholeText } from './bounded-body.ts'
@@ -8,18 +8,18 @@ import { FrameEvent } from './frame-event.ts'
 export type Batch = readonly SseEvent[]
 
 export interface UpstreamStream {
-  /** The next events, or null once the upstream has ended the stream. Rejects when the transport breaks. */
+  /** The next events, or null after the upstream ended the stream. Rejects when the transport breaks. */
   read(): Promise<Batch | null>
-  /** Ends it; nothing more is read. */
+  /** Ends the stream. */
   cancel(): void
-  /** Lets the transport finish by itself after the terminal event, so that its connection can be used again. */
+  /** Lets the transport finish after the terminal event, so that its connection can be reused. */
   drain(): void
 }
 
-/** As much as one event may have. */
+/** The size limit of a single event. */
 const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 
-/** An answer that is one JSON document, seen as a stream of its terminal event alone. */
+/** A single JSON document as a stream with only a terminal event. */
 export class DocumentStream implements UpstreamStream {
   readonly #response: Response
   #isRead = false
@@ -37,7 +37,7 @@ export class DocumentStream implements UpstreamStream {
   }
 
   cancel(): void {
-    if (!this.#isRead) void this.#response.body?.cancel().catch(() => {}) // it may be gone already
+    if (!this.#isRead) void this.#response.body?.cancel().catch(() => {}) // it may be closed already
   }
 
   drain(): void {}
@@ -45,21 +45,21 @@ export class DocumentStream implements UpstreamStream {
 
 type Chunk = { done: false; value: Uint8Array } | { done: true; value?: undefined }
 
-/** Splits the body of an SSE response. An unfinished last event is not an event (client protocol §3.6). */
+/** Splits the body of an SSE response. An incomplete last event is ignored (client protocol §3.6). */
 export class SseStream implements UpstreamStream {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #scanner: SseScanner
 
   readonly #clock: Clock
 
-  /** `inRuns`: as `SseScanner` has it. */
+  /** `inRuns`: see `SseScanner`. */
   constructor(body: ReadableStream<Uint8Array>, clock: Clock, inRuns = false) {
     this.#scanner = new SseScanner({ inRuns })
     this.#clock = clock
     this.#reader = body.getReader()
   }
 
-  /** No async function: it runs for every chunk of every stream, and its frame would cost more than its work. */
+  /** Not async: it runs for every chunk, and an async frame would cost more than the work. */
   read(): Promise<Batch | null> {
     return this.#reader.read().then(this.#onChunk)
   }
@@ -71,15 +71,15 @@ export class SseStream implements UpstreamStream {
   }
 
   cancel(): void {
-    void this.#reader.cancel().catch(() => {}) // the connection may be gone already, which is what is wanted
+    void this.#reader.cancel().catch(() => {}) // the connection may already be closed, which is fine
   }
 
   /**
-   * The end usually follows at once, and is told without a read, whose buffer costs a twentieth of a turn (measured). What
-   * comes instead is read; an upstream that goes on talking, or stays silent, is cut off.
+   * The end usually follows immediately and is detected without a read, whose buffer costs 5 % of a turn (measured).
+   * Further data is read; an upstream that keeps sending, or stays silent, is cut off.
    */
   drain(): void {
-    if (Bun.peek.status(this.#reader.closed) === 'fulfilled') return // it came whole
+    if (Bun.peek.status(this.#reader.closed) === 'fulfilled') return // it is complete
     const stopWaiting = this.#clock.after(SOON_MS, () => this.#readOn())
     void this.#reader.closed
       .catch(() => {}) // as in cancel

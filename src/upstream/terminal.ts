@@ -1,4 +1,4 @@
-/** The events that end a stream of the Responses dialect; nothing counts after one. */
+/** The terminal events of a Responses stream; everything after one is ignored. */
 
 export type Terminal = 'response.completed' | 'response.incomplete' | 'response.failed' | 'error'
 

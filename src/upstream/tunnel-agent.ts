@@ -9,9 +9,9 @@ import { openTunnel } from './tunnel.ts'
 type Done = (err: Error | null, stream?: Duplex) => void
 
 /**
- * An agent for one handshake to a `wss:` (`isSecure`) or `ws:` URL; its errors are those of `openTunnel`. An agent that
- * shows its proxy, as those of npm do, will not do: the runtime then connects by itself, and goes direct where `NO_PROXY`
- * of the process lists the target, which is not for it to decide (measured).
+ * An agent for one handshake to a `wss:` (`isSecure`) or `ws:` URL; fails with `openTunnel`'s errors. npm's proxy
+ * agents expose their proxy, and the runtime then connects by itself, directly for targets in the process's `NO_PROXY`
+ * (measured).
  */
 export const tunnelAgent = (proxy: string, { isSecure }: { isSecure: boolean }): Agent => {
   const agent = isSecure ? new SecureAgent() : new Agent()
@@ -22,13 +22,14 @@ export const tunnelAgent = (proxy: string, { isSecure }: { isSecure: boolean }):
       socket.resume()
     }, done)
   }
-  // as: Node lets it return nothing and call back later, in types from elsewhere it calls back with both arguments
+  // as: Node allows returning nothing and calling back later; other typings call back with both arguments
   return Object.assign(agent, { createConnection: createConnection as Agent['createConnection'] })
 }
 
-/** TLS inside of the tunnel; the options of the handshake (`ca`, …) hold for it. */
+/** TLS inside the tunnel, with the handshake's options (`ca`, …). */
 const secured = (socket: Socket, options: ClientRequestArgs): Duplex => {
-  const { host: named, port: _, path: __, ...rest } = options as ClientRequestArgs & ConnectionOptions // as: of a `wss:` one
+  // as: options of a `wss:` handshake
+  const { host: named, port: _, path: __, ...rest } = options as ClientRequestArgs & ConnectionOptions
   const host = String(named)
   return connectTls({ ...rest, socket, servername: rest.servername || (isIP(host) ? '' : host) })
 }

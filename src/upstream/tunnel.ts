@@ -1,4 +1,6 @@
-/** Raw connections through a proxy: HTTP CONNECT over TCP or TLS, and SOCKS 4, 4a and 5. Which proxy is not decided here. */
+/**
+ * Raw connections through a proxy: HTTP CONNECT over TCP or TLS, and SOCKS 4, 4a and 5. The caller chooses the proxy.
+ */
 import { lookup } from 'node:dns/promises'
 import { createConnection, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -6,7 +8,7 @@ import { SocksClient } from 'socks'
 import { endpointOf, type Target } from './endpoint.ts'
 import { readHead } from './http-head.ts'
 
-/** The proxy could not be reached, or did not reach the target. `code` is fetch's word for it, so that both read alike. */
+/** The proxy was unreachable or could not reach the target. `code` is the same as fetch's. */
 export class TunnelError extends Error {
   override readonly name = 'TunnelError'
   readonly code = 'ERR_PROXY_TUNNEL'
@@ -16,21 +18,21 @@ export class TunnelError extends Error {
   }
 }
 
-/** For the proxy to be reached and to answer. */
+/** For reaching the proxy and its answer. */
 const TUNNEL_MS = 30_000
 const MAX_HEAD_BYTES = 16 * 1024
 
 /**
- * A connection to `target`, not flowing yet, through `proxy`, with the credentials in it (percent-encoded). Names are
- * resolved by the proxy, except for `socks4:` and `socks5:`. Rejects with `TunnelError`, within 30 s; never goes direct.
+ * A paused connection to `target` through `proxy`, which may contain percent-encoded credentials. The proxy resolves
+ * names, except for `socks4:` and `socks5:`. Rejects with `TunnelError` within 30 s; never connects directly.
  */
 export const openTunnel = async (proxy: string, target: Target): Promise<Socket> => {
   const url = new URL(proxy)
   try {
     const socket = await (url.protocol.startsWith('socks') ? throughSocks(url, target) : throughHttp(url, target))
-    return socket.on('error', () => {}) // one that breaks before anybody listens must not end the process
+    return socket.on('error', () => {}) // an error before anyone listens must not end the process
   } catch (err) {
-    // Not as the cause: the errors of `socks` carry the credentials.
+    // Not as the cause: the errors of `socks` contain the credentials.
     throw err instanceof TunnelError ? err : new TunnelError(err instanceof Error ? err.message : String(err))
   }
 }
@@ -54,7 +56,7 @@ const throughSocks = async (proxy: URL, { host, port }: Target): Promise<Socket>
   return socket
 }
 
-/** SOCKS 4 knows no IPv6 addresses. */
+/** SOCKS 4 does not support IPv6. */
 const resolve = async (host: string, type: 4 | 5): Promise<string> =>
   (await lookup(host, { family: type === 4 ? 4 : 0 })).address
 
@@ -68,7 +70,7 @@ const throughHttp = async (proxy: URL, { host, port }: Target): Promise<Socket> 
     if (rest.length > 0) socket.unshift(rest)
     return socket.setNoDelay()
   } catch (err) {
-    socket.on('error', () => {}).destroy() // whatever else it says
+    socket.on('error', () => {}).destroy() // ignore further errors
     throw err
   }
 }

@@ -1,4 +1,4 @@
-/** Asks how much of its allowance an account has used, and reads from a refusal what it says about the account. */
+/** Fetches how much of its allowance an account has used, and classifies failures. */
 import { AppError } from '../errors.ts'
 import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import { fromWhamUsage } from '../model/usage-reports.ts'
@@ -8,7 +8,9 @@ import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
 const TIMEOUT_MS = 10_000
 const RETRIES = 2
 
-/** `GET /wham/usage`, at most 10 s a try and three tries. Throws what `ask` throws, and `upstream_error` for an empty report. */
+/**
+ * `GET /wham/usage`, at most three tries of 10 s. Throws what `ask` throws, and `upstream_error` for an empty report.
+ */
 export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: AbortSignal): Promise<UsageSnapshot> => {
   const report = await ask(deps, accountId, { path: '/wham/usage', timeoutMs: TIMEOUT_MS, retries: RETRIES, signal })
   const snapshot = fromWhamUsage(report, deps.clock.now())
@@ -16,13 +18,13 @@ export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: Abor
   return snapshot
 }
 
-/** What a failed question about usage means: for good, for five minutes, or nothing. */
+/** What a failed usage request means: permanent, hold for five minutes, or nothing. */
 type UsageVerdict = { kind: 'auth_failed'; code: string; evidence: string } | { kind: 'hold' } | { kind: 'passing' }
 
 /**
- * Reads the error of `fetchUsage`. Only a permanent code of the identity service, or the sentence that the account has been
- * deactivated, ends an account. Any other 402 or 404 may come from a wrong SLUICE_UPSTREAM_BASE_URL, which answers the
- * same for every account (decisions §3, Side questions).
+ * Classifies an error of `fetchUsage`. Only a permanent identity service code or the message that the account was
+ * deactivated ends an account. Any other 402 or 404 may come from a wrong SLUICE_UPSTREAM_BASE_URL, which would
+ * answer the same for every account (decisions §3, Side questions).
  */
 export const judgeUsageFailure = (err: unknown): UsageVerdict => {
   if (!(err instanceof UpstreamRefusal)) return { kind: 'passing' }
@@ -34,7 +36,7 @@ export const judgeUsageFailure = (err: unknown): UsageVerdict => {
   return HELD_STATUSES.includes(status) ? { kind: 'hold' } : { kind: 'passing' }
 }
 
-/** The upstream's sentence for a closed account, and the statuses it was seen with. */
+/** The upstream's message for a closed account, and the statuses it was seen with. */
 const DEACTIVATED = /has been deactivated/i
 const DEACTIVATED_STATUSES: readonly number[] = [401, 402, 403]
 const HELD_STATUSES: readonly number[] = [401, 402, 403, 404]

@@ -1,22 +1,22 @@
-/** Short-lived health of an account, kept in memory: back-off after transient errors and the tier that decides who is asked first. */
+/** Short-lived health of an account, in memory: back-off after transient errors, and the tier used for routing. */
 
 export interface Health {
   tier: 'healthy' | 'draining' | 'probing'
   /** Transient errors since the last success. */
   errors: number
-  /** `at` in ms; `evidence`: the status and words of the upstream. */
+  /** `at` in ms; `evidence`: status and message of the upstream. */
   lastError: { at: number; evidence: string } | null
-  /** The errors are all that its token could not be renewed; once it is, they say nothing any more. */
+  /** All errors are failed token refreshes, so they no longer count once the token is refreshed. */
   lacksToken: boolean
-  /** Not to be asked before this time (ms) while others can serve. */
+  /** Not used before this time (ms) while others are available. */
   backoffUntil: number | null
-  /** When the present tier began (ms). */
+  /** When the current tier began (ms). */
   enteredAt: number
   /** Successes in a row while probing. */
   successes: number
-  /** Probes that failed since it was last healthy; each doubles the rest before the next. */
+  /** Failed probes since it was last healthy; each doubles the pause before the next. */
   failedProbes: number
-  /** Attempts that failed, where no account has served a request since; null: none. */
+  /** Failed attempts since any account last served a request; null: none. */
   failing: Failing | null
 }
 
@@ -32,13 +32,16 @@ interface Failing {
 export type HealthEvent =
   | { kind: 'error'; at: number; evidence: string; lacksToken?: boolean }
   | { kind: 'success'; at: number }
-  /** An attempt failed by the connection or the server. `lostConnection`: the evidence, where only the connection failed. */
+  /**
+   * An attempt failed because of the connection or the server. `lostConnection`: the evidence, if only the connection
+   * failed.
+   */
   | { kind: 'unserved'; at: number; lostConnection: string | null }
   /** Another account served a request. `isShared`: that account had lost its connection too, so this was the network. */
   | { kind: 'served_elsewhere'; at: number; isShared: boolean }
-  /** Its token was renewed. */
+  /** Its token was refreshed. */
   | { kind: 'renewed' }
-  /** Percent used now, 0…100; a monthly allowance takes the place of a missing weekly one. */
+  /** Percent used now, 0…100; a monthly allowance replaces a missing weekly one. */
   | { kind: 'observe'; at: number; fiveHourUsed: number | null; weeklyUsed: number | null }
 
 export const HEALTHY: Health = Object.freeze({
@@ -60,7 +63,7 @@ const QUIET_MS = 60_000
 const RECOVERY_SUCCESSES = 3
 const BACKOFF_ERRORS = 3
 const BACKOFF_MS = 30_000
-/** How long a failed attempt says something about the next one, with no success in between. */
+/** How long a failed attempt predicts the next one, without a success in between. */
 const FAILING_MS = 60_000
 
 /** How long a lost connection may count against the account once another one serves a request. */
@@ -90,7 +93,7 @@ export const nextHealth = (health: Health, event: HealthEvent): Health => {
 
 const NO_ERRORS = Object.freeze({ errors: 0, lastError: null, lacksToken: false, backoffUntil: null })
 
-/** Turns that were under way when a back-off began fail, too, however many: that is one failure, and does not lengthen it. */
+/** Requests already running when a back-off began may fail too; they count as one failure and do not lengthen it. */
 const fail = (
   health: Health,
   { at, evidence, lacksToken = false }: Extract<HealthEvent, { kind: 'error' }>,
@@ -121,7 +124,7 @@ const noteFailure = (health: Health, { at, lostConnection }: Extract<HealthEvent
   }
 }
 
-/** However many connections were lost before that, they count as one error: they may have the same cause. */
+/** Lost connections before that count as one error, because they may share a cause. */
 const servedElsewhere = (
   health: Health,
   { at, isShared }: Extract<HealthEvent, { kind: 'served_elsewhere' }>,
@@ -154,7 +157,9 @@ const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }
 const probeFailed = (health: Health, at: number): Health =>
   health.tier === 'probing' ? enter({ ...health, failedProbes: health.failedProbes + 1 }, 'draining', at) : health
 
-/** A minute, doubled by each failed probe up to sixteen: traffic to an account that stays broken must fade. */
+/**
+ * A minute, doubled by each failed probe up to sixteen minutes, so that a broken account gets less and less traffic.
+ */
 const restMs = ({ failedProbes }: Health): number => QUIET_MS * 2 ** Math.min(failedProbes, 4)
 
 const hasRecentErrors = (health: Health, at: number): boolean =>

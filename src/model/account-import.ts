@@ -1,4 +1,4 @@
-/** Takes in several `auth.json` files at once: the good ones are kept, the others are named with their reason. */
+/** Imports several `auth.json` files: the valid ones are stored, the others are reported with a reason. */
 import type { Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { type ImportedRow, importAccount, type TakingIn } from './account-intake.ts'
@@ -20,7 +20,7 @@ interface ReadAuthFiles {
   failures: ImportFailure[]
 }
 
-/** Reads all files; nothing is stored yet. */
+/** Reads all files; stores nothing. */
 export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
   const read: ReadAuthFiles = { accounts: [], failures: [] }
   for (const { name, text } of files) {
@@ -34,11 +34,11 @@ export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
   return read
 }
 
-/** Stores them in their order. Of two files of one seat there are two rows; see `onePerSeat`. */
+/** Stores them in order. Two files of one account give two rows; see `onePerSeat`. */
 export const importAccounts = (tx: Tx, accounts: readonly ImportedAccount[], doing: TakingIn): ImportedRow[] =>
   accounts.map((account) => importAccount(tx, account, doing))
 
-/** Two files of one seat are one account, as the last left it; its tokens were kept if neither is newer. */
+/** Merges rows of the same account, keeping the last state; its tokens were kept if neither file is newer. */
 export const onePerSeat = (rows: readonly ImportedRow[]): ImportedRow[] => {
   const seats = new Map<string, ImportedRow>()
   for (const row of rows) {

@@ -1,4 +1,4 @@
-/** Taking an account in: whose seat it is, and whether what was brought is newer than what is held. */
+/** Imports an account: finds the existing one with the same seat and decides whether the imported tokens are newer. */
 import { and, eq, isNull } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
@@ -13,24 +13,26 @@ import { type Actor, type AuditEvent, append } from './audit.ts'
 import { type AccountIdentity, type ImportedAccount, UNKNOWN_PLAN } from './auth-json.ts'
 
 export interface ImportedRow extends AccountRow {
-  /** The stored tokens stand: nothing says that the file's are newer. */
+  /** The stored tokens were kept, because the file's are not known to be newer. */
   tokensKept: boolean
 }
 
-/** What taking an account in works with. `event` is what the audit log calls it; `account_imported` unless told. */
+/** `event` is the audit event, by default `account_imported`. */
 export interface TakingIn {
   sealer: Sealer
   random: Random
   actor: Actor
   event?: AuditEvent
-  /** The caller announces new accounts once all are stored: every memory view reads the whole table after an announcement. */
+  /**
+   * The caller sends one notice after all accounts are stored, because memory views reload the whole table each time.
+   */
   announcesLater?: boolean
 }
 
 /**
- * Adds the account, or renews the tokens of the one with the same seat (e-mail, workspace, user). A renewed account
- * that needed a sign-in is active again; a paused one stays paused. A file older than the last renewal, or of no known age,
- * changes nothing unless a sign-in is needed: its refresh token is spent, and to send it again would end the account.
+ * Adds the account, or updates the tokens of the one with the same seat (e-mail, workspace, user). An updated account
+ * that needed sign-in becomes active; a paused one stays paused. A file older than the last refresh, or of unknown age,
+ * changes nothing unless sign-in is needed: its refresh token is spent, and using it again would end the account.
  */
 export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
@@ -66,9 +68,8 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
 }
 
 /**
- * Gives the row other tokens and what they say of their owner; what they are silent about stays. A paused account stays
- * paused, any other is active. What changes by that stands in the history of the account. Whether it is the same seat was asked before, and the caller writes
- * the audit row.
+ * Replaces the row's tokens and the identity they state; what they do not state stays. A paused account stays paused,
+ * any other becomes active. Adds to the account's history. The caller has checked the seat and writes the audit row.
  */
 export const renewAccount = (
   tx: Tx,
@@ -111,12 +112,12 @@ const fillIn = (said: AccountIdentity, known: AccountIdentity): AccountIdentity 
   seatType: said.seatType ?? known.seatType,
 })
 
-/** A file that says it is of the future would count as newer than all that comes, also than a refusal of its tokens. */
+/** A date in the future would count as newer than all later ones, including a rejection of the tokens. */
 const refreshedAt = ({ lastRefreshAt }: ImportedAccount, { at }: Actor): number => Math.min(lastRefreshAt ?? at, at)
 
 /**
- * Whether the tokens would replace those of `existing`. Tokens that are stored already are not stored again: a renewal of
- * theirs that is under way would find its row changed.
+ * Whether the tokens should replace those of `existing`. Identical tokens are not stored again, because a running
+ * refresh would find its row changed.
  */
 export const isNewer = (
   { tokens, lastRefreshAt }: ImportedAccount,
@@ -131,7 +132,7 @@ export const isNewer = (
   return lastRefreshAt !== null && Math.min(lastRefreshAt, now) >= Math.min(existing.lastRefreshAt, now)
 }
 
-/** The account that an import of this identity would renew, however its e-mail is written; the one written so comes first. */
+/** The account this identity would update, comparing e-mails case-insensitively; an exact match comes first. */
 export const findSeat = (
   db: Db,
   { email, chatgptAccountId, chatgptUserId }: AccountIdentity,
@@ -146,13 +147,13 @@ export const findSeat = (
       ),
     )
     .all()
-  const wanted = email.toLowerCase() // not by SQLite, which knows the cases of ASCII alone
+  const wanted = email.toLowerCase() // not in SQLite, whose lower() handles only ASCII
   return seats.find((seat) => seat.email === email) ?? seats.find((seat) => seat.email.toLowerCase() === wanted)
 }
 
 /**
- * Whether somebody who signed in as `identity` is the owner of `row`: the same user in the same workspace. The e-mail
- * counts only where one side does not name the user, because people change their address.
+ * Whether `identity` owns `row`: same user in the same workspace. The e-mail counts only if one side has no user id,
+ * because addresses change.
  */
 export const isSeatOf = (row: AccountRow, identity: AccountIdentity): boolean => {
   const isSameUser =
@@ -164,5 +165,5 @@ export const isSeatOf = (row: AccountRow, identity: AccountIdentity): boolean =>
   )
 }
 
-/** What one side does not say cannot tell them apart. */
+/** A missing value matches anything. */
 const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b

@@ -1,4 +1,6 @@
-/** What a deleted account leaves behind goes a slice at a time and across restarts: in one commit it would hold the loop for seconds. */
+/**
+ * Cleans up after deleted accounts in slices and across restarts: one commit would block the event loop for seconds.
+ */
 import { eq, inArray, like, sql } from 'drizzle-orm'
 import { commit, type Db, notice, type Tx } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
@@ -13,14 +15,14 @@ interface ClearingDeps {
   clock: Clock
 }
 
-/** Of the log, or of conversations: their rows lie all over their tables. */
+/** Of log rows or conversations, which are spread over their tables. */
 const SLICE = 50
 const PAUSE_MS = 20
 const FACT = 'deleted_account:'
-/** A turn that ran while its account was deleted is logged when it ends, so it is looked for that long. */
+/** A request still running when its account was deleted is logged when it ends, so the search continues this long. */
 const LOOKED_FOR_MS = DAY_MS
 
-/** Belongs into the commit that deletes the account; `at` is ms since epoch. From then on `clearLeftovers` sees to the rest. */
+/** Call in the commit that deletes the account; `at` is ms since epoch. `clearLeftovers` does the rest. */
 export const noteDeleted = (
   tx: Tx,
   accountId: string,
@@ -30,8 +32,8 @@ export const noteDeleted = (
 }
 
 /**
- * The conversations that deleted accounts owned, and the log of those that were deleted with their history. Hourly sums and
- * the totals of keys stay: what was used was used. Rejects with the reason of `signal` when that aborts between two slices.
+ * Deletes the conversations of deleted accounts, and the log of those deleted with their history. Hourly totals and key
+ * totals stay. Rejects with the reason of `signal` when it aborts between slices.
  */
 export const clearLeftovers = (deps: ClearingDeps, signal?: AbortSignal): Promise<void> =>
   withShortLog(deps.db, () => clearAll(deps, signal))

@@ -1,4 +1,4 @@
-/** What accounts are called where only a name tells them apart: in lists to choose from, the log, reports and the overview. */
+/** Unambiguous account names for lists, the log, reports and the overview. */
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { maskEmails } from './account-summary.ts'
@@ -15,28 +15,28 @@ interface Called {
 const ID_CHARS = 8
 
 /**
- * Names by id. One person may have a seat in several workspaces, all of one e-mail: behind a name that others share stand the
- * plan and the beginning of the id.
+ * Names by id. One user may have seats in several workspaces with the same e-mail, so shared names get the plan and the
+ * start of the id.
  */
 export const tellApart = (called: readonly Called[]): ReadonlyMap<string, string> => {
   const namesakes = Map.groupBy(called, ({ name }) => name)
   return new Map(
     called.map(({ id, name, planType }) => {
-      const isShared = namesakes.get(name)!.length > 1 // grouped above, by this name
+      const isShared = namesakes.get(name)!.length > 1 // grouped above by this name
       return [id, isShared ? `${name} (${planType}, ${id.slice(0, ID_CHARS)})` : name]
     }),
   )
 }
 
-/** The same accounts, each by a name of its own. */
+/** The same accounts with unambiguous names. */
 export const namedApart = (views: readonly AccountView[]): AccountView[] => {
   const names = tellApart(
     views.map(({ accountId, displayName, planType }) => ({ id: accountId, name: displayName, planType })),
   )
-  return views.map((view) => ({ ...view, displayName: names.get(view.accountId)! })) // of each there is one
+  return views.map((view) => ({ ...view, displayName: names.get(view.accountId)! })) // every view has a name
 }
 
-/** Of every account there is, as those read them who are told no more than `hidesAccounts` leaves. */
+/** Names of all accounts, as visible under `hidesAccounts`. */
 export const accountNames = (
   db: Db,
   { hidesAccounts }: Pick<Blinders, 'hidesAccounts'>,

@@ -1,4 +1,4 @@
-/** The life of an upstream account as one pure function: what an event makes of a state, and why an account is out of use. */
+/** The state of an upstream account as a pure function of events, and why an account is not available. */
 import type { AccountStatus } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
@@ -19,16 +19,16 @@ export type { AccountStatus }
 /** Times are ms since epoch. A block has a cause, evidence, `since`, and either `until` or `nextCheckAt`. */
 export interface AccountState {
   status: AccountStatus
-  /** The upstream's code, or ours where it gave none. */
+  /** The upstream's code, or ours if it gave none. */
   cause: string | null
-  /** What was seen, fit for an operator's eyes. */
+  /** What was observed, for operators. */
   evidence: string | null
   since: number | null
-  /** When the block ends by itself. */
+  /** When the block ends on its own. */
   until: number | null
-  /** When a block without a known end is tried again. */
+  /** When a block without a known end is checked next. */
   nextCheckAt: number | null
-  /** Blocks without a known end in a row; outlives the block until something is served. */
+  /** Consecutive blocks without a known end; kept after the block until a request is served. */
   attempts: number
 }
 
@@ -45,9 +45,9 @@ interface Refusal {
 export type AccountEvent =
   | ({ kind: 'rate_limited' } & Refusal)
   | ({ kind: 'quota_exceeded' } & Refusal)
-  /** The snapshot as it was reported, not merged with older ones: only fresh numbers may end a block. */
+  /** The snapshot as reported, not merged with older ones: only fresh numbers may end a block. */
   | { kind: 'usage'; at: number; snapshot: UsageSnapshot }
-  /** A probe of a blocked account, or a reset credit that was used; `ok` means that requests are served again. */
+  /** A probe of a blocked account, or a used reset credit; `ok`: requests are served again. */
   | { kind: 'checked'; at: number; ok: boolean; by?: 'probe' | 'reset_credit' }
   | { kind: 'tick'; at: number }
   | { kind: 'auth_failed'; at: number; code: string; evidence: string }
@@ -56,7 +56,7 @@ export type AccountEvent =
   | { kind: 'reauthenticated'; at: number }
   | { kind: 'succeeded'; at: number }
 
-/** An account is never blocked longer than this past its reset. */
+/** An account never stays blocked longer than this after its reset. */
 export const CHECK_INTERVAL_MS = 60_000
 
 const MAX_CHECK_DELAY_MS = 30 * MINUTE_MS
@@ -72,7 +72,7 @@ export const ACTIVE: AccountState = Object.freeze({
   attempts: 0,
 })
 
-/** Auth codes that no refresh repairs; a code not listed here asks for a new sign-in. */
+/** Auth codes that no refresh fixes; other codes lead to needs sign-in. */
 export const PERMANENT_AUTH_CODES: Readonly<Record<string, 'reauth_required' | 'deactivated'>> = {
   refresh_token_expired: 'reauth_required',
   refresh_token_reused: 'reauth_required',
@@ -90,14 +90,14 @@ export const PERMANENT_AUTH_CODES: Readonly<Record<string, 'reauth_required' | '
 }
 
 /**
- * The state after `event`; the same object when nothing changes, so that callers can write only on change.
- * Throws `account_state_transition_invalid` for a pause or reactivation the state forbids.
+ * The state after `event`; the same object when nothing changes, so that callers write only changes. Throws
+ * `account_state_transition_invalid` for a pause or reactivation that is not allowed.
  */
 export const nextState = (state: AccountState, event: AccountEvent): AccountState => {
   switch (event.kind) {
     case 'rate_limited':
     case 'quota_exceeded':
-      return block(tick(state, event.at), event) // an earlier block that is over must not depend on a timer having run
+      return block(tick(state, event.at), event) // an expired block must not depend on the timer
     case 'usage':
       return observe(state, event)
     case 'checked':
@@ -113,26 +113,26 @@ export const nextState = (state: AccountState, event: AccountEvent): AccountStat
     case 'reauthenticated':
       return state.status === 'paused' ? onlyPaused(state) : ACTIVE
     case 'succeeded':
-      // A turn that was under way when the block began says nothing about the block.
+      // A request already running when the block began says nothing about the block.
       return state.status === 'active' && state.attempts > 0 ? ACTIVE : state
   }
 }
 
-/** Whether the account is out of use for a time only. */
+/** Whether the account is only temporarily unavailable. */
 export const isBlocked = (state: Pick<AccountState, 'status'>): boolean =>
   state.status === 'rate_limited' || state.status === 'quota_exceeded'
 
-/** Paused, deactivated and signed-out accounts are left alone; blocked ones are not. */
+/** Active or blocked; not paused, deactivated or signed out. */
 export const isInUse = (state: Pick<AccountState, 'status'>): boolean => state.status === 'active' || isBlocked(state)
 
 /**
- * What an account would be if it were not paused. Only people end a pause: that the account has to sign in meanwhile, or
- * was closed, stands as its cause until a new sign-in.
+ * The status without the pause. Only users end a pause, so a need for sign-in or a closed account is kept as its cause
+ * until the next sign-in.
  */
 export const statusBeneath = ({ status, cause }: Pick<AccountState, 'status' | 'cause'>): AccountStatus =>
   status !== 'paused' || cause === null || cause === PAUSED ? status : statusOf(cause)
 
-/** `resetAt` when it can be believed: ahead of `at`, at most 366 days ahead. */
+/** `resetAt` if plausible: after `at`, and at most 366 days ahead. */
 export const plausibleReset = (resetAt: number | null, at: number): number | null =>
   resetAt !== null && resetAt > at && resetAt <= at + MAX_RESET_AHEAD_MS ? Math.ceil(resetAt) : null
 
@@ -145,15 +145,15 @@ const block = (
   const statedReset = plausibleReset(event.resetAt, event.at)
   const waitMs = event.retryAfterMs ?? 0
   const until = statedReset ?? (waitMs < SHORTEST_WAIT_MS ? null : plausibleReset(event.at + waitMs, event.at))
-  // Turns that were in flight when the block began may still be refused: they may lengthen the block,
-  // but neither shorten it nor count as another failed attempt.
+  // Requests already running when the block began may still be rejected: they may lengthen the block, but neither
+  // shorten it nor count as another failed attempt.
   if (wasBlocked && (until === null || (state.until !== null && state.until >= until)))
     return isReported(state) && event.evidence && event.evidence !== state.evidence
       ? { ...state, evidence: event.evidence }
-      : state // its words say more
+      : state // the upstream's message says more
   return {
     status: event.kind,
-    // A report knows better which limit it is. Otherwise, only a used-up allowance comes with a date.
+    // A report knows which limit it is. Otherwise, only a used-up allowance has a date.
     cause: isReported(state) ? state.cause : event.cause || (statedReset === null ? event.kind : 'usage_limit_reached'),
     evidence: event.evidence || event.kind,
     since: state.status === event.kind ? (state.since ?? event.at) : event.at,
@@ -165,7 +165,7 @@ const block = (
 
 const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { kind: 'usage' }>): AccountState => {
   if (!isInUse(state)) return state
-  // A `since` ahead of now is a clock that was set back; it must not outrank every report to come.
+  // A `since` in the future comes from a clock that was set back; it must not outrank every later report.
   const isLater = state.since === null || !(snapshot.at <= state.since) || state.since > at
   if (!isLater) return state
   const limit = limitInForce(snapshot, at)
@@ -183,13 +183,14 @@ const observe = (state: AccountState, { at, snapshot }: Extract<AccountEvent, { 
 const hasEvidence = ({ windows, credits, limit }: UsageSnapshot): boolean =>
   hasAnyWindow(windows) || hasUsableCredits(credits) || limit === null
 
-/** Limits that the workspace sets; only the usage endpoint reports them each time. */
+/** Workspace limits; only the usage endpoint reports them each time. */
 const WORKSPACE_LIMITS: readonly string[] = ['spend_cap_reached', 'credits_depleted']
 
 /** Whether the block came from a usage report, not from a rejected request. */
-const isReported = ({ cause }: AccountState): boolean => (REPORTED_LIMITS as readonly (string | null)[]).includes(cause) // as: any cause may be looked up
+// as: any cause may be looked up
+const isReported = ({ cause }: AccountState): boolean => (REPORTED_LIMITS as readonly (string | null)[]).includes(cause)
 
-/** A block without a stated end holds until the next report. Reports come every minute; each puts the end off again. */
+/** A block without a stated end lasts until the next report; each report, every minute, extends it. */
 const REPORT_HOLDS_MS = 5 * MINUTE_MS
 
 const blockAsReported = (state: AccountState, { kind, type, resetAt }: ReportedLimit, at: number): AccountState => {
@@ -211,7 +212,7 @@ const blockAsReported = (state: AccountState, { kind, type, resetAt }: ReportedL
 const endsReported = ({ cause }: AccountState, snapshot: UsageSnapshot): boolean =>
   isPoll(snapshot) || (snapshot.limit === null && !WORKSPACE_LIMITS.includes(cause ?? ''))
 
-/** A limit of a usage report in words, as the start of a sentence. */
+/** Limits of a usage report as the start of a sentence. */
 export const REPORTED_WORDS: Record<ReportedLimit['kind'], string> = {
   spend_cap_reached: 'Spend cap reached',
   credits_depleted: 'Workspace credits used up',
@@ -226,7 +227,7 @@ const check = (state: AccountState, { at, ok }: Extract<AccountEvent, { kind: 'c
   return { ...state, nextCheckAt: at + checkDelayMs(state.attempts), attempts: state.attempts + 1 }
 }
 
-/** Ends what is over, and gives a block with impossible times (clock set back, damaged row) a way out. */
+/** Ends expired blocks, and those with impossible times (clock set back, damaged row). */
 const tick = (state: AccountState, at: number): AccountState => {
   if (!isBlocked(state)) return state
   if (state.until !== null) {
@@ -239,16 +240,16 @@ const tick = (state: AccountState, at: number): AccountState => {
   return state.nextCheckAt <= latest ? state : { ...state, nextCheckAt: latest }
 }
 
-/** It began by a clock that was ahead, and so did the wait for its end. A clock that is merely corrected is not meant. */
+/** The block began by a clock that was ahead, so its end is wrong too. Small clock corrections are tolerated. */
 const isToCome = ({ since }: AccountState, at: number): boolean => since !== null && since > at + CHECK_INTERVAL_MS
 
-/** Half open: one more refusal without a date continues the back-off where it stood. */
+/** Half open: another rejection without a date continues the back-off where it was. */
 const reopen = ({ attempts }: AccountState): AccountState => ({ ...ACTIVE, attempts })
 
 const checkDelayMs = (attempts: number, firstMs = CHECK_INTERVAL_MS): number =>
   Math.min(MAX_CHECK_DELAY_MS, firstMs * 2 ** Math.min(attempts, 10))
 
-/** "At once" is no end: who is told so over and over waits longer each time, and yet begins with a second. */
+/** "Immediately" is no end: repeated rejections wait longer each time, starting with a second. */
 const firstDelayMs = ({ retryAfterMs }: Refusal): number =>
   retryAfterMs !== null && retryAfterMs < SHORTEST_WAIT_MS ? SHORTEST_WAIT_MS : CHECK_INTERVAL_MS
 

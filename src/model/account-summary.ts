@@ -12,7 +12,7 @@ import { capacityCredits, type UsageWindow, type WindowLength } from './usage-wi
 
 export type AccountSummary = ReturnType<typeof summarise>
 
-/** Primary, secondary and monthly are the five-hour, the weekly and the monthly window, whatever slot they came in. */
+/** Primary, secondary and monthly are the five-hour, weekly and monthly window, whatever slot they came in. */
 export const summarise = (view: AccountView, row: AccountRow, surroundings: Surroundings) => {
   const { isEmailDuplicate, resetCredits, use, additional, tokens } = surroundings
   const { fiveHour, weekly, monthly } = view.windows
@@ -70,7 +70,7 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
     paidCredits: view.paidCredits,
     deactivationReason: view.status === 'deactivated' || view.status === 'reauth_required' ? view.evidence : null,
     auth: tokens && { access: tokens.access, refresh: tokens.refresh, idToken: tokens.idToken },
-    // Accounts are not warmed up here.
+    // Sluice does not warm up accounts.
     limitWarmupEnabled: false,
     limitWarmup: null,
     isEmailDuplicate,
@@ -83,18 +83,18 @@ interface Surroundings {
   isEmailDuplicate: boolean
   use: AccountUse
   additional: ReturnType<typeof additionalQuotas>
-  /** null: not for the visitor. */
+  /** null: hidden from the user. */
   tokens: TokenHealth | null
-  /** null: not asked for yet. */
+  /** null: not fetched yet. */
   resetCredits: Pick<ResetCreditsView, 'availableCount' | 'nearestExpiresAt'> | null
 }
 
-/** For principals without `accounts:write`: enough to tell accounts apart, nothing to address them by. */
+/** For principals without `accounts:write`: enough to tell accounts apart, but no identifying data. */
 export const masked = (summary: AccountSummary): AccountSummary => {
   const shown = { ...summary, ...maskedNames(summary) }
   return {
     ...shown,
-    version: accountVersion(shown), // of what is hidden it would prove a guess
+    version: accountVersion(shown), // the version over hidden values would confirm guesses
     chatgptAccountId: null,
     workspaceId: null,
     workspaceLabel: null,
@@ -105,7 +105,7 @@ export const masked = (summary: AccountSummary): AccountSummary => {
   }
 }
 
-/** The same of an account as the pages show it. */
+/** The same for the page view. */
 export const maskedView = (view: AccountView): AccountView => ({
   ...view,
   ...maskedNames(view),
@@ -124,7 +124,7 @@ export const maskEmails = (text: string): string => text.replace(/([^\s@])[^\s@]
 
 const remaining = (window: UsageWindow | null): number | null => window && 100 - window.usedPercent
 
-/** Credits left in a window; null without a report of it. */
+/** Credits left in a window; null if not reported. */
 export const remainingCredits = (
   { planType, windows }: Pick<AccountView, 'planType' | 'windows'>,
   length: WindowLength,

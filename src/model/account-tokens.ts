@@ -1,4 +1,4 @@
-/** The tokens of an account: sealed in its row, and stored anew when they rotate. */
+/** The tokens of an account: encrypted in its row, and replaced when they rotate. */
 import { and, eq } from 'drizzle-orm'
 import { notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
@@ -6,14 +6,14 @@ import { SealError, type Sealer } from '../lib/seal.ts'
 import type { AccountRow } from './accounts.ts'
 import type { AccountTokens } from './auth-json.ts'
 
-/** Seals each token for its own column of its own row, so that none can be moved to another. */
+/** Seals each token for its own column and row, so that none can be moved to another. */
 export const sealTokens = (sealer: Sealer, id: string, tokens: AccountTokens) => ({
   accessTokenSealed: sealer.seal(tokens.accessToken, `accounts.access_token.${id}`),
   refreshTokenSealed: sealer.seal(tokens.refreshToken, `accounts.refresh_token.${id}`),
   idTokenSealed: sealer.seal(tokens.idToken, `accounts.id_token.${id}`),
 })
 
-/** Empty ones where they were damaged, or sealed with another key: that account has to sign in again, and the rest go on. */
+/** Empty tokens if damaged or sealed with another key: that account needs sign-in, others are unaffected. */
 export const openTokens = (sealer: Sealer, row: AccountRow): AccountTokens => {
   try {
     return {
@@ -38,8 +38,8 @@ interface Rotated {
 }
 
 /**
- * Stores rotated tokens. Must be committed before the new access token is used: the old refresh token is dead.
- * Returns false when the account was deleted or re-imported meanwhile: those newer tokens stand.
+ * Stores rotated tokens. Commit before using the new access token, because the old refresh token is spent. False when
+ * the account was deleted or re-imported in the meantime, whose newer tokens are kept.
  */
 export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: Rotated): boolean => {
   const stored = tx
@@ -52,7 +52,10 @@ export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: 
   return stored.length === 1
 }
 
-/** Whether the tokens of `row` are still those of its account. When not, that is announced, as it was no news here yet. */
+/**
+ * Whether the account still has the tokens of `row`. If not, sends a notice, because this process has not loaded the
+ * change.
+ */
 export const holdsTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): boolean => {
   const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))
   const isHeld = tx.select({ id: accounts.id }).from(accounts).where(isSame).get() !== undefined
@@ -60,7 +63,7 @@ export const holdsTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): boo
   return isHeld
 }
 
-/** Writes the token that is stored once more, to see whether another could be. */
+/** Rewrites the stored token, to test whether another one could be stored. */
 export const touchTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): void => {
   const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))
   tx.update(accounts).set({ refreshTokenSealed }).where(isSame).run()

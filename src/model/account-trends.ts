@@ -10,7 +10,7 @@ import { perWindow, type UsageWindow, type UsageWindows, type WindowLength } fro
 
 export const TREND_HOURS = 168
 
-/** Percent used at the last sample of each hour, oldest first; null: the hour has no sample, which is a gap and not zero. */
+/** Percent used at each hour's last sample, oldest first; null: no sample, which is a gap and not zero. */
 export interface Trend extends Record<WindowLength, (number | null)[]> {
   /** Start of the first hour, ms since epoch. */
   from: number
@@ -30,7 +30,7 @@ export const accountTrend = (db: Db, accountId: string, now: number): Trend => {
   return { from, ...perWindow(series) }
 }
 
-/** The hour of `now` ends with what is known right now, if it was reported in this hour (`usageAt`, ms) and not before. */
+/** Ends the trend with the current values if they were reported in the hour of `now` (`usageAt`, ms). */
 export const withPresent = (trend: Trend, windows: UsageWindows, usageAt: number | null): Trend => {
   if (usageAt === null || usageAt < trend.from + (TREND_HOURS - 1) * HOUR_MS) return trend
   const ended = (length: WindowLength) => {
@@ -47,8 +47,8 @@ interface Point {
 }
 
 /**
- * As dashboard clients read it: percent that was left. Hours without a sample have no point. `secondaryScheduled` is the
- * part of the weekly window that was still to come: even use would follow it.
+ * For dashboard clients: percent left. Hours without a sample have no point. `secondaryScheduled` is the remaining part
+ * of the weekly window, which even use would follow.
  */
 export const trendPoints = (trend: Trend, weekly: UsageWindow | null) => {
   const left = (series: readonly (number | null)[]): Point[] =>
@@ -77,7 +77,7 @@ const timeOf = ({ from }: Trend, index: number): string => iso(from + index * HO
 const rounded = (percent: number): number => Math.round(percent * 100) / 100
 
 export interface Spend {
-  /** null: nobody's key, or one that is gone. */
+  /** null: without a key, or the key was deleted. */
   name: string | null
   requests: number
   errors: number
@@ -97,7 +97,7 @@ export interface AccountSpend {
 
 const MOST = 8
 
-/** What the account served from `since` (ms) on, by model and by key; each list ends with "other" when it is long. */
+/** What the account served since `since` (ms), by model and by key; long lists end with "other". */
 export const accountSpend = (db: Db, accountId: string, since: number): AccountSpend => {
   const from = and(eq(requestHours.accountId, accountId), gte(requestHours.hour, since))
   const byModel = db

@@ -1,4 +1,4 @@
-/** An upstream account as people are shown it: what is known about it, and, apart from that, whether it would be chosen now. */
+/** An upstream account as shown to users: what is known about it, and whether it would be chosen now. */
 import { iso, isoOrNull } from '../lib/iso.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { AccountState } from './account-state.ts'
@@ -7,7 +7,7 @@ import { versionOf } from './edit-version.ts'
 import type { SkipReason } from './skip-reasons.ts'
 import { type Credits, perWindow, type UsageWindow, type UsageWindows, type WindowLength } from './usage-windows.ts'
 
-/** `draining`: asked last, to finish soon; `probing`: coming back, one request at a time. */
+/** `draining`: used last, to finish soon; `probing`: coming back, one request at a time. */
 type AccountTier = 'healthy' | 'draining' | 'probing'
 
 type Stored = 'email' | 'alias' | 'planType' | 'routingPolicy' | 'securityWorkAuthorized' | 'lastRefreshAt'
@@ -15,29 +15,31 @@ type Stored = 'email' | 'alias' | 'planType' | 'routingPolicy' | 'securityWorkAu
 /** All times are ms since epoch. */
 export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState, 'attempts'> {
   accountId: string
-  /** The alias, or else the e-mail address. */
+  /** The alias, or the e-mail address. */
   displayName: string
-  /** Would be chosen for an ordinary turn at this moment. */
+  /** Would be chosen for an ordinary request now. */
   eligible: boolean
-  /** Why not, as a short sentence without the times, which stand in `until` and `nextCheckAt`; null when eligible. */
+  /**
+   * Why it is not available, as a short sentence without the times in `until` and `nextCheckAt`; null when eligible.
+   */
   why: string | null
-  /** The same as the word of whoever chooses. */
+  /** The routing reason behind `why`. */
   skipped: SkipReason | null
-  /** As of now: a window whose reset has passed stands at 0, and names no reset. */
+  /** As of now: a window past its reset is at 0 and has no reset time. */
   windows: UsageWindows
-  /** Turns under way. */
+  /** Running requests. */
   inFlight: number
   tier: AccountTier
-  /** What failed at it since it last served; `evidence` is null for those who do not manage accounts. */
+  /** The last error since it last served; `evidence` is null for users who do not manage accounts. */
   lastError: { at: number; evidence: string | null } | null
   credits: Credits | null
-  /** How its paid credits are used now that its included quota is used up; null: it has included quota, or no credits. */
+  /** How its paid credits are used after its included quota; null: quota is left, or there are no credits. */
   paidCredits: Settings['paidCredits'] | null
   /** When its usage was last reported; null: never. */
   usageAt: number | null
 }
 
-/** The same with ISO 8601 times, as it goes over the wire and into pages. */
+/** The same with ISO 8601 times, for API and pages. */
 export interface WireAccount
   extends Omit<AccountView, 'since' | 'until' | 'nextCheckAt' | 'windows' | 'lastError' | 'lastRefreshAt' | 'usageAt'> {
   since: string | null
@@ -54,7 +56,7 @@ export interface WireWindow extends Omit<UsageWindow, 'resetAt'> {
   resetAt: string | null
 }
 
-/** Of what people decide about it. */
+/** The version of its editable members. */
 export const accountVersion = ({
   alias,
   routingPolicy,

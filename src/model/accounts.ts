@@ -1,4 +1,4 @@
-/** Upstream accounts as rows: state, usage, and the small edits an operator makes. Every change is one commit with its audit row. */
+/** Upstream accounts as rows: state, usage and edits. Every change is one commit with its audit row. */
 import { eq } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts, accountUsage } from '../../db/schema/accounts.ts'
@@ -77,7 +77,7 @@ export type AccountEdit = Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | '
   expectedVersion?: string
 }
 
-/** What it has already is no change. Throws `account_not_found`, `edit_conflict`. */
+/** Unchanged values are ignored. Throws `account_not_found`, `edit_conflict`. */
 export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
   const { expectedVersion, ...edit } = input
   const before = getAccount(tx, id)
@@ -90,7 +90,7 @@ export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor
   return getAccount(tx, id)
 }
 
-/** Keys lose it. Its log rows stay, with the id of an account that no longer is, unless they are to go `withHistory`. */
+/** Removes it from all keys. Its log rows stay with its id, unless deleted `withHistory`. */
 export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = false } = {}): void => {
   const { email } = getAccount(tx, id)
   tx.delete(accounts).where(eq(accounts.id, id)).run()

@@ -1,7 +1,7 @@
-/** Quotas beside an account's own, of single models or features, as the dashboard's clients read them. */
+/** Quotas of single models or features, beside the account's own, for dashboard clients. */
 import { type AdditionalQuota, type UsageSnapshot, type UsageWindow, usedNow } from './usage-windows.ts'
 
-/** Those that have one name for us whatever the upstream calls them (proxy surface §7.5). */
+/** Quotas with a fixed name here, whatever the upstream calls them (proxy surface §7.5). */
 const KNOWN: readonly { quotaKey: string; displayLabel: string; names: readonly string[] }[] = [
   {
     quotaKey: 'codex_spark',
@@ -10,13 +10,13 @@ const KNOWN: readonly { quotaKey: string; displayLabel: string; names: readonly 
   },
 ]
 
-/** Percent used as of `now` (ms since epoch); unlike everywhere else, `resetAt` is in seconds (dashboard API §0.2). */
+/** Percent used as of `now` (ms since epoch). `resetAt` is in seconds, unlike elsewhere (dashboard API §0.2). */
 export const additionalQuotas = (usage: UsageSnapshot | null, now: number) =>
   (usage?.additional ?? []).map((quota) => ({
     ...identityOf(quota),
     limitName: quota.limitName,
     meteredFeature: quota.meteredFeature,
-    /** Accounts are not chosen by these quotas. */
+    /** Routing does not use these quotas. */
     routingPolicy: 'inherit' as const,
     primaryWindow: windowOf(quota.primary, now),
     secondaryWindow: windowOf(quota.secondary, now),

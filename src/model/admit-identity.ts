@@ -1,4 +1,6 @@
-/** Takes in somebody a reverse proxy announces for the first time: a waiting account, one of the same e-mail, or a new one. */
+/**
+ * Admits users a reverse proxy announces for the first time: an invited user, one with the same e-mail, or a new one.
+ */
 import { and, eq, gt } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, invites, users } from '../../db/schema/people.ts'
@@ -19,19 +21,19 @@ interface Arrival {
   now: number
 }
 
-/** Longer ones are nobody's name. */
+/** Longer names are rejected. */
 export const MAX_SUBJECT = 512
-/** Of people's own. */
+/** The limit of users' own display names. */
 const MAX_DISPLAY_NAME = 128
-/** When somebody was last here is written at most this often. */
+/** `lastSeenAt` is written at most this often. */
 const SEEN_MS = HOUR_MS
 
-/** How an account comes to its identity. */
+/** How a user gets the identity. */
 export type Match = { via: 'invite' | 'email'; userId: string } | { via: 'first_seen'; roleId: string }
 
 /**
- * Which account a new identity gets; null: none, it is refused. An invite that names this identity, or has its address, decides
- * alone, also while it is void: the identity must not come in as a new account instead. `now` is ms since epoch.
+ * The user a new identity gets; null: rejected. An invite for this identity or its address decides alone, even when
+ * expired, so that the identity cannot come in as a new user instead. `now` is ms since epoch.
  */
 export const matchFor = (db: Db, subject: string, now: number): Match | null => {
   if (subject.length > MAX_SUBJECT) return null
@@ -46,7 +48,7 @@ export const matchFor = (db: Db, subject: string, now: number): Match | null => 
   return roleId === null ? null : { via: 'first_seen', roleId }
 }
 
-/** Takes the stranger in as whom `matchFor` has found. */
+/** Admits the identity as the user found by `matchFor`. */
 export const admitIdentity = (tx: Tx, subject: string, { match, ...arrival }: Arrival & { match: Match }): Person => {
   const { random, now } = arrival
   const userId = match.via === 'first_seen' ? create(tx, subject, { ...arrival, roleId: match.roleId }) : match.userId
@@ -59,7 +61,7 @@ export const admitIdentity = (tx: Tx, subject: string, { match, ...arrival }: Ar
   return getPerson(tx, userId)
 }
 
-/** Whether it is time to note that somebody known was here again. */
+/** Whether `lastSeenAt` of a known identity is due. */
 export const isSightingDue = (db: Db, subject: string, now: number): boolean => {
   const seen = db.select({ at: identities.lastSeenAt }).from(identities).where(eq(identities.subject, subject)).get()
   return seen !== undefined && now - (seen.at ?? 0) >= SEEN_MS
@@ -82,7 +84,7 @@ const selfOf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
   return { id, name: row.username, role: role.slug, method: 'trusted_header', address, at: now }
 }
 
-/** An administrator created the account for this identity, or entered its address. */
+/** For a user that an administrator created for this identity, or with its address. */
 const activate = (tx: Tx, userId: string, now: number): void => {
   endWaiting(tx, userId)
   tx.update(users)
@@ -92,8 +94,8 @@ const activate = (tx: Tx, userId: string, now: number): void => {
 }
 
 /**
- * The account of this address, where the address says whose it is: an administrator entered it, or its owner could have done so.
- * A disabled account counts too, so that its owner is not let in as a new one.
+ * The user with this address, if an administrator entered it or its owner could have. A disabled user counts too, so
+ * that its owner is not admitted as a new user.
  */
 const ownerOfAddress = (db: Db, subject: string): Person | null => {
   const found = db.select({ id: users.id }).from(users).where(eq(users.email, subject)).get()
@@ -101,7 +103,7 @@ const ownerOfAddress = (db: Db, subject: string): Person | null => {
   return owner && (!owner.row.isEmailOwn || holds(owner.role.grants, 'users:manage')) ? owner : null
 }
 
-/** The invite of an account that waits for its link to be used; null: it expired, or the account waits for another identity. */
+/** The unexpired invite of a waiting user; null: expired, or reserved for another identity. */
 const openInvite = (db: Db, { row }: Person, now: number): InviteRow | null =>
   db
     .select()
@@ -112,7 +114,7 @@ const openInvite = (db: Db, { row }: Person, now: number): InviteRow | null =>
 const create = (tx: Tx, subject: string, { roleId, ...arrival }: Arrival & { roleId: string }): string => {
   const id = arrival.random.id('usr')
   const username = usernameFrom(tx, subject)
-  // A transliterated name is not how its owner writes it.
+  // A transliterated name is not how the user writes it.
   const displayName = isAscii(subject) ? null : subject.slice(0, MAX_DISPLAY_NAME)
   tx.insert(users)
     .values({ id, username, displayName, roleId, status: 'active', createdAt: arrival.now, ...signedInAt(arrival.now) })

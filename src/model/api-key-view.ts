@@ -4,7 +4,7 @@ import { keyVersion, policyOf, type StoredKey } from './api-keys.ts'
 import { isRunning, type LimitRow, resetAfter } from './key-limits.ts'
 
 export type ApiKey = ReturnType<typeof toApiKey>
-/** The answer to making or renewing a key: the only place where the key itself stands. */
+/** Answer to creating or regenerating a key: the only place with the key itself. */
 export type ShownKey = ApiKey & { key: string }
 
 /** The wire shape at `now` (ms): a limit whose window has passed shows zero and its next reset. */
@@ -16,7 +16,7 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   isActive: row.isActive,
   deactivatedReason: row.deactivatedReason ?? (row.expiresAt !== null && row.expiresAt <= now ? 'expired' : null),
   ownerUserId: row.ownerUserId,
-  /** null: nobody's. A key works only while its owner is active. */
+  /** null: no owner. A key works only while its owner is active. */
   owner: row.owner,
   createdAt: iso(row.createdAt),
   expiresAt: isoOrNull(row.expiresAt),

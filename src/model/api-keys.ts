@@ -1,4 +1,4 @@
-/** API keys as rows: making, changing, renewing and deleting them, each in one commit with its audit row. */
+/** API keys as rows: create, change, regenerate and delete, each in one commit with its audit row. */
 import { asc, eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
@@ -14,16 +14,16 @@ import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zer
 import { findPerson, type UserRow } from './people.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
-/** A key with its limits, by type, window and model, and whose it is. */
+/** A key with its limits, ordered by type, window and model, and its owner. */
 export type StoredKey = KeyRow & { limits: LimitRow[]; owner: KeyOwner | null }
 type KeyOwner = Pick<UserRow, 'id' | 'username' | 'status'>
-/** The key itself stands here once and is never stored. */
+/** Contains the key itself, which is never stored. */
 export type IssuedKey = { row: StoredKey; key: string }
 
 interface Doing {
   actor: Actor
   random: Random
-  /** Asked before a key is given to somebody else than it belongs to; absent: it may be. */
+  /** Called before a key is given to another owner; absent: allowed. */
   demandAssign?: () => void
 }
 
@@ -65,7 +65,7 @@ export const getKey = (db: Db, id: string): StoredKey => {
   return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
 }
 
-/** Of what can be set, not of what was used. */
+/** The version of what can be set, not of usage. */
 export const keyVersion = (row: StoredKey): string => versionOf(Object.values(settable(row)))
 
 const settable = (row: StoredKey) => ({
@@ -77,7 +77,7 @@ const settable = (row: StoredKey) => ({
   limits: row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
 })
 
-/** What a key allows and enforces, as it is stored and as it is shown. */
+/** What a key allows and enforces, stored and shown alike. */
 export const policyOf = (row: StoredKey) => ({
   allowedModels: row.allowedModels,
   applyToCodexModel: row.applyToCodexModel,
@@ -94,8 +94,8 @@ export const policyOf = (row: StoredKey) => ({
 const OWNER = { id: users.id, username: users.username, status: users.status }
 
 /**
- * The key belongs to the account that makes it, unless `ownerUserId` says otherwise. Throws `validation_error` where
- * fields contradict each other or name an account that does not exist, and what `demandAssign` does.
+ * The key belongs to its creator unless `ownerUserId` is given. Throws `validation_error` for contradictory fields or
+ * an unknown account, and what `demandAssign` does.
  */
 export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }: Doing): IssuedKey => {
   demandValid(tx, input)
@@ -114,9 +114,8 @@ export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }
 }
 
 /**
- * Changes what `patch` names; what it has already is no change. Limits that stay keep their use. Throws `not_found`,
- * `edit_conflict`, what `demandAssign` does when the key gets another owner, and `validation_error` also when a key whose
- * owner is disabled is switched on from here.
+ * Applies `patch`; unchanged values are ignored, and kept limits keep their use. Throws `not_found`, `edit_conflict`,
+ * what `demandAssign` does for a new owner, and `validation_error`, also when activating a key whose owner is disabled.
  */
 export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
   const { expectedVersion, ...patch } = input
@@ -126,7 +125,8 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
   if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
   const columns = { ...columnsOf(patch), ...activation(before, patch) }
   const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
-  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts }) // older commits left accounts that are gone
+  // the stored list may contain deleted accounts
+  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts })
   if (Object.values(columns).some((value) => value !== undefined))
     tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
   if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
@@ -140,7 +140,10 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
   return after
 }
 
-/** A new secret for the same key, with its policy and its use; the old one is dead at once. Throws `not_found`. */
+/**
+ * Creates a new secret for the same key, keeping policy and usage; the old one stops working immediately. Throws
+ * `not_found`.
+ */
 export const regenerateKey = (tx: Tx, id: string, { actor, random }: Doing): IssuedKey => {
   const { name } = getKey(tx, id)
   const { key, ...secret } = newSecret(random)
@@ -150,7 +153,7 @@ export const regenerateKey = (tx: Tx, id: string, { actor, random }: Doing): Iss
   return { row: getKey(tx, id), key }
 }
 
-/** Its log rows stay, with the id of a key that no longer is. Throws `not_found`. */
+/** Its log rows stay with its id. Throws `not_found`. */
 export const deleteKey = (tx: Tx, id: string, actor: Actor): void => {
   const { name } = getKey(tx, id)
   tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
@@ -158,7 +161,7 @@ export const deleteKey = (tx: Tx, id: string, actor: Actor): void => {
   notice(tx, 'keys')
 }
 
-/** Belongs into the commit that deletes the account. Who could use no other has none left. */
+/** Call in the commit that deletes the account. A key assigned only to this account has none left. */
 export const unassignAccount = (tx: Tx, accountId: string): void => {
   const others = sql`SELECT json_group_array(value) FROM json_each(${apiKeys.assignedAccountIds}) WHERE value <> ${accountId}`
   const isAssigned = sql`${accountId} IN (SELECT value FROM json_each(${apiKeys.assignedAccountIds}))`
@@ -175,7 +178,7 @@ const newSecret = (random: Random) => {
   return { key, keyHash: hashKey(key), keyPrefix: key.slice(0, SHOWN_LENGTH) }
 }
 
-/** What is not a column of its own is left out; an empty allowlist is none. */
+/** Leaves out what is not a column; an empty allowlist becomes null. */
 const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
   const { limits, assignedSourceIds, allowedModels, isActive, resetUsage, ...columns }: KeyPatch = input
   return allowedModels === undefined
@@ -183,10 +186,12 @@ const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
     : { ...columns, allowedModels: allowedModels?.length ? allowedModels : null }
 }
 
-/** A revocation by hand also stands over one by the owner's: it must not end when the owner comes back. */
+/**
+ * A manual revocation also replaces one caused by the owner, so that it does not end when the owner is enabled again.
+ */
 const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Partial<KeyRow> => {
   const isOwnerKept = ownerUserId === undefined || ownerUserId === before.ownerUserId
-  // It went down with somebody else, so it must not come back with the new owner.
+  // It was disabled with its previous owner and must not become active with the new one.
   if (isActive === undefined)
     return !isOwnerKept && before.deactivatedReason === 'owner_disabled' ? { deactivatedReason: 'manual' } : {}
   if (isActive && isOwnerKept && before.owner !== null && before.owner.status !== 'active')
@@ -194,7 +199,7 @@ const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Par
   return { isActive, deactivatedReason: isActive ? null : 'manual' }
 }
 
-/** A key is given to somebody who can use it, or to nobody. Throws `validation_error`, and what `demandAssign` does. */
+/** An owner must be an active user, or null. Throws `validation_error`, and what `demandAssign` does. */
 const demandOwner = (db: Db, ownerUserId: string | null, demandAssign?: () => void): void => {
   demandAssign?.()
   if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')

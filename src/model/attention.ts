@@ -13,7 +13,7 @@ export interface Attention {
   /** `bad`: an error; `wait`: a warning. */
   tone: 'bad' | 'wait'
   text: string
-  /** null: this user is not allowed to do anything about it. */
+  /** null: this user may not act on it. */
   action: { label: string; href: string } | null
 }
 
@@ -24,13 +24,16 @@ export interface Facts {
   isLedgerHealthy: boolean
   /** Its file was removed or replaced. */
   isDatabaseLost: boolean
-  /** Turns that failed one after another though accounts were available, and the newest error message; empty: hidden from this user. */
+  /**
+   * Consecutive failed requests although accounts were available, and the newest error message; empty if hidden from
+   * this user.
+   */
   outage: { turns: number; message: string } | null
   /** Rejected clients of the last hour, most requests first; addresses only where the user may see them. */
   rejected: readonly RejectedLately[]
   /** The strategy “Single account” is set to an account that was deleted. */
   isChosenAccountGone: boolean
-  /** Ended turns that are only in memory. */
+  /** Ended requests that are only in memory. */
   unwritten: number
   isDashboardOpen: boolean
   /** Clients from some networks need no key. */
@@ -41,7 +44,7 @@ export interface Facts {
   now: number
 }
 
-/** Items of one kind; further ones are counted. */
+/** Items per kind; further ones are counted. */
 const MOST_OF_A_KIND = 3
 const NEAR = 0.9
 const EXPIRES_SOON_MS = 7 * DAY_MS

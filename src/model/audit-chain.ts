@@ -1,4 +1,7 @@
-/** What makes the audit log provable: each row is hashed with the hash of the row before, and the end is kept apart. */
+/**
+ * Makes the audit log verifiable: each row is hashed with the previous row's hash, and the newest hash is stored
+ * separately.
+ */
 import { createHash } from 'node:crypto'
 import { count } from 'drizzle-orm'
 import { z } from 'zod'
@@ -11,19 +14,19 @@ export type AuditRow = typeof auditLogs.$inferSelect
 
 const HEAD = 'audit_head'
 
-/** Where the chain stands. A chain alone cannot tell that its newest row is gone. */
+/** The end of the chain. The chain alone cannot show that its newest row is missing. */
 const ChainHead = z.strictObject({
-  /** The first row that is chained; those before it are of a release without hashes. */
+  /** The first chained row; earlier ones are from a release without hashes. */
   sinceId: z.int(),
   /** The newest row and its hash. */
   id: z.int(),
   hash: z.string(),
-  /** Rows there are, chained or not. */
+  /** Number of rows, chained or not. */
   count: z.int(),
 })
 export type ChainHead = z.output<typeof ChainHead>
 
-/** null: nothing was chained yet, or somebody took the fact away. */
+/** null: nothing is chained yet, or the fact was removed. */
 export const readHead = (db: Db): ChainHead | null => {
   const stored = readFact(db, HEAD)
   return stored === null ? null : (ChainHead.safeParse(parseJson(stored)).data ?? null)
@@ -31,7 +34,7 @@ export const readHead = (db: Db): ChainHead | null => {
 
 type NewRow = Omit<AuditRow, 'id' | 'hash' | 'previousHash'>
 
-/** Puts the row at the end. What it follows is the kept head, not the newest row, so a missing one leaves a gap for ever. */
+/** Appends the row. It follows the stored head, not the newest row, so a missing row leaves a permanent gap. */
 export const extendChain = (tx: Tx, row: NewRow): void => {
   const head = readHead(tx)
   const linked = { ...row, previousHash: head?.hash ?? '' }
@@ -46,7 +49,7 @@ export const extendChain = (tx: Tx, row: NewRow): void => {
 
 const countRows = (db: Db): number => db.select({ n: count() }).from(auditLogs).get()?.n ?? 0
 
-/** Notes that `count` of the oldest rows were taken out. */
+/** Records that the `count` oldest rows were deleted. */
 export const shortenChain = (tx: Tx, count: number): void => {
   const head = readHead(tx)
   if (head) writeHead(tx, { ...head, count: head.count - count })
@@ -54,7 +57,7 @@ export const shortenChain = (tx: Tx, count: number): void => {
 
 const writeHead = (tx: Tx, head: ChainHead): void => writeFact(tx, HEAD, JSON.stringify(head))
 
-/** Over every member in a fixed order, the hash of the row before among them. */
+/** Hash of every member in fixed order, including the previous hash. */
 export const hashOf = (row: Omit<AuditRow, 'id' | 'hash'>): string =>
   createHash('sha256')
     .update(JSON.stringify(HASHED.map((name) => row[name])))

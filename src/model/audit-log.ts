@@ -1,4 +1,4 @@
-/** The audit log as it is read: filters and pages. */
+/** Reads the audit log: filters and pages. */
 import { and, desc, eq, gte, like, lt, notLike, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
@@ -7,7 +7,7 @@ import { iso } from '../lib/iso.ts'
 import type { AuditRow } from './audit-chain.ts'
 import { Moment } from './request-log-query.ts'
 
-/** What a target is, by how its id begins; firewall entries and backups are their own names. */
+/** Target types by id prefix; firewall entries and backups are named by themselves. */
 const TARGET_PREFIXES = {
   user: 'usr_',
   role: 'role_',
@@ -21,7 +21,7 @@ const TARGET_PREFIXES = {
 export const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
 type TargetType = (typeof TARGET_TYPES)[number]
 
-/** Opaque to clients: the id of the last row they were shown. */
+/** Opaque to clients: the id of the last row shown. */
 const Cursor = z.string().transform((text, context) => {
   const [, id] = /^a(\d{1,15})$/.exec(Buffer.from(text, 'base64url').toString()) ?? []
   if (id !== undefined) return Number(id)
@@ -50,7 +50,7 @@ export const AuditQuery = z.object({
 })
 export type AuditQuery = z.output<typeof AuditQuery>
 
-/** Newest first. `nextCursor` is null on the last page; rows that arrive meanwhile move nothing. */
+/** Newest first. `nextCursor` is null on the last page; new rows do not shift pages. */
 export const auditLog = (db: Db, query: AuditQuery) => {
   const rows = db
     .select()

@@ -1,4 +1,4 @@
-/** Lets go of the beginning of the audit log, so that what is left can still be proven. */
+/** Deletes the oldest part of the audit log so that the rest stays verifiable. */
 import { and, asc, gte, lt, lte, min, ne } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
@@ -7,16 +7,16 @@ import { shortenChain } from './audit-chain.ts'
 import type { PurgeAnchor } from './audit-verify.ts'
 
 interface Purge {
-  /** ms since epoch; rows from then on are kept. */
+  /** ms since epoch; later rows are kept. */
   before: number
-  /** How many rows at most. */
+  /** Maximum number of rows. */
   limit: number
   now: number
 }
 
 /**
- * Forgets the oldest rows, always a beginning of the chain, and writes what they ended with into the log itself, so that
- * what is left can still be proven. Returns how many went; anchors alone are not worth a new one.
+ * Deletes the oldest rows and adds a row with their last hash, so that the rest stays verifiable. Returns the number
+ * deleted. Old anchors alone are not purged, because that would only add a new one.
  */
 export const purgeAuditLog = (tx: Tx, { before, limit, now }: Purge): number => {
   const kept =

@@ -1,4 +1,4 @@
-/** Proves that nobody changed, took out or added a row of the audit log, or names the first row that gives it away. */
+/** Verifies that no audit row was changed, removed or added, or names the first one that shows it. */
 import { asc, gt, max, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
@@ -6,25 +6,25 @@ import { auditLogs } from '../../db/schema/system.ts'
 import { type AuditRow, type ChainHead, hashOf, readHead } from './audit-chain.ts'
 
 export type AuditVerdict =
-  /** `unchained`: rows of a release that did not hash yet; `purged`: rows the newest purge took, null when there was none. */
+  /** `unchained`: rows of a release without hashes; `purgedThroughId`: the last row of the newest purge, or null. */
   | { isWhole: true; rows: number; unchained: number; purgedThroughId: number | null }
-  /** `rowId` is null when no row that is left can be named. */
+  /** `rowId` is null when no remaining row can be named. */
   | { isWhole: false; rowId: number | null; problem: string }
 
-/** What an `audit_purged` row says: everything up to `throughId` was taken out, and `lastHash` is what follows it. */
+/** Details of an `audit_purged` row: rows up to `throughId` were deleted, and the next one follows `lastHash`. */
 export const PurgeAnchor = z.strictObject({ throughId: z.int(), lastHash: z.string(), count: z.int() })
 export type PurgeAnchor = z.output<typeof PurgeAnchor>
 
 const SLICE = 1000
 
-/** The whole log, some rows at a time. Run it inside a read transaction when somebody else may write meanwhile. */
+/** Verifies the whole log in slices. Run inside a read transaction if others may write at the same time. */
 export const verifyAuditLog = (db: Db): AuditVerdict => {
   const head = readHead(db)
   if (head === null && isCutShort(db)) return broken(null, 'its newest entries are missing')
   return verifyChain(slicesOf(db), head)
 }
 
-/** SQLite's own note of the ids it gave out stays when the rows go; a row that was rolled back is not counted. */
+/** SQLite's own record of ids remains when rows are deleted; rolled-back rows are not counted. */
 const isCutShort = (db: Db): boolean => {
   const given = sql<number | null>`(SELECT seq FROM sqlite_sequence WHERE name = 'audit_logs')`
   const ids = db
@@ -54,13 +54,13 @@ function* slicesOf(db: Db): Generator<AuditRow[]> {
 interface Walk {
   first: AuditRow | null
   last: AuditRow | null
-  /** The newest purge seen. */
+  /** The newest purge found. */
   anchor: PurgeAnchor | null
   rows: number
   unchained: number
 }
 
-/** `slices` are all rows in the order of their ids; `head` is the kept end of the chain. */
+/** `slices` are all rows ordered by id; `head` is the stored end of the chain. */
 export const verifyChain = (slices: Iterable<readonly AuditRow[]>, head: ChainHead | null): AuditVerdict => {
   const walk: Walk = { first: null, last: null, anchor: null, rows: 0, unchained: 0 }
   for (const row of flatten(slices)) {
@@ -95,7 +95,7 @@ const advance = (walk: Walk, row: AuditRow, head: ChainHead | null): void => {
   else if (row.event === 'audit_purged') walk.anchor = PurgeAnchor.safeParse(row.details).data ?? walk.anchor
 }
 
-/** The oldest row left is the very first, or follows what the newest purge took. */
+/** The oldest remaining row must be the very first, or follow the newest purge. */
 const problemOfStart = ({ first, anchor }: Walk, head: ChainHead | null): AuditVerdict | null => {
   if (first === null || !isChained(first, head)) return null
   const isNext = first.id === (anchor?.throughId ?? 0) + 1

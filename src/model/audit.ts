@@ -1,8 +1,8 @@
-/** The audit log: every event name, and the one way to write a row, inside the commit of the change it records. */
+/** The audit log: all event names, and the only function to write a row, inside the commit of the change. */
 import type { Tx } from '../../db/commit.ts'
 import { extendChain } from './audit-chain.ts'
 
-/** event → severity. */
+/** Event → severity. */
 export const EVENTS = {
   account_imported: 'notice',
   account_updated: 'info',
@@ -73,11 +73,11 @@ export const EVENTS = {
 } as const satisfies Record<string, 'info' | 'notice' | 'warning'>
 export type AuditEvent = keyof typeof EVENTS
 
-/** Who does something, from where, and when: what every mutating function is given beside its values. */
+/** Who acts, from where, and when: passed to every mutating function. */
 export interface Actor {
-  /** Account id, or `bootstrap`, `disabled`, `guest`, `cli`, `system`. */
+  /** User id, or `bootstrap`, `disabled`, `guest`, `cli`, `system`. */
   id: string
-  /** Of the account, as it is called now. */
+  /** The user's current name. */
   name?: string | null
   role?: string | null
   method: string | null

@@ -1,4 +1,4 @@
-/** Opens what is uploaded for an import: `auth.json` files and ZIP archives of them, each within its limits. */
+/** Opens files uploaded for an import: `auth.json` files and ZIP archives of them, with limits. */
 import { decodeFile } from '../lib/utf8.ts'
 import { isZip, readZip, type ZipBudget, ZipError } from '../lib/zip.ts'
 import type { AuthFile, ImportFailure } from './account-import.ts'
@@ -21,10 +21,10 @@ export const importBudget = (): ZipBudget => ({ files: MAX_IMPORT_FILES, bytes: 
 export const openFile = async (name: string, bytes: Uint8Array, budget: ZipBudget): Promise<OpenedFiles> =>
   isZip(bytes) ? unzip(name, bytes, budget) : asAuthFiles(name, decodeFile(bytes))
 
-/** More than a thousand of what the Codex CLI writes; looking through it takes a few milliseconds. */
+/** More than a thousand files of the Codex CLI; scanning takes a few milliseconds. */
 const MAX_JOINED_CHARS = 8 * 1024 * 1024
 
-/** One file, or several whose texts were put together: pasted one after another, or by `cat`. */
+/** One file, or several concatenated, for example pasted one after another. */
 export const asAuthFiles = (name: string, text: string): OpenedFiles => {
   const texts = jsonTexts(text)
   const opened: OpenedFiles = { files: [], failures: [] }
@@ -38,7 +38,7 @@ export const asAuthFiles = (name: string, text: string): OpenedFiles => {
 
 const TOO_LARGE = 'is too large. An auth.json has a few kilobytes; Sluice reads up to 64 KB'
 
-/** The JSON objects in `text`, without what is around them; without any, the text itself. A last one may be incomplete. */
+/** The JSON objects in `text`, without surrounding text; without any, the text itself. The last may be incomplete. */
 const jsonTexts = (text: string): string[] => {
   if (text.length > MAX_JOINED_CHARS) return [text]
   const found: string[] = []

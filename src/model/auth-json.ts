@@ -1,4 +1,4 @@
-/** Reads the native client's `auth.json`, in its own spelling and in camelCase, into the tokens and identity of one account. */
+/** Parses the native client's `auth.json`, with its own names or in camelCase, into tokens and identity. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { isPrintable } from '../lib/controls.ts'
@@ -15,7 +15,7 @@ export interface AccountIdentity {
   seatType: string | null
 }
 
-/** Of tokens that name no plan. */
+/** For tokens without a plan. */
 export const UNKNOWN_PLAN = 'unknown'
 
 export interface AccountTokens {
@@ -27,11 +27,14 @@ export interface AccountTokens {
 export interface ImportedAccount {
   identity: AccountIdentity
   tokens: AccountTokens
-  /** ms; when the tokens were given, by the file or by themselves; null when neither says. `JUST_GIVEN` of a sign-in. */
+  /**
+   * When the tokens were issued (ms), according to the file or the tokens; null when unknown, `JUST_GIVEN` after a
+   * sign-in.
+   */
   lastRefreshAt: number | null
 }
 
-/** Of tokens that a sign-in gave: newer than all that are stored, whenever they come to be stored themselves. */
+/** For tokens from a sign-in: newer than any stored ones, whenever they are stored. */
 export const JUST_GIVEN = Number.POSITIVE_INFINITY
 
 const token = z.string().trim().min(1)
@@ -68,7 +71,7 @@ const IdClaims = z.object({
   'https://api.openai.com/auth': AuthClaim.nullish(),
 })
 
-/** Throws `invalid_auth_json`, naming `fileName` and what is wrong with it. */
+/** Throws `invalid_auth_json`, naming `fileName` and the problem. */
 export const parseAuthJson = (text: string, fileName: string): ImportedAccount => {
   const refuse = (why: string): never => {
     throw new AppError('invalid_auth_json', { message: `${fileName} ${why}.`, param: fileName })
@@ -94,13 +97,13 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   return {
     identity,
     tokens: { accessToken, refreshToken, idToken },
-    lastRefreshAt: stated > 0 ? stated : (issueOf(accessToken) ?? issueOf(idToken)), // Go's date for none is of the year 1
+    lastRefreshAt: stated > 0 ? stated : (issueOf(accessToken) ?? issueOf(idToken)), // Go's zero date is in year 1
   }
 }
 
 const NO_TOKENS = "has no tokens; it isn't an auth.json from the Codex CLI"
 
-/** An app that renews the tokens of the Codex CLI itself leaves the refresh token empty. */
+/** Apps that refresh the Codex CLI's tokens themselves leave the refresh token empty. */
 const hasTokens = (file: JsonObject): boolean => {
   const { tokens } = file
   const held = objectOf(tokens)
@@ -109,8 +112,8 @@ const hasTokens = (file: JsonObject): boolean => {
 }
 
 /**
- * Names the first field that cannot be sent in a header or shown, and what is wrong with it, without its value; null: all can
- * be used. Lengths are far above what the identity service gives.
+ * Names the first field that cannot be sent in a header or shown, and why, without its value; null: all are fine.
+ * Limits are far above what the identity service issues.
  */
 export const unusableField = ({ identity, tokens }: Pick<ImportedAccount, 'identity' | 'tokens'>): string | null => {
   const sent: [string, string | null, number][] = [
@@ -140,7 +143,7 @@ const MAX_ID_LENGTH = 256
 /** RFC 5321 §4.5.3.1: 64 for the name, 255 for the domain. */
 const MAX_EMAIL_LENGTH = 320
 
-/** Who an ID token speaks of, or null. The signature is not checked: the token came from the operator or over TLS. */
+/** The identity in an ID token, or null. The signature is not checked: the token came from the operator or over TLS. */
 export const identityOf = (idToken: string): AccountIdentity | null => {
   const claims = IdClaims.safeParse(jwtClaims(idToken))
   if (!claims.success) return null
@@ -157,17 +160,17 @@ export const identityOf = (idToken: string): AccountIdentity | null => {
   }
 }
 
-/** Made once: they cost more than all they read. */
+/** Created once, because creating schemas costs more than parsing. */
 const Expiring = z.object({ exp: z.number() })
 const Issued = z.object({ iat: z.number().positive() })
 
-/** ms at which a JWT expires, or null when it does not say, or names no date there is. */
+/** When a JWT expires (ms), or null without a valid date. */
 export const expiryOf = (jwt: string): number | null => {
   const claims = Expiring.safeParse(jwtClaims(jwt))
   return dateOf(claims.data?.exp)
 }
 
-/** ms at which a JWT was given, or null likewise. */
+/** When a JWT was issued (ms), or null. */
 const issueOf = (jwt: string): number | null => dateOf(Issued.safeParse(jwtClaims(jwt)).data?.iat)
 
 const dateOf = (seconds = Number.NaN): number | null => {

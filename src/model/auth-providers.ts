@@ -1,4 +1,4 @@
-/** The ways to sign in, and what becomes of people whom the reverse proxy announces first. */
+/** The sign-in methods, and what happens to new users announced by the reverse proxy. */
 import { eq } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { authProviders } from '../../db/schema/people.ts'
@@ -21,7 +21,7 @@ const UNTOUCHED = {
   updatedAt: 0,
 } as const
 
-/** As they are until somebody changes one: new identities become Admin (spec §2). */
+/** Defaults: new identities become Admin (spec §2). */
 const DEFAULTS: readonly ProviderRow[] = [
   { ...UNTOUCHED, id: PASSWORD_PROVIDER_ID, kind: 'password', label: 'Password' },
   {
@@ -44,14 +44,14 @@ export const listProviders = (db: Db): ProviderRow[] => {
   return DEFAULTS.map((row) => stored.get(row.id) ?? row)
 }
 
-/** The authentication mode lets people in this way. */
+/** Whether the authentication mode uses this method. */
 export const isActive = ({ kind }: ProviderRow, mode: AuthMode): boolean =>
   kind === 'trusted_header' ? mode === 'trusted_header' : mode !== 'disabled'
 
 export const activeProviders = (db: Db, mode: AuthMode): ProviderRow[] =>
   listProviders(db).filter((row) => isActive(row, mode))
 
-/** The reverse proxy's, or the one of this id. Throws `provider_not_found`. */
+/** The provider of this id, by default the reverse proxy. Throws `provider_not_found`. */
 export const getProvider = (db: Db, id = PROXY_PROVIDER_ID): ProviderRow => {
   const provider =
     db.select().from(authProviders).where(eq(authProviders.id, id)).get() ?? DEFAULTS.find((row) => row.id === id)
@@ -64,8 +64,9 @@ type AuthMode = Config['DASHBOARD_AUTH_MODE']
 type ProviderPatch = Partial<Pick<ProviderRow, 'label' | 'unknownIdentityRoleId' | 'linkByEmail' | 'idpMfaEnforced'>>
 
 /**
- * Holds for identities that arrive from now on; what stands already is no change. `unknownIdentityRoleId` is a slug or an id, null: refuse strangers.
- * Throws `provider_not_found`, `role_not_found`, `role_not_assignable`, `insufficient_delegation`, `validation_error`.
+ * Applies to identities that arrive later; unchanged values are ignored. `unknownIdentityRoleId` is a slug or an id,
+ * null: reject unknown users. Throws `provider_not_found`, `role_not_found`, `role_not_assignable`,
+ * `insufficient_delegation`, `validation_error`.
  */
 export const updateProvider = (tx: Tx, id: string, patch: ProviderPatch, caller: Caller): ProviderRow => {
   const before = getProvider(tx, id)
@@ -80,7 +81,7 @@ export const updateProvider = (tx: Tx, id: string, patch: ProviderPatch, caller:
   return row
 }
 
-/** A form posts the role that stands, too: only another one has to be the caller's to give. */
+/** A form also posts the unchanged role; only a new one must be grantable by the caller. */
 const roleChange = (tx: Tx, before: ProviderRow, { unknownIdentityRoleId: wanted }: ProviderPatch, caller: Caller) => {
   if (wanted === undefined || wanted === null) return {}
   const role = getRole(tx, wanted)
@@ -88,7 +89,7 @@ const roleChange = (tx: Tx, before: ProviderRow, { unknownIdentityRoleId: wanted
   return { unknownIdentityRoleId: role.id }
 }
 
-/** Passwords bring no strangers. */
+/** Only the reverse proxy brings unknown users. */
 const demandFitting = ({ kind }: ProviderRow, { label: _, ...rest }: ProviderPatch): void => {
   const names = Object.keys(rest)
   if (kind === 'trusted_header' || names.length === 0) return

@@ -1,4 +1,4 @@
-/** The token that lets somebody on another machine set the first password: made once, stored hashed, spent once. */
+/** The token for setting the first password from another machine: created once, stored hashed, used once. */
 import { createHash } from 'node:crypto'
 import { and, eq } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
@@ -12,7 +12,7 @@ const BYTES = 32
 
 export const hasBootstrapToken = (db: Db): boolean => readFact(db, NAME) !== null
 
-/** Makes a new one; the old one, if any, dies. The token stands here once, to be shown, and is not stored. */
+/** Creates a new token and invalidates the old one. Returned once and never stored. */
 export const rotateBootstrapToken = (tx: Tx, { random, actor }: { random: Random; actor: Actor }): string => {
   const token = random.token(BYTES)
   storeBootstrapToken(tx, token)
@@ -20,21 +20,21 @@ export const rotateBootstrapToken = (tx: Tx, { random, actor }: { random: Random
   return token
 }
 
-/** Takes a token somebody else has chosen: the environment's. */
+/** Stores a token from the environment. */
 export const storeBootstrapToken = (tx: Tx, token: string): void => writeFact(tx, NAME, hash(token))
 
-/** Whether `token` was right. It is gone then: of several at once, one gets true. */
+/** Uses up `token`. Of several parallel calls only one returns true. */
 export const spendBootstrapToken = (tx: Tx, token: string): boolean =>
   tx
     .delete(facts)
     .where(and(eq(facts.name, NAME), eq(facts.value, hash(token))))
     .run().changes > 0
 
-/** For a look before anything expensive; only `spendBootstrapToken` decides. */
+/** A cheap check beforehand; only `spendBootstrapToken` decides. */
 export const isBootstrapToken = (db: Db, token: string): boolean => readFact(db, NAME) === hash(token)
 
-/** Nobody needs it once there is a password. */
+/** Not needed once there is a password. */
 export const dropBootstrapToken = (tx: Tx): void => dropFact(tx, NAME)
 
-/** 256 random bits need neither salt nor stretching, and a comparison of hashes tells nothing by its time. */
+/** 256 random bits need neither salt nor stretching, and comparing hashes leaks nothing through timing. */
 const hash = (token: string): string => createHash('sha256').update(token).digest('hex')

@@ -1,15 +1,15 @@
-/** One model of the catalog: made complete for every native client, and told to OpenAI SDKs in the words they know. */
+/** One model of the catalog: completed for native clients, and converted for OpenAI SDKs. */
 import { z } from 'zod'
 
-/** As the upstream gave it; every entry has a `slug`. */
+/** As the upstream sent it; every entry has a `slug`. */
 export type ModelEntry = { readonly slug: string; readonly [name: string]: unknown }
 
 const CONTEXT_WINDOW = 272_000
 const MAX_CONTEXT_WINDOW = 872_000
 
 /**
- * What a native client demands, and what stands in for a member that is missing or of another type: one entry it cannot
- * read makes it drop the whole catalog (client protocol §7). The last two are for clients before 0.150.
+ * Members a native client requires, with substitutes for missing or invalid ones: a single unreadable entry makes it
+ * drop the whole catalog (client protocol §7). The last two are for clients before 0.150.
  */
 const DEMANDED: Record<string, [fits: z.ZodType, substitute: unknown]> = {
   supported_reasoning_levels: [z.array(z.object({ effort: z.string(), description: z.string() })), []],
@@ -25,7 +25,7 @@ const DEMANDED: Record<string, [fits: z.ZodType, substitute: unknown]> = {
   supports_parallel_tool_calls: [z.boolean(), true],
 }
 
-/** The entry as it came, with what is demanded and missing put in. The same object when nothing was missing. */
+/** The entry with missing required members added; the same object when none was missing. */
 export const complete = (entry: ModelEntry): ModelEntry => {
   const added: Record<string, unknown> = windowsFor(entry)
   if (typeof entry.display_name !== 'string') added.display_name = entry.slug
@@ -34,7 +34,7 @@ export const complete = (entry: ModelEntry): ModelEntry => {
   return Object.keys(added).length === 0 ? entry : { ...entry, ...added }
 }
 
-/** A budget is never above the model's own maximum, nor a maximum below the budget. */
+/** The budget never exceeds the maximum. */
 const windowsFor = ({ context_window: budget, max_context_window: max }: ModelEntry): Record<string, unknown> => {
   if (isCount(budget)) return isCount(max) ? {} : { max_context_window: Math.max(budget, MAX_CONTEXT_WINDOW) }
   if (isCount(max)) return { context_window: Math.min(max, CONTEXT_WINDOW) }
@@ -84,7 +84,7 @@ export const toPublicModel = (entry: ModelEntry) => {
 
 export type PublicModel = ReturnType<typeof toPublicModel>
 
-/** Handed on under their own names; null where the upstream says nothing. */
+/** Passed on under their own names; null if missing. */
 const METADATA = [
   'display_name',
   'description',
@@ -98,7 +98,7 @@ const METADATA = [
   'minimal_client_version',
   'priority',
 ] as const
-/** Left out where the upstream says nothing. */
+/** Left out if missing. */
 const TIERS = ['additional_speed_tiers', 'service_tiers', 'default_service_tier'] as const
 
 const metadataOf = (

@@ -1,6 +1,6 @@
 /**
- * The models of the pool, seen through what the upstream last told each account and client version: which account offers
- * what, and the lists that clients are given. A memory view; the rows are rewritten by `jobs/catalog.ts`.
+ * The models of the pool: which account offers what, and the lists clients get, from the last upstream answer per
+ * account and client version. A memory view; `jobs/catalog.ts` updates the rows.
  */
 import { createHash } from 'node:crypto'
 import { and, asc, desc, eq, notInArray, sql } from 'drizzle-orm'
@@ -11,24 +11,24 @@ import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } 
 import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client-version.ts'
 import type { KeyPolicy } from './key-ring.ts'
 
-/** What of an API key decides the models it sees; none: all of them. */
+/** The part of an API key's policy that decides its models; none: all models. */
 export type ModelPolicy = Pick<KeyPolicy, 'allowedModels' | 'applyToCodexModel' | 'enforcedModel'>
 
 export interface Listing {
-  /** The JSON document, encoded once until the catalog changes. */
+  /** The JSON document, encoded once per catalog. */
   bytes: Uint8Array<ArrayBuffer>
   /** Strong entity tag; equal documents have equal tags. */
   etag: string
 }
 
-/** Versions of clients that were seen and are kept up to date, beside the pinned one. */
+/** Client versions kept up to date in addition to the pinned one. */
 const VERSIONS_KEPT = 8
-/** Anybody can make up versions: one that was never fetched costs upstream calls at most this often. */
+/** Clients can make up versions, so fetching unknown ones is limited to once in this time. */
 const UNKNOWN_VERSION_EVERY_MS = 30_000
 
 interface AwaitedFetch {
   version: string
-  /** When the first question was asked, by the clock that never goes back; none of `asked` is asked again within `UNKNOWN_VERSION_EVERY_MS` of it. */
+  /** Monotonic time of the first fetch; accounts in `asked` are not asked again within `UNKNOWN_VERSION_EVERY_MS`. */
   at: number
   asked: ReadonlySet<string>
   done: Promise<unknown>
@@ -44,9 +44,9 @@ export class Catalog {
   #offers = new Map<string, ReadonlySet<string>>()
   /** Most recently seen last. */
   #seen: string[] = []
-  /** The last ones that somebody waited for, under way or over: of our own version, and of one never seen before. */
+  /** The last awaited fetches, running or done: for the pinned version, and for a new one. */
   readonly #fetches = new Map<'pinned' | 'new', AwaitedFetch>()
-  /** A changed key is a new policy object, so nothing stale is found under it. */
+  /** A changed key has a new policy object, so cached lists are never stale. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
   constructor(db: Db) {
@@ -54,7 +54,7 @@ export class Catalog {
     this.reload()
   }
 
-  /** Reads the rows again, one at a time: a catalog weighs hundreds of kilobytes, and most accounts have the same one. */
+  /** Reloads the rows one at a time: a catalog has hundreds of kilobytes, and most accounts share the same one. */
   reload(): void {
     const models = new Map<string, Map<string, ModelEntry>>()
     const offers = new Map<string, Set<string>>()
@@ -74,32 +74,31 @@ export class Catalog {
     if (this.#seen.length === 0) this.#seen = [...models.keys()].filter(isSeenVersion).slice(0, VERSIONS_KEPT).reverse()
   }
 
-  /** Slugs the account offers to a client of any version; null while nothing was fetched for it. */
+  /** Slugs the account offers to any client version; null while nothing has been fetched for it. */
   modelsOf(accountId: string): ReadonlySet<string> | null {
     return this.#offers.get(accountId) ?? null
   }
 
-  /** Remembers a client's version, so that its catalog is kept up to date. What is no version is ignored. */
+  /** Remembers a client's version, so that its catalog is kept up to date. Invalid versions are ignored. */
   noteClientVersion(version: string): void {
     if (!isClientVersion(version) || !isSeenVersion(version)) return
     this.#seen = [...this.#seen.filter((other) => other !== version), version].slice(-VERSIONS_KEPT)
   }
 
-  /** The versions to be kept up to date. */
+  /** The versions kept up to date. */
   versions(): string[] {
     return [PINNED_CLIENT_VERSION, ...this.#seen]
   }
 
-  /** Nothing was ever fetched, or there were no accounts to fetch it for. */
+  /** Nothing has been fetched yet, or there were no accounts. */
   get isEmpty(): boolean {
     return this.#models.size === 0
   }
 
   /**
-   * Runs `fetch` when the catalog of just this version was never fetched, joining one under way; one such fetch in 30 s
-   * of the pinned version, and one of whatever other. Only while nothing at all is known, accounts that were not asked
-   * in these 30 s are asked at once: that others failed says nothing of them. A version that has a catalog counts as
-   * seen. Never rejects: who asked is served the nearest one. `now` is of the clock that never goes back.
+   * Runs `fetch` if the catalog of this version was never fetched, or joins a running fetch; at most one in 30 s for
+   * the pinned version and one for any other. While nothing is known, accounts not yet asked are asked immediately. A
+   * version with a catalog counts as seen. Never rejects: the client gets the nearest version. `now` is monotonic.
    */
   async ensure(
     version: string,
@@ -116,7 +115,7 @@ export class Catalog {
       return
     }
     const fetched = () => {
-      // Whoever stored it first may be busy with other accounts still, and tells of it only then.
+      // The notice of the first stored catalog comes only after the other accounts are done.
       if (!this.#models.has(version)) this.reload()
       if (this.#models.has(version)) this.noteClientVersion(version)
     }
@@ -133,8 +132,8 @@ export class Catalog {
   }
 
   /**
-   * `GET …/codex/models` for a client of `version` (null: it did not say), or for the known version nearest to it:
-   * entries verbatim, and the same models once more as OpenAI SDKs read them. Empty lists while nothing is known.
+   * `GET …/codex/models` for a client of `version` (null: unknown), or the nearest known version: entries verbatim,
+   * plus the same models for OpenAI SDKs. Empty lists while nothing is known.
    */
   native(version: string | null, policy: ModelPolicy | null = null): Listing {
     const nearest = this.#nearest(version)
@@ -152,13 +151,13 @@ export class Catalog {
     })
   }
 
-  /** One model, hidden ones included, as `GET /v1/models` tells it; null when there is none or the key may not use it. */
+  /** One model, including hidden ones, as in `GET /v1/models`; null when unknown or not allowed for the key. */
   find(slug: string, policy: ModelPolicy | null = null): PublicModel | null {
     const entry = this.#entry(slug)
     return entry && allows(policy ?? EVERYTHING, slug) ? toPublicModel(entry) : null
   }
 
-  /** Whether the upstream asks for sockets for this model. */
+  /** Whether the upstream prefers sockets for this model. */
   prefersWebsockets(slug: string): boolean {
     return this.#entry(slug)?.prefer_websockets === true
   }
@@ -171,7 +170,7 @@ export class Catalog {
     return nearestVersion(this.#models.keys(), version ?? PINNED_CLIENT_VERSION)
   }
 
-  /** In the order of their priority, which does not change with the order of the fetches. */
+  /** By priority, which does not depend on the order of fetching. */
   #entries(version: string | null): ModelEntry[] {
     const entries = [...(this.#models.get(version ?? '')?.values() ?? [])]
     return entries.sort((a, b) => Number(a.priority) - Number(b.priority) || (a.slug < b.slug ? -1 : 1))
@@ -185,8 +184,8 @@ export class Catalog {
 }
 
 /**
- * Keeps what the upstream said as the last good copy; an empty list is none. Returns whether it differs from the copy
- * before: then the caller announces `catalog`, once for all it saved.
+ * Stores the catalog as last good copy; an empty list is ignored. Returns whether it changed; the caller then sends one
+ * `catalog` notice for all.
  */
 export const saveCatalog = (
   tx: Tx,
@@ -195,7 +194,7 @@ export const saveCatalog = (
   at: number,
 ): boolean => {
   const isAccount = tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get() !== undefined
-  if (models.length === 0 || !isAccount) return false // it was deleted while its catalog was fetched
+  if (models.length === 0 || !isAccount) return false // deleted while its catalog was fetched
   const isSame = catalogText(tx, accountId, version) === JSON.stringify(models)
   const row = { fetchedAt: at, models: [...models] }
   tx.insert(accountCatalogs)
@@ -208,7 +207,7 @@ export const saveCatalog = (
   return !isSame
 }
 
-/** Drops the catalogs of versions that nobody uses any more. */
+/** Deletes catalogs of versions no longer in use. */
 export const dropOldCatalogs = (tx: Tx, versions: readonly string[]): void => {
   const { changes } = tx
     .delete(accountCatalogs)
@@ -217,7 +216,7 @@ export const dropOldCatalogs = (tx: Tx, versions: readonly string[]): void => {
   if (changes > 0) notice(tx, 'catalog')
 }
 
-/** The newest first: of two entries with one slug that one is kept. Those of one run are equally new. */
+/** Newest first: its entry wins when a slug occurs twice. */
 const catalogKeys = (db: Db) =>
   db
     .select({ accountId: accountCatalogs.accountId, clientVersion: accountCatalogs.clientVersion })
@@ -225,7 +224,7 @@ const catalogKeys = (db: Db) =>
     .orderBy(desc(accountCatalogs.fetchedAt), asc(accountCatalogs.accountId), desc(accountCatalogs.clientVersion))
     .all()
 
-/** As stored, so that equal ones are parsed once; empty when there is none. */
+/** As stored, so that equal texts are parsed once; empty when there is none. */
 const catalogText = (db: Db, accountId: string, version: string): string =>
   db
     .select({ text: sql<string>`${accountCatalogs.models}` })
@@ -241,7 +240,7 @@ const isSeenVersion = (version: string): boolean => version !== PINNED_CLIENT_VE
 const allows = ({ enforcedModel, allowedModels }: ModelPolicy, slug: string): boolean =>
   enforcedModel !== null ? slug === enforcedModel : (allowedModels?.has(slug) ?? true)
 
-/** Models a key may not use are left out, or hidden where its owner asks for that (proxy surface §8.4). */
+/** Models a key may not use are left out, or hidden if the key is set to (proxy surface §8.4). */
 const nativeView = (entries: readonly ModelEntry[], policy: ModelPolicy): ModelEntry[] => {
   const hides = policy.applyToCodexModel && policy.enforcedModel === null
   return entries.flatMap((entry) => {

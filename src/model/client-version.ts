@@ -1,14 +1,16 @@
-/** Versions of the native client, by which the upstream varies its model catalog. */
+/** Native client versions, on which the upstream's model catalog depends. */
 
-/** Asked for when a client does not say its own; the newest whose catalog is known to be understood. */
+/** Used when a client does not state its version: the newest whose catalog is known to work. */
 export const PINNED_CLIENT_VERSION = '0.169.0'
 
-/** `0.169.0`, `0.170.0-alpha.1`; anything else is not asked of the upstream. */
+/** `0.169.0`, `0.170.0-alpha.1`; other values are not sent upstream. */
 export const isClientVersion = (text: string): boolean => VERSION.test(text)
 
 const VERSION = /^(?:0|[1-9]\d{0,3})(?:\.(?:0|[1-9]\d{0,3})){2}(?:-(?:alpha|beta|rc)(?:\.\d{1,4}){0,2})?$/
 
-/** Of `known`: `wanted` itself, else the newest before it, else the oldest after it; null when there is none. */
+/**
+ * Of `known`: `wanted` itself, otherwise the newest before it, otherwise the oldest after it; null when there is none.
+ */
 export const nearestVersion = (known: Iterable<string>, wanted: string): string | null => {
   let best: string | null = null
   for (const version of known) {

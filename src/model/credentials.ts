@@ -1,4 +1,4 @@
-/** What people prove themselves with, as it is stored: the first account, passwords and second factors. */
+/** Stored credentials: the first user, passwords and second factors. */
 import { and, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
@@ -16,28 +16,28 @@ import { RESERVED_USERNAME } from './usernames.ts'
 
 const MAX_PASSWORD_CHARS = 1024
 
-/** One that is chosen (decisions §4). */
+/** A new password (decisions §4). */
 export const NewPassword = z
   .string()
   .min(8, 'must have at least 8 characters')
   .max(MAX_PASSWORD_CHARS)
   .describe('The new password.')
-/** One that is checked: whatever could have been chosen, and too short ones, which are wrong. */
+/** A password to check: anything that could be set; too short ones are simply wrong. */
 export const GivenPassword = z.string().max(MAX_PASSWORD_CHARS).describe('The current password.')
 
-/** Steps before and after the present one whose codes count, too: clocks differ. */
+/** Time steps before and after the current one that are accepted, because clocks differ. */
 export const TOTP_WINDOW = 1
 
-/** The place a second factor's secret is sealed for. */
+/** The encryption context of a TOTP secret. */
 export const totpContext = (userId: string): string => `users/totp_secret/${userId}`
 
-/** The row alone, so that a name nobody has costs what any other costs. `username` is in lower case. */
+/** Reads only the row, so that unknown names take the same time. `username` is in lower case. */
 export const findLogin = (db: Db, username: string): UserRow | null =>
   db.select().from(users).where(eq(users.username, username)).get() ?? null
 
 /**
- * Makes the local password account: `admin`, with the Admin role. The first account of an install takes over the API keys
- * that belong to nobody (decisions §4). Throws `password_already_configured`.
+ * Creates the local user `admin` with the Admin role. The first user of an install takes over the API keys without
+ * owner (decisions §4). Throws `password_already_configured`.
  */
 export const createPasswordAdmin = (tx: Tx, { id, hash, actor }: NewAdmin): Person => {
   if (hasPasswordAccount(tx)) throw new AppError('password_already_configured')
@@ -67,7 +67,7 @@ interface NewAdmin {
 
 export const adoptKeys = (tx: Tx, ownerUserId: string): number => {
   const ownerless = isNull(apiKeys.ownerUserId)
-  // What went down with an owner who is gone must not come back with this one.
+  // Keys disabled with a deleted owner must not become active with this one.
   tx.update(apiKeys)
     .set({ deactivatedReason: 'manual' })
     .where(and(ownerless, eq(apiKeys.deactivatedReason, 'owner_disabled')))
@@ -78,8 +78,8 @@ export const adoptKeys = (tx: Tx, ownerUserId: string): number => {
 }
 
 /**
- * Every other browser of the person has to sign in anew. Throws `invalid_credentials` when the password that was checked
- * is no longer the stored one.
+ * Signs out the user's other browsers. Throws `invalid_credentials` when the checked password is no longer the stored
+ * one.
  */
 export const changePassword = (tx: Tx, row: UserRow, { hash, exceptSession, actor }: PasswordChange): void => {
   const { changes } = tx.update(users).set({ passwordHash: hash }).where(isStill(row)).run()
@@ -95,8 +95,8 @@ interface PasswordChange {
 }
 
 /**
- * Makes the install passwordless again: the only account is gone, its sessions, passkeys and second factor with it, and
- * its keys belong to nobody (spec §5 Signing in 7). Throws `other_users_exist`, and `invalid_credentials` as above.
+ * Makes the install passwordless again: deletes the only user with its sessions, passkeys and second factor; its keys
+ * lose their owner (spec §5 Signing in 7). Throws `other_users_exist`, and `invalid_credentials` as above.
  */
 export const removeOnlyAccount = (tx: Tx, row: UserRow, actor: Actor): void => {
   dropExpiredInvites(tx, actor.at)
@@ -112,7 +112,7 @@ export const removeOnlyAccount = (tx: Tx, row: UserRow, actor: Actor): void => {
   notice(tx, 'keys')
 }
 
-/** As it was when the password was checked, which took a while: a second factor may have come meanwhile. */
+/** Unchanged since the password check, which takes a while: a second factor may have been added. */
 const isStill = ({ id, passwordHash, totpSecretSealed }: UserRow) =>
   and(
     eq(users.id, id),
@@ -125,8 +125,9 @@ export const isUnchanged = (tx: Tx, row: UserRow): boolean =>
   tx.select({ id: users.id }).from(users).where(isStill(row)).get() !== undefined
 
 /**
- * Spends `step`, the step of the code that proved the secret. Signs out browsers that signed in without the second factor.
- * Returns the new recovery codes, to be shown once. Throws `invalid_totp_setup` when there is an authenticator already.
+ * Uses up `step`, the step of the code that proved the secret. Signs out browsers that signed in without the second
+ * factor. Returns the new recovery codes, shown once. Throws `invalid_totp_setup` when there is already an
+ * authenticator.
  */
 export const enableTotp = (
   tx: Tx,
@@ -153,7 +154,7 @@ interface NewTotp {
   actor: Actor
 }
 
-/** Removes the authenticator and the recovery codes. The caller has spent a code before. */
+/** Removes the authenticator and the recovery codes. The caller has used up a code. */
 export const disableTotp = (tx: Tx, row: UserRow, actor: Actor): void => {
   clearTotp(tx, row.id)
   append(tx, actor, 'totp_disabled', { target: row.id })
@@ -161,8 +162,8 @@ export const disableTotp = (tx: Tx, row: UserRow, actor: Actor): void => {
 }
 
 /**
- * False when the code of `step` was used before: of several that show the same one at once, one passes. A code that counts was
- * then at most two windows ahead of this one; what is further ahead was noted by a clock that was, and says nothing.
+ * False when the code of `step` was used before: of several parallel uses, one passes. A stored step more than two
+ * windows ahead comes from a wrong clock and is ignored.
  */
 export const spendTotpStep = (tx: Tx, { id, totpSecretSealed }: UserRow, step: number): boolean =>
   tx
@@ -178,7 +179,7 @@ export const spendTotpStep = (tx: Tx, { id, totpSecretSealed }: UserRow, step: n
     )
     .run().changes > 0
 
-/** Removes the authenticator and the recovery codes that belong to it. */
+/** Removes the authenticator and its recovery codes. */
 export const clearTotp = (tx: Tx, userId: string): void => {
   tx.update(users).set({ totpSecretSealed: null, totpLastStep: null }).where(eq(users.id, userId)).run()
   deleteRecoveryCodes(tx, userId)

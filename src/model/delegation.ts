@@ -1,4 +1,4 @@
-/** Who may give or touch which role: nobody hands out, or acts on, more than they hold (spec §5, delegation). */
+/** Who may assign or change which role: users cannot grant, or act on, more than they hold (spec §5, delegation). */
 import type { Db, Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from './audit.ts'
@@ -6,15 +6,15 @@ import { findPerson, type Person } from './people.ts'
 import { holds, isSubset, type Permission } from './permissions.ts'
 import { ADMIN_ROLE_ID, listRoles, missingPermissionText, type Role } from './roles.ts'
 
-/** An account that changes people or roles, as it stands inside the commit. */
+/** A user who changes users or roles, as of the commit. */
 export interface Caller {
   person: Person
   actor: Actor
 }
 
 /**
- * Reads the caller again: the command line writes to the same database, and what the gate found may be gone since. Throws
- * `authentication_required`, `permission_required`.
+ * Rereads the caller, because the command line writes to the same database and permissions may have changed since the
+ * gate. Throws `authentication_required`, `permission_required`.
  */
 export const callerNow = (tx: Tx, actor: Actor, permission: Permission): Caller => {
   const person = findPerson(tx, actor.id)
@@ -24,14 +24,14 @@ export const callerNow = (tx: Tx, actor: Actor, permission: Permission): Caller 
   return { person, actor }
 }
 
-/** Of an account with this role: changing, disabling or deleting it takes holding as much (spec §5 Delegation 1). */
+/** Changing, disabling or deleting a user with this role requires holding its permissions (spec §5 Delegation 1). */
 export const mayActOn = (person: Person, role: Role): boolean => isSubset(role.grants, person.role.grants)
 
-/** Only an Admin makes an Admin, whatever a custom role adds up to (spec §5 Delegation 1). */
+/** Only an Admin can create an Admin, whatever a custom role includes (spec §5 Delegation 1). */
 const mayGrant = (person: Person, role: Role): boolean =>
   mayActOn(person, role) && (role.id !== ADMIN_ROLE_ID || person.role.id === ADMIN_ROLE_ID)
 
-/** Whether what `person` offered somebody is still theirs to give. */
+/** Whether `person` may still grant the role they offered. */
 export const mayInviteAs = (person: Person, role: Role): boolean =>
   person.row.status === 'active' && holds(person.role.grants, 'users:manage') && mayGrant(person, role)
 
@@ -46,7 +46,7 @@ export const demandGrantable = ({ person }: Pick<Caller, 'person'>, role: Role):
   if (!mayGrant(person, role)) throw new AppError('insufficient_delegation')
 }
 
-/** What `person` may give to others. */
+/** The roles `person` may assign. */
 export const grantableRoles = (db: Db, person: Person): Role[] =>
   holds(person.role.grants, 'users:manage')
     ? listRoles(db).filter((role) => role.isAssignable && mayGrant(person, role))

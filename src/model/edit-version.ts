@@ -8,7 +8,7 @@ export const ExpectedVersion = z
   .optional()
   .describe('The `version` you read. If it has changed since, the request gets `edit_conflict`.')
 
-/** Changes with every change of `shown`; rows have no counter of their own. */
+/** A hash of `shown`; rows have no version counter. */
 export const versionOf = (shown: readonly unknown[]): string =>
   new Bun.CryptoHasher('sha256').update(JSON.stringify(shown)).digest('hex').slice(0, 16)
 

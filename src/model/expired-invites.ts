@@ -1,4 +1,4 @@
-/** Invites whose day is over, and the accounts that nobody took. */
+/** Expired invites, and the users created for them. */
 import { and, eq, inArray, lte } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { invites, users } from '../../db/schema/people.ts'
@@ -7,7 +7,7 @@ import { type Actor, append } from './audit.ts'
 export const hasExpiredInvites = (db: Db, now: number): boolean =>
   db.select({ userId: invites.userId }).from(invites).where(lte(invites.expiresAt, now)).limit(1).get() !== undefined
 
-/** Removes invites whose day is over, with their accounts. Returns how many. */
+/** Deletes expired invites with their users. Returns how many. */
 export const dropExpiredInvites = (tx: Tx, now: number): number => {
   const expired = tx.select({ id: invites.userId }).from(invites).where(lte(invites.expiresAt, now))
   const gone = tx

@@ -1,4 +1,4 @@
-/** What the database says about itself: one text for each name. */
+/** Key-value facts about the database itself. */
 import { eq } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { facts } from '../../db/schema/system.ts'

@@ -1,4 +1,4 @@
-/** Which addresses may call the proxy routes: a list of addresses and ranges, and the same list in memory. */
+/** Which addresses may use the proxy routes: a list of addresses and ranges, also in memory. */
 import { asc, eq } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { firewallEntries } from '../../db/schema/keys.ts'
@@ -8,7 +8,7 @@ import { type Actor, append } from './audit.ts'
 
 export type FirewallEntry = typeof firewallEntries.$inferSelect
 
-/** What every request to a proxy route asks first. */
+/** Checked first on every proxy route. */
 export class Firewall {
   readonly #db: Db
   #ranges: readonly Cidr[] = []
@@ -22,7 +22,7 @@ export class Firewall {
     this.#ranges = listEntries(this.#db).flatMap(({ ipAddress }) => parseCidr(ipAddress) ?? [])
   }
 
-  /** An empty list lets everybody in. With a list, a client whose address is unknown (null) stays out. */
+  /** An empty list allows everyone. Otherwise clients with unknown address (null) are rejected. */
   allows(ip: string | null): boolean {
     return this.#ranges.length === 0 || (ip !== null && anyContains(this.#ranges, ip))
   }
@@ -48,7 +48,7 @@ export const addEntry = (tx: Tx, text: string, actor: Actor): FirewallEntry => {
   return added
 }
 
-/** Removes the entry, however it is written. Throws `ip_not_found`. */
+/** Removes the entry in any spelling. Throws `ip_not_found`. */
 export const removeEntry = (tx: Tx, text: string, actor: Actor): void => {
   const ipAddress = canonical(text) ?? ''
   const removed = tx.delete(firewallEntries).where(eq(firewallEntries.ipAddress, ipAddress)).returning().all()

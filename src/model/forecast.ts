@@ -1,4 +1,4 @@
-/** How long a pool of allowances lasts at the pace seen so far: what people want to know of a bar is when it is full. */
+/** Estimates how long a pool of allowances lasts at the current pace. */
 import { MINUTE_MS } from '../lib/durations.ts'
 
 /** One account's share of a pooled window, in credits. */
@@ -11,9 +11,9 @@ export interface Share {
 }
 
 interface Forecast {
-  /** Percent of the time of the windows that is gone, weighted by their sizes; null: unknown. */
+  /** Percent of the windows' time that has passed, weighted by size; null: unknown. */
   pacePercent: number | null
-  /** When nothing is left at the pace seen so far (ms); null: the resets come first. */
+  /** When nothing is left at the current pace (ms); null: the resets come first. */
   usedUpAt: number | null
 }
 
@@ -21,8 +21,8 @@ interface Forecast {
 const MIN_ELAPSED_MS = 15 * MINUTE_MS
 
 /**
- * Walks forward from reset to reset: the pool shrinks at the pace of all windows together, and an account that resets
- * gives back what it has used until then, of the later use its part by size.
+ * Steps from reset to reset: the pool shrinks at the combined pace, and each reset returns what the account has used by
+ * then, including its share of later use.
  */
 export const forecast = (shares: readonly Share[], now: number): Forecast => {
   const timed = shares.filter(isTimed(now))

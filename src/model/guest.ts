@@ -1,4 +1,4 @@
-/** Looking without an account: the one password all guests share, if there is one. Whether guests may look is a setting. */
+/** Guest access: the shared guest password, if there is one. Whether guests are allowed is a setting. */
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { type Actor, append } from './audit.ts'
 import { dropFact, readFact, writeFact } from './facts.ts'
@@ -6,10 +6,10 @@ import { endGuestSessions } from './sessions.ts'
 
 const NAME = 'guest_password_hash'
 
-/** null: guests come in without one. */
+/** null: guests need no password. */
 export const guestPasswordHash = (db: Db): string | null => readFact(db, NAME)
 
-/** null takes it away. Every guest has to come in anew. */
+/** null removes the password. Every guest has to sign in again. */
 export const setGuestPassword = (tx: Tx, hash: string | null, actor: Actor): void => {
   if (hash === null) dropFact(tx, NAME)
   else writeFact(tx, NAME, hash)

@@ -13,23 +13,26 @@ import { openTokens } from './account-tokens.ts'
 import { displayName } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
 
-/** `newer` takes the place of what is stored; `same`, `older` and `undated`, of no known age, would change nothing. */
+/** `newer` replaces what is stored; `same`, `older` and `undated` (unknown age) change nothing. */
 export type Verdict = 'new' | 'newer' | 'same' | 'older' | 'undated' | 'broken'
 
 export interface PreflightEntry {
-  /** Names the file when it is chosen. */
+  /** Identifies the file when the user selects it. */
   id: string
   file: string
   verdict: Verdict
-  /** A sentence, where the verdict alone does not say it. */
+  /** A sentence, if the verdict is not enough. */
   reason: string | null
-  /** Null for a broken file. */
+  /** null for a broken file. */
   account: ImportedAccount | null
-  /** The account it would renew. */
+  /** The account it would update. */
   existing: { accountId: string; displayName: string } | null
 }
 
-/** Judges all files against the database and against each other: of two of one seat only the newest counts. Writes nothing. */
+/**
+ * Compares all files with the database and with each other: of two for the same account only the newest counts. Writes
+ * nothing.
+ */
 export const judgeFiles = async (
   db: Db,
   files: readonly AuthFile[],
@@ -67,7 +70,7 @@ const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: n
     : { ...entry, verdict: 'older', reason: 'The stored tokens are newer, so these no longer work.', existing }
 }
 
-/** The message starts with the name of the file, which the table shows beside it. */
+/** Removes the file name, which the table shows separately. */
 const brokenEntry = (file: string, message: string): PreflightEntry => {
   const why = message.startsWith(`${file} `) ? message.slice(file.length + 1) : message
   return { id: '', file, verdict: 'broken', reason: `The file ${why}`, account: null, existing: null }
@@ -79,7 +82,9 @@ const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]>
 const seatOf = (identity: AccountIdentity | undefined): string =>
   JSON.stringify([identity?.email.toLowerCase(), identity?.chatgptAccountId, identity?.chatgptUserId])
 
-/** Of several files of one seat all but the newest, of equals the last, are left out. Broken ones stay broken. */
+/**
+ * Of several files for one account, skips all but the newest; of equal ones the last stays. Broken ones stay broken.
+ */
 const outdo = (rivals: readonly PreflightEntry[]): void => {
   if (rivals.length < 2) return
   const at = ({ account }: PreflightEntry) => account?.lastRefreshAt ?? Number.NEGATIVE_INFINITY
@@ -94,37 +99,37 @@ const outdo = (rivals: readonly PreflightEntry[]): void => {
 export const isWorthwhile = ({ verdict }: Pick<PreflightEntry, 'verdict'>): boolean =>
   verdict === 'new' || verdict === 'newer'
 
-/** What came of one chosen file. */
+/** The result for one selected file. */
 export interface ImportOutcome {
   accountId: string
   displayName: string
   planType: string
   tokensKept: boolean
-  /** Whether it was paused, and so still is. */
+  /** Whether it was paused and therefore still is. */
   isPaused: boolean
 }
 
 export interface Draft {
   id: string
-  /** Whoever handed the files over; nobody else may go on with them. */
+  /** The user who uploaded the files; other users cannot continue. */
   owner: string
   entries: readonly PreflightEntry[]
   /** ms since epoch. */
   expiresAt: number
-  /** Set once it was imported: what is sent twice is imported once. */
+  /** Set after the import, so that sending it twice imports once. */
   outcome: readonly ImportOutcome[] | null
 }
 
 const TTL_MS = 15 * MINUTE_MS
-/** Of one owner. Tokens in memory are secrets in memory: no more than these, the oldest go first. */
+/** Per owner. Limits the number of tokens in memory; the oldest drafts are dropped. */
 const MOST_DRAFTS = 8
 
-/** Files between preflight and import. They are held in memory only and forgotten with the process. */
+/** Files between preview and import, in memory only. */
 export class ImportDrafts {
   readonly #clock: Clock
   readonly #random: Random
   readonly #drafts = new Map<string, Draft>()
-  /** Those that are being imported. */
+  /** Running imports. */
   readonly #underWay = new Map<string, Promise<void>>()
 
   constructor(clock: Clock, random: Random) {
@@ -142,7 +147,7 @@ export class ImportDrafts {
     return draft
   }
 
-  /** Throws `import_not_found`, also for somebody else's. */
+  /** Throws `import_not_found`, also for another user's draft. */
   get(id: string, owner: string): Draft {
     this.#forgetOld()
     const draft = this.#drafts.get(id)
@@ -151,8 +156,8 @@ export class ImportDrafts {
   }
 
   /**
-   * Imports what `draft` holds, once, also when asked twice at the same time. The tokens are let go of; what came of them can
-   * still be asked. When `run` fails it may be tried again.
+   * Imports `draft` once, also for parallel calls. Drops the tokens and keeps the result. If `run` fails, it can be
+   * retried.
    */
   finish(draft: Draft, run: () => Promise<readonly ImportOutcome[]>): Promise<void> {
     const running = this.#underWay.get(draft.id) ?? this.#finish(draft, run)

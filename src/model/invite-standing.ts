@@ -1,4 +1,4 @@
-/** Whether an invite still opens what it was made for: it is worth what its author may still give. */
+/** Whether an invite is still valid: its author must still be allowed to grant the role. */
 import type { Db } from '../../db/commit.ts'
 import type { invites } from '../../db/schema/people.ts'
 import { mayInviteAs } from './delegation.ts'
@@ -7,12 +7,12 @@ import type { Role } from './roles.ts'
 
 export type InviteRow = typeof invites.$inferSelect
 
-/** What the hash of a link begins with that was ended before its time; its account's id follows. */
+/** Prefix of the token hash of a voided link, followed by the user id. */
 export const VOID = 'void:'
 
 /**
- * Why an invite opens nothing as it stands, null when it does: the role, or what it grants, was changed since the link was
- * given out, or the author is disabled, gone, or may not give that role any more.
+ * Why an invite is void, or null: the role or its grants changed since the link was created, or the author is disabled,
+ * deleted or may no longer grant the role.
  */
 export const voidReason = (db: Db, invite: InviteRow, role: Role): 'role_changed' | 'author_may_not' | null => {
   if (invite.tokenHash?.startsWith(VOID)) return 'role_changed'

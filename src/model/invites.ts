@@ -1,4 +1,4 @@
-/** Invites: links that make an account once, within a day, and accounts that wait for an identity of the proxy instead. */
+/** Invites: one-day links that create a user once, and users that wait for an identity from the proxy. */
 import { and, eq, gt, inArray, isNotNull, type SQL, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { invites, users } from '../../db/schema/people.ts'
@@ -16,17 +16,17 @@ import { hashToken } from './sessions.ts'
 import { demandFreeUsername, isEmailTaken, isTaken } from './usernames.ts'
 import { awaiting } from './waiting-accounts.ts'
 
-/** The account that is invited, as it stands. */
+/** The invited user in its current state. */
 interface Invitation {
   invite: InviteRow
   person: Person
 }
 
-/** A link is good for a day (spec §8). */
+/** A link is valid for a day (spec §8). */
 const INVITE_MS = DAY_MS
 const TOKEN_BYTES = 32
 
-/** The token stands here once, for the link; stored is its hash. */
+/** Returned once; only the token's hash is stored. */
 export interface Link {
   token: string
   /** ms since epoch */
@@ -36,12 +36,12 @@ export interface Link {
 interface Doing {
   caller: Caller
   random: Random
-  /** Whether the reverse proxy signs people in at all. */
+  /** Whether the reverse proxy signs in users. */
   isProxyTrusted: boolean
 }
 
 /**
- * Adds an account that is `invited` until its link is used or its identity comes; the latter has no link. Throws
+ * Adds a user with status `invited`, until the link is used or the identity arrives; the latter has no link. Throws
  * `sso_not_available`, `role_not_found`, `role_not_assignable`, `insufficient_delegation`, `username_taken`,
  * `email_taken`, `identity_taken`.
  */
@@ -73,13 +73,13 @@ export const invitePerson = (tx: Tx, input: NewPerson, doing: Doing): { person: 
 }
 
 /**
- * A new link for a new day; the one before is dead. Throws `user_not_found`, `insufficient_delegation`,
+ * A new link for another day; the old one stops working. Throws `user_not_found`, `insufficient_delegation`,
  * `invite_not_pending`, `sso_only_invite`.
  */
 export const resendInvite = (tx: Tx, userId: string, { caller, random }: Omit<Doing, 'isProxyTrusted'>): Link => {
   const invite = pendingInvite(tx, userId, caller)
   if (invite.tokenHash === null) throw new AppError('sso_only_invite')
-  demandGrantable(caller, getPerson(tx, userId).role) // who sees the link can become what it makes
+  demandGrantable(caller, getPerson(tx, userId).role) // a user with the link can get this role
   const { actor } = caller
   const { link, columns } = newLink(random, actor.at)
   tx.update(invites)
@@ -91,7 +91,9 @@ export const resendInvite = (tx: Tx, userId: string, { caller, random }: Omit<Do
   return link
 }
 
-/** The invited account goes with its invite. Throws `user_not_found`, `insufficient_delegation`, `invite_not_pending`. */
+/**
+ * Deletes the invited user with the invite. Throws `user_not_found`, `insufficient_delegation`, `invite_not_pending`.
+ */
 export const revokeInvite = (tx: Tx, userId: string, caller: Caller): void => {
   pendingInvite(tx, userId, caller)
   const { username } = getPerson(tx, userId).row
@@ -128,8 +130,8 @@ export interface OpenInvite {
 }
 
 /**
- * What a link is about. Looking does not use it up: link previews look, too. Throws `invite_not_found` for every dead
- * link alike.
+ * The invite of a link. Does not use it up, because link previews call this too. Throws `invite_not_found` for every
+ * invalid link.
  */
 export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => {
   const invite = db.select().from(invites).where(isOpen(token, now)).get()
@@ -138,17 +140,14 @@ export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => 
   return { invite: { ...invite, expiresAt: invite.expiresAt }, person, inviter: standingInviter(db, invite, person) }
 }
 
-/** Throws `invite_not_found` for an invite that opens nothing any more. */
+/** Throws `invite_not_found` for a void invite. */
 const standingInviter = (db: Db, invite: InviteRow, { role }: Person): Person => {
   const inviter = authorOf(db, invite)
   if (!inviter || voidReason(db, invite, role) !== null) throw new AppError('invite_not_found')
   return inviter
 }
 
-/**
- * Ends the links of invited accounts whose role is another than when the links were given out. The invites stay, to be sent
- * again. Returns how many.
- */
+/** Voids the links of invited users whose role changed. The invites stay and can be sent again. Returns how many. */
 export const voidLinks = (tx: Tx, which: { userId: string } | { roleId: string }): number => {
   const meant =
     'userId' in which
@@ -171,7 +170,7 @@ export const demandAcceptable = (db: Db, { invite, person }: Invitation, usernam
 interface Acceptance {
   token: string
   username: string
-  /** undefined: as it is. */
+  /** undefined: unchanged. */
   displayName?: string | null
   passwordHash: string
   /** ms since epoch */
@@ -179,7 +178,7 @@ interface Acceptance {
 }
 
 /**
- * Uses the link up and makes its account active. Of several at once one succeeds. Throws as `lookUpInvite` and
+ * Uses up the link and activates the user. Of several parallel calls one succeeds. Throws as `lookUpInvite` and
  * `demandAcceptable` do.
  */
 export const acceptInvite = (tx: Tx, { token, now, ...profile }: Acceptance): void => {

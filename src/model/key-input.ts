@@ -17,7 +17,7 @@ const distinct = <T>(values: T[]): T[] => [...new Set(values)]
 /** `fast` is what some clients call the priority tier. */
 const serviceTier = lowerCase.transform((tier) => (tier === 'fast' ? 'priority' : tier)).pipe(z.enum(SERVICE_TIERS))
 
-/** A comma list, kept as one. An empty one shows no section. */
+/** A comma-separated list, stored as one. Empty shows no section. */
 const usageSections = z
   .string()
   .transform((text) => text.split(',').flatMap((part) => part.trim() || []))

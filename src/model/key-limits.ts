@@ -1,4 +1,4 @@
-/** The limits of API keys as rows: their windows, and how a new list of limits replaces the old one. */
+/** The limits of API keys as rows: their windows, and replacing a list of limits. */
 import { and, eq, gte, isNotNull, lt, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
@@ -10,7 +10,7 @@ import { HOUR_SUMS, total } from './sums.ts'
 
 export type LimitRow = typeof apiKeyLimits.$inferSelect
 
-/** What makes two limits of one key the same limit. */
+/** Two limits of one key with equal identity are the same limit. */
 export const limitIdentity = (limit: Omit<LimitInput, 'maxValue'>): string =>
   [limit.limitType, limit.limitWindow, limit.modelFilter].join(' ')
 
@@ -25,13 +25,13 @@ export const WINDOW_MS: Readonly<Record<LimitWindow, number>> = {
 }
 
 /**
- * Whether the window that ends at `resetAt` (ms) is the one that runs at `now`. One that ends too far ahead was put there by a
- * clock that was wrong; clocks that are set back a little move nothing.
+ * Whether the window ending at `resetAt` (ms) is the current one at `now`. A window too far ahead comes from a wrong
+ * clock; small corrections are tolerated.
  */
 export const isRunning = (now: number, resetAt: number, window: LimitWindow): boolean =>
   resetAt > now && resetAt <= now + 2 * WINDOW_MS[window]
 
-/** When the window running at `now` ends (ms), in whole periods from the stored `resetAt`. */
+/** When the current window at `now` ends (ms), in whole periods from the stored `resetAt`. */
 export const resetAfter = (now: number, resetAt: number, window: LimitWindow): number => {
   if (isRunning(now, resetAt, window)) return resetAt
   const periodMs = WINDOW_MS[window]
@@ -39,8 +39,8 @@ export const resetAfter = (now: number, resetAt: number, window: LimitWindow): n
 }
 
 /**
- * Makes `wanted` the limits of the key. One that was there keeps its use and its reset; a new one starts a window now,
- * with what the key used in the period before.
+ * Replaces the key's limits. Existing ones keep their use and reset; a new one starts a window now, including what the
+ * key used in the period before.
  */
 export const replaceLimits = (
   tx: Tx,
@@ -58,7 +58,7 @@ export const replaceLimits = (
   for (const id of obsolete.values()) tx.delete(apiKeyLimits).where(eq(apiKeyLimits.id, id)).run()
 }
 
-/** Every limit of the key starts over at zero; the windows end when they would have. */
+/** Resets the key's counters to zero; windows end as before. */
 export const zeroLimits = (tx: Tx, keyId: string): void => {
   tx.update(apiKeyLimits).set({ currentValue: 0 }).where(eq(apiKeyLimits.keyId, keyId)).run()
 }
@@ -81,8 +81,8 @@ const insertLimit = (tx: Tx, limit: NewLimit, now: number): void => {
 }
 
 /**
- * What a limit that counts from `since` (ms) would hold now: whole hours from the sums, which outlive the log and are read in
- * milliseconds, and only the part of an hour ahead of them from the log.
+ * The use a limit counting from `since` (ms) has now: whole hours from the hourly totals, which are kept longer and
+ * fast to read, and the part of an hour before them from the log.
  */
 const usedSince = (db: Db, limit: NewLimit, since: number): number => {
   const firstHour = Math.ceil(since / HOUR_MS) * HOUR_MS
@@ -90,9 +90,8 @@ const usedSince = (db: Db, limit: NewLimit, since: number): number => {
 }
 
 /**
- * Where no account was asked nothing was charged. Of turns that one was asked for, the sums cannot tell all: no failed one counts
- * as a request, though it may have been charged when it failed midway; every cancelled one does, one that was asked to send
- * everything again, and a prewarm, with its tokens.
+ * Without an account nothing was charged. Otherwise the totals are approximate: failed requests are not counted,
+ * although those failing midway may have been charged; cancelled ones, resends and prewarms are.
  */
 const summedFrom = (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: number): number => {
   const isOfModel = modelFilter === '' ? undefined : eq(requestHours.model, modelFilter)
@@ -105,7 +104,7 @@ const summedFrom = (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: n
   return used?.amount ?? 0
 }
 
-/** A row counts when it was charged: it succeeded, or was cut short after the upstream had begun to work on it. */
+/** A row counts if it was charged: it succeeded, or was cut off while the upstream worked on it. */
 const loggedIn = (
   db: Db,
   { keyId, limitType, modelFilter }: NewLimit,
@@ -130,7 +129,7 @@ const loggedIn = (
   return used?.amount ?? 0
 }
 
-/** What a limit of each kind counts; the same amounts as `reservations.ts` settles. */
+/** What each kind of limit counts; the same amounts as in `reservations.ts`. */
 const SUMMED: Record<LimitType, SQL<number>> = {
   requests: sql`${HOUR_SUMS.requests} - ${HOUR_SUMS.errors}`,
   total_tokens: sql`${HOUR_SUMS.inputTokens} + ${HOUR_SUMS.outputTokens}`,

@@ -1,4 +1,4 @@
-/** The list of API keys as a page asks for it: searched, ordered, and each in one word. */
+/** The API keys page: search, order and the state of each key. */
 
 import { z } from 'zod'
 import { naturalOrder } from '../lib/natural-order.ts'
@@ -7,17 +7,17 @@ import type { ApiKey } from './api-key-view.ts'
 const KEY_SORTS = ['name', 'owner', 'requests', 'tokens', 'cost', 'limit', 'used', 'state'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
 
-/** Of the address bar: what makes no sense is as if it was not there. */
+/** From the address bar: invalid values are ignored. */
 export const KeysQuery = z.object({
   q: z.string().trim().max(100).catch('').default(''),
   sort: z.enum(KEY_SORTS).catch('name').default('name'),
   dir: z.enum(['asc', 'desc']).catch('asc').default('asc'),
-  /** From 1. */
+  /** First page is 1. */
   page: z.coerce.number().int().min(1).max(10_000).catch(1).default(1),
 })
 export type KeysQuery = z.output<typeof KeysQuery>
 
-/** `off`: switched off by hand; `orphaned`: its owner is disabled or gone. Only `active` ones are let in. */
+/** `off`: disabled manually; `orphaned`: its owner is disabled or deleted. Only `active` keys work. */
 const KEY_STATES = ['active', 'off', 'orphaned', 'expired'] as const
 export type KeyState = (typeof KEY_STATES)[number]
 
@@ -27,11 +27,11 @@ export const keyState = ({ isActive, deactivatedReason, owner }: ApiKey): KeySta
   return deactivatedReason === 'expired' ? 'expired' : 'active'
 }
 
-/** How much of a limit is used, in percent, not above 100. */
+/** Used percent of a limit, at most 100. */
 const limitPercent = ({ currentValue, maxValue }: Pick<ApiKey['limits'][number], 'currentValue' | 'maxValue'>) =>
   Math.min(100, (currentValue / maxValue) * 100)
 
-/** Those whose name, prefix or owner contains `q`, in the order asked for; of equals the older first. */
+/** Keys whose name, prefix or owner contains `q`, in the requested order; equal ones oldest first. */
 export const arrangeKeys = <K extends ApiKey>(
   keys: readonly K[],
   { q, sort, dir }: Pick<KeysQuery, 'q' | 'sort' | 'dir'>,

@@ -1,31 +1,31 @@
-/** All API keys in memory, found by hash: what authentication and admission ask, so that a turn reads no database. */
+/** All API keys in memory, by hash, so that authentication and admission need no database read. */
 import type { Db } from '../../db/commit.ts'
 import { hashKey, listKeys, type StoredKey } from './api-keys.ts'
 import type { UsageSection } from './key-input.ts'
 import type { LimitRow } from './key-limits.ts'
 import type { LiveLimit } from './reservations.ts'
 
-/** What a key may do. Frozen; a change to the key makes a new policy, with the same limit objects in it. */
+/** A key's permissions. Frozen; a changed key gets a new policy with the same limit objects. */
 export interface KeyPolicy {
   readonly id: string
   readonly name: string
-  /** Switched on, and its owner, if it has one, is active (decisions §4). */
+  /** Enabled, and its owner, if any, is active (decisions §4). */
   readonly isActive: boolean
   /** ms since epoch; null: never. */
   readonly expiresAt: number | null
-  /** null: every model. */
+  /** null: all models. */
   readonly allowedModels: ReadonlySet<string> | null
-  /** Whether the native catalog hides the models that are not allowed instead of leaving them out. */
+  /** Whether the native catalog hides disallowed models instead of leaving them out. */
   readonly applyToCodexModel: boolean
   readonly enforcedModel: string | null
   readonly efforts: { readonly enforced: string | null; readonly allowed: ReadonlySet<string> | null }
   readonly tier: string | null
   readonly trafficClass: StoredKey['trafficClass']
   readonly transport: StoredKey['transportPolicyOverride']
-  /** Account ids; null: every account. */
+  /** Account ids; null: all accounts. */
   readonly scope: ReadonlySet<string> | null
   readonly usageSections: ReadonlySet<UsageSection>
-  /** Live: `reservations.ts` moves their counters. */
+  /** Live: `reservations.ts` changes their counters. */
   readonly limits: readonly LiveLimit[]
 }
 
@@ -40,8 +40,8 @@ export class KeyRing {
   }
 
   /**
-   * Reads all keys again. A limit that still exists stays the same object, so what running turns hold survives. The
-   * ledger must be flushed before: the counters of the rows replace those in memory.
+   * Reloads all keys. Remaining limits stay the same objects, so reservations of running turns survive. Flush the
+   * ledger first: the stored counters replace those in memory.
    */
   reload(): void {
     const limits = new Map<string, LiveLimit>()
@@ -55,12 +55,12 @@ export class KeyRing {
     this.#limits = limits
   }
 
-  /** How many keys there are, revoked and expired ones too. */
+  /** The number of keys, including revoked and expired ones. */
   get size(): number {
     return this.#policies.size
   }
 
-  /** By hex SHA-256; the policy of a revoked or expired key, too. */
+  /** By hex SHA-256, including revoked and expired keys. */
   byHash(hash: string): KeyPolicy | null {
     return this.#policies.get(hash) ?? null
   }
@@ -84,13 +84,13 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
     trafficClass: row.trafficClass,
     transport: row.transportPolicyOverride,
     scope: setOf(row.assignedAccountIds),
-    usageSections: new Set(row.usageSections.split(',') as UsageSection[]), // as: checked when it was stored
+    usageSections: new Set(row.usageSections.split(',') as UsageSection[]), // as: validated when stored
     limits: Object.freeze(limits),
   })
 
 const setOf = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
 
-/** The row's window may be another than memory's, where nothing has been settled since that began; then memory is right. */
+/** If nothing was settled in the current window, the row is still in the previous one; then memory is right. */
 const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {
   if (!live) return liveLimit(row)
   live.maxValue = row.maxValue

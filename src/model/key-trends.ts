@@ -1,4 +1,4 @@
-/** The last seven days of an API key, from the hourly sums: what it cost hour by hour, and on whose accounts. */
+/** The last seven days of an API key from the hourly totals: cost per hour, and use by account. */
 import { and, desc, eq, gte, ne } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
@@ -9,17 +9,17 @@ import { HOUR_SUMS } from './sums.ts'
 
 const WEEK_HOURS = 168
 
-/** Every hour has a value: one in which the key was not used counts zero. */
+/** Every hour has a value; unused hours are zero. */
 export interface KeyWeek {
   /** Start of the first hour, ms since epoch. */
   from: number
   requests: number[]
-  /** In and out. */
+  /** Input and output. */
   tokens: number[]
   /** Millionths of a US dollar. */
   costMicros: number[]
   totals: { requests: number; errors: number; tokens: number; cachedInputTokens: number; costMicros: number }
-  /** The dearest first. */
+  /** Most expensive first. */
   accounts: AccountShare[]
 }
 
@@ -31,7 +31,7 @@ export interface AccountShare {
   costMicros: number
 }
 
-/** 168 hours up to and including that of `now`. A key nobody knows has used nothing. */
+/** 168 hours including that of `now`. All zero for an unknown key. */
 export const keyWeek = (db: Db, keyId: string, now: number): KeyWeek => {
   const from = Math.floor(now / HOUR_MS) * HOUR_MS - (WEEK_HOURS - 1) * HOUR_MS
   const rows = db
@@ -63,7 +63,7 @@ export const keyWeek = (db: Db, keyId: string, now: number): KeyWeek => {
   }
 }
 
-/** `GET /api/api-keys/:id/trends`: dollars and tokens, one point an hour. */
+/** `GET /api/api-keys/:id/trends`: dollars and tokens, one point per hour. */
 export const keyTrends = (keyId: string, week: KeyWeek) => ({
   keyId,
   cost: week.costMicros.map((micros, index) => ({ t: timeOf(week, index), v: micros / 1e6 })),

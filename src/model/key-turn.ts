@@ -1,9 +1,9 @@
-/** What became of one turn of a key, looked up by the request id it was sent with. */
+/** Finds a request of a key by its request id. */
 import { and, desc, eq, gte } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 
-/** Reads by the index over a key's rows, from `since` (ms) on. Undefined: the request was refused before it became a turn. */
+/** Uses the index on the key's rows, from `since` (ms). Undefined: the request was rejected early and not logged. */
 export const keyTurn = (db: Db, keyId: string, requestId: string, since: number) =>
   db
     .select()

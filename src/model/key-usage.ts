@@ -1,4 +1,4 @@
-/** What a model client is told about its own key: use, limits, and what is left in the pool behind it (`GET /v1/usage`). */
+/** What a client can see about its own key: usage, limits, and what is left in its pool (`GET /v1/usage`). */
 import { iso, isoOrNull } from '../lib/iso.ts'
 import type { StoredKey } from './api-keys.ts'
 import type { UsageSection } from './key-input.ts'
@@ -18,8 +18,8 @@ interface Facts {
 }
 
 /**
- * The wire shape of proxy-surface §3.8, snake case. A section the key may not see is absent; a key without limits of
- * its own is shown those of the pool, if it may see them.
+ * The wire format of proxy-surface §3.8, snake case. Hidden sections are absent; a key without limits shows those of
+ * the pool, if visible.
  */
 export const keyUsage = ({ totals, policy, pool, hidesUpstreamQuota, now }: Facts) => {
   const shows = (section: UsageSection) => !hidesUpstreamQuota && policy.usageSections.has(section)
@@ -64,7 +64,7 @@ const aggregateLimit = ({ window, capacityCredits, usedCredits, resetAt }: PoolW
   } as const
 }
 
-/** Percent left in the short and in the long window; null when nothing is known about either. */
+/** Percent left in the short and the long window; null when neither is known. */
 const poolUsage = (pool: readonly PoolWindow[]) => {
   const find = (name: PoolWindow['window']) => pool.find(({ window }) => window === name)
   const primary = remainingPercent(find('5h'))

@@ -1,9 +1,9 @@
-/** Credential files that are recognised and cannot be imported: what each one is, and what to do instead. */
+/** Credential files that are recognised but cannot be imported, with advice. */
 import { objectOf } from '../lib/json.ts'
 
 /**
- * Says what a file without usable tokens is, as the end of a sentence that begins with its name; null: not recognised.
- * Never repeats anything the file holds. `file` is the parsed JSON.
+ * What a file without usable tokens is, as the end of a sentence starting with its name; null: not recognised. Never
+ * repeats file contents. `file` is the parsed JSON.
  */
 export const knownCredentials = (file: Record<string, unknown>): string | null => {
   const known = KNOWN.find(({ matches }) => matches(file))
@@ -24,7 +24,7 @@ const hasText = (value: unknown): boolean => typeof value === 'string' && value.
 const hasEntry = (file: Record<string, unknown>, isOne: (entry: Record<string, unknown>) => boolean): boolean =>
   Object.values(file).some((entry) => isOne(objectOf(entry)))
 
-/** The first that matches counts. The forms of the Codex CLI come from its own sources; those of other tools are assumed. */
+/** The first match counts. Codex CLI formats are from its sources; those of other tools are assumed. */
 const KNOWN: readonly Known[] = [
   {
     matches: ({ auth_mode: mode }) => mode === 'chatgptAuthTokens',

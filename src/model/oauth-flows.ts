@@ -14,7 +14,7 @@ import { holds } from './permissions.ts'
 
 export type FlowRow = typeof oauthFlows.$inferSelect
 
-/** How many finished sign-ins are kept for pages that still ask for them. */
+/** Finished sign-ins kept for pages that still poll them. */
 const KEPT_FLOWS = 16
 /** Pending browser sign-ins per user; one more ends the oldest. */
 const MOST_PENDING = 16
@@ -23,16 +23,19 @@ const EXPIRED = 'The sign-in expired. Start a new one.'
 const SUPERSEDED = 'You started a newer sign-in.'
 const CANCELLED = 'The sign-in was cancelled.'
 
-/** The place the secret of a flow is sealed for. */
+/** The encryption context of a flow's secret. */
 export const flowContext = (id: string): string => `oauth_flows/secret/${id}`
 
 export const stateHashOf = (state: string): string => createHash('sha256').update(state).digest('hex')
 
-/** As it stands at `now`: one that waits past its time has ended, whether or not that was written down yet. */
+/** The flow at `now`: a pending one past its time counts as expired even if not yet stored. */
 export const asOf = (row: FlowRow, now: number): FlowRow =>
   row.status === 'pending' && row.expiresAt <= now ? { ...row, status: 'error', errorMessage: EXPIRED } : row
 
-/** Throws `oauth_flow_not_found`, also for somebody else's: who finishes a sign-in says whose tokens are taken. */
+/**
+ * Throws `oauth_flow_not_found`, also for other users' flows: whoever completes a sign-in decides which tokens are
+ * stored.
+ */
 export const getFlowOf = (db: Db, createdBy: string, id: string): FlowRow => {
   const row = findFlow(db, id)
   return row?.createdBy === createdBy ? row : notFound()
@@ -44,7 +47,7 @@ export const getFlow = (db: Db, id: string): FlowRow => findFlow(db, id) ?? notF
 const findFlow = (db: Db, id: string): FlowRow | undefined =>
   db.select().from(oauthFlows).where(eq(oauthFlows.id, id)).get()
 
-/** The one somebody began last. Throws `oauth_flow_not_found`. */
+/** The user's latest flow. Throws `oauth_flow_not_found`. */
 export const latestFlowOf = (db: Db, createdBy: string): FlowRow =>
   db
     .select()
@@ -54,7 +57,7 @@ export const latestFlowOf = (db: Db, createdBy: string): FlowRow =>
     .limit(1)
     .get() ?? notFound()
 
-/** Which sign-in a callback belongs to. Throws `invalid_callback`. */
+/** The flow a callback belongs to. Throws `invalid_callback`. */
 export const flowOfState = (db: Db, state: string): FlowRow => {
   const row = db
     .select()
@@ -76,7 +79,10 @@ export const pendingFlows = (db: Db): FlowRow[] =>
 
 export type NewFlow = Omit<FlowRow, 'status' | 'errorMessage' | 'resultAccountId' | 'createdBy' | 'createdAt'>
 
-/** Of somebody's device flows only the newest waits: people look at one code. Throws `account_not_found` for a target that is gone. */
+/**
+ * Only a user's newest device flow stays pending, because users look at one code. Throws `account_not_found` for a
+ * deleted target.
+ */
 export const beginFlow = (tx: Tx, flow: NewFlow, actor: Actor): FlowRow => {
   if (flow.accountId !== null) getAccount(tx, flow.accountId)
   const waiting = pendingFlows(tx).filter(({ method, createdBy }) => method === flow.method && createdBy === actor.id)
@@ -108,7 +114,7 @@ const forgetOld = (tx: Tx): void => {
     .run()
 }
 
-/** Ends those whose time is over, but not the ones in `except`, whose answer is on its way. */
+/** Ends expired flows except those in `except`, which are being exchanged. */
 export const expireFlows = (tx: Tx, now: number, except: readonly string[]): void => {
   tx.update(oauthFlows)
     .set({ status: 'error', errorMessage: EXPIRED })
@@ -118,7 +124,7 @@ export const expireFlows = (tx: Tx, now: number, except: readonly string[]): voi
     .run()
 }
 
-/** False when it had ended already. */
+/** False when it had already ended. */
 const end = (tx: Tx, id: string, errorMessage: string): boolean =>
   tx
     .update(oauthFlows)
@@ -126,7 +132,7 @@ const end = (tx: Tx, id: string, errorMessage: string): boolean =>
     .where(and(eq(oauthFlows.id, id), eq(oauthFlows.status, 'pending')))
     .run().changes > 0
 
-/** Ends a flow that somebody does not want any more. Throws `oauth_flow_not_found`. */
+/** Cancels a flow. Throws `oauth_flow_not_found`. */
 export const cancelFlow = (tx: Tx, id: string, actor: Actor): void => {
   const { accountId, method } = getFlowOf(tx, actor.id, id)
   if (!end(tx, id, CANCELLED)) return
@@ -135,7 +141,7 @@ export const cancelFlow = (tx: Tx, id: string, actor: Actor): void => {
 
 export const wasCancelled = ({ errorMessage }: FlowRow): boolean => errorMessage === CANCELLED
 
-/** Ends a flow with a sentence for the person who waits; one that has ended stays as it is. */
+/** Ends a flow with a message for the user; an ended flow stays unchanged. */
 export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessage: string, actor: Actor): void => {
   if (!end(tx, id, errorMessage)) return
   append(tx, actor, 'account_sign_in_failed', {
@@ -147,8 +153,8 @@ export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessag
 }
 
 /**
- * Stores the account that somebody has signed in as, and ends the flow; a flow that has ended meanwhile takes nothing. With
- * a target, only its own seat is taken, and nothing is written for another. Throws `oauth_flow_not_found`.
+ * Stores the signed-in account and ends the flow, unless it has ended in the meantime. With a target, another account
+ * is rejected and nothing is stored. Throws `oauth_flow_not_found`.
  */
 export const completeFlow = (tx: Tx, id: string, imported: ImportedAccount, doing: TakingIn): void => {
   const flow = getFlow(tx, id)
@@ -173,7 +179,7 @@ const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, do
   return accountId
 }
 
-/** null: somebody without an account. */
+/** null: an actor without a user. */
 const byWhom = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
 
 const refusalOf = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
@@ -188,7 +194,7 @@ const refusalOf = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string
   return `${who}. Nothing was changed.`
 }
 
-/** A sign-in takes minutes, in which somebody may have been disabled. Who has no account is the machine's own administrator. */
+/** A sign-in takes minutes, in which its user may be disabled. Actors without a user are the local administrator. */
 const mayStillAdd = (db: Db, createdBy: string): boolean => {
   if (!createdBy.startsWith('usr_')) return true
   const person = findPerson(db, createdBy)

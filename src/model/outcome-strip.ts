@@ -6,7 +6,7 @@ import type { Figures } from './overview-figures.ts'
 const OUTCOMES = ['ok', 'some_errors', 'blocked', 'idle'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** One for each slot, oldest first. Answers count for more than a block that began or ended in the same slot. */
+/** One per slot, oldest first. Answers take precedence over a block that began or ended in the same slot. */
 export const stripOf = (
   account: Pick<AccountView, 'accountId' | 'status' | 'since'>,
   figures: Pick<Figures, 'slotMs' | 'slots' | 'present'>,

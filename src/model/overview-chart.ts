@@ -20,7 +20,7 @@ interface ChartBar {
   cancelled: number
 }
 
-/** As narrow as one can still point at. */
+/** Narrower bars would be hard to point at. */
 const MOST_BARS = 72
 
 export const chartOf = (

@@ -7,12 +7,12 @@ import { faulty } from './turn-fault.ts'
 
 export interface ErrorGroup {
   count: number
-  /** The newest of them; the name of its account is added where it is shown. */
+  /** The newest error; the view adds its account's name. */
   newest: LogEntry
 }
 
 const MOST_GROUPS = 6
-/** In the words of the partial index, which has every column that is read. */
+/** Matches the partial index, which contains every column read. */
 const TROUBLE = sql`${requests.status} <> 'ok'`
 
 /** Errors since `since` (ms) with the same code, account and model are one group; the newest group comes first. */

@@ -1,4 +1,4 @@
-/** Keeps the figures of one period: slots that are over are read once, the running one every few seconds. */
+/** Caches the totals of one period: completed slots are read once, the running one every few seconds. */
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import type { Present, Slot } from './overview.ts'
@@ -7,7 +7,7 @@ import { type Tiles, tilesOf } from './overview-tiles.ts'
 
 export interface Figures {
   slotMs: number
-  /** Those before the period, then those of the period, oldest first; the last one is still running. */
+  /** Slots before the period, then those of the period, oldest first; the last one is still running. */
   slots: readonly Slot[]
   present: Present
   tiles: Tiles
@@ -19,18 +19,18 @@ export interface FiguresDeps {
     overviewPresent(now: number, spanMs: number): Promise<Present>
   }
   clock: Pick<Clock, 'now'>
-  /** Absent: of 24 hours. */
+  /** Default: 24 hours. */
   slicing?: Slicing
 }
 
-/** Read in one go, in slots or ms, whichever is more: other reads wait behind it in the worker. */
+/** Read at once, in slots or ms, whichever is more; other reads wait behind it in the worker. */
 const CHUNK = 8
 const CHUNK_MS = 4 * HOUR_MS
-/** Older figures are read again in the background. */
+/** Older totals are reloaded in the background. */
 const MAX_AGE_MS = 5000
-/** Figures this old are never shown. */
+/** Totals this old are never shown. */
 const TOO_OLD_MS = 60_000
-/** A turn is logged when it ends, in the half hour in which it began; few take longer than this. */
+/** A request is logged when it ends, in the half hour in which it began; few take longer than this. */
 const LATE_MS = HOUR_MS
 const LATE_MAX_AGE_MS = 60_000
 
@@ -52,7 +52,7 @@ export class OverviewFigures {
     this.#slicing = deps.slicing ?? SLICINGS['24h']
   }
 
-  /** At most a minute old; calls at the same time share one read. Throws what the reader throws. */
+  /** At most a minute old; concurrent calls share one read. Throws what the reader throws. */
   async now(): Promise<Figures> {
     const known = this.#figures
     const ageMs = ageOf(known, this.#deps.clock.now())
@@ -79,11 +79,11 @@ export class OverviewFigures {
     const reading = this.#read(now)
     this.#reading = reading
     const end = (value: Figures | null) => {
-      if (this.#reading !== reading) return // something may have changed while it was read
+      if (this.#reading !== reading) return // something may have changed during the read
       this.#reading = null
       if (value) this.#figures = { value, readAt: now }
     }
-    reading.then(end, () => end(null)) // the next call throws once the known figures are too old
+    reading.then(end, () => end(null)) // the next call throws once the known totals are too old
     return reading
   }
 
@@ -123,7 +123,7 @@ const ageOf = (read: { readAt: number } | null, now: number): number =>
 
 type Range = [from: number, to: number]
 
-/** Neighbours together, as many as are read in one go. */
+/** Groups adjacent slots, up to one read each. */
 const rangesOf = (starts: readonly number[], slotMs: number): Range[] => {
   const most = Math.max(CHUNK * slotMs, CHUNK_MS)
   const ranges: Range[] = []

@@ -1,4 +1,4 @@
-/** Slots of an hour or more, from the hourly totals: they stay when rows of the log are deleted. */
+/** Slots of an hour or more, from the hourly totals, which are kept when log rows are deleted. */
 import { and, gte, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'

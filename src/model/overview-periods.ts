@@ -1,4 +1,4 @@
-/** The figures of each period of the overview, from the first request on. */
+/** The totals of each period of the overview, from the first request on. */
 import type { Slot } from './overview.ts'
 import { type Figures, type FiguresDeps, OverviewFigures } from './overview-figures.ts'
 import { type Period, type Slicing, slicingOf } from './overview-slots.ts'
@@ -6,9 +6,9 @@ import type { Tile, Tiles } from './overview-tiles.ts'
 
 export interface PeriodFigures extends Figures {
   period: Period
-  /** Of the period, from the first request on; the last one is still running. */
+  /** Slots of the period from the first request on; the last one is still running. */
   slots: readonly Slot[]
-  /** How many slots the time axis shows: more than there are while the first ones fill it. */
+  /** Slots on the time axis: more than there are while it fills up. */
   cells: number
 }
 
@@ -16,7 +16,7 @@ interface PeriodsDeps extends Omit<FiguresDeps, 'slicing'> {
   reader: FiguresDeps['reader'] & { overviewBegin(): Promise<number | null> }
 }
 
-/** A shorter axis would show bars as wide as walls. */
+/** A shorter axis would show very wide bars. */
 const FEWEST_CELLS = 12
 
 export class OverviewPeriods {
@@ -54,7 +54,7 @@ export class OverviewPeriods {
   }
 }
 
-/** The period before began before the first request, so a comparison would show growth where there is none. */
+/** When the previous period began before the first request, a comparison would show growth where there is none. */
 const withoutBefore = (tiles: Tiles): Tiles => {
   const { requests, tokens, cost, errorRate, firstToken } = tiles
   const alone = (tile: Tile): Tile => ({ ...tile, before: null })

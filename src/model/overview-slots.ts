@@ -23,9 +23,9 @@ export const SLICINGS: Record<Period, Slicing> = {
   '30d': { slotMs: 12 * HOUR_MS, slots: 60, hasBefore: true },
 }
 
-/** Longer periods on the first day: half an hour after the first request, half-hour slots would show one bar. */
+/** For longer periods on the first day: half an hour after the first request, half-hour slots would show one bar. */
 export const FIRST_DAY: Slicing = { slotMs: 5 * MINUTE_MS, slots: DAY_MS / (5 * MINUTE_MS), hasBefore: false }
 
-/** `firstAt`: the first request that is known (ms since epoch); null: there was none yet. */
+/** `firstAt`: the first known request (ms since epoch); null: none yet. */
 export const slicingOf = (period: Period, firstAt: number | null, now: number): Slicing =>
   period !== '1h' && (firstAt === null || now - firstAt < DAY_MS - FIRST_DAY.slotMs) ? FIRST_DAY : SLICINGS[period]

@@ -1,13 +1,13 @@
-/** The numbers of a period beside those of the period before it, each with its course. */
+/** The numbers of a period next to those of the previous period, each as a series. */
 import type { Present, Slot } from './overview.ts'
 import { SLOTS_A_DAY } from './overview-slots.ts'
 
 export interface Tile {
-  /** null: nothing to tell, which is not zero. */
+  /** null: unknown, which is not zero. */
   value: number | null
-  /** The same without the slot that is still running, */
+  /** The same without the running slot. */
   ended: number | null
-  /** and as many slots before the period; null: nothing to compare with. */
+  /** The same number of slots before the period; null: nothing to compare with. */
   before: number | null
   /** Up to 30 points, oldest first; null is a gap. */
   series: readonly (number | null)[]
@@ -16,7 +16,7 @@ export interface Tile {
 export interface Tiles {
   requests: Tile
   tokens: Tile
-  /** Of the input tokens; null: there were none. */
+  /** Percent of the input tokens; null: there were none. */
   cachedPercent: number | null
   /** Millionths of a US dollar. */
   cost: Tile
@@ -24,16 +24,16 @@ export interface Tiles {
   errorRate: Tile
   /** Median time to the first event, ms. */
   firstToken: Tile
-  /** 95th percentile of the same. */
+  /** 95th percentile of the time to the first event, ms. */
   firstTokenP95Ms: number | null
-  /** With a turn in the last hour; `before` is the hour before that. */
+  /** With a request in the last hour; `before` is the hour before. */
   conversations: Tile
 }
 
 /** A tile has room for no more. */
 const MOST_POINTS = 30
 
-/** `length`: how many of `slots`, at their end, are of the period. */
+/** `length`: how many slots at the end belong to the period. */
 export const tilesOf = (
   { slots, present }: { slots: readonly Slot[]; present: Present },
   length = SLOTS_A_DAY,
@@ -79,7 +79,7 @@ const sum = (slots: readonly Slot[], of: (slot: Slot) => number): number =>
 
 const tokens = (slots: readonly Slot[]): number => sum(slots, (slot) => slot.inputTokens + slot.outputTokens)
 
-/** Tokens that cost nothing are of models without a known price. */
+/** Tokens without cost are of models without a known price. */
 const cost = (slots: readonly Slot[]): number | null => {
   const micros = sum(slots, (slot) => slot.costMicros)
   return micros === 0 && tokens(slots) > 0 ? null : micros
@@ -90,7 +90,7 @@ const percent = (slots: readonly Slot[]): number | null => {
   return requests === 0 ? null : (sum(slots, (slot) => slot.errors) / requests) * 100
 }
 
-/** Each slot has its own sample, which is weighted by the turns that reached a first event. */
+/** Each slot's sample is weighted by the number of requests with a first event. */
 export const quantile = (slots: readonly Slot[], share: number): number | null => {
   const weighted = slots
     .flatMap(({ firstEventMs, begun }) => firstEventMs.map((ms) => ({ ms, weight: begun / firstEventMs.length })))

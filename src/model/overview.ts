@@ -1,4 +1,4 @@
-/** The log as the overview adds it up: slots of time with the results of each account, and the state of keys and accounts. */
+/** The log summed up for the overview: time slots with results by account, and the state of keys and accounts. */
 import { and, count, desc, eq, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
@@ -24,27 +24,27 @@ export interface Slot {
   cachedInputTokens: number
   outputTokens: number
   costMicros: number
-  /** Conversations that had a turn in it; null: not counted in long slots. */
+  /** Conversations with a request in the slot; null: not counted in long slots. */
   conversations: number | null
-  /** Turns that reached a first event. */
+  /** Requests that reached a first event. */
   begun: number
-  /** How long some of them took to it: a sample. */
+  /** A sample of their times to it, in ms. */
   firstEventMs: readonly number[]
   /**
-   * Turns that each account answered or failed, failures before another account answered included. Turns that the client
-   * cancelled or had to send again in full count as neither.
+   * Requests each account answered or failed, including failures before another account answered. Requests that the
+   * client cancelled or had to resend count as neither.
    */
   accounts: ReadonlyMap<string, { ok: number; errors: number }>
 }
 
-/** A time in ms since epoch from which on an account was in a state; by account, oldest first. */
+/** When an account's state changed (ms since epoch); by account, oldest first. */
 export type StateChange = { at: number; isActive: boolean }
 
 export interface Present {
-  /** Conversations with a turn in the last hour, and in the one before. */
+  /** Conversations with a request in the last hour, and in the one before. */
   conversations: { now: number; before: number }
   keys: KeyFact[]
-  /** What failed in the period, newest first. */
+  /** Errors of the period, newest first. */
   errors: ErrorGroup[]
   rejected: RejectedLately[]
   stateChanges: ReadonlyMap<string, readonly StateChange[]>
@@ -58,12 +58,12 @@ export interface KeyFact {
   limits: { type: LimitType; window: LimitWindow; used: number; max: number; resetAt: number }[]
 }
 
-/** Enough for a steady median and 95th percentile; more only takes longer to read. */
+/** Enough for a stable median and 95th percentile; more would only be slower. */
 const SAMPLE = 100
-/** State changes looked at; older ones are further back than a day in any pool that works. */
+/** State changes read; in a healthy pool older ones are more than a day back. */
 const EVENTS_SEEN = 5000
 
-/** The slots from `from` until before `to`, both multiples of `slotMs`, quiet ones included. */
+/** The slots from `from` up to, not including, `to`, both multiples of `slotMs`; empty ones included. */
 export const overviewSlots = (db: Db, from: number, to: number, slotMs: number = SLOT_MS): Slot[] => {
   if (slotMs >= HOUR_MS) return slotsOfHours(db, { from, to, slotMs, firstEvents })
   const span = { from, to, slotMs }
@@ -91,7 +91,7 @@ export const overviewSlots = (db: Db, from: number, to: number, slotMs: number =
   })
 }
 
-/** What is read as of `now` (ms): state, and what failed or changed in the `spanMs` before it. */
+/** State as of `now` (ms), and errors and changes in the `spanMs` before. */
 export const overviewPresent = (db: Db, now: number, spanMs: number = DAY_MS): Present => ({
   conversations: {
     now: conversationsIn(db, now - HOUR_MS, now + 1),
@@ -117,7 +117,7 @@ export const firstSteps = (db: Db): { hasKey: boolean; hasAnswered: boolean } =>
   hasAnswered: db.select({ hour: requestHours.hour }).from(requestHours).where(ANSWERED).limit(1).get() !== undefined,
 })
 
-/** The sums stay when rows of the log are deleted. */
+/** The totals stay when log rows are deleted. */
 const ANSWERED = gt(requestHours.requests, sql`${requestHours.errors} + ${requestHours.cancelled}`)
 
 interface Span {
@@ -151,11 +151,11 @@ const outcomes = (db: Db, span: Span) =>
     .groupBy(sql`slot`, requests.accountId, requests.status)
     .all()
 
-/** A limit that was reached, or a sign-in that ended, is a block of the account and no error. */
+/** A reached limit or an ended sign-in blocks the account but is not an error. */
 const BLOCKS = sql`(401, 402, 429)`
 const BLOCK_CODES = sql`('usage_limit_reached', 'rate_limit_exceeded', 'insufficient_quota', 'usage_not_included')`
 
-/** What failed at an account before another one ended the turn. */
+/** Failed attempts before another account ended the request. */
 const passedOn = (db: Db, span: Span) =>
   db
     .select({ slot: slotOf(span).as('slot'), accountId: attempts.accountId, errors: count() })
@@ -233,7 +233,7 @@ const keyFacts = (db: Db): KeyFact[] => {
     }))
 }
 
-/** Changes of each account since `since`, with the last one before it, which says the state at that time. */
+/** Changes of each account since `since`, and the last one before, which gives the state at that time. */
 const stateChanges = (db: Db, since: number): Present['stateChanges'] => {
   const newest = db
     .select({

@@ -1,4 +1,4 @@
-/** Passkeys and the challenges they sign, as rows: kept, named, used once, and never the last way in taken away. */
+/** Passkeys and challenges as rows: challenges are used once, and the last way to sign in cannot be removed. */
 import { and, asc, count, desc, eq, gt, isNull, lt, lte, or, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { challenges, identities, passkeys, users } from '../../db/schema/people.ts'
@@ -11,12 +11,12 @@ import { type Actor, append } from './audit.ts'
 export type PasskeyRow = typeof passkeys.$inferSelect
 export type ChallengePurpose = (typeof challenges.$inferSelect)['purpose']
 
-/** How long the authenticator has to answer. */
+/** Time limit for the authenticator. */
 export const CHALLENGE_MS = 5 * MINUTE_MS
 const CHALLENGE_BYTES = 32
-/** Anybody can ask for one; the oldest make room. */
+/** Anyone can request one; the oldest are dropped. */
 const MAX_SIGN_IN_CHALLENGES = 1000
-/** Of one account. */
+/** Per user. */
 const MAX_PASSKEYS = 20
 
 /** What lists show of one. */
@@ -27,26 +27,26 @@ export const toPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
   lastUsedAt: isoOrNull(lastUsedAt),
 })
 
-/** Of one account, oldest first. */
+/** A user's passkeys, oldest first. */
 export const listPasskeys = (db: Db, userId: string): PasskeyRow[] =>
   db.select().from(passkeys).where(eq(passkeys.userId, userId)).orderBy(asc(passkeys.createdAt), asc(passkeys.id)).all()
 
-/** Whether anybody has one to sign in with. */
+/** Whether any user has a passkey. */
 export const isAnyPasskey = (db: Db): boolean =>
   db.select({ id: passkeys.id }).from(passkeys).limit(1).get() !== undefined
 
-/** By the name the authenticator gives it. */
+/** By the credential id from the authenticator. */
 export const findCredential = (db: Db, credentialId: string): PasskeyRow | null =>
   db.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)).get() ?? null
 
 interface NewChallenge {
   purpose: ChallengePurpose
-  /** The session it is made for; null: signing in, or a proxy's account without one of ours. */
+  /** The session it belongs to; null: for signing in, or for a proxy user without a Sluice session. */
   sessionId: string | null
   now: number
 }
 
-/** Returns it as base64url, which is how it comes back. */
+/** Returns the challenge as base64url, as clients send it back. */
 export const openChallenge = (tx: Tx, random: Random, { purpose, sessionId, now }: NewChallenge): string => {
   const challenge = random.token(CHALLENGE_BYTES)
   tx.insert(challenges)
@@ -72,7 +72,7 @@ const makeRoom = (tx: Tx): void => {
       .run()
 }
 
-/** Takes the challenge away; false when it is unknown, used, too old, or was made for something else. */
+/** Uses up the challenge; false when unknown, used, expired or for another purpose. */
 export const takeChallenge = (tx: Tx, challenge: string, { purpose, sessionId, now }: NewChallenge): boolean =>
   tx
     .delete(challenges)
@@ -90,11 +90,11 @@ export const takeChallenge = (tx: Tx, challenge: string, { purpose, sessionId, n
 export const dropExpiredChallenges = (tx: Tx, now: number): number =>
   tx.delete(challenges).where(lte(challenges.expiresAt, now)).run().changes
 
-/** What registration has proven. */
+/** The result of a verified registration. */
 interface NewPasskey
   extends Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'> {}
 
-/** Throws `invalid_passkey` for one that is known already, and where there is no room for more. */
+/** Throws `invalid_passkey` for a known one, and beyond the maximum. */
 export const addPasskey = (
   tx: Tx,
   input: NewPasskey,
@@ -115,7 +115,7 @@ export const addPasskey = (
   return row
 }
 
-/** Throws `not_found`, also for somebody else's. */
+/** Throws `not_found`, also for other users' passkeys. */
 export const renamePasskey = (
   tx: Tx,
   id: string,
@@ -128,7 +128,7 @@ export const renamePasskey = (
   return row
 }
 
-/** Throws `not_found`, also for somebody else's, and `credential_required` when it is the only way in that is left. */
+/** Throws `not_found`, also for other users' passkeys, and `credential_required` for the last way to sign in. */
 export const removePasskey = (tx: Tx, id: string, removal: Removal): void => {
   const { userId, actor } = removal
   const { name } = getPasskey(tx, id, userId)
@@ -144,7 +144,7 @@ export const removePasskey = (tx: Tx, id: string, removal: Removal): void => {
 interface Removal {
   userId: string
   actor: Actor
-  /** Whether a name at the proxy is a way in. */
+  /** Whether the user can also sign in through the proxy. */
   isProxyTrusted: boolean
 }
 
@@ -166,8 +166,8 @@ const getPasskey = (db: Db, id: string, userId: string): PasskeyRow => {
 }
 
 /**
- * Notes a use. The counter of an authenticator that counts must have grown, so of two equal answers, or of an original and
- * its copy, one is refused; one that does not count stays at 0. Throws `invalid_passkey`.
+ * Records a use. A counter must grow, so that of two equal answers, or of an original and its copy, one is rejected;
+ * authenticators without a counter stay at 0. Throws `invalid_passkey`.
  */
 export const notePasskeyUse = (tx: Tx, id: string, { counter, now }: { counter: number; now: number }): void => {
   const hasGrown = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter)

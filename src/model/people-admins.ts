@@ -1,18 +1,18 @@
-/** The rule that one active Admin remains, as a condition on the very statement that could break it (spec §5, delegation 3). */
+/** Guarantees one active Admin, as a condition in the statement that could remove the last (spec §5, delegation 3). */
 import { and, eq, type SQL, sql } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { ADMIN_ROLE_ID } from './roles.ts'
 
-/** Role and state together. Throws `last_admin_protected`; the account must exist. */
+/** Sets role and status together. Throws `last_admin_protected`; the user must exist. */
 export const setStanding = (tx: Tx, id: string, standing: { roleId: string; status: 'active' | 'disabled' }): void => {
   const isStillAdmin = standing.roleId === ADMIN_ROLE_ID && standing.status === 'active'
   const where = and(eq(users.id, id), isStillAdmin ? undefined : isAnotherAdminLeft(id))
   demandChanged(tx.update(users).set(standing).where(where).run().changes)
 }
 
-/** Sessions, identities, passkeys and the invite go with it. Throws `last_admin_protected`; the account must exist. */
+/** Also deletes sessions, identities, passkeys and the invite. Throws `last_admin_protected`; the user must exist. */
 export const removeUser = (tx: Tx, id: string): void =>
   demandChanged(
     tx
@@ -25,7 +25,7 @@ const demandChanged = (changes: number): void => {
   if (changes === 0) throw new AppError('last_admin_protected')
 }
 
-/** The inner query has names of its own, because both are of one table. */
+/** Aliased, because both queries use the same table. */
 const isAnotherAdminLeft = (id: string): SQL => sql`EXISTS (
   SELECT 1 FROM users AS others WHERE others.id <> ${id} AND others.status = 'active' AND others.role_id = ${ADMIN_ROLE_ID}
 )`

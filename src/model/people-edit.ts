@@ -1,4 +1,4 @@
-/** Changes that an administrator makes to an account: name, address, role, and being switched off and on. */
+/** An administrator's changes to a user: name, e-mail, role and status. */
 import { eq } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
@@ -18,9 +18,10 @@ import { demandFreeUsername, isEmailTaken } from './usernames.ts'
 import { vouchFor } from './waiting-accounts.ts'
 
 /**
- * Changes what `patch` names; a value the account has already is no change. Throws, in this order, `user_not_found`,
- * `edit_conflict`, `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
- * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken` (dashboard API §1.4).
+ * Applies `patch`; unchanged values are ignored. Throws, in this order, `user_not_found`, `edit_conflict`,
+ * `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
+ * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken` (dashboard API
+ * §1.4).
  */
 export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Person => {
   const target = getPerson(tx, id)
@@ -38,11 +39,11 @@ export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Edito
 }
 
 interface Editor extends Caller {
-  /** Whether a name at the proxy is a way to sign in. */
+  /** Whether the user can also sign in through the proxy. */
   isProxyTrusted: boolean
 }
 
-/** What of role and state really changes. */
+/** The changed parts of role and status. */
 interface Standing {
   targetId: string
   role?: Role
@@ -59,7 +60,7 @@ const wantedStanding = (db: Db, { row }: Person, patch: PersonPatch): Standing =
   }
 }
 
-/** Nobody changes their own role or switches themselves off (spec §5, delegation 2). */
+/** Users cannot change their own role or disable themselves (spec §5, delegation 2). */
 const demandNotSelf = ({ person }: Caller, { targetId, role, status }: Standing): void => {
   if (targetId === person.row.id && (role || status)) throw new AppError('self_modification_forbidden')
 }
@@ -81,15 +82,17 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
   notice(tx, 'keys')
 }
 
-/** Whoever says the role of an account that waits stands for it; a change of the role has a row of its own. */
+/**
+ * Naming the role of an invited user makes the caller responsible for the invite; a role change has its own audit row.
+ */
 const confirmInvite = (tx: Tx, { row, role }: Person, standing: Standing, caller: Caller): void => {
   if (row.status !== 'invited' || !vouchFor(tx, row.id, caller) || standing.role) return
   append(tx, caller.actor, 'invite_confirmed', { target: row.id, details: { role: role.slug } })
 }
 
 /**
- * It has no state to lose and is nobody's last Admin. The link was given out for another role, perhaps by somebody who may
- * not give this one: it has to be sent again.
+ * An invited user has no sessions and is never the last Admin. The link was created for another role, so it must be
+ * sent again.
  */
 const changeInvitedRole = (
   tx: Tx,
@@ -103,7 +106,7 @@ const changeInvitedRole = (
   append(tx, actor, 'user_role_changed', { target, details })
 }
 
-/** Throws `credential_required`: somebody who cannot sign in is not switched on. */
+/** Throws `credential_required`: a user who cannot sign in is not activated. */
 const demandCredential = (db: Db, { id, passwordHash }: UserRow, { isProxyTrusted }: Editor): void => {
   const isAnnounced = () =>
     isProxyTrusted &&
@@ -134,7 +137,7 @@ const changesIn = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {
   return { ...changesOf(row, { username, displayName, email }), ...(isEntered(row, patch) && { email }) }
 }
 
-/** The address that the account wrote itself, named and nothing else: a form carries it without a thought of it. */
+/** The user's own address, unchanged in an edit of nothing else; forms that send it along do not count. */
 const isEntered = ({ email, isEmailOwn }: UserRow, patch: PersonPatch): boolean =>
   patch.email !== undefined &&
   email !== null &&

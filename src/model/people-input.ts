@@ -12,7 +12,10 @@ export const DisplayName = z
   .nullable()
   .describe('Blank or null: none.')
 
-/** In lower case, so that two spellings are one address. The pattern has one way to match a text: it meets bodies of strangers. */
+/**
+ * In lower case, so that spellings do not differ. The pattern matches in only one way, because it is applied to
+ * untrusted bodies.
+ */
 export const Email = z
   .string()
   .trim()
@@ -29,11 +32,11 @@ const roleFields = {
   roleId: RoleReference.optional().describe('Same as `role`; wins over it.'),
 }
 
-/** `roleId` wins. */
+/** `roleId` takes precedence. */
 export const roleReference = ({ role, roleId }: { role?: string; roleId?: string }): string | undefined =>
   roleId ?? role
 
-/** Trimmed and in lower case, as the header's value is when it comes (spec §5, trusted-header mode). */
+/** Trimmed and in lower case, like the header's value (spec §5, trusted-header mode). */
 const Subject = z
   .string()
   .trim()

@@ -1,10 +1,12 @@
-/** What becomes of API keys when their owner is disabled, comes back, or is deleted (spec §2 API key, §3 Dashboard account). */
+/**
+ * What happens to API keys when their owner is disabled, enabled or deleted (spec §2 API key, §3 Dashboard account).
+ */
 import { and, eq } from 'drizzle-orm'
 import { notice, type Tx } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { type Actor, append } from './audit.ts'
 
-/** Switches the working keys of the person off. Those that were revoked by hand stay as they are. */
+/** Disables the user's active keys. Manually revoked ones stay unchanged. */
 export const deactivateKeysOf = (tx: Tx, userId: string, actor: Actor): void => {
   const { changes } = tx
     .update(apiKeys)
@@ -15,7 +17,7 @@ export const deactivateKeysOf = (tx: Tx, userId: string, actor: Actor): void => 
   notice(tx, 'keys')
 }
 
-/** Switches exactly those on again. Returns how many; while the owner is disabled they are still refused. */
+/** Enables those keys again. Returns how many; they are rejected while the owner is disabled. */
 export const reactivateKeysOf = (tx: Tx, userId: string, actor: Actor): number => {
   const { changes } = tx
     .update(apiKeys)
@@ -27,7 +29,7 @@ export const reactivateKeysOf = (tx: Tx, userId: string, actor: Actor): number =
   return changes
 }
 
-/** To be called before the account goes: its keys stay, switched off and without an owner. */
+/** Call before deleting the user: its keys stay, disabled and without owner. */
 export const abandonKeysOf = (tx: Tx, userId: string, actor: Actor): void => {
   deactivateKeysOf(tx, userId, actor)
   tx.update(apiKeys).set({ ownerUserId: null }).where(eq(apiKeys.ownerUserId, userId)).run()

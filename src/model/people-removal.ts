@@ -11,7 +11,7 @@ import { signOutEverywhere } from './recovery.ts'
 import { endSessionsOf } from './sessions.ts'
 
 /**
- * Its keys stay, inactive and ownerless. Throws `user_not_found`, `self_modification_forbidden`,
+ * Its keys stay, disabled and without owner. Throws `user_not_found`, `self_modification_forbidden`,
  * `insufficient_delegation`, `last_admin_protected`.
  */
 export const deletePerson = (tx: Tx, id: string, caller: Caller): void => {
@@ -23,7 +23,10 @@ export const deletePerson = (tx: Tx, id: string, caller: Caller): void => {
   notice(tx, 'people')
 }
 
-/** Removes the authenticator and the recovery codes. A two-factor requirement stays. Throws as `deletePerson` but for the last rule. */
+/**
+ * Removes the authenticator and the recovery codes. A two-factor requirement stays. Throws as `deletePerson`, except
+ * `last_admin_protected`.
+ */
 export const resetTotp = (tx: Tx, id: string, caller: Caller): void => {
   reachable(tx, id, caller, { isSelfAllowed: false })
   clearTotp(tx, id)
@@ -32,13 +35,16 @@ export const resetTotp = (tx: Tx, id: string, caller: Caller): void => {
   notice(tx, 'people')
 }
 
-/** The caller's own, too, when it is about the caller. Returns how many. Throws `user_not_found`, `insufficient_delegation`. */
+/**
+ * Includes the caller's own session if the user is the caller. Returns how many. Throws `user_not_found`,
+ * `insufficient_delegation`.
+ */
 export const revokeSessions = (tx: Tx, id: string, caller: Caller): number => {
   const target = reachable(tx, id, caller, { isSelfAllowed: true })
   return signOutEverywhere(tx, target, caller.actor)
 }
 
-/** Returns how many keys are switched on again. Throws `user_not_found`, `insufficient_delegation`. */
+/** Returns how many keys are enabled again. Throws `user_not_found`, `insufficient_delegation`. */
 export const restoreKeys = (tx: Tx, id: string, caller: Caller): number => {
   reachable(tx, id, caller, { isSelfAllowed: true })
   return reactivateKeysOf(tx, id, caller.actor)

@@ -1,4 +1,4 @@
-/** Accounts and their invites as the dashboard's clients see them: camelCase, ISO times, never a hash or a secret. */
+/** Users and invites for dashboard clients: camelCase, ISO times, never a hash or a secret. */
 import { eq, isNotNull } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
@@ -29,7 +29,7 @@ interface Facts {
   keys: Map<string, { reason: string | null }[]>
 }
 
-/** What stands beside the rows of `users`, of one person or of all, by account id. */
+/** Facts from other tables, for one user or all, by user id. */
 const factsOf = (db: Db, id?: string): Facts => ({
   invites: new Map(
     db
@@ -83,7 +83,7 @@ const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
     passkeyCount: facts.passkeys.get(row.id)?.length ?? 0,
     identities: (facts.identities.get(row.id) ?? []).map(({ subject }) => subject),
     keyCount: keys.length,
-    /** Keys that went down with the account and that `reactivate-keys` would restore. */
+    /** Keys disabled with the user, which `reactivate-keys` would restore. */
     deactivatedKeyCount: keys.filter(({ reason }) => reason === 'owner_disabled').length,
     createdAt: iso(row.createdAt),
     lastLoginAt: isoOrNull(row.lastLoginAt),
@@ -94,7 +94,7 @@ const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
           expiresAt: isoOrNull(invite.expiresAt),
           ssoOnly: invite.tokenHash === null,
           expectedSubject: invite.expectedSubject,
-          /** Why it opens nothing as it stands; null: it does. */
+          /** Why the invite is void; null: it is valid. */
           voidReason: voidReason(db, invite, role),
         }
       : null,
@@ -114,7 +114,7 @@ export const listInviteViews = (db: Db) =>
 
 export const linkView = ({ token, expiresAt }: Link) => ({ token, expiresAt: iso(expiresAt) })
 
-/** What whoever holds the link is told. */
+/** What the holder of the link can see. */
 export const invitationView = ({ invite, person, inviter }: OpenInvite) => ({
   roleName: person.role.name,
   inviterDisplayName: inviter && (inviter.row.displayName ?? inviter.row.username),

@@ -1,4 +1,4 @@
-/** Dashboard accounts as they are read: who somebody is, which role they hold, and what they can prove themselves with. */
+/** Reads dashboard users with their roles and credentials. */
 import { and, asc, eq, isNotNull, isNull, or } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { identities, passkeys, users } from '../../db/schema/people.ts'
@@ -8,7 +8,7 @@ import { findRole, listRoles, PRESET_ROLES, type Role } from './roles.ts'
 
 export type UserRow = typeof users.$inferSelect
 
-/** A row with its role. A role that is gone grants nothing. */
+/** A row with its role. A deleted role grants nothing. */
 export interface Person {
   row: UserRow
   role: Role
@@ -37,11 +37,11 @@ export const getPerson = (db: Db, id: string): Person => {
   return person
 }
 
-/** Of what an edit of an account can change. */
+/** The version of a user's editable members. */
 export const personVersion = ({ username, displayName, email, roleId, status }: UserRow): string =>
   versionOf([username, displayName, email, roleId, status])
 
-/** All of them, oldest first. */
+/** All users, oldest first. */
 export const listPeople = (db: Db): Person[] => {
   const roles = new Map(listRoles(db).map((role) => [role.id, role]))
   return db
@@ -52,7 +52,7 @@ export const listPeople = (db: Db): Person[] => {
     .map((row) => ({ row, role: roles.get(row.roleId) ?? NOBODY_ROLE }))
 }
 
-/** Active accounts with a password: none means nobody can sign in here yet, one that no name is asked for. */
+/** Active users with a password: with none, password sign-in is impossible; with one, no name is needed. */
 export const passwordHolders = (db: Db): UserRow[] =>
   db
     .select()
@@ -60,7 +60,7 @@ export const passwordHolders = (db: Db): UserRow[] =>
     .where(and(eq(users.status, 'active'), isNotNull(users.passwordHash)))
     .all()
 
-/** Whether nobody can be anybody here yet, by whatever credential: until then a local caller is the administrator (spec §5). */
+/** Whether there is no user who can sign in: until then a local client is the administrator (spec §5). */
 export const isEmptyInstall = (db: Db): boolean =>
   db
     .select({ id: users.id })
@@ -69,14 +69,14 @@ export const isEmptyInstall = (db: Db): boolean =>
     .limit(1)
     .get() === undefined
 
-/** Whether anybody, active or not, has a password. */
+/** Whether any user, active or not, has a password. */
 export const hasPasswordAccount = (db: Db): boolean =>
   db.select({ id: users.id }).from(users).where(isNotNull(users.passwordHash)).limit(1).get() !== undefined
 
 export const hasPasskey = (db: Db, userId: string): boolean =>
   db.select({ id: passkeys.id }).from(passkeys).where(eq(passkeys.userId, userId)).limit(1).get() !== undefined
 
-/** The account a proxy's name for somebody is linked to. */
+/** The user linked to a proxy identity. */
 export const findByIdentity = (db: Db, subject: string): Person | null => {
   const found = db
     .select({ row: users })
@@ -87,7 +87,7 @@ export const findByIdentity = (db: Db, subject: string): Person | null => {
   return found ? personOf(db, found.row) : null
 }
 
-/** Active accounts with a password and no second factor, for the settings page (spec §2). */
+/** Number of active users with a password and no second factor, for the settings page (spec §2). */
 export const countWithoutTotp = (db: Db, isCounted: (role: Role) => boolean): number =>
   db
     .select()

@@ -1,4 +1,4 @@
-/** The permission vocabulary, what each implies, the grants of the preset roles, and the subset test behind delegation. */
+/** Permissions and their implications, the preset roles' grants, and the subset test for delegation. */
 
 export const PERMISSIONS = [
   'dashboard:read',
@@ -37,7 +37,7 @@ export const IMPLIES: Partial<Record<Permission, readonly Permission[]>> = {
   'security:write': ['ops:write'],
 }
 
-/** What each permission allows, as the role editor and 403 pages say it. */
+/** Descriptions for the role editor and 403 pages. */
 export const DESCRIPTIONS: Record<Permission, string> = {
   'dashboard:read': 'See the dashboard',
   'accounts:read': 'See accounts, their limits and usage',
@@ -54,7 +54,7 @@ export const DESCRIPTIONS: Record<Permission, string> = {
   'audit:read': 'Read the audit log',
 }
 
-/** The generic write check: all three, at `all`. */
+/** The general write check: all three, at `all`. */
 const WRITE: readonly Permission[] = ['accounts:write', 'api_keys:write', 'ops:write']
 
 const grants = (permissions: readonly Permission[], scope: Scope = 'all'): Grants =>
@@ -85,13 +85,13 @@ export const holds = (held: Grants, permission: Permission, scope: Scope = 'all'
 
 export const mayWrite = (held: Grants): boolean => WRITE.every((permission) => holds(held, permission))
 
-/** Whether everything in `inner` is also in `outer`: who may grant or act on a role (spec §5, delegation). */
+/** Whether `outer` includes everything in `inner`: decides who may grant or act on a role (spec §5, delegation). */
 export const isSubset = (inner: Grants, outer: Grants): boolean =>
   [...inner].every(([permission, scope]) => holds(outer, permission, scope))
 
 export const isAdminLevel = (held: Grants): boolean => PRIVILEGED.some((permission) => held.has(permission))
 
-/** What is wrong with a grant table, or null: implications must hold, and `own` only where it is supported. */
+/** What is wrong with a grant table, or null: implied permissions must be present, and `own` must be supported. */
 export const grantProblem = (held: Grants): string | null => {
   for (const [permission, scope] of held) {
     if (scope === 'own' && !OWN_SUPPORTED.includes(permission)) return `${permission} has no own scope`
@@ -101,7 +101,7 @@ export const grantProblem = (held: Grants): string | null => {
   return null
 }
 
-/** As the session response lists them: the coarse words first, then every grant (spec §2). */
+/** For the session response: the coarse names first, then every grant (spec §2). */
 export const grantNames = (held: Grants): string[] => [
   ...(holds(held, 'dashboard:read', 'own') ? ['read'] : []),
   ...(mayWrite(held) ? ['write'] : []),

@@ -1,4 +1,4 @@
-/** The allowances of all accounts together, as bars: what is used, how far the time is, and when it is used up at this pace. */
+/** The combined allowances of all accounts, as bars: use, elapsed time, and when they run out at the current pace. */
 import { MINUTE_MS } from '../lib/durations.ts'
 import type { AccountView } from './account-view.ts'
 import { forecast, type Share } from './forecast.ts'
@@ -10,11 +10,11 @@ export interface PoolMeter {
   capacityCredits: number
   usedCredits: number
   usedPercent: number
-  /** Of the time of the windows, weighted; null: unknown. */
+  /** Percent of the windows' time, weighted; null: unknown. */
   pacePercent: number | null
-  /** The next reset of one of its accounts, ms; null: unknown. */
+  /** The next reset of an account, ms; null: unknown. */
   resetAt: number | null
-  /** At this pace, ms; null: it lasts until the resets. */
+  /** At the current pace, ms; null: lasts until the resets. */
   usedUpAt: number | null
 }
 
@@ -24,7 +24,10 @@ const LENGTHS: Record<PoolWindow['window'], WindowLength> = {
   monthly: 'monthly',
 }
 
-/** One for each length that an account reports. Accounts that are paused, deactivated or must sign in are no part of the pool. */
+/**
+ * One per window length that an account reports. Paused and deactivated accounts and those that need sign-in do not
+ * count.
+ */
 export const poolMeters = (accounts: readonly AccountView[], now: number): PoolMeter[] =>
   poolWindows(accounts.map(pooled), null, now).map(({ window, capacityCredits: capacity, usedCredits, resetAt }) => {
     const inPool = accounts.filter((account) =>

@@ -1,4 +1,4 @@
-/** What is left in a pool of accounts together: one weighted window of each length. */
+/** What is left in a pool of accounts: one weighted window of each length. */
 import { type AccountState, isInUse } from './account-state.ts'
 import { capacityCredits, nextReset, type UsageSnapshot, usedNow, type WindowLength } from './usage-windows.ts'
 
@@ -13,7 +13,7 @@ export interface PoolWindow {
   window: '5h' | '7d' | 'monthly'
   capacityCredits: number
   usedCredits: number
-  /** The next of its accounts' resets (ms); null when none is known. */
+  /** The next reset of an account (ms); null when unknown. */
   resetAt: number | null
 }
 
@@ -24,8 +24,8 @@ const LENGTHS = [
 ] as const satisfies readonly (readonly [WindowLength, PoolWindow['window']])[]
 
 /**
- * The windows of the accounts in `scope` (null: all) that a person has not to bring back first, weighted by the
- * credits of their plans. A length for which no account has both a capacity and a report is left out.
+ * The windows of the accounts in `scope` (null: all), without those that need an operator, weighted by their plans'
+ * credits. Lengths without an account with both capacity and report are left out.
  */
 export const poolWindows = (
   accounts: readonly PooledAccount[],
@@ -39,13 +39,13 @@ export const poolWindows = (
   })
 }
 
-/** Percent left, two decimals; null without such a window. */
+/** Percent left, two decimals; null without a window. */
 export const remainingPercent = (window: PoolWindow | undefined): number | null =>
   window ? Math.round((1 - window.usedCredits / window.capacityCredits) * 10_000) / 100 : null
 
 type Share = Omit<PoolWindow, 'window'>
 
-/** An account on a monthly allowance has no other: its shorter windows are echoes of it. */
+/** An account with a monthly allowance has no other: its shorter windows only repeat it. */
 const shareOf = ({ planType, usage }: PooledAccount, length: WindowLength, now: number): Share | null => {
   const isMonthly = Boolean(usage?.windows.monthly) && capacityCredits(planType, 'monthly') > 0
   const window = usage?.windows[length] ?? null

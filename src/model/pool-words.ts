@@ -1,7 +1,7 @@
-/** The pool in one line, for the start of the server and the command line: how many accounts and keys, and what is wrong. */
+/** The pool in one line, for server start and command line: number of accounts and keys, and problems. */
 import type { AccountStatus } from '../../db/schema/accounts.ts'
 
-/** What an account is, in the middle of a sentence. */
+/** The state in the middle of a sentence. */
 export const STATE_WORDS: Record<AccountStatus, string> = {
   active: 'active',
   rate_limited: 'rate limited',
@@ -14,9 +14,9 @@ export const STATE_WORDS: Record<AccountStatus, string> = {
 /** "1 key", "2 keys". */
 export const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
-/** "3 accounts (1 needs sign-in, 1 paused)": the active ones are not listed apart. */
+/** "3 accounts (1 needs sign-in, 1 paused)": active ones are not listed. */
 export const accountsPhrase = (statuses: readonly AccountStatus[]): string => {
-  const words = Object.keys(STATE_WORDS) as AccountStatus[] // as: the keys of this very table
+  const words = Object.keys(STATE_WORDS) as AccountStatus[] // as: the keys of this table
   const others = words.flatMap((status) => {
     const count = status === 'active' ? 0 : statuses.filter((one) => one === status).length
     return count === 0

@@ -1,9 +1,9 @@
-/** What a request costs at the upstream's list prices: one versioned table, and arithmetic in whole micro-dollars. */
+/** The cost of a request at the upstream's list prices: one versioned table, calculated in whole micro-dollars. */
 
 /** Changes whenever a price does; stored costs are never recomputed. */
 export const PRICES_VERSION = '2026-11.1'
 
-/** Above this many input tokens the whole request is at the long-context rate (spec §1.7). */
+/** Above this many input tokens the whole request is charged at the long-context rate (spec §1.7). */
 const LONG_CONTEXT_TOKENS = 272_000
 
 export interface TokenUsage {
@@ -12,16 +12,16 @@ export interface TokenUsage {
   cachedInputTokens: number
   /** Reasoning included. */
   outputTokens: number
-  /** Stands in where the upstream reports no output tokens. */
+  /** Used when the upstream reports no output tokens. */
   reasoningTokens: number
 }
 
-/** What is known of it; null and absent are unknown. */
+/** Known counts; null and absent are unknown. */
 type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Count] | null }
 
 /**
- * Micro-dollars (10⁻⁶ USD, whole, rounded down) for `usage` on `model` at a service tier;
- * null when the model has no price here or the token counts are incomplete. Never a guess.
+ * Micro-dollars (10⁻⁶ USD, rounded down) for `usage` on `model` at a service tier; null when the model has no known
+ * price or counts are missing. Never a guess.
  */
 export const costMicros = (usage: KnownUsage, model: string, tier: string | null): number | null => {
   const terms = termsOf(usage, model, tier)
@@ -41,11 +41,11 @@ export interface CostTerm {
 export interface CostFormula {
   terms: CostTerm[]
   totalUsd: number
-  /** Of the table the rates are from; a cost stored before may be from an older one. */
+  /** Version of the rates; a stored cost may be from an older one. */
   pricesVersion: string
 }
 
-/** The same arithmetic to be read: tokens times rate, term by term. null when `costMicros` is. */
+/** The same calculation for display: tokens times rate, term by term. null when `costMicros` is. */
 export const costFormula = (usage: KnownUsage, model: string, tier: string | null): CostFormula | null => {
   const terms = termsOf(usage, model, tier)
   const micros = costMicros(usage, model, tier)
@@ -71,12 +71,12 @@ const termsOf = (usage: KnownUsage, model: string, tier: string | null): Omit<Co
   ]
 }
 
-/** USD per million tokens, which is micro-dollars per token: input, cached input (null: as input), output. */
+/** USD per million tokens, equal to micro-dollars per token: input, cached input (null: as input), output. */
 type Rates = readonly [input: number, cached: number | null, output: number]
 
 interface Price {
   standard: Rates
-  /** Its own rates, for a request of any length, or a factor on those of its length. */
+  /** Own rates for requests of any length, or a factor on the rates of its length. */
   priority?: Rates | number
   flex?: Rates
   long?: Rates
@@ -121,10 +121,10 @@ const PRICES: ReadonlyMap<string, Price> = new Map([
   ['gpt-image', { standard: [5, 2, 30] }],
 ])
 
-/** Bare names that stand for one model and no family. */
+/** Short names of a single model. */
 const ALIASES: ReadonlyMap<string, string> = new Map([['gpt-5.6', 'gpt-5.6-sol']])
 
-/** Of dated and specialised variants, with one `-suffix` or several behind the name, that of the longest name there is. */
+/** The price of the longest known prefix, for dated and specialised variants with `-suffix`. */
 const priceOf = (model: string): Price | null => {
   const name = model.trim().toLowerCase()
   let known = ALIASES.get(name) ?? name
@@ -147,7 +147,7 @@ const scale = ([input, cached, output]: Rates, inputFactor: number, outputFactor
   output * outputFactor,
 ]
 
-/** Whole numbers, so that sums are exact: the smallest rate, 0.01 USD per million, is 10,000 pico-dollars a token. */
+/** Whole numbers, so that sums are exact: the smallest rate, 0.01 USD per million, is 10,000 pico-dollars per token. */
 const picosPerToken = (usdPerMillion: number): number => Math.round(usdPerMillion * 1_000_000)
 
 const count = (tokens: number | null | undefined): number | null =>

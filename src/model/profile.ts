@@ -1,4 +1,4 @@
-/** What people say about themselves: display name and e-mail. */
+/** A user's own profile: display name and e-mail. */
 import { eq } from 'drizzle-orm'
 import { notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
@@ -15,7 +15,7 @@ interface Profile {
   expectedVersion?: string
 }
 
-/** What is left out, or is so already, stays. Throws `user_not_found`, `edit_conflict`, `email_taken`. */
+/** Missing and unchanged members are ignored. Throws `user_not_found`, `edit_conflict`, `email_taken`. */
 export const updateProfile = (tx: Tx, id: string, { expectedVersion, ...profile }: Profile, actor: Actor): void => {
   const { row } = getPerson(tx, id)
   demandVersion(expectedVersion, personVersion(row))

@@ -1,6 +1,6 @@
-/** What the reader answers, by name, and in which of its threads: the queries themselves are loaded there. */
+/** The reader's queries by name, and the thread for each; the threads load the queries themselves. */
 
-/** `slow` is what reads much of the file, whatever is asked: nothing else should wait behind it. */
+/** `slow` queries read much of the file, so that others should not wait behind them. */
 export const READ_LANES = {
   overviewBegin: 'quick',
   overviewSlots: 'quick',

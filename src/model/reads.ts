@@ -1,4 +1,4 @@
-/** The queries behind the names of `read-lanes.ts`: everything the reader answers, in its threads. */
+/** The queries for the names in `read-lanes.ts`, loaded by the reader's threads. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountHistory } from './account-events-read.ts'
@@ -17,7 +17,7 @@ import { logHistogram, rejectedHistogram } from './request-histogram.ts'
 import { newRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
 import { tableSizes } from './table-sizes.ts'
 
-/** Several queries of one moment: other connections may write, and purge, while the rows are read. */
+/** Runs several queries on one snapshot, while other connections may write and purge. */
 const atOneMoment =
   <Args extends unknown[], Value>(run: (db: Db, ...args: Args) => Value) =>
   (db: Db, ...args: Args): Value => {
@@ -56,13 +56,15 @@ const READS = {
 export type Reads = typeof READS
 export type ReadName = keyof Reads
 
-/** The parameters of a read beside the database; they and the result cross a thread by structured clone. */
+/**
+ * The parameters of a read, without the database; they and the result are passed between threads by structured clone.
+ */
 export type ReadArgs<Name extends ReadName> = Reads[Name] extends (db: Db, ...args: infer Args) => unknown
   ? Args
   : never
 
-/** Runs the read called `name`. */
 export const read = <Name extends ReadName>(db: Db, name: Name, args: ReadArgs<Name>): ReturnType<Reads[Name]> => {
-  const run = READS[name] as unknown as (db: Db, ...args: ReadArgs<Name>) => ReturnType<Reads[Name]> // as: not inferred through the index
+  // as: not inferred through the index
+  const run = READS[name] as unknown as (db: Db, ...args: ReadArgs<Name>) => ReturnType<Reads[Name]>
   return run(db, ...args)
 }

@@ -1,12 +1,12 @@
-/** From where the proxy is called: what a first entry of the firewall would shut out. */
+/** Addresses that use the proxy: those a first firewall entry would exclude. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 
-/** Reading these takes some ten milliseconds. */
+/** Reading these takes about ten milliseconds. */
 const MOST_READ = 15_000
 
-/** At most `limit` addresses of the newest 15,000 requests since `since` (ms since epoch), the busiest first. */
+/** At most `limit` addresses from the newest 15,000 requests since `since` (ms since epoch), most requests first. */
 export const recentCallers = (db: Db, since: number, limit: number): string[] =>
   db
     .all<{ clientIp: string }>(sql`

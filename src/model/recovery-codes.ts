@@ -39,8 +39,8 @@ export const countRecoveryCodes = (db: Db, userId: string): number =>
 export const isRecoveryCode = (text: string): boolean => CODE.test(normalised(text))
 
 /**
- * Deletes the code and says whether it existed: one statement, so a code that is sent several times at once works once.
- * It counts only while the user is active and the authenticator is the one `row` was read with.
+ * Deletes the code and returns whether it existed, in one statement, so that parallel uses succeed only once. Only for
+ * an active user with the authenticator in `row`.
  */
 export const spendRecoveryCode = (tx: Tx, row: UserRow, { text, actor }: { text: string; actor: Actor }): boolean => {
   const { id, totpSecretSealed } = row

@@ -1,4 +1,4 @@
-/** What somebody at the machine itself may do to accounts without having one: the way back in for who is locked out. */
+/** User management from the command line, without signing in: for administrators who are locked out. */
 import { eq } from 'drizzle-orm'
 import { notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
@@ -19,7 +19,7 @@ interface NewAdmin {
 }
 
 /**
- * An active account with the Admin role and a password. The very first account takes over the ownerless API keys
+ * Creates an active user with the Admin role and a password. The very first user takes over the API keys without owner
  * (decisions §4). Throws `username_taken`, and `password_already_configured` for the reserved name.
  */
 export const createAdmin = (tx: Tx, { id, username, hash, actor }: NewAdmin): Person => {
@@ -37,7 +37,10 @@ export const createAdmin = (tx: Tx, { id, username, hash, actor }: NewAdmin): Pe
   return getPerson(tx, id)
 }
 
-/** Also for an account that had none. Every session ends. Throws `invite_pending`: the invite brings its own password. */
+/**
+ * Also for users without one. Ends all sessions. Throws `invite_pending`: the user sets a password by accepting the
+ * invite.
+ */
 export const setPassword = (tx: Tx, { row }: Person, { hash, actor }: { hash: string; actor: Actor }): void => {
   if (row.status === 'invited') throw new AppError('invite_pending')
   tx.update(users).set({ passwordHash: hash }).where(eq(users.id, row.id)).run()

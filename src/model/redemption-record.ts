@@ -1,10 +1,10 @@
-/** Writes down that a reset credit was redeemed: for auditors, and in the history of its account. */
+/** Records the redemption of a reset credit in the audit log and the account's history. */
 import type { Tx } from '../../db/commit.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { type Actor, append } from './audit.ts'
 import type { Redemption } from './reset-credits.ts'
 
-/** Only for answers that are not repeated: one redemption is one row. */
+/** Not for repeated answers: one redemption is one row. */
 export const recordRedemption = (
   tx: Tx,
   actor: Actor,

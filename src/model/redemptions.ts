@@ -1,10 +1,10 @@
-/** Which redemptions of reset credits are under way and which were made: so that a request sent twice redeems once. Memory only. */
+/** Running and completed redemptions of reset credits, so that a request sent twice redeems once. In memory only. */
 import { AppError } from '../errors.ts'
 import { DAY_MS } from '../lib/durations.ts'
 
 interface Known<Result> {
   creditId: string
-  /** null: it was sent, and its answer is not known. */
+  /** null: sent, but the answer is unknown. */
   result: Result | null
   /** ms since epoch */
   at: number
@@ -16,14 +16,14 @@ interface Named {
 }
 
 const REMEMBERED_MS = DAY_MS
-/** A bound for memory; the upstream still knows those that fall out. */
+/** Limits memory; the upstream still knows dropped ones. */
 const MOST = 1000
 
 export class Redemptions<Result> {
   readonly #busy = new Set<string>()
   readonly #known = new Map<string, Known<Result>>()
 
-  /** What came of this request within the last day. */
+  /** The result of this request within the last day. */
   known(wish: Named, now: number): Known<Result> | null {
     const known = this.#known.get(keyOf(wish))
     return known && now - known.at < REMEMBERED_MS ? known : null
@@ -37,7 +37,7 @@ export class Redemptions<Result> {
     if (this.#known.size > MOST && oldest !== undefined) this.#known.delete(oldest)
   }
 
-  /** One at a time for an account. Returns what ends it. Throws `reset_credit_redeem_in_progress`. */
+  /** One at a time per account. Returns the function that ends it. Throws `reset_credit_redeem_in_progress`. */
   begin(accountId: string): () => void {
     if (this.#busy.has(accountId)) throw new AppError('reset_credit_redeem_in_progress')
     this.#busy.add(accountId)

@@ -1,4 +1,4 @@
-/** Rejected clients as the dashboard reads them: a list, and what came in the last hour. */
+/** Rejected clients for the dashboard: a list, and those of the last hour. */
 import {
   and,
   desc,
@@ -53,7 +53,7 @@ export interface RejectedPage {
   nextCursor: string | null
 }
 
-/** Of a group in the last hour: one client and reason. */
+/** Rejections of one client for one reason in the last hour. */
 export interface RejectedLately {
   /** null: unknown, or several. */
   client: string | null
@@ -61,7 +61,7 @@ export interface RejectedLately {
   count: number
 }
 
-/** A page looks at the newest rows only. */
+/** A page reads only the newest rows. */
 const MAX_SCANNED = 50_000
 
 export const rejectedPage = (db: Db, query: RejectedQuery, sight: Sight): RejectedPage => {
@@ -92,7 +92,7 @@ const lastUnscanned = (db: Db, before: SQL | undefined): number =>
     .offset(MAX_SCANNED)
     .get()?.id ?? 0
 
-/** What `sight` does not show is not searched or filtered by either. */
+/** Hidden columns are neither searched nor filtered. */
 const whereOf = (query: RejectedQuery, sight: Sight): SQL | undefined => {
   const { search, reason, apiKeyId, model, since, until } = query
   const { client, keyStart, keyId, model: wanted, route, userAgent, lastAt, minute } = rejectedClients
@@ -132,7 +132,7 @@ const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | nu
   useragent: sight.sensitive ? row.userAgent : null,
 })
 
-/** How many rejections there were, as errors, in steps of `stepMs`. */
+/** The number of rejections, as errors, in steps of `stepMs`. */
 export const rejectedBySpan = (db: Db, query: RejectedQuery, sight: Sight, stepMs: number): SpanCount[] =>
   db
     .select({ at: rejectedClients.minute, count: total(rejectedClients.count) })
@@ -142,10 +142,10 @@ export const rejectedBySpan = (db: Db, query: RejectedQuery, sight: Sight, stepM
     .all()
     .map(({ at, count }) => ({ at: at - (at % stepMs), status: 'error', count }))
 
-/** As `proxy/rejections.ts` writes them. */
+/** As written by `proxy/rejections.ts`. */
 const SEVERAL = '*'
 
-/** In the hour before `now` (ms since epoch), the most first. */
+/** In the hour before `now` (ms since epoch), most first. */
 export const rejectedLately = (db: Db, now: number): RejectedLately[] =>
   db
     .select({ client: rejectedClients.client, reason: rejectedClients.reason, count: total(rejectedClients.count) })

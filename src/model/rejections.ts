@@ -1,19 +1,19 @@
-/** Why a client was rejected before any account was asked: said on the error where it is decided, and logged by the ledger. */
+/** Why a client was rejected before any account was tried: set on the error, logged by the ledger. */
 import type { REJECTION_REASONS } from '../../db/schema/rejections.ts'
 
 export type RejectionReason = (typeof REJECTION_REASONS)[number]
 
 export interface Rejection {
   reason: RejectionReason
-  /** As `keyStart` makes it. */
+  /** As returned by `keyStart`. */
   keyStart?: string | null
-  /** Of a key that is known. */
+  /** Id of a known key. */
   keyId?: string
   model?: string
 }
 
 const MOST_CHARS = 8
 
-/** What may be logged of a secret: its first eight characters, and never more than half of it. null: nothing. */
+/** The loggable part of a secret: its first eight characters, at most half of it. null: nothing. */
 export const keyStart = (secret: string): string | null =>
   secret.slice(0, Math.min(MOST_CHARS, Math.floor(secret.length / 2))).replace(/[^\x21-\x7e]/g, '?') || null

@@ -1,11 +1,11 @@
-/** How many accounts served on each of the days of a report. */
+/** The number of accounts that served on each day of a report. */
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { type Span, wholeOf } from './report-sums.ts'
 import { DAY_HOURS } from './request-spans.ts'
 
-/** Of each of `days`, which follow one another, in their order. Hours before `upTo` (ms) are read from sums of days. */
+/** One number per day of `days`, which are consecutive. Hours before `upTo` (ms) are read from daily totals. */
 export const activeAccounts = (db: Db, days: readonly Span[], upTo: number): number[] => {
   const seen = days.map(() => new Set<string>())
   const { from, to } = wholeOf(days)
@@ -21,7 +21,7 @@ export const activeAccounts = (db: Db, days: readonly Span[], upTo: number): num
   return seen.map(({ size }) => size)
 }
 
-/** By each day of UTC, the days that lie in it, and with which of its hours, as bits. */
+/** Per UTC day, the report days in it and the hours they cover, as bits. */
 const partsOfDays = (days: readonly Span[]): Map<number, { place: number; hours: number }[]> => {
   const parts = new Map<number, { place: number; hours: number }[]>()
   for (const [place, { from, to }] of days.entries())
@@ -32,7 +32,7 @@ const partsOfDays = (days: readonly Span[]): Map<number, { place: number; hours:
   return parts
 }
 
-/** An hour belongs to where it begins. */
+/** An hour belongs to the day in which it begins. */
 const bitsBelow = (hour: number): number => (1 << Math.min(DAY_HOURS, Math.max(0, Math.ceil(hour)))) - 1
 
 const rowsOfDays = (db: Db, { from, to }: Span): [start: number, accountId: string, activeHours: number][] =>

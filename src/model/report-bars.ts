@@ -25,7 +25,6 @@ export type Stack = (typeof STACKS)[number]
 const oneOf = <T extends readonly [string, ...string[]]>(names: T) =>
   filled(z.enum(names, { error: `choose ${names.slice(0, -1).join(', ')} or ${names.at(-1)}` }))
 
-/** What the chart shows. */
 export const ChartQuery = z.object({ measure: oneOf(MEASURES), stack: oneOf(STACKS) })
 export interface ChartChoice {
   measure: Measure
@@ -36,9 +35,9 @@ export interface ReportBars extends ChartChoice {
   /** Oldest first; times are ISO 8601. */
   bars: ReportBar[]
   ticks: Tick[]
-  /** What the bars are made of, the largest first; empty: not stacked. */
+  /** The parts of each bar, largest first; empty: not stacked. */
   layers: { id: string | null; name: string | null; sums: Sums[] }[]
-  month: { spentUsd: number /** null: too early to say. */; paceUsd: number | null }
+  month: { spentUsd: number /** null: too early to tell. */; paceUsd: number | null }
 }
 
 export interface ReportBar {
@@ -46,11 +45,14 @@ export interface ReportBar {
   to: string
   sums: Sums
   previous: Sums
-  /** Median and 95th percentile of the time to the first token, from a sample (ms); null: another measure is shown, or nothing is known. */
+  /**
+   * Median and 95th percentile of the time to the first token, from a sample (ms); null: another measure is shown, or
+   * unknown.
+   */
   firstToken: { p50: number; p95: number; previousP50: number | null } | null
 }
 
-/** Days shown as hours, and as days; more are weeks. */
+/** Longest ranges shown in hours and in days; longer ones use weeks. */
 const MOST_DAYS_OF_HOURS = 2
 const MOST_DAYS = 62
 
@@ -139,17 +141,17 @@ const withFewClients = (layers: ReportBars['layers']): ReportBars['layers'] => {
   return [...layers.filter(isKept), { id: OTHER_CLIENTS, name: OTHER_CLIENTS, sums }]
 }
 
-/** Of the measures that can be added up. */
+/** For measures that can be added up. */
 const amountOf = (measure: Measure, sums: Sums): number => {
   if (measure === 'cost') return sums.costUsd
   return measure === 'tokens' ? sums.inputTokens + sums.outputTokens : sums.requests
 }
 
 const SAMPLE = 100
-/** A long bar is sampled in parts, so that its last hour does not stand for all of it. */
+/** A long bar is sampled in parts, so that its last hour does not dominate. */
 const PARTS = 4
 
-/** `spans`: the bar and the one before it. */
+/** `spans`: the bar and the previous one. */
 const firstTokenOf = (
   db: Db,
   { account_id: accounts, api_key_id: keys, model, client }: ReportQuery,

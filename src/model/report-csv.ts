@@ -22,18 +22,18 @@ const COLUMNS: readonly (readonly [head: string, value: (line: ReportLine) => st
 export interface CsvPage {
   text: string
   lines: number
-  /** null: these were the last. */
+  /** null: this was the last page. */
   next: LinePlace | null
 }
 
-/** Of one page, some 400 KB. */
+/** Per page, about 400 KB. */
 const LINES = 4000
-/** Of one file: what a spreadsheet still opens. */
+/** Per file: what spreadsheets can open. */
 const MOST_LINES = 100_000
 
 /**
- * The next lines of the file; `place` null: its first, below the headings. `before` is how many it has already: at a hundred
- * thousand a last line says that it was cut off. `now` is ms since epoch. Throws like `report`.
+ * The next lines of the file; `place` null starts with the headings. `before`: lines so far; after a hundred thousand a
+ * last line says that the file was cut off. `now` is ms since epoch. Throws like `report`.
  */
 export const reportCsv = (
   db: Db,

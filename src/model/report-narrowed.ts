@@ -1,4 +1,4 @@
-/** What was used under a condition that no longer sums are kept for: every hour is read, once. */
+/** Usage under a condition for which no longer totals are kept: reads every hour once. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { HOUR_MS } from '../lib/durations.ts'
@@ -15,7 +15,7 @@ import {
   wholeOf,
 } from './report-sums.ts'
 
-/** Held in memory at once. */
+/** Limits memory. */
 const DAYS_AT_ONCE = 31
 
 /** `narrowing` is a condition on rows of `request_hours`. */
@@ -29,7 +29,7 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
     for (const row of rowsIn(db, wholeOf(some), narrowing)) {
       const place = places.get(row.hour)
       if (place === undefined) continue
-      addTo(sums[place]!, row) // of a day there is
+      addTo(sums[place]!, row) // every day has an entry
       if (row.account !== '') accounts[place]!.add(row.account)
       for (const dimension of ['account', 'key', 'model', 'client'] as const)
         addTo(by[dimension].getOrInsertComputed(row[dimension], nothing), row)

@@ -1,4 +1,4 @@
-/** What a report adds up, whatever it is read from. */
+/** The sums of a report, independent of their source. */
 import type { Dimension } from './request-spans.ts'
 
 export interface Sums {
@@ -9,7 +9,7 @@ export interface Sums {
   cachedInputTokens: number
   outputTokens: number
   costUsd: number
-  /** Requests whose model has no price: they are missing from the cost. */
+  /** Requests whose model has no price, missing from the cost. */
   unpriced: number
 }
 
@@ -24,7 +24,7 @@ export const NOTHING: Sums = Object.freeze({
   unpriced: 0,
 })
 
-/** Written out, because a report goes through it a hundred thousand times. */
+/** Written out, because a report calls it a hundred thousand times. */
 export const addTo = (sums: Sums, row: Sums): void => {
   sums.requests += row.requests
   sums.errors += row.errors
@@ -36,35 +36,34 @@ export const addTo = (sums: Sums, row: Sums): void => {
   sums.unpriced += row.unpriced
 }
 
-/** In ms since epoch, the end not included; hours that begin in it belong to it. */
+/** In ms since epoch, end excluded; contains the hours that begin in it. */
 export interface Span {
   from: number
   to: number
 }
 
-/** What a report is about. */
 export interface Range {
-  /** They follow one another. */
+  /** Consecutive days. */
   days: readonly Span[]
-  /** As many days before the first. */
+  /** The same number of days before the first. */
   before: Span
 }
 
-/** By the id of each; by an empty one what had none. */
+/** By id; the empty id is for requests without one. */
 export type Shares = readonly ({ id: string } & Sums)[]
 
 export interface Use {
-  /** Of each day, in their order. */
+  /** One per day, in order. */
   days: readonly Sums[]
   /** Accounts that served on each day. */
   activeAccounts: readonly number[]
-  /** As many days before the first. */
+  /** The same number of days before. */
   before: Sums
-  /** Of all days together. */
+  /** Over all days. */
   by: Readonly<Record<Exclude<Dimension, 'all'>, Shares>>
 }
 
-/** From the first to the last of days that follow one another. */
+/** From the first to the last of consecutive days. */
 export const wholeOf = (days: readonly Span[]): Span => ({ from: days[0]?.from ?? 0, to: days.at(-1)?.to ?? 0 })
 
 const COLUMNS = {
@@ -78,7 +77,7 @@ const COLUMNS = {
   unpriced: 'unpriced',
 } as const
 
-/** The columns of the tables of sums, as they are kept. */
+/** The columns of the totals tables. */
 export const KEPT_COLUMNS = Object.keys(COLUMNS).join()
 
 const select = (read: (column: string) => string): string =>
@@ -86,8 +85,8 @@ const select = (read: (column: string) => string): string =>
     .map(([column, name]) => `${read(column)}${column === 'cost_micros' ? ' / 1e6' : ''} AS "${name}"`)
     .join()
 
-/** The same as `Sums`, row by row. */
+/** Columns as `Sums`, row by row. */
 export const SELECTED = select((column) => column)
 
-/** The same added up. */
+/** The same, summed. */
 export const TOTALS = select((column) => `coalesce(sum(${column}), 0)`)

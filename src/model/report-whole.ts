@@ -1,4 +1,4 @@
-/** What everybody used, from the longest sums that are kept of it, and from single hours for the rest. */
+/** Total usage, from the longest totals available and from hours for the rest. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { HOUR_MS } from '../lib/durations.ts'
@@ -41,7 +41,7 @@ const sumsOf = (db: Db, spans: readonly Span[], upTo: number): Sums[] => {
       SELECT piece.key AS place, ${sql.raw(TOTALS)} FROM json_each(${list}) AS piece
       CROSS JOIN ${keptIn({ spanHours, from: sql`piece.value ->> 0`, to: sql`piece.value ->> 1` }, 'all')}
       GROUP BY piece.key`)
-    for (const { place, ...row } of rows) addTo(sums[some[place]!.n]!, row) // places in this list
+    for (const { place, ...row } of rows) addTo(sums[some[place]!.n]!, row) // index in this list
   }
   return sums
 }
@@ -54,7 +54,7 @@ const sharesOf = (db: Db, dimension: Exclude<Dimension, 'all'>, span: Span, upTo
   return db.all(sql`SELECT id, ${sql.raw(TOTALS)} FROM (${sql.join(parts, sql` UNION ALL `)}) GROUP BY id`)
 }
 
-/** A part of a span of time; `spanHours` null: to be read hour by hour. */
+/** A part of a time span; `spanHours` null: read hour by hour. */
 interface Piece extends Span {
   spanHours: number | null
 }
@@ -83,8 +83,8 @@ const keptIn = ({ spanHours, from, to }: Bounds, dimension: Dimension): SQL =>
     : sql`request_spans WHERE span_hours = ${spanHours} AND dimension = ${dimension} AND start >= ${from} AND start < ${to}`
 
 /**
- * What was used in each span, by the id of the dimension; spans without requests have an empty map. `narrowing` is a
- * condition on rows of `request_hours`, which are then read one by one.
+ * Usage per span by the id of the dimension; spans without requests have an empty map. `narrowing` is a condition on
+ * `request_hours`, whose rows are then read individually.
  */
 export const sumsBySpan = (
   db: Db,
@@ -105,7 +105,7 @@ export const sumsBySpan = (
       GROUP BY piece.key, "group"`)
     for (const { place, group, ...row } of rows)
       addTo(
-        found[some[place]!.n]!.getOrInsertComputed(group, () => ({ ...NOTHING })), // places in this list
+        found[some[place]!.n]!.getOrInsertComputed(group, () => ({ ...NOTHING })), // index in this list
         row,
       )
   }

@@ -1,4 +1,4 @@
-/** The use in a range of days, from the hourly totals: by day, model, account and key, beside the period before. */
+/** Usage in a range of days, from the hourly totals: by day, model, account and key, next to the previous period. */
 import { and, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
@@ -19,7 +19,7 @@ import type { Blinders } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
 
 const MAX_DAYS = 730
-/** Days shown where the query names none. */
+/** Days shown by default. */
 const USUAL_DAYS = 7
 
 const ids = many(z.string().max(255))
@@ -43,11 +43,11 @@ export interface ReportDay extends Sums {
   activeAccounts: number
 }
 
-/** `id` null: requests that had none. `name` null: it was deleted, or has none. */
+/** `id` null: requests without one. `name` null: deleted, or without a name. */
 export interface ReportShare extends Sums {
   id: string | null
   name: string | null
-  /** Of the requests in the report. */
+  /** Percent of the report's requests. */
   percentage: number
 }
 
@@ -56,7 +56,7 @@ export interface Report {
   endDate: string
   timezone: string
   summary: Sums & { activeAccounts: number; avgCostPerDayUsd: number; avgRequestsPerDay: number }
-  /** As many days before the first; `canCompare`: there were requests in them. */
+  /** The same number of days before; `canCompare`: they had requests. */
   comparison: { canCompare: boolean; previous: Sums }
   daily: ReportDay[]
   byModel: ReportShare[]
@@ -102,7 +102,7 @@ export interface ReportLine extends Sums {
   key: string
 }
 
-/** Where lines begin: in which day of the range, counted from 0, and behind which group of it. */
+/** Where a page starts: a day of the range, counted from 0, and the group before it. */
 export interface LinePlace {
   day: number
   after: Pick<Group, 'accountId' | 'keyId' | 'model'> | null
@@ -115,8 +115,8 @@ interface LinePage {
 }
 
 /**
- * At most `limit` lines from `place` on, one a day, model, account and key: what a spreadsheet wants. Who may not know the
- * keys gets one line for all of them. Throws like `report`.
+ * At most `limit` lines from `place`, one per day, model, account and key, for spreadsheets. Users who may not see keys
+ * get one line for all keys. Throws like `report`.
  */
 export const reportLines = (
   db: Db,
@@ -191,7 +191,7 @@ interface Group extends Sums {
 }
 
 interface GroupPage {
-  /** All keys are one group. */
+  /** Merges all keys into one group. */
   hidesKeys: boolean
   after: LinePlace['after']
   limit: number
@@ -229,7 +229,7 @@ interface Sharing {
   total: number
 }
 
-/** The highest cost first, then the most requests. */
+/** Highest cost first, then most requests. */
 const sharesOf = (rows: Shares, { nameOf, total: all }: Sharing): ReportShare[] =>
   rows
     .map(({ id, ...sums }) => {

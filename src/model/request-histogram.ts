@@ -16,7 +16,10 @@ export interface LogHistogram {
   from: string
   stepMs: number
   bars: Bar[]
-  /** ISO 8601: with filters only the newest 15,000 to 50,000 requests are looked at, back to here. null: all are counted. */
+  /**
+   * ISO 8601: with filters only the newest 15,000 to 50,000 requests are counted, back to this time. null: all are
+   * counted.
+   */
   countedFrom: string | null
 }
 
@@ -26,7 +29,7 @@ export interface Bar {
   errors: number
 }
 
-/** What ended how within one step, which begins at `at` (ms since epoch). */
+/** Results within one step, which begins at `at` (ms since epoch). */
 export interface SpanCount {
   at: number
   status: 'ok' | 'cancelled' | 'error'
@@ -40,10 +43,10 @@ const STEPS_MS = [
   ...[1, 2, 3, 6, 12].map((hours) => hours * HOUR_MS),
   ...[1, 2, 7, 30, 365].map((days) => days * DAY_MS),
 ]
-/** Counting by an index alone costs a tenth of a microsecond a row. */
+/** Counting from an index takes a tenth of a microsecond per row. */
 const MOST_COUNTED = 300_000
 
-/** null: there is nothing in the range. It begins with the first request in the log. `now` is ms since epoch. */
+/** null: the range has no requests. Starts with the first logged request. `now` is ms since epoch. */
 export const logHistogram = (db: Db, query: LogQuery, sight: Sight, now: number): LogHistogram | null => {
   const range = rangeOf(query, firstStart(db), now)
   if (!range) return null
@@ -65,7 +68,7 @@ export const logHistogram = (db: Db, query: LogQuery, sight: Sight, now: number)
   return histogramOf(range, wideMs, counts)
 }
 
-/** The same of rejected clients, each a rejection. */
+/** The same for rejected clients; each counts as rejected. */
 export const rejectedHistogram = (db: Db, query: RejectedQuery, sight: Sight, now: number): LogHistogram | null => {
   const range = rangeOf(query, firstRejection(db), now)
   if (!range) return null
@@ -96,7 +99,7 @@ const stepOf = ({ since, until }: Range): number =>
 
 const startOf = (at: number, stepMs: number): number => at - (at % stepMs)
 
-/** By anything but the time. */
+/** By anything except time. */
 const isFiltered = (query: LogQuery): boolean => {
   const { accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client } = query
   const lists = [accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client]
@@ -108,7 +111,7 @@ const isFiltered = (query: LogQuery): boolean => {
   )
 }
 
-/** The time from one index, and what did not complete from the other: no row is read. */
+/** Total from one index, errors from another: reads no rows. */
 const indexCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
   const at = sql`started_at - started_at % ${stepMs}`
   const within = sql`started_at BETWEEN ${startOf(since, stepMs)} AND ${until}`
@@ -119,7 +122,7 @@ const indexCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount
   return [...all, ...others.flatMap((other) => [other, { ...other, status: 'ok' as const, count: -other.count }])]
 }
 
-/** From the hourly totals: of all hours that are added up already, and of the last ones. */
+/** From the hourly totals, of hours already added up and of the latest ones. */
 const hourCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
   const from = startOf(since, stepMs)
   const upTo = addedUpTo(db)

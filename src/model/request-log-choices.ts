@@ -1,4 +1,4 @@
-/** What the API keys of the log are called, and keys found again by id. */
+/** API key names for the log, and key lookup by id. */
 import { eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
@@ -6,6 +6,6 @@ import { apiKeys } from '../../db/schema/keys.ts'
 export const keyNames = (db: Db): { id: string; name: string }[] =>
   db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).all()
 
-/** What the key ring finds it by; null: there is no such key. */
+/** The hash by which the key ring finds it; null: no such key. */
 export const keyHashOf = (db: Db, id: string): string | null =>
   db.select({ keyHash: apiKeys.keyHash }).from(apiKeys).where(eq(apiKeys.id, id)).get()?.keyHash ?? null

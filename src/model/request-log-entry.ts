@@ -1,4 +1,4 @@
-/** A row of the request log, joined with account and key, and its attempts, as API clients and pages are given them. */
+/** A request log row with account, key and attempts, for API clients and pages. */
 import { desc, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../db/commit.ts'
@@ -18,14 +18,14 @@ export type LogAttempt = ReturnType<typeof toAttempt>
 export const NEWEST_FIRST = [desc(requests.startedAt), desc(requests.id)] as const
 
 /**
- * Of the last attempt, by the primary key, so it costs little even for a page of a thousand. A selection that found
- * nobody stands among the attempts without an account.
+ * The last attempt, by primary key and therefore cheap for a page of a thousand. Failed selections are attempts without
+ * an account.
  */
 const lastAttempt = (column: 'upstream_status' | 'code') =>
   sql`(SELECT ${sql.raw(column)} FROM attempts
     WHERE request_row_id = ${requests.id} AND account_id IS NOT NULL ORDER BY n DESC LIMIT 1)`
 
-/** Different accounts: several attempts may be on the same one. */
+/** Distinct accounts: several attempts may use the same one. */
 const accountsTried = sql<number>`(SELECT count(DISTINCT account_id) FROM attempts WHERE request_row_id = ${requests.id})`
 
 export const selectJoined = (db: Db) =>
@@ -34,7 +34,8 @@ export const selectJoined = (db: Db) =>
       row: getTableColumns(requests),
       account: { planType: accounts.planType },
       key: { name: apiKeys.name },
-      upstreamStatus: lastAttempt('upstream_status').mapWith(attempts.upstreamStatus) as SQL<number | null>, // as: mapWith forgets null
+      // as: mapWith loses null
+      upstreamStatus: lastAttempt('upstream_status').mapWith(attempts.upstreamStatus) as SQL<number | null>,
       upstreamCode: lastAttempt('code').mapWith(attempts.code) as SQL<string | null>, // as: the same
       accountsTried,
     })
@@ -42,12 +43,12 @@ export const selectJoined = (db: Db) =>
     .leftJoin(accounts, eq(accounts.id, requests.accountId))
     .leftJoin(apiKeys, eq(apiKeys.id, requests.keyId))
 
-/** Of every account there is, by id. */
+/** All account names by id. */
 type Names = ReadonlyMap<string, string>
 
 interface Telling {
   names: Names
-  /** Also what only those read who may read conversations. */
+  /** Whether the user may also see sensitive fields. */
   sensitive: boolean
 }
 

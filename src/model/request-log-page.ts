@@ -1,15 +1,17 @@
-/** The query parameters of the log page: those of the list, a named range, columns, an open request, and how it is shown. */
+/**
+ * Query parameters of the log page: those of the list, a named range, columns, an open request, and display options.
+ */
 import { z } from 'zod'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { filled, many } from './form-query.ts'
 import type { RejectedQuery } from './rejected-clients.ts'
 import { LogQuery, STATUS_FILTERS } from './request-log-query.ts'
 
-/** Columns in addition to those that are always shown. */
+/** Optional columns. */
 const MORE_COLUMNS = ['total', 'effort', 'kind', 'route', 'tool', 'address', 'request', 'paid'] as const
 export type MoreColumn = (typeof MORE_COLUMNS)[number]
 
-/** The length of each, in ms. */
+/** Lengths in ms. */
 const RANGES = {
   '1h': HOUR_MS,
   '24h': DAY_MS,
@@ -18,13 +20,13 @@ const RANGES = {
 } as const
 export type RangeName = keyof typeof RANGES
 
-const RANGE_NAMES = Object.keys(RANGES) as RangeName[] // as: Object.keys forgets the literal types
+const RANGE_NAMES = Object.keys(RANGES) as RangeName[] // as: Object.keys loses the literal types
 
-/** `rejected` shows the list of rejected clients in place of requests. */
+/** `rejected` shows rejected clients instead of requests. */
 const PAGE_STATUSES = [...STATUS_FILTERS, 'rejected'] as const
 export type PageStatus = (typeof PAGE_STATUSES)[number]
 
-/** The first of several is what a form of single choices sends; what a link made up is refused like everywhere. */
+/** A single-choice form may send a value twice, of which the first is used; invalid values are rejected. */
 export const LogPageQuery = LogQuery.omit({ offset: true }).extend({
   range: filled(z.enum(RANGE_NAMES)),
   status: many(z.enum(PAGE_STATUSES)),
@@ -35,7 +37,7 @@ export const LogPageQuery = LogQuery.omit({ offset: true }).extend({
 })
 export type LogPageQuery = z.output<typeof LogPageQuery>
 
-/** The same as a question to the log at `now` (ms since epoch): what is said by `since` goes before a range by name. */
+/** Converts the page's query to a log query at `now` (ms since epoch): `since` takes precedence over a named range. */
 export const toLogQuery = (asked: LogPageQuery, now: number): LogQuery => {
   const { range, columns, open, live, grouped, status, ...query } = asked
   return {
@@ -46,7 +48,7 @@ export const toLogQuery = (asked: LogPageQuery, now: number): LogQuery => {
   }
 }
 
-/** The same as a question to the list of rejected clients; null: nothing in it can match, as no account or error code is known of one. */
+/** The same for rejected clients; null: nothing can match, because they have no account or error code. */
 export const toRejectedQuery = (asked: LogPageQuery, now: number): RejectedQuery | null => {
   const { search, apiKeyId, model, until, limit, cursor } = asked
   const others = [asked.accountId, asked.code, asked.reasoningEffort, asked.modelOption, asked.client]

@@ -6,7 +6,7 @@ import { filled, many } from './form-query.ts'
 export const LOG_STATUSES = ['ok', 'cancelled', 'rate_limit', 'quota', 'error'] as const
 export type LogStatus = (typeof LOG_STATUSES)[number]
 
-/** ISO 8601; without a zone it is UTC. */
+/** ISO 8601, UTC without a zone. */
 export const Moment = z.iso
   .datetime({ offset: true, local: true })
   .transform((text) => Date.parse(/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
@@ -18,7 +18,7 @@ const ModelOption = z.string().transform((text) => {
   return { model, reasoningEffort: effort === '' ? null : effort }
 })
 
-/** Opaque to clients: a position in the log. */
+/** A position in the log, opaque to clients. */
 export const Cursor = z.string().transform((text, context) => {
   const [, startedAt, id] = /^(\d{1,15})\.(.+)$/.exec(Buffer.from(text, 'base64url').toString()) ?? []
   if (startedAt !== undefined && id !== undefined) return { startedAt: Number(startedAt), id }
@@ -29,7 +29,7 @@ export type Cursor = z.output<typeof Cursor>
 
 export const cursorOf = ({ startedAt, id }: Cursor): string => Buffer.from(`${startedAt}.${id}`).toString('base64url')
 
-/** The filters that the list and its options share. */
+/** Filters shared by the list and its options. */
 export const LogFilters = z.object({
   conversation_id: filled(z.string().max(200)).describe('The hash shown as `conversationId`.'),
   accountId: many(z.string()).describe('Only requests on one of these accounts.'),
@@ -52,7 +52,7 @@ export type LogFilters = z.output<typeof LogFilters>
 /** A request is slow when its first token, or its end without one, took longer. */
 export const SLOW_MS = 10_000
 
-/** `failed` is every error, whatever its code. */
+/** `failed` is any error, whatever its code. */
 export const STATUS_FILTERS = [...LOG_STATUSES, 'failed', 'all'] as const
 export type StatusFilter = (typeof STATUS_FILTERS)[number]
 

@@ -1,4 +1,4 @@
-/** Finds the rows of a page of the request log without ever looking at more than 50,000 of them. */
+/** Finds the rows of a log page, reading at most 50,000 rows. */
 import { and, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
@@ -6,18 +6,18 @@ import type { SpanCount } from './request-histogram.ts'
 import type { Cursor, LogQuery } from './request-log-query.ts'
 import { beyond, type Plan, planOf, type Sight } from './request-log-where.ts'
 
-/** Looking at a row costs a microsecond where neighbours follow one another (measured: 50 ms with a search in every column). */
+/** Reading adjacent rows costs a microsecond each (measured: 50 ms with a search in every column). */
 export const MAX_SCANNED = 50_000
-/** Behind a filter with an index of its own rows lie scattered over the file, at more than two microseconds each. */
+/** Rows found by an index are spread over the file and cost more than two microseconds each. */
 const MAX_SCATTERED = 15_000
 
 /** A search reads every column of a row. 25,000 rows take about 60 ms: an estimate, at two microseconds a row. */
 const MAX_COUNTED_BY_SEARCH = 25_000
 
 interface Scan {
-  /** In the direction of the search, at most as many as were wanted. */
+  /** In search order, at most as many as wanted. */
   found: Cursor[]
-  /** Where looking ended before the log did; null: as many were found as were wanted, or there are no more. */
+  /** Where the scan stopped early; null: enough were found, or there are no more. */
   stoppedAt: Cursor | null
 }
 
@@ -31,7 +31,7 @@ export const scan = (db: Db, query: LogQuery, sight: Sight, wanted: number): Sca
   return { found, stoppedAt: found.length < wanted ? lastScanned(db, plan, direction) : null }
 }
 
-/** How many rows there are under `query`, up to `most + 1`; null: more have to be looked at than one page may. */
+/** The number of rows matching `query`, up to `most + 1`; null: more rows would have to be read than allowed. */
 export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): number | null => {
   const plan = placedPlan(db, query, sight)
   if (plan.where && timeScanned(db, plan, 'older') !== null) return null
@@ -42,8 +42,8 @@ export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): 
 }
 
 /**
- * The newest rows that may be looked at, by how they ended, in steps of `stepMs`. `countedFrom` (ms since epoch) is where
- * looking stopped; null: all were counted.
+ * Results of the newest readable rows, in steps of `stepMs`. `countedFrom` (ms since epoch): where the scan stopped;
+ * null: all were counted.
  */
 export const countBySpan = (
   db: Db,
@@ -62,7 +62,7 @@ export const countBySpan = (
   return { counts, countedFrom: timeScanned(db, plan, 'older', limit) }
 }
 
-/** Whether the filters that an index leads through find more than `many` rows. */
+/** Whether the indexed filters match more than `many` rows. */
 export const isMoreThan = (db: Db, query: LogQuery, sight: Sight, many: number): boolean =>
   db.all(
     sql`SELECT 1 FROM ${requests} WHERE ${placedPlan(db, query, sight).within ?? ALL}
@@ -77,17 +77,17 @@ const placedPlan = (db: Db, query: LogQuery, sight: Sight): Plan => {
   return { ...plan, within: and(plan.within, from && beyond(from, directionOf(query))) }
 }
 
-/** The newest rows that `plan` may look at, under the name of the table. */
+/** The newest rows `plan` may read, aliased as the table. */
 export const newestScanned = ({ within, looksAt }: Plan): SQL =>
   sql`(SELECT * FROM ${requests} WHERE ${within ?? ALL}
     ORDER BY ${ORDER.older} LIMIT ${looksAt === 'neighbours' ? MAX_SCANNED : MAX_SCATTERED}) AS ${requests}`
 
-/** Of one answer: as many as a watched list keeps, so that what is passed over in a crowd leaves no hole in it. */
+/** Per answer: as many as a live list keeps, so that skipping more leaves no gap in it. */
 const MOST_NEW = 200
-/** Of some seconds, with filters that few fit: two thousand turns a second are all looked at. */
+/** For some seconds, with selective filters: enough for two thousand requests per second. */
 const MOST_NEW_SCANNED = 20_000
 
-/** Rows of turns that ended after `after` (ms since epoch), by their start, newest first. What is sorted are ids, not rows. */
+/** Requests that ended after `after` (ms since epoch), by start, newest first. Sorts ids, not rows. */
 export const endedSince = (db: Db, query: LogQuery, sight: Sight, after: number): Cursor[] => {
   const { within, where } = planOf(query, sight, { isRequestId: false })
   return db.all<Cursor>(
@@ -107,18 +107,18 @@ const ORDER: Record<Direction, SQL> = {
   newer: sql`started_at, id`,
 }
 
-/** The same without the order of rows of one moment, which an index without ids would have to read them for. */
+/** Without ordering rows of the same time, for which an index without ids would have to read them. */
 const TIME: Record<Direction, SQL> = { older: sql`started_at DESC`, newer: sql`started_at` }
 
 /**
- * A subquery that is read row by row, so the order holds outside and reading ends with the page. It asks for no column that
- * is not needed, so that an index with all of them is enough.
+ * A subquery read row by row, so its order is kept and reading stops with the page. Selects only needed columns, so
+ * that a covering index is enough.
  */
 const scanned = (plan: Plan, order: SQL): SQL =>
   sql`(SELECT id, started_at AS "startedAt", ${plan.where ?? ALL} AS fits
     FROM ${requests} WHERE ${plan.within ?? ALL} ORDER BY ${order} LIMIT ${most(plan)})`
 
-/** The last row that could be looked at; null: there are not as many. Reads few rows of the table, however many there are. */
+/** The last row that may be read; null: there are fewer. Reads few rows of the table. */
 const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null => {
   const startedAt = timeScanned(db, plan, direction)
   if (startedAt === null) return null
@@ -135,7 +135,7 @@ const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null =>
   return last ?? null
 }
 
-/** When it started. The offset is over an index and not of a page. */
+/** When it started. The offset runs over an index. */
 const timeScanned = (db: Db, plan: Plan, direction: Direction, limit = most(plan)): number | null =>
   db.all<{ startedAt: number }>(
     sql`SELECT started_at AS "startedAt" FROM ${requests} WHERE ${plan.within ?? ALL}

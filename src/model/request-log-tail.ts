@@ -1,4 +1,4 @@
-/** The newest requests of the log, and those that end from now on: for the command line, which follows a running server. */
+/** The newest requests of the log, and those that end from now on, for the command line. */
 import { and, count, eq, gte, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
@@ -14,7 +14,7 @@ interface Tail {
 export const newestEntries = (db: Db, { errorsOnly, limit }: Tail & { limit: number }): LogEntry[] =>
   read(db, { where: errorsOnly ? IS_ERROR : undefined, limit })
 
-/** Requests that ended at `since` (ms) or later, in the order in which they began. A request is stored when it ends. */
+/** Requests that ended at `since` (ms) or later, by start. A request is stored when it ends. */
 export const entriesEndedSince = (db: Db, { errorsOnly, since }: Tail & { since: number }): LogEntry[] =>
   read(db, {
     where: and(sql`${requests.startedAt} + ${requests.totalMs} >= ${since}`, errorsOnly ? IS_ERROR : undefined),
@@ -34,7 +34,7 @@ const read = (db: Db, { where, limit = MOST_AT_ONCE }: { where: SQL | undefined;
   return rows.map((row) => toEntry(row, telling)).toReversed()
 }
 
-/** How many requests that began at `since` (ms) or later ended how. */
+/** Results of the requests since `since` (ms), counted. */
 export const outcomesSince = (db: Db, since: number): Record<'ok' | 'error' | 'cancelled', number> => ({
   ok: 0,
   error: 0,

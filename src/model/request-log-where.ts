@@ -1,4 +1,4 @@
-/** The filters of the request log as conditions on its rows, and which of them an index leads through in order of time. */
+/** The filters of the request log as SQL conditions, and which of them an index supports in time order. */
 import { and, eq, gte, inArray, isNull, lte, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
@@ -15,23 +15,26 @@ import {
 } from './request-log-query.ts'
 import type { Blinders } from './request-view.ts'
 
-/** `sensitive`: the caller holds `conversations:read`; only then are conversations, addresses and user agents shown and searched. */
+/**
+ * `sensitive`: the user has `conversations:read`; only then are conversations, addresses and user agents shown and
+ * searched.
+ */
 export interface Sight extends Partial<Blinders> {
   sensitive: boolean
 }
 
 /**
- * A query in two parts: `within` is answered by one index in the order of time, so that only rows that are looked at
- * cost anything; `where` is asked of each of those rows.
+ * A query in two parts: `within` is answered by one index in time order, so that only rows read cost anything; `where`
+ * is checked on each of those rows.
  */
 export interface Plan {
   within: SQL | undefined
   where: SQL | undefined
-  /** Where rows are looked at: one after another in the table, all over it, or in the index of what did not end well, which has all that is asked. */
+  /** Where rows are read: adjacent in the table, spread over it, or in the covering index of errors. */
   looksAt: 'neighbours' | 'scattered' | 'trouble'
 }
 
-/** `isRequestId`: the search is the id of a request that is in the log. */
+/** `isRequestId`: the search is the id of a logged request. */
 export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isRequestId: boolean }): Plan => {
   const parts = [
     part(isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight), { leads: isRequestId }),
@@ -42,27 +45,30 @@ export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isReque
   return planFrom(parts, query)
 }
 
-/** The same of filters alone. */
+/** The same for filters alone. */
 export const filterPlan = (filters: LogFilters): Plan => planFrom(filterParts(filters), filters)
 
-/** Rows that follow `cursor`, newest first, or precede it. Of an index without ids only rows of the same moment are read for it. */
+/**
+ * Rows after `cursor` (newest first), or before it. With an index without ids, only rows of the same time are read for
+ * it.
+ */
 export const beyond = ({ startedAt, id }: Cursor, direction: 'older' | 'newer'): SQL => {
   const sign = sql.raw(direction === 'older' ? '<' : '>')
   return sql`(${requests.startedAt} ${sign}= ${startedAt} AND (${requests.startedAt} ${sign} ${startedAt} OR ${requests.id} ${sign} ${id}))`
 }
 
-/** In the words of the partial index: to be led by it, a query must not hand `ok` in as a parameter. */
+/** As in the partial index: SQLite uses it only if `ok` is not a parameter. */
 const TROUBLE = sql`${requests.status} <> 'ok'`
 
 interface Part {
   where: SQL | undefined
-  /** An index finds these rows in order of time; `trouble`: that of what did not end well. */
+  /** Whether an index finds these rows in time order; `trouble`: the index of errors. */
   leads: boolean | 'trouble'
-  /** It asks for nothing that the index of rows that did not end well has not. */
+  /** Needs only columns of the index of errors. */
   isInTrouble: boolean
 }
 
-/** Only one index is used; a second condition beside it would have rows read that are not counted. */
+/** SQLite uses only one index; another condition in `within` would read uncounted rows. */
 const planFrom = (all: readonly Part[], { since, until }: Pick<LogFilters, 'since' | 'until'>): Plan => {
   const parts = all.filter(({ where }) => where !== undefined)
   const trouble = parts.every(({ isInTrouble }) => isInTrouble) && parts.find(({ leads }) => leads === 'trouble')
@@ -79,7 +85,7 @@ const planFrom = (all: readonly Part[], { since, until }: Pick<LogFilters, 'sinc
   }
 }
 
-/** The most selective index first. */
+/** Most selective index first. */
 const filterParts = (filters: LogFilters): Part[] => {
   const {
     conversation_id: conversation,
@@ -158,7 +164,7 @@ const STATUS_WHERE: Record<Exclude<StatusFilter, 'all'>, () => SQL | undefined> 
     ),
 } satisfies Record<LogStatus | 'failed', unknown>
 
-/** Rows that did not end well are few, and have an index of their own. */
+/** Errors are few, and have their own index. */
 const statusParts = (statuses: readonly StatusFilter[]): Part[] => {
   const wanted = statuses.filter((status) => status !== 'all')
   if (wanted.length === 0 || wanted.length < statuses.length) return []
@@ -182,7 +188,7 @@ const SEARCHED = [
 ]
 const SEARCHED_IF_SENSITIVE = [requests.clientIp, requests.userAgent]
 
-/** LIKE ignores the case of ASCII letters; `%` and `_` stand for themselves. What `sight` does not show cannot be searched for. */
+/** LIKE ignores ASCII case; `%` and `_` are escaped. Hidden columns are not searched. */
 const searchWhere = (search: string, { sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
   if (search === '') return undefined
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`

@@ -1,4 +1,4 @@
-/** The request log as the dashboard reads it: pages, what is new, one request with its attempts, and what can be filtered by. */
+/** The request log for the dashboard: pages, new rows, one request with its attempts, and filter options. */
 
 import { asc, eq, inArray, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
@@ -24,21 +24,23 @@ import { type Blinders, blindedRow } from './request-view.ts'
 export interface LogPage {
   /** Newest first. */
   requests: LogEntry[]
-  /** Of all pages, told with the first one; null: more than `moreThan`, or, without one, they were not all looked at. */
+  /**
+   * All matching requests, only with the first page; null: more than `moreThan` or, without that, not all were read.
+   */
   total: number | null
   moreThan: number | null
-  /** Older rows follow, or may follow beyond `searchedTo`. */
+  /** There are older rows, or there may be before `searchedTo`. */
   hasMore: boolean
   nextCursor: string | null
-  /** The place for `newer`; null: this is the newest page. */
+  /** Cursor for `newer`; null: this is the newest page. */
   prevCursor: string | null
-  /** ISO 8601: a page looks at 50,000 rows at most, and looking ended here; null: it did not end early. */
+  /** ISO 8601: where the search stopped, because a page reads at most 50,000 rows; null: it was complete. */
   searchedTo: string | null
 }
 
 export interface LogDetail extends LogEntry {
   attempts: LogAttempt[]
-  /** null: the model has no price, or the tokens are not known. */
+  /** null: the model has no price, or tokens are unknown. */
   costFormula: CostFormula | null
 }
 
@@ -49,10 +51,10 @@ interface LogOptions {
   statuses: LogStatus[]
 }
 
-/** Counting stops here: it reads every row it counts. */
+/** Counting stops here, because it reads every row. */
 const MAX_COUNTED = 10_000
 
-/** One page. Following `nextCursor` shows no row twice and leaves none out, whatever is added meanwhile. */
+/** One page. Following `nextCursor` never repeats or skips a row, even while rows are added. */
 export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
   const isFirst = !query.cursor && !query.newer
   const skipped = isFirst ? query.offset : 0
@@ -63,7 +65,7 @@ export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
   const beyond = found.length > end ? (shown.at(-1) ?? null) : stoppedAt
   const places = isOlder ? shown : shown.toReversed()
   const next = isOlder ? beyond : (places.at(-1) ?? query.newer ?? null)
-  /** A page that is not full has all there are. */
+  /** A page that is not full is the last. */
   const count = () => (found.length > end ? countRows(db, query, sight, MAX_COUNTED) : found.length)
   const previous = isFirst ? null : isOlder ? (places[0] ?? query.cursor ?? null) : beyond
   return {
@@ -80,13 +82,13 @@ const totalOf = (count: number | null): Pick<LogPage, 'total' | 'moreThan'> =>
   count !== null && count > MAX_COUNTED ? { total: null, moreThan: MAX_COUNTED } : { total: count, moreThan: null }
 
 /**
- * The requests under the filters of `query` that ended after `after` (ms since epoch), newest first: rows come into the
- * log when a turn ends, so a long one comes in below shorter ones that began later. At most 200 at once.
+ * Matching requests that ended after `after` (ms since epoch), newest first, at most 200. Requests are logged when they
+ * end, so a long one appears below shorter ones that began later.
  */
 export const newRequests = (db: Db, query: LogQuery, sight: Sight, after: number): LogEntry[] =>
   entriesAt(db, endedSince(db, query, sight, after), sight)
 
-/** The request with row id `id` and its attempts in order; null: it is not, or no longer, in the log. */
+/** The request with row id `id` and its attempts in order; null: not or no longer in the log. */
 export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null => {
   const joined = selectJoined(db).where(eq(requests.id, id)).get()
   if (!joined) return null
@@ -108,7 +110,7 @@ const blindedAttempt = (attempt: LogAttempt, blinders: Blinders): LogAttempt => 
   considered: attempt.considered.map((candidate) => blindedRow(candidate, blinders)),
 })
 
-/** What occurs in the newest 50,000 rows under `filters`. */
+/** Values that occur in the newest 50,000 matching rows. */
 export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {
   const plan = filterPlan(filters)
   const { accountId, keyId, model, reasoningEffort, status, errorCode } = requests
@@ -136,7 +138,7 @@ type Seen = Pick<
 
 const distinct = (values: readonly string[]): string[] => [...new Set(values)].sort()
 
-/** By model, and of one first what had no effort. */
+/** Sorted by model, then effort, without effort first. */
 const modelOptionsOf = (seen: readonly Seen[]): LogOptions['modelOptions'] => {
   const pairs = seen.flatMap(({ model, reasoningEffort }) => (model === null ? [] : { model, reasoningEffort }))
   const known = new Map(pairs.map((pair) => [JSON.stringify([pair.model, pair.reasoningEffort ?? '']), pair]))

@@ -1,11 +1,11 @@
-/** What happened to a request, by its cause: the one table of words for the log, the overview, the metrics and the API. */
+/** The result of a request by cause: the only texts for the log, the overview, metrics and API. */
 import type { requests } from '../../db/schema/requests.ts'
 import type { RejectionReason } from './rejections.ts'
 
-/** What of a request decides its result. */
+/** The columns that determine the result. */
 export type ResultFacts = Pick<typeof requests.$inferSelect, 'status' | 'errorCode' | 'phase' | 'errorMessage'>
 
-/** The causes are stable names for metrics and API clients; the words may change. */
+/** Cause names are stable for metrics and API clients; texts may change. */
 const WORDS = {
   completed: 'Completed',
   cancelled: 'Cancelled by the client',
@@ -68,7 +68,7 @@ export const resultText = (facts: ResultFacts, accountsTried: number): string =>
   return `${text} (${accountsTried} ${accountsTried === 1 ? 'account' : 'accounts'} tried)`
 }
 
-/** Clients that were rejected before an account was tried. */
+/** For clients rejected before an account was tried. */
 export const REJECTION_RESULTS: Record<RejectionReason, string> = {
   unknown_key: 'Rejected: unknown key',
   inactive_key: 'Rejected: disabled key',
@@ -79,7 +79,7 @@ export const REJECTION_RESULTS: Record<RejectionReason, string> = {
   model_not_allowed: 'Rejected: model not allowed for the key',
 }
 
-/** How the message of a usage limit begins that is about one account, not about all. */
+/** Start of usage limit messages about one account instead of all. */
 export const OWNER_AT_LIMIT = 'The account that owns this conversation has reached its'
 
 const MAX_CODE_CHARS = 60
@@ -88,7 +88,7 @@ type Place = 'key' | 'sluice' | 'connection' | 'chatgpt' | 'stream'
 
 const placeOf = (phase: string | null): Place => PLACES[phase ?? ''] ?? 'sluice'
 
-/** Phases as `proxy/turn.ts` names them. */
+/** Phases as in `proxy/turn.ts`. */
 const PLACES: Readonly<Record<string, Place>> = {
   auth: 'key',
   connect: 'connection',
@@ -106,9 +106,9 @@ const FALLBACKS: Record<Place, Cause> = {
   stream: 'chatgpt_error',
 }
 
-/** The words say nothing that the code would not say better. */
+/** Causes whose text says less than the error code. */
 const UNNAMED: ReadonlySet<Cause> = new Set(['rejected', 'other'])
-/** One account is all that can have been tried, or it does not matter. */
+/** Causes with one account at most, or where the number does not matter. */
 const WITHOUT_ACCOUNTS: ReadonlySet<Cause> = new Set(['completed', 'cancelled', 'stream_cut_off', 'other'])
 
 const rejectedAs = (cause: Cause, own: Cause = 'invalid_request'): Record<Place, Cause> => ({
@@ -130,7 +130,7 @@ const brokenAs = (cause: Cause): Record<Place, Cause> => ({
 const MODEL = rejectedAs('rejected_model', 'unknown_model')
 const CREDENTIALS: Cause = 'rejected_credentials'
 
-/** By error code, of ours or of the upstream; where one code has two meanings, by the place the request had come to. */
+/** By error code, ours or ChatGPT's; codes with two meanings also by the phase. */
 const CAUSES: Readonly<Record<string, Cause | Record<Place, Cause>>> = {
   invalid_request_error: { ...rejectedAs('rejected_request'), key: 'key_restriction' },
   malformed_json: 'invalid_request',

@@ -1,4 +1,6 @@
-/** Sums of whole days and of longer spans, so that a report over years does not read every hour. They follow the hours exactly. */
+/**
+ * Totals of days and longer spans, so that reports over years need not read every hour. They always match the hours.
+ */
 import type { Database } from 'bun:sqlite'
 import { sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
@@ -9,11 +11,11 @@ import { readFact, writeFact } from './facts.ts'
 export type Dimension = (typeof DIMENSIONS)[number]
 export type HourSum = typeof requestHours.$inferInsert
 
-/** A day, and as many days as make the sums of a year a dozen. */
+/** A day, and a span of which a year has a dozen. */
 export const DAY_HOURS = 24
 export const LONG_HOURS = 32 * DAY_HOURS
 
-/** Hours for the course of days in any time zone; longer spans for what was used by whom. */
+/** Hours for days in any time zone; longer spans for usage by account, key and model. */
 const KEPT: readonly (readonly [spanHours: number, dimension: Dimension])[] = [
   [1, 'all'],
   [DAY_HOURS, 'all'],
@@ -53,12 +55,12 @@ const TO_THOSE_THERE = `ON CONFLICT DO UPDATE SET ${SUMMED.map((column) => `${co
 
 const FACT = 'hours_added_up_to'
 
-/** Every hour that began before this, in ms since epoch, is in the spans; none that began later. */
+/** Hours that began before this (ms since epoch) are in the spans; later ones are not. */
 export const addedUpTo = (db: Db): number => Number(readFact(db, FACT) ?? 0)
 
 /**
- * Adds up the next hours, those with about `rows` sums in all, but none from `before` (a full hour, ms since epoch) on.
- * Returns whether there may be more.
+ * Adds up the next hours, with about `rows` totals, up to `before` (a full hour, ms since epoch). Returns whether there
+ * may be more.
  */
 export const addUpHours = (tx: Tx, { before, rows }: { before: number; rows: number }): boolean => {
   const from = addedUpTo(tx)
@@ -76,7 +78,7 @@ const addSql = (spanHours: number, dimension: Dimension, { from, to }: { from: n
   FROM request_hours WHERE hour >= ${from} AND hour < ${to}
   GROUP BY span_start, span_id ${TO_THOSE_THERE}`
 
-/** For the ledger: what a turn that took long adds to an hour that was added up already. The schema must be in place. */
+/** For the ledger: adds a long request to an hour already added up. The schema must exist. */
 export const lateHours = (sqlite: Database) => {
   const upTo = sqlite.prepare<{ value: string }, [string]>('SELECT value FROM facts WHERE name = ?')
   const add = sqlite.prepare(`${ADD} VALUES ($spanHours, $dimension, $start, $id, $requests, $errors, $cancelled,
@@ -97,7 +99,7 @@ export const lateHours = (sqlite: Database) => {
 
 const firstHour = (tx: Tx, from: number): number => hourAt(tx, from, 0) ?? from
 
-/** Of the sums from `from` on, the hour of the one behind `skipped` others. */
+/** The hour of the total after `skipped` others, from `from` on. */
 const hourAt = (tx: Tx, from: number, skipped: number): number | null =>
   tx.all<{ hour: number }>(
     sql`SELECT hour FROM request_hours WHERE hour >= ${from} ORDER BY hour LIMIT 1 OFFSET ${skipped}`,

@@ -1,15 +1,15 @@
-/** A row of the request log as those see it who may not know all of it. */
+/** Hides parts of a log row that the user may not see. */
 import { maskEmails } from './account-summary.ts'
 
-/** What somebody who reads the log is not told (spec §2, capability summary). */
+/** What is hidden from a reader of the log (spec §2, capability summary). */
 export interface Blinders {
-  /** Whose upstream accounts they are: e-mail addresses are masked, and messages left out, which the upstream may have worded. */
+  /** Accounts: masks e-mail addresses and leaves out messages, which the upstream may have written. */
   hidesAccounts: boolean
-  /** Which API keys there are. */
+  /** API keys. */
   hidesKeys: boolean
 }
 
-/** `blinders` on every member of a row that could name an account or a key. */
+/** Applies `blinders` to every member that could name an account or a key. */
 export const blindedRow = <T extends Row>(row: T, blinders: Blinders): T => ({
   ...row,
   ...(blinders.hidesAccounts && masked(row)),

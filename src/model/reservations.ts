@@ -1,10 +1,10 @@
-/** Key limits while turns run: what a turn may use is held before it is dispatched and settled once when it ends. */
+/** API key limits: the expected use of a turn is reserved before it runs, and settled once when it ends. */
 import type { LimitType, LimitWindow } from '../../db/schema/keys.ts'
 import { AppError, resetMembers } from '../errors.ts'
 import { iso } from '../lib/iso.ts'
 import { isRunning, resetAfter } from './key-limits.ts'
 
-/** A limit in memory. Amounts are requests, tokens, or micro-dollars, as the type says. */
+/** A limit in memory. Amounts are requests, tokens or micro-dollars, depending on the type. */
 export interface LiveLimit {
   readonly id: string
   readonly keyId: string
@@ -13,11 +13,11 @@ export interface LiveLimit {
   /** Exact model; empty: all models. */
   readonly modelFilter: string
   maxValue: number
-  /** Used by turns that were admitted in this window and have ended. */
+  /** Used by ended turns of this window. */
   settled: number
-  /** Held for turns that were admitted in this window and still run. */
+  /** Reserved for running turns of this window. */
   reserved: number
-  /** End of the window (ms); moves on at the first turn after it. */
+  /** End of the window (ms); advanced by the first turn after it. */
   resetAt: number
 }
 
@@ -29,25 +29,25 @@ export interface Use {
 }
 
 export interface Estimate extends Use {
-  /** As the upstream will see it, after the key's policy; null: it names none. */
+  /** The model after applying the key's policy; null: none. */
   model: string | null
 }
 
-/** What one turn adds to one limit, for `deltaStatement`. */
+/** One turn's contribution to one limit, for `deltaStatement`. */
 export interface LimitDelta {
   limitId: string
   keyId: string
   delta: number
   /** End of the window in which the turn was admitted (ms). */
   resetAt: number
-  /** End of the window that ran when it ended (ms); a row that ends later was written by a clock that was ahead. */
+  /** End of the current window (ms); a row ending later was written by a clock that was ahead. */
   latest: number
 }
 
 export interface Reservation {
   /**
-   * Gives back what was held and charges `actual`; null charges nothing: the turn never reached a model. Only the first
-   * call counts, a later one returns no deltas.
+   * Releases the reservation and charges `actual`; null charges nothing, as the turn reached no model. Later calls
+   * return no deltas.
    */
   settle(actual: Use | null): readonly LimitDelta[]
 }
@@ -56,12 +56,12 @@ const INPUT_CAP_TOKENS = 8192
 const OUTPUT_TOKENS = 2048
 /** A model without a price reserves as if 16,384 tokens cost two dollars. */
 const UNPRICED_MICROS_PER_TOKEN = 2_000_000 / 16_384
-/** When only running turns stand in the way: one of them may end soon. */
+/** When only running turns block the limit: one may end soon. */
 const BUSY_RETRY_SECONDS = 5
 
 /**
- * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$resetAt`, `$latest`). A later window starts over; a turn that
- * ends after its window adds nothing to the one that followed.
+ * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$resetAt`, `$latest`). A later window starts at zero; a
+ * turn that ends after its window adds nothing to the next.
  */
 export const deltaStatement = `
 UPDATE api_key_limits SET
@@ -72,16 +72,16 @@ UPDATE api_key_limits SET
   reset_at = CASE WHEN reset_at > $latest THEN $resetAt ELSE max(reset_at, $resetAt) END
 WHERE id = $limitId`
 
-/** One byte counts as one token, and no body as more than 8,192: what is beyond shows when the turn settles. */
+/** One byte counts as one token, up to 8,192; settling corrects it. */
 export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'outputTokens'> => ({
   inputTokens: Math.min(bodyBytes, INPUT_CAP_TOKENS),
   outputTokens: OUTPUT_TOKENS,
 })
 
 /**
- * Admits a turn to every limit that counts its model, or to none: checking and holding are one synchronous step, so
- * settled plus reserved never exceeds the maximum here. Throws `rate_limit_exceeded` with the time until the reset, and with
- * `resets_at` when no turn that still runs can make room before it.
+ * Reserves in every limit for the model, or in none: checking and reserving are one synchronous step, so settled plus
+ * reserved never exceeds the maximum. Throws `rate_limit_exceeded` with the time until the reset, and with `resets_at`
+ * when no running turn can free room before it.
  */
 export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation => {
   const limits = limitsFor(policy, estimate.model)
@@ -91,13 +91,13 @@ export const reserve = (policy: Limited, estimate: Estimate, now: number): Reser
   return new Holds(limits.map((limit) => hold(limit, use)))
 }
 
-/** What `reserve` would throw for a turn of `model` at `now`, or null. Holds nothing, and leaves every window as it is. */
+/** The error `reserve` would throw for a turn of `model` at `now`, or null. Changes nothing. */
 export const refusalByLimit = (policy: Limited, model: string | null, now: number): AppError | null => {
   const full = limitsFor(policy, model).find((limit) => isRunning(now, limit.resetAt, limit.window) && !hasRoom(limit))
   return full ? exceeded(full, now) : null
 }
 
-/** Moves the limit into the window that runs at `now`, where that is not its own. */
+/** Moves the limit to the window at `now`, if it is not the current one. */
 export const rollOver = (limit: LiveLimit, now: number): void => {
   if (isRunning(now, limit.resetAt, limit.window)) return
   Object.assign(limit, { resetAt: resetAfter(now, limit.resetAt, limit.window), settled: 0, reserved: 0 })
@@ -120,7 +120,7 @@ const NO_HOLDS: readonly Hold[] = Object.freeze([])
 const NO_DELTAS: readonly LimitDelta[] = Object.freeze([])
 const NOTHING_HELD: Reservation = Object.freeze({ settle: () => NO_DELTAS })
 
-/** What each kind of limit counts. Nothing the upstream reports moves credits. */
+/** What each kind of limit counts. Nothing reported by the upstream affects credits. */
 const AMOUNT: Record<LimitType, (use: Use) => number> = {
   requests: () => 1,
   total_tokens: (use) => use.inputTokens + use.outputTokens,

@@ -1,12 +1,15 @@
-/** The reset credits of the accounts, as last reported: each resets the limits of its account at once when redeemed. Memory only. */
+/**
+ * Reset credits of the accounts as last reported, in memory only. Redeeming one resets its account's limits
+ * immediately.
+ */
 import { isoOrNull } from '../lib/iso.ts'
 import { Redemptions } from './redemptions.ts'
 
-/** Times are ms since epoch; null: the upstream does not say. */
+/** Times are ms since epoch; null: unknown. */
 export interface ResetCredit {
-  /** What redeeming it is asked with. */
+  /** Sent to redeem it. */
   id: string
-  /** The upstream's word; only `available` ones can be redeemed. */
+  /** The upstream's status; only `available` credits can be redeemed. */
   status: string
   expiresAt: number | null
   resetType?: string | null
@@ -17,15 +20,15 @@ export interface ResetCredit {
   redeemedAt?: number | null
 }
 
-/** What came of asking for a reset. */
+/** The result of redeeming. */
 export interface Redemption {
-  /** `reset` is the only one that changed something. */
+  /** Only `reset` changes anything. */
   code: 'reset' | 'nothing_to_reset' | 'no_credit' | 'already_redeemed'
   windowsReset: number
   /** ms since epoch */
   redeemedAt: number | null
   creditId: string
-  /** The answer to a request that was made before. */
+  /** The answer to an earlier identical request. */
   isRepeated: boolean
 }
 
@@ -38,29 +41,29 @@ export class ResetCredits {
   readonly #credits = new Map<string, readonly ResetCredit[]>()
   readonly redemptions = new Redemptions<Redemption>()
 
-  /** What the account has now; replaces what was known of it. */
+  /** Replaces the credits of the account. */
   set(accountId: string, credits: readonly ResetCredit[]): void {
     this.#credits.set(accountId, credits)
   }
 
-  /** Forgets all other accounts. */
+  /** Drops other accounts. */
   keepOnly(accountIds: ReadonlySet<string>): void {
     for (const id of this.#credits.keys()) if (!accountIds.has(id)) this.#credits.delete(id)
   }
 
-  /** Everything last reported of the account; null: nothing was yet. */
+  /** The credits last reported; null: none yet. */
   of(accountId: string): readonly ResetCredit[] | null {
     return this.#credits.get(accountId) ?? null
   }
 
-  /** What was known of the account is out of date. */
+  /** Drops outdated credits. */
   forget(accountId: string): void {
     this.#credits.delete(accountId)
   }
 
   /**
-   * What can be redeemed at `now` on those of `accounts` that are in `scope` (null: all), soonest expiry first, those that
-   * never expire last. The wire shape of proxy-surface §3.9, with its one member in camel case.
+   * Redeemable credits at `now` of those `accounts` in `scope` (null: all), soonest expiry first. The wire format of
+   * proxy-surface §3.9, including its one camel-case member.
    */
   listFor(scope: ReadonlySet<string> | null, accounts: readonly Holder[], now: number) {
     return accounts
@@ -77,11 +80,11 @@ export class ResetCredits {
   }
 }
 
-/** Soonest expiry first, those that never expire last. */
+/** Soonest expiry first; those that never expire last. */
 export const redeemable = (credits: readonly ResetCredit[], now: number): ResetCredit[] =>
   credits.filter((credit) => isRedeemable(credit, now)).toSorted(soonestFirst)
 
-/** As dashboard clients read them (dashboard API §1.5, `rate-limit-reset-credits`). */
+/** For dashboard clients (dashboard API §1.5, `rate-limit-reset-credits`). */
 export const resetCreditsView = (credits: readonly ResetCredit[], now: number) => {
   const available = redeemable(credits, now)
   return {

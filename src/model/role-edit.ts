@@ -1,4 +1,4 @@
-/** Custom roles as they are made, changed and removed. Nobody puts into a role, or takes out of one, more than they hold. */
+/** Creates, changes and deletes custom roles. Users cannot grant or remove more than they hold. */
 import { and, eq, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
@@ -21,7 +21,7 @@ const Description = z
   .transform((text) => text || null)
   .nullable()
 
-/** A form says it in one word: `accounts:read:all`. */
+/** Forms send one string: `accounts:read:all`. */
 const Grant = z.preprocess(
   (value) => {
     if (typeof value !== 'string') return value
@@ -34,7 +34,7 @@ const Grant = z.preprocess(
   }),
 )
 
-/** What is wrong as a whole is said by `grantProblem`. */
+/** `grantProblem` checks the list as a whole. */
 const GrantList = z
   .array(Grant)
   .max(PERMISSIONS.length)
@@ -81,9 +81,9 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
   createRole(tx, { ...input, grants: getRole(tx, id).grants }, doing)
 
 /**
- * What it takes from people is gone on their next request; links to accounts that would get other grants than they were
- * given out for are dead. Its slug stays when its name changes. Throws
- * `role_not_found`, `role_locked`, `insufficient_delegation`, `edit_conflict`, `self_modification_forbidden`, `role_taken`.
+ * Removed permissions are lost with the next request, and invites for other grants become void. The slug stays when the
+ * name changes. Throws `role_not_found`, `role_locked`, `insufficient_delegation`, `edit_conflict`,
+ * `self_modification_forbidden`, `role_taken`.
  */
 export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
   const before = customRole(tx, id, caller)
@@ -110,7 +110,7 @@ export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): 
 }
 
 /**
- * One statement, so that nobody gets the role while it goes. Throws `role_not_found`, `role_locked`,
+ * One statement, so that the role cannot be assigned in between. Throws `role_not_found`, `role_locked`,
  * `insufficient_delegation`, `role_in_use`.
  */
 export const deleteRole = (tx: Tx, id: string, caller: Caller): void => {
@@ -137,7 +137,7 @@ const demandHeld = ({ person }: Caller, grants: Grants): void => {
   if (!isSubset(grants, person.role.grants)) throw new AppError('insufficient_delegation', { param: 'grants' })
 }
 
-/** Nobody changes their own rights, and so not those of the role they hold (spec §5, delegation 2). */
+/** Users cannot change the role they hold (spec §5, delegation 2). */
 const demandOthersRole = (caller: Caller, role: Role, grants: Grants): void => {
   if (caller.person.row.roleId === role.id) throw new AppError('self_modification_forbidden')
   demandHeld(caller, grants)
@@ -149,7 +149,7 @@ const writeGrants = (tx: Tx, roleId: string, grants: Grants): void => {
   if (rows.length > 0) tx.insert(roleGrants).values(rows).run()
 }
 
-/** Names are told apart by people, so not by case. Throws `role_taken`. */
+/** Names differ by more than case. Throws `role_taken`. */
 const demandFreeName = (db: Db, name: string, except?: string): void => {
   const isTaken = listRoles(db).some((role) => role.id !== except && role.name.toLowerCase() === name.toLowerCase())
   if (isTaken) throw new AppError('role_taken', { param: 'name' })

@@ -1,4 +1,4 @@
-/** Roles: the presets of the interface, which live here, and the custom ones of the database. */
+/** Roles: the built-in presets and the custom ones in the database. */
 import { asc, eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { roleGrants, roles } from '../../db/schema/people.ts'
@@ -21,7 +21,7 @@ export interface Role {
   name: string
   description: string | null
   kind: 'preset' | 'custom'
-  /** Whether an account may hold it (spec §2: Member not yet, Guest never). */
+  /** Whether it can be assigned to a user (spec §2: Member not yet, Guest never). */
   isAssignable: boolean
   grants: Grants
 }
@@ -70,7 +70,7 @@ export const findRole = (db: Db, id: string): Role | null => {
   return row ? customRole(row, db.select().from(roleGrants).where(eq(roleGrants.roleId, id)).all()) : null
 }
 
-/** Of what an edit can change. */
+/** The version of a role's editable members. */
 export const roleVersion = ({ name, description, grants }: Role): string => versionOf([name, description, ...grants])
 
 /** `reference` is a slug or an id (decisions §2). Throws `role_not_found`. */
@@ -93,7 +93,7 @@ const customRole = ({ id, slug, name, description }: RoleRow, grants: readonly G
   grants: inOrder(new Map(grants.map(({ permission, scope }) => [permission, scope]))),
 })
 
-/** In the order of the vocabulary, without what an older or newer version wrote and this one does not know. */
+/** In fixed order, without permissions unknown to this version. */
 const inOrder = (granted: ReadonlyMap<string, Scope>): Grants =>
   new Map(
     PERMISSIONS.flatMap((permission): [Permission, Scope][] => {

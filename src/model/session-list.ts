@@ -1,4 +1,4 @@
-/** Where somebody is signed in, as lists show it, and ending one of these with its audit row. */
+/** A user's sessions for lists, and ending one with its audit row. */
 import type { Db, Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { iso } from '../lib/iso.ts'
@@ -17,7 +17,7 @@ const toSession = (row: SessionRow, currentId: string | null) => ({
   isCurrent: row.id === currentId,
 })
 
-/** Newest use first. Who has yet to show a second factor is not signed in. */
+/** Most recently used first, without sessions that still need a second factor. */
 export const sessionList = (db: Db, userId: string, { currentId, now }: { currentId: string | null; now: number }) => ({
   items: listSessions(db, userId, now)
     .filter(({ isComplete }) => isComplete)
@@ -25,7 +25,7 @@ export const sessionList = (db: Db, userId: string, { currentId, now }: { curren
 })
 export type SessionList = ReturnType<typeof sessionList>
 
-/** Holds on the session's very next request. Throws `not_found`, also for a session of somebody else than `userId`. */
+/** Effective on the session's next request. Throws `not_found`, also for another user's session. */
 export const endOneSession = (tx: Tx, id: string, { userId, actor }: { userId: string; actor: Actor }): void => {
   if (!endSession(tx, id, userId)) throw new AppError('not_found', { message: 'Session not found.' })
   append(tx, actor, 'session_ended', { target: userId, details: { session: id } })

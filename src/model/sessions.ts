@@ -1,4 +1,7 @@
-/** Signed-in browsers: made at sign-in, found by what their cookie holds, ended by deleting their row (spec §3). */
+/**
+ * Sessions of signed-in browsers: created at sign-in, found by the cookie's token, ended by deleting their row (spec
+ * §3).
+ */
 import { createHash } from 'node:crypto'
 import { and, desc, eq, gt, isNull, lte, ne, notInArray, type SQL } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
@@ -9,21 +12,21 @@ import type { Random } from '../lib/random.ts'
 export type SessionRow = typeof sessions.$inferSelect
 export type SignInMethod = SessionRow['method']
 
-/** A confirmation holds for five minutes (spec §8). */
+/** A confirmation is valid for five minutes (spec §8). */
 export const STEP_UP_MS = 5 * MINUTE_MS
-/** Last seen is written at most this often. */
+/** `lastSeenAt` is written at most this often. */
 const TOUCH_MS = 60_000
 const TOKEN_BYTES = 32
-/** Of one account: a script that signs in for each of its calls would make lists and pages without end. */
+/** Per user, because a script may sign in for every call. */
 const MAX_SESSIONS = 100
 
 export interface NewSession {
   /** null: a guest. */
   userId: string | null
   method: SignInMethod
-  /** False while the second factor is still to come. */
+  /** False while the second factor is missing. */
   isComplete: boolean
-  /** Whether the sign-in covered every factor the person holds, which counts as a confirmation. */
+  /** Whether the sign-in used all of the user's factors, which counts as a confirmation. */
   isConfirmed: boolean
   now: number
   expiresAt: number
@@ -32,8 +35,8 @@ export interface NewSession {
 }
 
 /**
- * The token stands here once, for the cookie; stored is its hash. Where the person has too many, those go that were not used
- * for longest.
+ * Returns the token for the cookie; only its hash is stored. Beyond the maximum, the least recently used sessions are
+ * deleted.
  */
 export const createSession = (tx: Tx, random: Random, input: NewSession): { row: SessionRow; token: string } => {
   const { isConfirmed, now, ...rest } = input
@@ -55,7 +58,7 @@ export const createSession = (tx: Tx, random: Random, input: NewSession): { row:
   return { row, token }
 }
 
-/** Whole and half sessions each by themselves: a password alone must not push out those that showed the second factor. */
+/** Complete and half sessions separately: a password alone must not push out sessions with a second factor. */
 const makeRoom = (tx: Tx, { id, isComplete }: SessionRow, userId: string): void => {
   const others = and(eq(sessions.userId, userId), eq(sessions.isComplete, isComplete), ne(sessions.id, id))
   const kept = tx
@@ -71,7 +74,7 @@ const NEWEST_USE = [desc(sessions.lastSeenAt), desc(sessions.id)]
 
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
 
-/** The living session of a cookie, or null. */
+/** The session of a cookie token if not expired, or null. */
 export const findSession = (db: Db, token: string, now: number): SessionRow | null =>
   db
     .select()
@@ -80,15 +83,15 @@ export const findSession = (db: Db, token: string, now: number): SessionRow | nu
     .get() ?? null
 
 /**
- * Until when a confirmation holds, in ms since epoch; null: none does. One with more than its whole time to go was made by a
- * clock that was ahead, and may be hours old.
+ * Until when a confirmation is valid, in ms since epoch; null: none. One with more than the full time left was made by
+ * a wrong clock and may be hours old.
  */
 export const confirmationEnd = (session: SessionRow | null, now: number): number | null => {
   const until = session?.confirmedUntil ?? 0
   return until > now && until <= now + STEP_UP_MS ? until : null
 }
 
-/** Whether it is time to note that the session was seen. */
+/** Whether `lastSeenAt` is due. */
 export const isTouchDue = ({ lastSeenAt }: SessionRow, now: number): boolean => now - lastSeenAt >= TOUCH_MS
 
 export const touchSession = (tx: Tx, id: string, seen: { now: number; address: string | null }): void => {
@@ -110,7 +113,7 @@ export const rotateSession = (
   return token
 }
 
-/** Of one person, newest use first. */
+/** A user's sessions, most recently used first. */
 export const listSessions = (db: Db, userId: string, now: number): SessionRow[] =>
   db
     .select()
@@ -119,20 +122,20 @@ export const listSessions = (db: Db, userId: string, now: number): SessionRow[] 
     .orderBy(...NEWEST_USE)
     .all()
 
-/** Ends one session. False when there is none of that name, or not of that person. */
+/** Ends one session. False when there is none with this id for the user. */
 export const endSession = (tx: Tx, id: string, userId: string | null): boolean =>
   remove(tx, and(eq(sessions.id, id), userId === null ? isNull(sessions.userId) : eq(sessions.userId, userId))) > 0
 
-/** Ends every session of the person but `except`. Returns how many. */
+/** Ends every session of the user except `except`. Returns how many. */
 export const endSessionsOf = (tx: Tx, userId: string, except: string | null = null): number =>
   remove(tx, and(eq(sessions.userId, userId), except === null ? undefined : ne(sessions.id, except)))
 
-/** Logs every guest out. */
+/** Ends all guest sessions. */
 export const endGuestSessions = (tx: Tx): number => remove(tx, isNull(sessions.userId))
 
 export const dropExpiredSessions = (tx: Tx, now: number): number => remove(tx, lte(sessions.expiresAt, now))
 
-/** Open event streams look at `sessions` when it is announced, so that an end reaches them, too. */
+/** Open event streams recheck their session on this notice, so they end too. */
 const remove = (tx: Tx, which: SQL | undefined): number => {
   const { changes } = tx.delete(sessions).where(which).run()
   if (changes > 0) notice(tx, 'sessions')

@@ -1,13 +1,13 @@
-/** Why routing skips an account, in words: for the log, the routing simulator, the account pages and the errors of clients. */
+/** Why routing skips an account, as text for the log, the routing simulator, account pages and client errors. */
 
 interface SkipWords {
-  /** Follows the name of an account. */
+  /** Follows the account's name. */
   reason: string
-  /** Follows a count in an error for the client: one form, or singular and plural. null: does not concern the client. */
+  /** Follows a count in a client error: one form, or singular and plural. null: not shown to clients. */
   counted: string | readonly [string, string] | null
 }
 
-/** In the order in which an error lists them. */
+/** In the order of an error's list. */
 export const SKIP_REASONS = {
   cooling_down: { reason: 'cooling down after errors', counted: 'cooling down' },
   rate_limited: { reason: 'rate limited', counted: 'rate limited' },
@@ -32,7 +32,7 @@ export const SKIP_REASONS = {
   not_authorized: { reason: 'not authorized for security work', counted: 'not authorized for this work' },
   policy_class: {
     reason: 'excluded by its routing policy or the strategy',
-    // Its other use always leaves a candidate.
+    // When also used for other accounts, a candidate remains.
     counted: 'not the account selected in the routing strategy',
   },
   out_of_scope: { reason: 'not assigned to this key', counted: null },
@@ -44,11 +44,11 @@ export const SKIP_REASONS = {
 
 export type SkipReason = keyof typeof SKIP_REASONS
 
-/** Rows of older versions may hold another reason, which is shown as it is. */
+/** Reasons of older versions are shown as they are. */
 export const skipText = (reason: string): string =>
   Object.hasOwn(SKIP_REASONS, reason) ? SKIP_REASONS[reason as SkipReason].reason : reason // as: checked by hasOwn
 
-/** "2 need sign-in"; null where it does not concern the client. */
+/** "2 need sign-in"; null when not shown to clients. */
 export const skipCount = (reason: SkipReason, count: number): string | null => {
   const { counted } = SKIP_REASONS[reason]
   if (counted === null) return null

@@ -1,10 +1,10 @@
-/** Sums in SQL, of which no rows make zero. */
+/** SQL sums that are zero without rows. */
 import { type SQLWrapper, sql } from 'drizzle-orm'
 import { requestHours } from '../../db/schema/requests.ts'
 
 export const total = (of: SQLWrapper) => sql<number>`coalesce(sum(${of}), 0)`
 
-/** Of the hourly sums. */
+/** Sums of the hourly totals. */
 export const HOUR_SUMS = {
   requests: total(requestHours.requests),
   errors: total(requestHours.errors),

@@ -1,4 +1,4 @@
-/** How large each table is, with its indexes: what fills the disk, and what retention would free. */
+/** The size of each table with its indexes: what fills the disk, and what retention would free. */
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 
@@ -12,26 +12,26 @@ interface TableSize {
 export interface TableSizes {
   /** The largest first. */
   tables: TableSize[]
-  /** Otherwise `bytes` is estimated from a few hundred rows of each table. */
+  /** Otherwise `bytes` is estimated from a few hundred rows per table. */
   isExact: boolean
 }
 
 export interface FileSize {
   bytes: number
-  /** Of `bytes`: free pages inside the file, which new rows use first. */
+  /** Part of `bytes`: free pages in the file, used first by new rows. */
   freeBytes: number
 }
 
-/** The database file, without its log; answered from its header. */
+/** The database file without its log; read from its header. */
 export const fileSize = (db: Db): FileSize => {
   const page = pragma(db, 'page_size')
   return { bytes: pragma(db, 'page_count') * page, freeBytes: pragma(db, 'freelist_count') * page }
 }
 
-/** Counting exactly reads every page: measured at 1.3 s for 350 MB, while other reads wait. */
+/** Exact counting reads every page: 1.3 s for 350 MB (measured), while other reads wait. */
 const EXACT_UP_TO_BYTES = 64 * 1024 * 1024
 
-/** Counts every row: for the reader's thread only. */
+/** Counts every row, so call it only in a reader thread. */
 export const tableSizes = (db: Db, exactUpToBytes = EXACT_UP_TO_BYTES): TableSizes => {
   const { bytes, freeBytes } = fileSize(db)
   const isExact = bytes <= exactUpToBytes
@@ -48,7 +48,7 @@ const measured = (db: Db): TableSize[] =>
       GROUP BY objects.tbl_name`)
     .map(({ name, bytes }) => ({ name, bytes, rows: countRows(db, name) }))
 
-/** The used part of the file, shared out by rows and by what a row and its index entries take. */
+/** Distributes the used part of the file by rows and average row size, including index entries. */
 const estimated = (db: Db, usedBytes: number): TableSize[] => {
   const weighed = db.all<{ name: string }>(sql`SELECT name FROM sqlite_schema WHERE type = 'table'`).map(({ name }) => {
     const rows = countRows(db, name)
@@ -62,13 +62,13 @@ const estimated = (db: Db, usedBytes: number): TableSize[] => {
   }))
 }
 
-/** Of a record, and of an entry of an index: header, pointer, and the share of its page. */
+/** Per record or index entry: header, pointer, and its share of the page. */
 const OVERHEAD_BYTES = 12
 const SAMPLED_ROWS = 300
 
 /**
- * How long a row is on average, with its entries in the indexes. The key of a table `WITHOUT ROWID` is listed as an index
- * but is the table itself, so the schema does not have it; the other indexes of that table hold the columns of the key, too.
+ * The average row size including index entries. The primary key of a `WITHOUT ROWID` table is listed as an index but is
+ * the table itself; its other indexes also contain the key columns.
  */
 const rowBytes = (db: Db, table: string): number => {
   const indexed = db.all<{ column: string | null }>(sql`

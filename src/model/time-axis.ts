@@ -1,4 +1,4 @@
-/** Where a time axis has its marks: at round local times. */
+/** The ticks of a time axis, at round local times. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { offsetsOf } from '../lib/zoned-days.ts'
 
@@ -31,7 +31,7 @@ export const ticksOf = ({ from, to, zone }: { from: number; to: number; zone: st
   return ticks
 }
 
-/** The dates on which bars of a day or more begin, each below its bar. */
+/** Dates below bars of a day or more. */
 export const ticksOfBars = (bars: readonly { from: number }[], zone: string): Tick[] => {
   const offsetAt = offsetsOf(zone)
   const every = Math.ceil(bars.length / MOST_TICKS)

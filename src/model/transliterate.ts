@@ -1,8 +1,10 @@
-/** Writes letters of other alphabets with a to z, for user names. Scripts that need a dictionary (Han, Arabic …) are left out. */
+/**
+ * Transliterates other alphabets to a–z, for user names. Scripts that need a dictionary (Han, Arabic …) are left out.
+ */
 
 const pairs = (text: string): [string, string][] => text.split(' ').map((pair) => [pair.slice(0, 1), pair.slice(1)])
 
-/** A letter, and what it is written as. Letters with marks are taken apart first, so й is и and ü is u. */
+/** Letters and their transliteration. Diacritics are removed first, so й is и and ü is u. */
 const LETTERS: ReadonlyMap<string, string> = new Map([
   // Latin
   ...pairs('ßss æae œoe øo łl đd ðd þth ıi ŋng ħh ŧt əe'),
@@ -20,7 +22,9 @@ const FINALS = ['', ...'k k ks n nj nh t l lk lm lb ls lt lp lh m p ps t t ng t 
 const FIRST_SYLLABLE = 0xac00
 const SYLLABLES = 11_172
 
-/** `text` in lower-case ASCII as far as that goes: "łukasz" becomes "lukasz", "иван" "ivan". Other characters stay as they are. */
+/**
+ * `text` in lower-case ASCII where possible: "łukasz" becomes "lukasz", "иван" "ivan". Other characters stay unchanged.
+ */
 export const transliterate = (text: string): string =>
   [...text.normalize('NFKC').toLowerCase()]
     .map((letter) => LETTERS.get(letter) ?? syllable(letter) ?? bare(letter))
@@ -35,7 +39,7 @@ const syllable = (letter: string): string | null => {
   return `${INITIALS[initial]}${VOWELS[vowel]}${FINALS[final]}`
 }
 
-/** Without its marks. */
+/** Without diacritics. */
 const bare = (letter: string): string => {
   const [base = ''] = letter.normalize('NFKD')
   return LETTERS.get(base) ?? base

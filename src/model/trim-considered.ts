@@ -1,9 +1,9 @@
-/** Lets go of the lists of candidates of old turns that went well; they are most of the request log, and nobody asks for them. */
+/** Deletes the candidate lists of old successful requests: they are most of the log's size and rarely read. */
 import { sql } from 'drizzle-orm'
 import type { Tx } from '../../db/commit.ts'
 import { readFact, writeFact } from './facts.ts'
 
-/** How far the log was trimmed: `startedAt id` of the newest turn that was looked at. */
+/** Progress: `startedAt id` of the newest request checked. */
 const TRIMMED = 'considered_trimmed_through'
 
 interface Turn {
@@ -12,8 +12,8 @@ interface Turn {
 }
 
 /**
- * Looks at up to `limit` turns behind the last one it looked at, none of them among the newest `keep`, and returns how
- * many. What failed keeps its list, the attempt and the whole turn alike.
+ * Checks up to `limit` requests after the last one, except the newest `keep`, and returns how many. Failed requests and
+ * attempts keep their lists.
  */
 export const trimConsidered = (tx: Tx, { keep, limit }: { keep: number; limit: number }): number => {
   const [newestToTrim] = tx.all<Turn>(sql`

@@ -1,4 +1,4 @@
-/** Reads what the upstream reports of an account's usage, in each of its three forms, into windows told apart by length. */
+/** Parses the upstream's usage reports in all three forms, into windows identified by length. */
 import { z } from 'zod'
 import {
   type AdditionalQuota,
@@ -14,7 +14,7 @@ import {
   type WindowLength,
 } from './usage-windows.ts'
 
-/** Reads the body of `GET /wham/usage`; null when it reports neither a window, nor credits, nor a plan. */
+/** Parses `GET /wham/usage`; null when it reports neither a window, nor credits, nor a plan. */
 export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | null => {
   const { data } = WhamUsage.safeParse(payload)
   if (!data) return null
@@ -30,8 +30,8 @@ export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | nul
 }
 
 /**
- * Reads the `x-codex-{primary,secondary,monthly}-*` and `x-codex-credits-*` headers of any upstream response; null when
- * there are none. `family`: of whose windows, in place of the account's own.
+ * Parses the `x-codex-{primary,secondary,monthly}-*` and `x-codex-credits-*` headers of any upstream response; null
+ * without them. `family`: prefix of other windows than the account's own.
  */
 export const fromRateHeaders = (headers: Headers, at: number, family = 'codex'): UsageSnapshot | null => {
   const field = (name: string) => Numeric.parse(headers.get(`x-${family}-${name}`))
@@ -55,14 +55,17 @@ export const fromRateHeaders = (headers: Headers, at: number, family = 'codex'):
   return snapshotOf(reports, { credits, plan_type }, { at, flags: { ...NO_FLAGS, type: ReachedType.parse(type) } })
 }
 
-/** The limit that refused the request, where it is not the account's own and its windows are reported beside those; else null. */
+/**
+ * The family of the limit that rejected the request, if it is not the account's own and its windows are reported;
+ * otherwise null.
+ */
 export const limitFamily = (headers: Headers): string | null => {
   const name = (headers.get('x-codex-active-limit') ?? '').toLowerCase().replaceAll('_', '-')
   const isReported = /^[a-z0-9-]+$/.test(name) && headers.has(`x-${name}-primary-used-percent`)
   return isReported && name !== 'codex' ? name : null
 }
 
-/** Reads a `codex.rate_limits` event; null for any other event and for limits other than the account's own (`codex`). */
+/** Parses a `codex.rate_limits` event; null for other events and for limits other than the account's own (`codex`). */
 export const fromRateEvent = (event: unknown, at: number): UsageSnapshot | null => {
   const { data } = RateEvent.safeParse(event)
   if (!data) return null
@@ -82,13 +85,13 @@ export const fromRateEvent = (event: unknown, at: number): UsageSnapshot | null 
 const SLOTS = ['primary', 'secondary', 'monthly'] as const
 type Slot = (typeof SLOTS)[number]
 
-/** Used only when a report leaves its length out. */
+/** Used only when a report omits the length. */
 const SLOT_MINUTES: Record<Slot, number> = { primary: 300, secondary: 10_080, monthly: 43_200 }
 const DAY_MINUTES = 1_440
-/** Of an account. */
+/** Per account. */
 const MOST_ADDITIONAL = 16
 
-/** A number, or a string holding one; everything else, NaN and infinities included, is null. */
+/** A number or numeric string; anything else, including NaN and infinities, is null. */
 const Numeric = z
   .union([z.number(), z.string().trim().min(1).transform(Number)])
   .nullish()
@@ -131,14 +134,14 @@ const WindowReport = z
   .nullish()
   .catch(null)
 
-/** Text, or an object with a `type`; both forms are in use. */
+/** Text, or an object with a `type`; the upstream uses both. */
 const ReachedType = z
   .union([z.string(), z.object({ type: z.string() }).transform(({ type }) => type)])
   .nullish()
   .transform((type) => (type && /^[\w.-]{1,64}$/.test(type) ? type.toLowerCase() : null))
   .catch(null)
 
-/** Assumed: the end of a reached spend cap is the reset of its individual limit. */
+/** Assumed: a reached spend cap ends at the reset of its individual limit. */
 const SpendControl = z
   .object({
     reached: Flag,
@@ -166,7 +169,7 @@ const AdditionalReport = z.object({
   rate_limit: LimitReport,
 })
 
-/** What cannot be read is left out; so is what no account has so many of. */
+/** Leaves out unreadable entries, and those beyond a plausible number. */
 const AdditionalReports = z
   .array(z.unknown())
   .nullish()
@@ -206,7 +209,7 @@ const RateEvent = z.object({
   rate_limit_reached_type: ReachedType,
 })
 
-/** What a report says beside its windows; null: nothing. */
+/** The flags of a report beside its windows; null: none. */
 interface Flags {
   allowed: boolean | null
   limitReached: boolean | null
@@ -290,7 +293,7 @@ const limitOf = (flags: Flags, windows: UsageWindows, at: number): ReportedLimit
   return { kind, type, resetAt }
 }
 
-/** Types of client protocol §8 that are not about the included quota; any other one is taken for that. */
+/** Types of client protocol §8 that are not about the included quota; all others are. */
 const REACHED_TYPES: Readonly<Record<string, ReportedLimit['kind']>> = {
   workspace_member_usage_limit_reached: 'spend_cap_reached',
   workspace_owner_usage_limit_reached: 'spend_cap_reached',
@@ -302,7 +305,7 @@ const readWindow = (report: Report, at: number): UsageWindow | null => {
   if (report.usedPercent === null) return null
   const resetAt = readReset(report, at)
   const stated = report.windowMinutes !== null && report.windowMinutes > 0 ? report.windowMinutes : null
-  // The upstream fills an absent window with zeroes; it must not hide or replace a real one.
+  // The upstream fills a missing window with zeroes, which must not hide a real one.
   if (report.usedPercent === 0 && stated === null && resetAt === null) return null
   return {
     usedPercent: Math.min(100, Math.max(0, report.usedPercent)),
@@ -324,7 +327,9 @@ const readReset = (
   return resetAt <= at + MAX_RESET_AHEAD_MS ? resetAt : null
 }
 
-/** A window cannot reset later than its own length, so a distant reset proves a longer window than the slot suggests. */
+/**
+ * A window cannot reset later than its own length, so a distant reset implies a longer window than the slot suggests.
+ */
 const guessMinutes = (slot: Slot, resetAt: number | null, at: number): number => {
   const minutesAhead = resetAt === null ? 0 : (resetAt - at) / 60_000
   return (

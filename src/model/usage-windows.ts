@@ -1,15 +1,15 @@
-/** How much of its allowance an account has used, in windows told apart by length, and whether there is room. */
+/** How much of its allowance an account has used, in windows by length, and whether there is room. */
 import { DAY_MS } from '../lib/durations.ts'
 
 export interface UsageWindow {
-  /** 0…100, as last reported; ask {@link usedNow} before believing it. */
+  /** 0…100, as last reported; use {@link usedNow} for the current value. */
   usedPercent: number
   windowMinutes: number
   /** ms since epoch */
   resetAt: number | null
 }
 
-/** By length, never by slot: weekly plans report their only window in the first slot. */
+/** By length, not by slot: weekly plans report their only window in the first slot. */
 export interface UsageWindows {
   fiveHour: UsageWindow | null
   weekly: UsageWindow | null
@@ -23,32 +23,32 @@ export interface Credits {
   balance: number | null
 }
 
-/** What a report says keeps the account from sending requests, whatever its windows say. */
+/** A reported limit that blocks the account, whatever its windows say. */
 export interface ReportedLimit {
-  /** Named as the cause of the block it brings. */
+  /** Also the cause of the resulting block. */
   kind: (typeof REPORTED_LIMITS)[number]
-  /** The type the upstream gave it, where it gave one. */
+  /** The upstream's type, if any. */
   type: string | null
-  /** ms since epoch; null: no end was stated, so it holds until the next report. */
+  /** ms since epoch; null: no end stated, so it applies until the next report. */
   resetAt: number | null
 }
 
-/** The first one that a report names counts. */
+/** In order of precedence. */
 export const REPORTED_LIMITS = ['spend_cap_reached', 'credits_depleted', 'limit_reached', 'not_allowed'] as const
 
 export interface UsageSnapshot {
-  /** ms since epoch at which the upstream said so */
+  /** When the upstream reported it, ms since epoch. */
   at: number
   windows: UsageWindows
   credits: Credits | null
   planType: string | null
-  /** Quotas beside the account's own; absent in reports that come with a turn, which do not speak of them. */
+  /** Other quotas than the account's own; absent in reports within responses, which do not include them. */
   additional?: readonly AdditionalQuota[]
-  /** null: the report says that there is none; absent: it does not say. */
+  /** null: the report says that there is none; absent: unknown. */
   limit?: ReportedLimit | null
 }
 
-/** Of single models or features, by the names the upstream gives it. */
+/** A quota for single models or features, with the upstream's names. */
 export interface AdditionalQuota {
   limitName: string
   meteredFeature: string | null
@@ -56,12 +56,12 @@ export interface AdditionalQuota {
   secondary: UsageWindow | null
 }
 
-/** The furthest ahead a reset may lie; anything later is a defect or a misread unit. */
+/** The latest plausible reset; anything later is an error or a misread unit. */
 export const MAX_RESET_AHEAD_MS = 366 * DAY_MS
 
 /**
- * One snapshot out of two: the later report wins, and what it does not mention is kept from the earlier. Only a poll that names
- * any window names every one there is: what it leaves out belonged to a former plan.
+ * Merges two snapshots: the later one wins, and keeps what it does not mention. A poll with any window has all of them:
+ * a missing one belonged to a former plan.
  */
 export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): UsageSnapshot => {
   if (!older) return newer
@@ -76,7 +76,7 @@ export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): U
   }
 }
 
-/** What `of` says of each of the three. */
+/** Calls `of` for each of the three lengths. */
 export const perWindow = <T>(of: (length: WindowLength) => T): Record<WindowLength, T> => ({
   fiveHour: of('fiveHour'),
   weekly: of('weekly'),
@@ -86,19 +86,19 @@ export const perWindow = <T>(of: (length: WindowLength) => T): Record<WindowLeng
 /** Whether any of the three was reported. */
 export const hasAnyWindow = (windows: UsageWindows): boolean => Object.values(windows).some((window) => window !== null)
 
-/** Percent used at `now`; a window whose reset has passed counts as 0, an unknown window is null. */
+/** Percent used at `now`; 0 after the window's reset, null for an unknown window. */
 export const usedNow = (window: UsageWindow | null, now: number): number | null => {
   if (!window) return null
   return window.resetAt !== null && window.resetAt <= now ? 0 : window.usedPercent
 }
 
-/** When the window resets (ms); null: unknown, or it did and nobody has told of the next one. */
+/** When the window resets (ms); null when unknown or past. */
 export const nextReset = (window: UsageWindow | null, now: number): number | null =>
   window?.resetAt && window.resetAt > now ? window.resetAt : null
 
 /**
- * Whether the account has nothing left, and when the last of its full windows resets (ms, null when unknown).
- * Credits pay for a full weekly or monthly window, never for a full five-hour one.
+ * Whether nothing is left, and when the last full window resets (ms, null when unknown). Credits can replace a full
+ * weekly or monthly window, but not a full five-hour one.
  */
 export const isExhausted = (
   snapshot: UsageSnapshot | null,
@@ -107,7 +107,7 @@ export const isExhausted = (
   if (!snapshot) return HAS_ROOM
   const { fiveHour, weekly, monthly } = snapshot.windows
   const isFull = (window: UsageWindow | null) => (usedNow(window, now) ?? 0) >= 100
-  if (!isFull(fiveHour) && !isFull(weekly) && !isFull(monthly)) return HAS_ROOM // of every turn, each account
+  if (!isFull(fiveHour) && !isFull(weekly) && !isFull(monthly)) return HAS_ROOM // runs for every account on every turn
   const full = (hasUsableCredits(snapshot.credits) ? [fiveHour] : [fiveHour, weekly, monthly]).filter(isFull)
   const resets = full.flatMap((window) => window?.resetAt || [])
   return { exhausted: full.length > 0, resetAt: resets.length > 0 ? Math.max(...resets) : null }
@@ -117,12 +117,12 @@ export const isExhausted = (
 export const isQuotaUsedUp = ({ primary, secondary }: AdditionalQuota, now: number): boolean =>
   [primary, secondary].some((window) => (usedNow(window, now) ?? 0) >= 100)
 
-/** Whether this came from the usage endpoint, which reports everything there is. */
+/** Whether this came from the usage endpoint, which always reports everything. */
 export const isPoll = ({ additional }: UsageSnapshot): boolean => additional !== undefined
 
 /**
- * The limit of the report that keeps the account out of use. Assumed: `allowed` and `limit_reached` speak of the included
- * quota alone, so an account whose paid credits go on past a full weekly or monthly window is not kept out by them.
+ * The reported limit that blocks the account. Assumed: `allowed` and `limit_reached` concern only the included quota,
+ * so they do not block an account that continues on paid credits.
  */
 export const limitInForce = (snapshot: UsageSnapshot, now: number): ReportedLimit | null => {
   const { limit } = snapshot
@@ -130,24 +130,26 @@ export const limitInForce = (snapshot: UsageSnapshot, now: number): ReportedLimi
   return usesPaidCredits(snapshot, now) ? null : limit
 }
 
-/** Whether a request now would be paid for: the included weekly or monthly quota is used up, and credits are left. */
+/**
+ * Whether a request now would use paid credits: the included weekly or monthly quota is used up, and credits are left.
+ */
 export const usesPaidCredits = (snapshot: UsageSnapshot | null, now: number): boolean =>
   snapshot !== null &&
   hasUsableCredits(snapshot.credits) &&
   !isExhausted(snapshot, now).exhausted &&
   isExhausted({ ...snapshot, credits: null }, now).exhausted
 
-/** When the included quota of such an account is there again (ms); null: unknown. */
+/** When the included quota resets (ms); null: unknown. */
 export const includedQuotaReset = (snapshot: UsageSnapshot | null, now: number): number | null =>
   snapshot && isExhausted({ ...snapshot, credits: null }, now).resetAt
 
-/** Whether the account may go on past a full long window at its own expense. */
+/** Whether paid credits can replace a full long window. */
 export const hasUsableCredits = (credits: Credits | null): boolean =>
   credits !== null && (credits.unlimited || credits.hasCredits || (credits.balance ?? 0) > 0)
 
 /**
- * Size of a plan's allowance in credits, comparable between plans; 0 where the plan has no such window.
- * A plan not listed counts as the smallest, so an unknown name can neither attract nor lose all traffic.
+ * A plan's allowance in credits, comparable between plans; 0 for windows it does not have. Unknown plans count as the
+ * smallest, so that they neither attract nor lose all traffic.
  */
 export const capacityCredits = (planType: string | null, window: WindowLength): number =>
   (CAPACITY.get(planType?.trim().toLowerCase() ?? 'free') ?? FREE)[window]

@@ -1,4 +1,4 @@
-/** User names: how they look, which is reserved, and how one is made from what a proxy calls somebody. */
+/** User names: format, the reserved name, and deriving one from a proxy identity. */
 import { createHash } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { z } from 'zod'
@@ -7,7 +7,7 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../errors.ts'
 import { transliterate } from './transliterate.ts'
 
-/** Of the first, local password account, and nobody's after it was renamed (spec §2). */
+/** Only for the first local user; free for no one after it is renamed (spec §2). */
 export const RESERVED_USERNAME = 'admin'
 const MAX_DERIVED = 56
 
@@ -19,7 +19,7 @@ export const Username = z
   .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores')
   .describe('Lower-case letters, digits, dots, dashes and underscores. Must be unique.')
 
-/** For everybody but the account that has the reserved name already. */
+/** For everyone except the user who already has the reserved name. */
 export const FreeUsername = Username.refine((name) => name !== RESERVED_USERNAME, 'is reserved')
 
 export const isTaken = (db: Db, username: string): boolean =>
@@ -30,8 +30,8 @@ export const isEmailTaken = (db: Db, email: string): boolean =>
   db.select({ id: users.id }).from(users).where(eq(users.email, email)).get() !== undefined
 
 /**
- * `anna@example.com` becomes `anna.example.com`, `Žofie` `zofie`. A name that is taken, as `admin` always is, gets a number
- * (spec §5); one that leaves nothing of the part before the `@` is `th-` and a hash.
+ * `anna@example.com` becomes `anna.example.com`, `Žofie` `zofie`. A taken name, always including `admin`, gets a number
+ * (spec §5); if nothing is left of the part before the `@`, it is `th-` and a hash.
  */
 export const usernameFrom = (db: Db, subject: string): string => {
   const readable = isAscii(subject) ? plain(subject) : transliterated(subject)
@@ -42,7 +42,7 @@ export const usernameFrom = (db: Db, subject: string): string => {
   }
 }
 
-/** Whether a user name can hold what it is made from, but for case and separators. */
+/** Whether a user name can express it, except for case and separators. */
 export const isAscii = (subject: string): boolean => /^[\x20-\x7e]*$/.test(subject)
 
 const plain = (text: string): string =>
@@ -52,7 +52,7 @@ const plain = (text: string): string =>
     .replace(/[^a-z0-9._-]/g, '')
     .slice(0, MAX_DERIVED)
 
-/** Letters that cannot be written in ASCII are left out, and with them separators side by side. Empty: nothing is left of the name itself. */
+/** Drops letters without ASCII form, and adjacent separators. Empty: nothing is left of the name itself. */
 const transliterated = (subject: string): string => {
   const text = transliterate(subject).replaceAll(/[^a-z0-9._@-]/g, '')
   const [local = ''] = text.split('@')

@@ -1,4 +1,4 @@
-/** Accounts without a link or a password, which become active when the reverse proxy first announces the identity they wait for. */
+/** Users without link or password, activated when the reverse proxy first announces their identity. */
 import { eq } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { identities, invites } from '../../db/schema/people.ts'
@@ -7,7 +7,7 @@ import { type Caller, mayInviteAs } from './delegation.ts'
 import { voidReason } from './invite-standing.ts'
 import { findPerson, getPerson } from './people.ts'
 
-/** The account that waits for this identity, if there is one; `isStanding`: the identity makes it active. */
+/** The user waiting for this identity, if any; `isStanding`: the invite is valid. */
 export const waitingFor = (db: Db, subject: string): { userId: string; isStanding: boolean } | null => {
   const invite = db.select().from(invites).where(eq(invites.expectedSubject, subject)).get()
   const person = invite && findPerson(db, invite.userId)
@@ -15,21 +15,21 @@ export const waitingFor = (db: Db, subject: string): { userId: string; isStandin
   return { userId: person.row.id, isStanding: voidReason(db, invite, person.role) === null }
 }
 
-/** Of an invite that waits for the identity instead of having a link. One account for one identity. Throws `identity_taken`. */
+/** Invite columns for waiting on an identity instead of a link. One user per identity. Throws `identity_taken`. */
 export const awaiting = (db: Db, subject: string) => {
   const isLinked = db.select({ id: identities.id }).from(identities).where(eq(identities.subject, subject)).get()
   if (isLinked || waitingFor(db, subject)) throw new AppError('identity_taken', { param: 'expectedIdentity' })
   return { expectedProvider: 'trusted_header' as const, expectedSubject: subject }
 }
 
-/** Its identity has come. */
+/** Deletes the invite after its identity arrived. */
 export const endWaiting = (tx: Tx, userId: string): void => {
   tx.delete(invites).where(eq(invites.userId, userId)).run()
 }
 
 /**
- * Makes the caller stand for an account that waits and that nobody stands for any more, if its role is theirs to give; a link
- * is sent again instead. Returns whether that changed anything.
+ * Makes the caller the author of a waiting user's void invite, if they may grant its role; link invites are resent
+ * instead. Returns whether anything changed.
  */
 export const vouchFor = (tx: Tx, userId: string, { person, actor }: Caller): boolean => {
   const invite = tx.select().from(invites).where(eq(invites.userId, userId)).get()

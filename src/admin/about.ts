@@ -1,4 +1,4 @@
-/** `/settings/about`: which build this is, what the environment says, and whose work it stands on. */
+/** `/settings/about`: the build, the environment variables, and third-party components. */
 import { dependencies } from '../../package.json'
 import { AboutPage } from '../../views/settings/about.tsx'
 import type { Ctx } from '../bindings.ts'
@@ -16,9 +16,9 @@ import { type Frame, frameOf } from './settings-frame.ts'
 
 export interface Variable {
   name: string
-  /** null: it has no value. A secret that is set has an empty one. */
+  /** null: no value. Secrets are shown as empty. */
   value: string | null
-  /** The environment names it; otherwise the value is the default. */
+  /** Set in the environment; otherwise the value is the default. */
   isSet: boolean
   isSecret: boolean
 }
@@ -30,14 +30,14 @@ export interface About {
   /** ISO 8601 */
   startedAt: string
   now: string
-  /** null: the environment is not for this visitor. */
+  /** null: hidden from the user. */
   environment: Environment | null
   components: Component[]
 }
 
 interface Environment {
   variables: Variable[]
-  /** Names with one of our prefixes that are not known. */
+  /** Unknown names with one of our prefixes. */
   unknown: string[]
 }
 
@@ -47,7 +47,7 @@ interface Component {
   licence: string
 }
 
-/** What the environment says holds paths and addresses: it is for those who run the service. */
+/** The environment contains paths and addresses, so it is only for operators. */
 export const showAbout = createHandlers(requires('dashboard:read'), (c) => reply(c, aboutOf(c), AboutPage))
 
 const aboutOf = (c: Ctx): About => {
@@ -64,7 +64,7 @@ const aboutOf = (c: Ctx): About => {
   }
 }
 
-/** Every variable that is read, with what it comes to. Secrets and passwords in URLs are left out. */
+/** Every variable that is read, with its effective value. Secrets and passwords in URLs are left out. */
 export const variablesOf = (config: Config): Variable[] => {
   const { raw, unknown: _, conflicts: __, ...values } = config
   const own = Object.entries(values).map(([name, value]) => ownVariable(name, value, raw))
@@ -90,7 +90,7 @@ const textOf = (value: unknown): string | null => {
   return withoutLogin(String(value))
 }
 
-/** Package → its licence (SPDX). What a release is built from is listed with it. */
+/** Package → licence (SPDX), including what a release is built from. */
 const LICENCES: Readonly<Record<keyof typeof dependencies, string>> = {
   '@hono/zod-validator': 'MIT',
   '@node-rs/argon2': 'MIT',
@@ -111,6 +111,6 @@ const COMPONENTS: Component[] = [
   ...Object.entries(dependencies).map(([name, version]) => ({
     name,
     version,
-    licence: LICENCES[name as keyof typeof dependencies], // as: Object.entries forgets the literal types
+    licence: LICENCES[name as keyof typeof dependencies], // as: Object.entries loses the literal types
   })),
 ]

@@ -27,7 +27,7 @@ const Policies = Chosen.extend({
   routingPolicy: z.enum(ROUTING_POLICIES).describe('The routing policy they get.'),
 })
 
-/** The accounts that were changed, and those that were not, with the reason. */
+/** The changed accounts, and the rejected ones with a reason. */
 interface Outcome {
   changed: string[]
   refused: { accountId: string; code: string; message: string }[]
@@ -100,10 +100,10 @@ const toEach = async (c: Ctx, accountIds: readonly string[], change: Change, atO
   return outcome
 }
 
-/** Each takes thousands of events and samples with it. */
+/** Each deletion includes thousands of events and samples. */
 const DELETED_AT_ONCE = 2
 
-/** Also used for a single account. What they leave behind is removed after the response. */
+/** Also used for a single account. What remains is cleaned up after the response. */
 export const deleteEach = async (
   c: Ctx,
   accountIds: readonly string[],
@@ -120,13 +120,13 @@ export const deleteEach = async (
   return outcome
 }
 
-/** Yields first, so that requests waiting for the commit run before this. */
+/** Yields first, so that requests waiting for the commit run before. */
 const clearBehind = async ({ env }: Ctx): Promise<void> => {
   await env.clock.sleep(0)
   await clearLeftovers(env)
 }
 
-/** The model functions throw before they write, so a refusal leaves nothing in the transaction. */
+/** The model functions throw before writing, so a rejection leaves nothing in the transaction. */
 const refusalOf = (apply: () => unknown): AppError | null => {
   try {
     apply()

@@ -1,4 +1,4 @@
-/** The accounts for lists to choose from. */
+/** The accounts for selection lists. */
 import type { Ctx } from '../bindings.ts'
 import { naturalOrder } from '../lib/natural-order.ts'
 import { tellApart } from '../model/account-names.ts'
@@ -10,7 +10,7 @@ export interface Choice {
   name: string
 }
 
-/** All accounts by name, masked for visitors who don't manage them. */
+/** All accounts by name, masked for users who do not manage them. */
 export const accountChoices = (c: Ctx): Choice[] => {
   const { hidesAccounts } = blindersOf(c.var.principal)
   const called = c.env.pool.all().map(({ id, displayName, planType }) => {

@@ -31,7 +31,10 @@ const Format = z.strictObject({
     .describe('File format for browsers. Other clients get all formats in one response.'),
 })
 
-/** Without script the browser downloads the file; with htmx a dialog shows it. Throws `account_not_found`, `account_state_transition_invalid`. */
+/**
+ * With htmx a dialog shows the file; otherwise the browser downloads it. Throws `account_not_found`,
+ * `account_state_transition_invalid`.
+ */
 export const exportAuth = createHandlers(
   requires('accounts:export', { stepUp: true, audit: 'account_exported' }),
   body(Format),

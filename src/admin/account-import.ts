@@ -38,8 +38,8 @@ import { goOnImporting } from './pages/new-account-reply.tsx'
 const FIELD = 'auth_json'
 
 /**
- * Keeps the good files. One file is answered with its account, several with `{accounts, failures}`.
- * Throws `invalid_auth_json`, naming file and reason, when none is good.
+ * Stores the valid files. Answers one file with its account, several with `{accounts, failures}`. Throws
+ * `invalid_auth_json`, naming file and reason, when none is valid.
  */
 export const importAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
@@ -53,11 +53,13 @@ export const importAccounts = createHandlers(
     if (accounts.length === 0) throw allBad(failures)
     const rows = (await keep(c, accounts)).map(answerFor)
     const isOne = uploaded.files.length + uploaded.failures.length === 1
-    return c.json(isOne ? rows[0]! : { accounts: rows, failures }) // one good file is one row
+    return c.json(isOne ? rows[0]! : { accounts: rows, failures }) // one valid file gives one row
   },
 )
 
-/** In several commits, because streams wait while one runs. Announced once: each announcement reads the whole table again. */
+/**
+ * In several commits, because streams wait during each. One notice at the end, because each reloads the whole table.
+ */
 const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<ImportedRow[]> => {
   const { db, sealer, random, clock } = c.env
   const doing = { sealer, random, actor: actor(c), announcesLater: true }
@@ -111,7 +113,7 @@ export const preflightImport = createHandlers(
     const uploaded = await uploads(c)
     c.var.passAgain(c)
     const entries = await judgeFiles(db, uploaded.files, { sealer, clock, failures: uploaded.failures })
-    // With script the form stays as it is, and with it what was pasted.
+    // With scripts, the form keeps its contents.
     const isInvalid = entries.every(({ verdict }) => verdict === 'broken')
     if (isInvalid && representation(c) === 'fragment') throw allBad(failuresOf(entries))
     const draft = importDrafts.keep(c.var.principal.id, entries)
@@ -197,7 +199,7 @@ const outcomeOf = (row: ImportedRow): ImportOutcome => ({
   isPaused: row.status === 'paused',
 })
 
-/** The files of the form, archives unpacked. Throws `invalid_auth_json`, and what reading a form does. */
+/** The files of the form, with archives unpacked. Throws `invalid_auth_json`, and what reading a form does. */
 const uploads = async (c: Ctx): Promise<OpenedFiles> => {
   const form = await readForm(c).catch((cause: unknown) => {
     if (cause instanceof AppError) throw cause
@@ -214,7 +216,8 @@ const uploads = async (c: Ctx): Promise<OpenedFiles> => {
   demandFew(parts)
   const budget = importBudget()
   const read: OpenedFiles[] = []
-  for (const part of parts) read.push(await readPart(part, budget)) // one after another, so that one at a time is unpacked
+  // sequentially, so that only one is unpacked at a time
+  for (const part of parts) read.push(await readPart(part, budget))
   const files = read.flatMap(({ files }) => files)
   demandFew(files)
   return { files, failures: read.flatMap(({ failures }) => failures) }
@@ -230,7 +233,7 @@ const demandFew = ({ length }: readonly unknown[]): void => {
 
 const readPart = async (part: string | File, budget: ZipBudget): Promise<OpenedFiles> => {
   if (typeof part === 'string') return asAuthFiles('The pasted text', part)
-  return openFile(part.name || 'auth.json', await part.bytes(), budget) // the runtime gives none at all for an empty one
+  return openFile(part.name || 'auth.json', await part.bytes(), budget) // the runtime gives no name for an empty one
 }
 
 const allBad = (failures: readonly ImportFailure[]): AppError =>

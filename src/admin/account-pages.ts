@@ -1,4 +1,4 @@
-/** `/accounts`, `/accounts/:id` and its trend, as far as the visitor may see them. */
+/** `/accounts`, `/accounts/:id` and its trend, limited to what the user may see. */
 import { z } from 'zod'
 import { AccountPage, type AccountProps, type Tab, type TabName } from '../../views/accounts/detail.tsx'
 import { AccountsPage, type AccountsProps } from '../../views/accounts/list.tsx'
@@ -31,7 +31,7 @@ import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
 
-/** Masked before filtering, so visitors cannot search for what is hidden from them. */
+/** Masked before filtering, so that users cannot search for hidden values. */
 export const showAccounts = createHandlers(requires('accounts:read'), query(AccountQuery), (c) => {
   const asked = c.req.valid('query')
   const all = listedAccounts(c)
@@ -81,7 +81,7 @@ const TabQuery = z.object({
   before: z.coerce.number().int().min(1).nullable().default(null).catch(null),
 })
 
-/** A tab the visitor may not open becomes the first one. Throws `account_not_found`. */
+/** A tab the user may not open becomes the first one. Throws `account_not_found`. */
 export const showAccount = createHandlers(requires('accounts:read'), query(TabQuery), async (c) => {
   const asked = c.req.valid('query')
   const view = viewOf(c)

@@ -36,7 +36,7 @@ export const probeAccount = createHandlers(
 
 const MOST_PROBES = 100
 const PROBES_AT_ONCE = 10
-/** Ten rounds of probes that all run into their limit. */
+/** Enough for ten rounds of probes that all time out. */
 const PATIENCE_SECONDS = 255
 
 const Chosen = z.strictObject({
@@ -77,7 +77,7 @@ interface Refusal {
 
 type ProbeAnswer = Awaited<ReturnType<typeof probeOne>>
 
-/** Sends the request and notes its result. Throws `account_not_found`, `account_not_probable`. */
+/** Sends the request and records its result. Throws `account_not_found`, `account_not_probable`. */
 const probeOne = async (c: Ctx, id: string, model?: string) => {
   const { pool, plane, clock, db } = c.env
   const before = standing(c, id)
@@ -115,14 +115,14 @@ const probeNote = (status: number, ok: boolean) => ({
   detail: status === 0 ? 'ChatGPT could not be reached.' : `ChatGPT answered ${status}.`,
 })
 
-/** A model the account offers, unless the caller names one. */
+/** The requested model, or one the account offers. */
 const modelFor = (c: Ctx, id: string, wanted: string | undefined): string => {
   if (wanted !== undefined) return wanted
   const offered = c.env.catalog.modelsOf(id)
   return offered && !offered.has(DEFAULT_MODEL) ? ([...offered][0] ?? DEFAULT_MODEL) : DEFAULT_MODEL
 }
 
-/** Percent used of the five-hour and of the weekly window; null: not reported. Throws `account_not_found`. */
+/** Percent used of the five-hour and the weekly window; null: not reported. Throws `account_not_found`. */
 const standing = (c: Ctx, id: string) => {
   const account = c.env.pool.get(id)
   if (!account) throw new AppError('account_not_found')

@@ -99,7 +99,7 @@ const PolicyName = z
   .enum(ROUTING_POLICIES)
   .describe('`burn_first`: used before the others; `normal`: the strategy decides; `preserve`: last resort.')
 
-/** The form of the page sends all three at once; the API also has a route each for alias and policy. */
+/** The page's form sends all three at once; the API also has separate routes for alias and policy. */
 const Patch = z.strictObject({
   securityWorkAuthorized: z.boolean().optional().describe('Whether it belongs to the restricted pool.'),
   alias: AliasText.optional(),

@@ -1,4 +1,4 @@
-/** `/api/api-keys/`: the keys of model clients. */
+/** `/api/api-keys/`: API keys of clients. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { shownKeyAt } from '../../views/keys/new.tsx'
@@ -59,14 +59,14 @@ export const deleteApiKey = createHandlers(writes({ audit: 'api_key_deleted' }),
   return proceed(c, null, '/keys?done=api_key_deleted')
 })
 
-/** A key of one's own needs no more than the gate; giving it to others, or to nobody, needs `api_keys:assign`. */
+/** The gate suffices for one's own key; assigning it to others, or to no one, needs `api_keys:assign`. */
 const doingOf = (c: Ctx) => ({
   actor: actor(c),
   random: c.env.random,
   demandAssign: () => demand(c.var.principal, 'api_keys:assign'),
 })
 
-/** The one answer with the key itself in it; a browser is shown everything to paste beside it. */
+/** The only answer that contains the key; browsers also get the connection texts. */
 const show = (c: Ctx, { row, key }: IssuedKey, { now, isRenewed }: { now: number; isRenewed: boolean }) => {
   const shown: ShownKey = { ...toApiKey(row, now), key }
   return reply(

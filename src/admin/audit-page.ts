@@ -1,4 +1,4 @@
-/** `/audit`: the audit log as a page, with its filters in the URL and one line about whether it is whole. */
+/** `/audit`: the audit log as a page, with filters in the URL and the result of its verification. */
 import { z } from 'zod'
 import { AuditLogPage } from '../../views/settings/audit.tsx'
 import type { Ctx } from '../bindings.ts'
@@ -31,14 +31,14 @@ export interface Audit extends Omit<AuditPage, 'items'> {
 }
 
 export interface NamedEntry extends AuditEntry {
-  /** Of the target as it is called now; null for what is gone, or is not to be seen by who asks. */
+  /** Current name of the target; null if deleted or hidden from the user. */
   targetName: string | null
 }
 
-/** `unchecked`: so many rows that they are gone through only when somebody asks. */
+/** `unchecked`: too many rows to verify without being asked. */
 export type Chain = AuditVerdict | { isWhole: null; rows: number }
 
-/** As the form shows them. */
+/** As shown in the form. */
 interface Filters {
   action: string
   actor: string
@@ -49,7 +49,7 @@ interface Filters {
   until: string
 }
 
-/** The query of the list, on shorter pages; a form sends what is not filled in, too. */
+/** The list's query with shorter pages; empty form fields are ignored. */
 const PageQuery = AuditQuery.extend({
   action: filled(AuditQuery.shape.action),
   actor_user_id: filled(AuditQuery.shape.actor_user_id),
@@ -62,7 +62,7 @@ const PageQuery = AuditQuery.extend({
   verify: z.literal('1').optional(),
 })
 
-/** Throws `validation_error` for what is no filter of the list, `busy` when the chain takes too long. */
+/** Throws `validation_error` for an unknown filter, `busy` when verification takes too long. */
 export const showAuditLog = createHandlers(requires('audit:read'), query(PageQuery), async (c) => {
   const { verify, ...asked } = c.req.valid('query')
   const page = await readerOf(c).auditLog(asked)
@@ -80,7 +80,7 @@ export const showAuditLog = createHandlers(requires('audit:read'), query(PageQue
   return reply(c, value, AuditLogPage)
 })
 
-/** Gone through for every page; takes the reader about four milliseconds. */
+/** Verified with every page; takes the reader about four milliseconds. */
 const CHECKED_ROWS = 1000
 
 const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
@@ -88,7 +88,7 @@ const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
   return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
 }
 
-/** Who acts, and has no account. */
+/** Actors without a user. */
 const WITHOUT_ACCOUNT = ['bootstrap', 'cli', 'system', 'guest', 'disabled'].map((id) => ({ id, name: id }))
 
 const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]): NamedEntry[] => {

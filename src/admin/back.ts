@@ -1,8 +1,8 @@
-/** Where a browser goes after a change to accounts: the page of the form with its filters, and what was done. */
+/** The redirect after a change to accounts: the form's page with its filters and a message. */
 import type { Ctx } from '../bindings.ts'
 import { pageOf } from '../http/return-path.ts'
 
-/** `done` names a sentence of `views/words.ts`. */
+/** `done` names a message in `views/words.ts`. */
 export const back = (c: Ctx, done: string): string => {
   const page = pageOf(c)
   page?.searchParams.set('done', done)

@@ -1,4 +1,4 @@
-/** `/api/backups`: which there are, making one, and taking one along. */
+/** `/api/backups`: lists, creates and downloads backups. */
 import { basename } from 'node:path'
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
@@ -18,14 +18,14 @@ export const listBackups = createHandlers(requires('ops:write'), async (c) => c.
 export const mayDownload = ({ grants }: Principal): boolean =>
   PERMISSIONS.every((permission) => holds(grants, permission))
 
-/** What the settings page shows beside retention: the newest first. */
+/** For the settings page, newest first. */
 export const backupsOf = async (c: Ctx) => {
   const { backupIntervalHours, backupKeep } = c.env.settings.current()
   const backups = (await c.env.ops.backups.list()).map(toView)
   return { backups, backupIntervalHours, backupKeep }
 }
 
-/** Takes as long as the database is large; turns go on meanwhile. Removes none. Throws what `Backups.make` does. */
+/** Takes time proportional to the database; requests continue. Deletes none. Throws what `Backups.make` does. */
 export const createBackup = createHandlers(
   requires('ops:write', { audit: 'backup_created' }),
   body(z.strictObject({})),
@@ -38,8 +38,8 @@ export const createBackup = createHandlers(
 )
 
 /**
- * The file itself. Its secrets stay sealed without the key, which never goes along; the rest of it is everything, people and
- * conversations too, so it is for those who may do everything. Throws `permission_required`, `not_found`.
+ * The file without the encryption key. Secrets in it are encrypted, but it includes users and conversations, so it
+ * requires all permissions. Throws `permission_required`, `not_found`.
  */
 export const downloadBackup = createHandlers(
   requires('security:write', { stepUp: true, audit: 'backup_downloaded' }),

@@ -1,4 +1,4 @@
-/** `/docs/api` and `/api/openapi.json`: the API of Sluice, made from its own route table at the first request. */
+/** `/docs/api` and `/api/openapi.json`: the API documentation, generated from the route table on first request. */
 import { gzipSync } from 'node:zlib'
 import type { Hono } from 'hono'
 import { raw } from 'hono/html'
@@ -17,18 +17,18 @@ import { routeTable } from '../http/route-table.ts'
 
 export interface Docs {
   baseUrl: string
-  /** The address was read from the Host header alone. */
+  /** The address comes only from the Host header. */
   isGuess: boolean
   search: string
   total: number
-  /** Ids of the operations that have it in them. */
+  /** Ids of the operations that match. */
   found: readonly string[]
   groups: ShownGroup[]
   sharedErrors: typeof SHARED_ERRORS
   errors: typeof ALL_ERRORS
 }
 
-/** The document as it is sent. */
+/** The encoded document. */
 interface Document {
   text: string
   compressed: Uint8Array<ArrayBuffer>
@@ -36,7 +36,10 @@ interface Document {
 
 const DocsQuery = z.object({ q: z.string().trim().max(100).default('').describe('Words to look for.') })
 
-/** The two routes. `apps` are described, the one they are part of too: tables are read at the first request, when they are complete. */
+/**
+ * Creates the two routes. `apps` are described, including the one that contains them: tables are read on first request,
+ * when they are complete.
+ */
 export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => {
   const kept: { operations?: Operation[]; document?: Document; page?: Page } = {}
   const operations = (): Operation[] => {
@@ -47,7 +50,7 @@ export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => 
     kept.document ??= documentOf(operations())
     return kept.document
   }
-  /** Readers differ in nothing but the address they came by. */
+  /** Pages differ only in the address. */
   const pageAt = (address: Address): Page => {
     const { page } = kept
     if (page?.docs.baseUrl === address.baseUrl && page.docs.isGuess === address.isGuess) return page
@@ -81,7 +84,7 @@ export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => 
 
 interface Page {
   docs: Docs
-  /** Rendering two hundred routes takes a while (15 ms, measured), and the page is the same until the next release. */
+  /** Rendering two hundred routes takes 15 ms (measured), and the page changes only with a release. */
   html: string
 }
 

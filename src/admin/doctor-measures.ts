@@ -1,4 +1,4 @@
-/** `/doctor/stream`, `/doctor/socket`, `/doctor/upload`: what a browser measures of whatever stands between it and us. */
+/** `/doctor/stream`, `/doctor/socket`, `/doctor/upload`: what a browser measures about proxies in front of Sluice. */
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -11,23 +11,25 @@ import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { EchoSession } from '../ops/echo-session.ts'
 
-/** Who sees the page of the doctor in full, and who makes keys and tests them. */
+/** Users who see the whole doctor page, and users who create and test keys. */
 const measurer = () => requires('security:write', { or: 'api_keys:write' })
 
-/** Pauses before each event, ms: who gets these five all at once sits behind a buffer. */
+/** Pauses before each event, ms: if these five arrive together, something buffers. */
 const TOGETHER_MS = [0, 200, 200, 200, 200]
-/** At the pace of a silent model's keepalives, for a minute and a half: how long may a connection last? */
+/** At the pace of keepalives, for a minute and a half: how long can a connection last? */
 const LASTING_MS = Array.from({ length: 12 }, () => 7500)
 
 const Pace = z.object({
   lasting: z.literal('true').optional().describe('Streams for 90 seconds.'),
 })
 
-/** Measurements at once, of all and of one person at one address; a browser makes one after the other. */
+/** Concurrent measurements, in total and per user and address; a browser runs them one after another. */
 const MOST = 32
 const MOST_EACH = 4
 
-/** Events under the headers of a model's answer; the last is `end`, and a stream without it was cut off. Throws `busy`. */
+/**
+ * Events with the headers of a model's answer; the last is `end`, without which the stream was cut off. Throws `busy`.
+ */
 export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
   const pauses = c.req.valid('query').lasting ? [...TOGETHER_MS, ...LASTING_MS] : TOGETHER_MS
   const leave = takeSeat(c)
@@ -38,7 +40,7 @@ export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
   })
 })
 
-/** Returns the way out, which may be taken more than once. Throws `busy`. */
+/** Returns the release function, safe to call repeatedly. Throws `busy`. */
 const takeSeat = (c: Ctx): (() => void) => {
   const leave = c.env.seats.take([
     { of: 'measure', most: MOST },
@@ -72,7 +74,7 @@ const eventsApart = (clock: Clock, pausesMs: readonly number[], leave: () => voi
   })
 }
 
-/** Answers one message with itself. Throws `not_found` with status 426 when no upgrade arrived: that is the finding. */
+/** Echoes one message. Throws `not_found` with status 426 when no upgrade arrived, which is the result. */
 export const socketForBrowser = createHandlers(measurer(), (c) => {
   refuseOtherSites(c)
   if (c.req.header('upgrade')?.toLowerCase() !== 'websocket')
@@ -83,15 +85,15 @@ export const socketForBrowser = createHandlers(measurer(), (c) => {
   return new Response(null)
 })
 
-/** Of an upload: more than the script sends or waits, and nobody's way to keep a seat. */
+/** Upload limits: more than the script sends, but limited so that no client can keep a seat. */
 const MOST_BYTES = 8 * 1024 * 1024
 const UPLOAD_MS = 60_000
-/** A name with underscores, as `session_id` has one: nginx drops such headers unless told otherwise. */
+/** A header name with underscores, like `session_id`: nginx drops those by default. */
 const PROBE_HEADER = 'x_sluice_probe'
 
 /**
- * Reads a body of up to 8 MiB, keeps nothing of it, and says how much came and whether the header did.
- * Throws `busy`, `payload_too_large`, `cross_site_request_rejected`.
+ * Reads and discards a body of up to 8 MiB; returns its size and whether the header arrived. Throws `busy`,
+ * `payload_too_large`, `cross_site_request_rejected`.
  */
 export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
   refuseOtherSites(c)
@@ -101,14 +103,14 @@ export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
     c.env.server?.timeout(c.req.raw, 0) // the idle limit would cut off a slow upload
     const bytes = await countBytes(c)
     c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
-    c.get('passAgain')(c) // the session may have ended meanwhile
+    c.get('passAgain')(c) // the session may have ended in the meantime
     return c.json({ bytes, underscore: c.req.header(PROBE_HEADER) !== undefined })
   } finally {
     leave()
   }
 })
 
-/** What came within a minute. Throws `payload_too_large` as soon as it is. */
+/** Bytes received within a minute. Throws `payload_too_large` immediately. */
 const countBytes = async ({ req, env }: Ctx): Promise<number> => {
   const reader = req.raw.body?.getReader()
   if (!reader) return 0

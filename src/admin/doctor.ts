@@ -1,4 +1,4 @@
-/** `/doctor`: what is wrong and what to do. */
+/** `/doctor`: problems and what to do about them. */
 import { DoctorPage } from '../../views/doctor.tsx'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
@@ -12,7 +12,7 @@ import { proxyChecks } from '../ops/proxy-checks.ts'
 export interface DoctorReport {
   verdict: Verdict
   counts: Record<Verdict, number>
-  /** null: only the summary is for this visitor. */
+  /** null: the user sees only the summary. */
   findings: Finding[] | null
   /** ISO 8601 */
   checkedAt: string
@@ -20,7 +20,7 @@ export interface DoctorReport {
   now: string
 }
 
-/** The summary to all who see the dashboard; paths, addresses and advice to those who can act on them. */
+/** The summary for all dashboard users; paths, addresses and advice for users who can act on them. */
 export const showDoctor = createHandlers(requires('dashboard:read'), async (c) => {
   const report = await c.env.ops.doctor.report()
   const findings = [...report.findings, ...(await runChecks(proxyChecks(seenRequest(c))))]

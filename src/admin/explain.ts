@@ -22,7 +22,7 @@ const ExplainQuery = z.object({
 })
 
 /**
- * Names are masked for visitors who don't manage accounts. Throws `permission_required` for a key, `not_found`, and
+ * Names are masked for users who do not manage accounts. Throws `permission_required` for a key, `not_found`, and
  * `validation_error` for an unknown parameter.
  */
 export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), (c) =>
@@ -50,7 +50,7 @@ export const showSimulator = createHandlers(requires('accounts:read'), query(Exp
   return reply(c, view, SimulatorPage)
 })
 
-/** Where the simulator was before; bookmarks still work. */
+/** The simulator's former path; bookmarks still work. */
 export const leadToSimulator = createHandlers(requires('accounts:read'), (c) =>
   c.redirect(SIMULATOR + new URL(c.req.url).search, 301),
 )

@@ -15,7 +15,7 @@ const NewEntry = z.strictObject({ ipAddress: z.string().max(100).describe('An ad
 
 export const showFirewall = createHandlers(requires('dashboard:read'), (c) => c.json(firewallOf(c)))
 
-/** Client addresses are shown to those who run the service; others learn whether there is a list. */
+/** Client addresses are only for operators; other users see whether there is a list. */
 export const firewallOf = (c: Ctx) => {
   const entries = listEntries(c.env.db).map(toEntry)
   const mode: 'allow_all' | 'allowlist_active' = entries.length === 0 ? 'allow_all' : 'allowlist_active'

@@ -1,4 +1,4 @@
-/** `/docs`: the user guides of this repository as pages, so that they are at hand without the repository. */
+/** `/docs`: the user guides of this repository as pages. */
 import type { FC } from 'hono/jsx'
 import clients from '../../docs/clients.md' with { type: 'text' }
 import operating from '../../docs/operating.md' with { type: 'text' }

@@ -1,4 +1,4 @@
-/** `/health*`: what a container, a load balancer and a person with curl ask. */
+/** `/health*`: probes for containers, load balancers and curl. */
 import { open } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 
@@ -7,7 +7,10 @@ const PROBE = 'health probe'
 /** The process answers. */
 export const live = createHandlers(open(PROBE), (c) => c.json({ status: 'ok' }))
 
-/** New work should come here: not while shutting down, nor while the request log cannot be written. No accounts is ready. */
+/**
+ * Ready for new requests: not while shutting down or while the request log cannot be written. Ready even without
+ * accounts.
+ */
 export const ready = createHandlers(open(PROBE), (c) => {
   const checks = {
     draining: c.env.lifecycle.draining ? 'yes' : 'no',
@@ -17,5 +20,5 @@ export const ready = createHandlers(open(PROBE), (c) => {
   return c.json({ status: isReady ? 'ok' : 'unavailable', checks }, isReady ? 200 : 503)
 })
 
-/** The server listens only once everything is loaded, so an answer is the proof. */
+/** The server listens only after everything is loaded, so any answer means started. */
 export const startup = createHandlers(open(PROBE), (c) => c.json({ status: 'ok' }))

@@ -1,4 +1,4 @@
-/** The forms about API keys: flat fields as a page can send them, turned into the bodies of the JSON routes. */
+/** API key forms: converts flat fields of a page to the bodies of the JSON routes. */
 import type { Next } from 'hono'
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
@@ -8,11 +8,11 @@ import { iso } from '../lib/iso.ts'
 
 const MICROS = 1_000_000
 
-/** As many limits as a form can show; a key with more is changed by JSON. */
+/** The most limits a form shows; keys with more are edited with JSON. */
 const FORM_LIMITS = 12
 
 const LimitRow = z.object({
-  /** Absent: the row is empty. Dollars for `cost_usd`. */
+  /** Absent: the row is empty. In dollars for `cost_usd`. */
   amount: z.number().positive().optional(),
   type: z.string().default('total_tokens'),
   window: z.string().default('weekly'),
@@ -20,7 +20,7 @@ const LimitRow = z.object({
   model: z.string().default(''),
 })
 
-/** An empty choice says that nothing is enforced. */
+/** An empty choice enforces nothing. */
 const choice = z.string().optional()
 
 /** What is not in the form stays as it is; what is there and empty is cleared. */
@@ -39,7 +39,7 @@ const KeyFields = z.object({
   enforcedReasoningEffort: choice,
   allowedReasoningEfforts: z.array(z.string()).optional(),
   enforcedServiceTier: choice,
-  /** Which accounts: all of them, or those that are ticked. */
+  /** All accounts, or the selected ones. */
   accountScope: z.enum(['all', 'chosen']).optional(),
   assignedAccountIds: z.array(z.string()).optional(),
   usageSections: z.array(z.string()).optional(),
@@ -60,8 +60,8 @@ const KeyForm = KeyFields.refine((form) => form.unlimited !== false || hasAmount
 type KeyForm = z.output<typeof KeyForm>
 
 /**
- * The body of a key route: a JSON document of `schema`, or one of the forms of the key pages, which `schema` then judges
- * all the same. The handler reads `c.req.valid('json')` either way. Throws what `body` does.
+ * The body of a key route: JSON of `schema`, or a form that is converted and then validated by `schema`. The handler
+ * reads `c.req.valid('json')` either way. Throws what `body` does.
  */
 export const keyBody = <S extends z.ZodObject>(schema: S) => {
   const asJson = body(schema)
@@ -69,15 +69,15 @@ export const keyBody = <S extends z.ZodObject>(schema: S) => {
   const either = (c: Ctx, next: Next) => {
     if (!/form/.test(c.req.header('content-type') ?? '')) return asJson(c as never, next) // as: the same context
     return asForm(c as never, async () => {
-      const form: KeyForm = c.req.valid('json' as never) // as: put there a moment ago
+      const form: KeyForm = c.req.valid('json' as never) // as: set just before
       c.req.addValidatedData('json', parse(schema, inputOf(form, c.env.clock.now())))
       await next()
     })
   }
-  return carrying(either as unknown as typeof asJson, asJson.input) // as: it leaves the same value in the same place
+  return carrying(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
 }
 
-/** `now` is ms since epoch: a form says in how many days a key ends. */
+/** `now` is ms since epoch: a form gives the expiry in days. */
 const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
   const {
     expiry,

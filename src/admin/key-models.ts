@@ -1,4 +1,4 @@
-/** The models of the live catalog, as the pages about keys offer them. */
+/** The catalog's models, for the key pages. */
 import type { Ctx } from '../bindings.ts'
 import { objectOf, objectsOf, parseJson, textOf } from '../lib/json.ts'
 import { decodeUtf8 } from '../lib/utf8.ts'
@@ -6,11 +6,11 @@ import type { ModelPolicy } from '../model/catalog.ts'
 
 interface ModelChoice {
   id: string
-  /** What clients ask for and logs say, so the same. */
+  /** The same as the id, as used by clients and logs. */
   name: string
 }
 
-/** What a client with this policy is told by `GET /v1/models`, in the same order; null: without any limit. */
+/** The models a client with this policy gets from `GET /v1/models`, in the same order; null: all. */
 export const listedModels = (c: Ctx, policy: ModelPolicy | null): ModelChoice[] => {
   const { bytes } = c.env.catalog.public(policy)
   const { data } = objectOf(parseJson(decodeUtf8(bytes)))

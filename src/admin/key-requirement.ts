@@ -1,11 +1,11 @@
-/** Whether clients need a key, for the pages about keys: what is not enforced while they do not, and who may change that. */
+/** Whether clients need a key, for the key pages: what is not enforced otherwise, and who can change it. */
 import type { Ctx } from '../bindings.ts'
 import { holds } from '../model/permissions.ts'
 
 export interface OptionalKeys {
   /** `SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */
   hasExemptRanges: boolean
-  /** Why the visitor cannot require keys; null: they can. */
+  /** Why the user cannot require keys; null: they can. */
   whyNot: 'permission' | 'confirmation' | null
 }
 

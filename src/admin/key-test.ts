@@ -1,4 +1,6 @@
-/** `POST /api/api-keys/:id/test`: sends one small request with a key, by the route its clients use, and reports the result. */
+/**
+ * `POST /api/api-keys/:id/test`: sends one small request with a key through its clients' route, and reports the result.
+ */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { KeyTestResult } from '../../views/keys/test.tsx'
@@ -20,14 +22,14 @@ import type { SettingsCache } from '../settings/cache.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 
-/** All of Sluice as one function, so that the test passes every gate a client passes. */
+/** The whole app as a function, so that the test passes every gate a client does. */
 type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
 
 export interface KeyTest {
   isOk: boolean
   keyId: string
   requestId: string
-  /** Row in the request log; null: the request was rejected before it became a turn. */
+  /** Row in the request log; null: rejected before it was logged. */
   logId: string | null
   /** null: no model is known yet, so nothing was sent. */
   model: string | null
@@ -52,11 +54,11 @@ const TestInput = z.strictObject({
 })
 
 const DEADLINE_MS = 45_000
-/** The idle limit of the connection meanwhile: longer than the deadline. */
+/** Idle limit of the connection during the test, longer than the deadline. */
 const PATIENCE_SECONDS = 60
 const SHOWN_CHARS = 200
 
-/** `serve` is the app that the route is part of. Throws `not_found`. A turn that fails is a result, not an error. */
+/** `serve` is the app containing this route. Throws `not_found`. A failed request is a result, not an error. */
 export const testApiKey = (serve: Serve) =>
   createHandlers(writes({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
     const who = actor(c)
@@ -119,7 +121,7 @@ interface Sending {
   requestId: string
 }
 
-/** Sends the turn and listens to the end, or to the deadline. */
+/** Sends the request and reads to the end or the deadline. */
 const send = async (c: Ctx, serve: Serve, sending: Sending): Promise<Heard> => {
   const { clock } = c.env
   const controller = new AbortController()
@@ -140,12 +142,12 @@ const send = async (c: Ctx, serve: Serve, sending: Sending): Promise<Heard> => {
 
 const TOO_LATE = { status: 504, code: 'upstream_timeout', message: `No answer within ${DEADLINE_MS / 1000} seconds.` }
 
-/** Where the caller is, as a client of this browser's machine would say it. */
+/** Headers about where the user's browser is, so that the test is judged like its clients. */
 const PASSED_ON = ['host', 'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
 /**
- * The key itself is known to its owner only, so a ticket stands for it: a word that this one request is let in with, as
- * the key. Keys count here even where none are required yet.
+ * Only the owner knows the key, so this request is admitted with a one-time ticket instead. The key's limits apply even
+ * where keys are optional.
  */
 const turnRequest = (c: Ctx, { policy, model, requestId }: Sending, signal: AbortSignal) => {
   const { server: _, ...bindings } = c.env
@@ -154,8 +156,9 @@ const turnRequest = (c: Ctx, { policy, model, requestId }: Sending, signal: Abor
   const env: Bindings = {
     ...bindings,
     peer: c.var.peer ?? undefined,
-    keys: { find: (key: string) => (key === ticket ? policy : null) } as unknown as KeyRing, // as: the gate asks nothing else of it
-    settings: { current: () => settings } as unknown as SettingsCache, // as: turns only read
+    // as: the gate uses nothing else
+    keys: { find: (key: string) => (key === ticket ? policy : null) } as unknown as KeyRing,
+    settings: { current: () => settings } as unknown as SettingsCache, // as: turns only read it
   }
   const headers = new Headers({
     authorization: `Bearer ${ticket}`,
@@ -177,7 +180,7 @@ interface Listening {
   elapsedMs: () => number
 }
 
-/** The stream of a client that is gone does not end by itself: the reader has to leave. */
+/** A stream does not end when its client disconnects, so the reader is cancelled. */
 const listen = async (response: Response, { signal, elapsedMs }: Listening): Promise<Omit<Heard, 'totalMs'>> => {
   const reader = response.body?.getReader()
   signal.addEventListener('abort', () => void reader?.cancel(), { once: true })

@@ -21,7 +21,7 @@ export const showKeyUsage7d = createHandlers(requires('api_keys:read'), async (c
   return c.json(keyUsage7d(id, await weekOf(c, id)))
 })
 
-/** With the accounts masked for those who do not work with them. */
+/** Accounts are masked for users who do not manage them. */
 export const weekOf = async (c: Ctx, keyId: string): Promise<KeyWeek> => {
   const week = await readerOf(c).keyWeek(keyId, c.env.clock.now())
   if (!blindersOf(c.var.principal).hidesAccounts) return week

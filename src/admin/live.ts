@@ -1,4 +1,4 @@
-/** `/api/events`: what changed, to everybody who is signed in, as far as they may know that it exists. */
+/** `/api/events`: notifies every signed-in user of changes, limited by their permissions. */
 import { z } from 'zod'
 import { resolve } from '../auth/resolve.ts'
 import type { Ctx } from '../bindings.ts'
@@ -12,7 +12,7 @@ import { encodeUtf8 } from '../lib/utf8.ts'
 import type { Change, LiveTopic } from '../live.ts'
 import { type Grants, holds, type Permission } from '../model/permissions.ts'
 
-/** Whoever does not hold it is not told. Of keys also those are who see only their own. */
+/** Topics are sent only to users with the permission. Key changes also reach users who see only their own. */
 const NEEDS: Record<LiveTopic, Permission | null> = {
   accounts: 'accounts:read',
   usage: 'accounts:read',
@@ -24,11 +24,14 @@ const NEEDS: Record<LiveTopic, Permission | null> = {
   health: 'dashboard:read',
 }
 
-/** Browsers come back after so long. */
+/** Browsers reconnect after this time. */
 const RETRY_MS = 2000
-/** Messages that a client may leave unread: about four minutes, then it has to come back. */
+/** Unread messages per client: about four minutes, after which it must reconnect. */
 const MAX_UNREAD = 64
-/** Streams at once: of all, of one person, as whom all guests count, and of them at one address, where all tabs of a browser share one. */
+/**
+ * Concurrent streams: in total, per user (all guests count as one), and per user and address, where a browser's tabs
+ * share one.
+ */
 const MOST = 256
 const MOST_OF_ONE = 64
 const MOST_EACH = 8
@@ -40,8 +43,8 @@ const EventsQuery = z.object({
 })
 
 /**
- * A message has topics and never content, so that permissions and masking hold in what is fetched after it. The session is
- * asked about again with each heartbeat, and at once when sessions or people changed. Throws `busy` when too many listen.
+ * A message has topics but no content, so permissions and masking apply to what is fetched. The session is checked with
+ * each heartbeat, and immediately when sessions or users change. Throws `busy` when too many listen.
  */
 export const streamChanges = createHandlers(signedIn(), query(EventsQuery), (c) => {
   const leave = c.env.seats.take(claimsOf(c))
@@ -112,7 +115,7 @@ const isFor = (topic: LiveTopic, grants: Grants): boolean => {
   return need === null || holds(grants, need, topic === 'keys' ? 'own' : 'all')
 }
 
-/** A browser says which message it saw last, or which one its page has; who says neither has seen everything. */
+/** The last message a browser saw, or the one of its page; without either, nothing was missed. */
 const missed = (c: Ctx, grants: Grants): Change => {
   const { live } = c.env
   const seen = c.req.header('last-event-id') ?? c.req.query('since')
@@ -120,7 +123,7 @@ const missed = (c: Ctx, grants: Grants): Change => {
   return { id: live.lastId, topics: topics.filter((topic) => isFor(topic, grants)) }
 }
 
-/** What `who` may do by now; null when the session is over, or somebody else's. */
+/** The current permissions of `who`; null when the session ended or belongs to another user. */
 const grantsNow = (c: Ctx, who: string): Grants | null => {
   const resolution = resolve(c)
   if (resolution.kind !== 'principal' || resolution.mustEnroll) return null

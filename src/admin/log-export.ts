@@ -1,4 +1,4 @@
-/** `/logs/export`: the log under the filters of its page, as a file. */
+/** `/logs/export`: the filtered log as a file. */
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
 import { requires } from '../http/gates.ts'
@@ -35,7 +35,7 @@ export const exportLogs = createHandlers(requires('dashboard:read'), query(Expor
 
 const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json; charset=utf-8' } as const
 
-/** What a spreadsheet still opens. */
+/** The most a spreadsheet can open. */
 const MOST_ROWS = 100_000
 const ROWS_AT_ONCE = 1000
 
@@ -73,7 +73,7 @@ const rejectedPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => {
 interface Writer {
   head: string
   rows: (rows: readonly Row[], isFirst: boolean) => string
-  /** `isCutOff`: the file is full, and rows are missing. */
+  /** `isCutOff`: the file is full and rows are missing. */
   end: (isCutOff: boolean) => string
 }
 
@@ -132,7 +132,7 @@ const jsonWriter = (): Writer => ({
   end: (isCutOff) => `\n],"isComplete":${!isCutOff}}\n`,
 })
 
-/** Read page by page as fast as the client takes it. What is wrong with the filters is thrown before the first. */
+/** Reads page by page at the client's pace. Filter errors are thrown before the first page. */
 const streamOf = async (c: Ctx, pageAt: PageAt, write: Writer): Promise<ReadableStream<Uint8Array>> => {
   const { log } = c.env
   let page: Page | null = await pageAt(null)

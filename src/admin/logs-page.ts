@@ -1,4 +1,4 @@
-/** `/logs`: the request log with its filters in the URL, one request of it, and new requests for the live tail. */
+/** `/logs`: the request log with filters in the URL, one open request, and new requests for the live tail. */
 import { LogsPage } from '../../views/logs/page.tsx'
 import { RequestPage } from '../../views/logs/request.tsx'
 import { NewRows } from '../../views/logs/rows.tsx'
@@ -34,12 +34,12 @@ export interface Logs extends LogPage {
   filters: LogFilterValues
   /** Set when the page shows rejected clients instead of requests. */
   rejected: RejectedClient[] | null
-  /** Requests, or rejections, over time under the same filters; null: there are none. */
+  /** Requests or rejections over time under the same filters; null: none. */
   histogram: LogHistogram | null
   /** What the filters offer. `keys` is null for users who may not see keys. */
   options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
   columns: MoreColumn[]
-  /** Rows per page, if the URL says so. */
+  /** Rows per page, if set in the URL. */
   limit: number | null
   /** New requests are added as they end. */
   isLive: boolean
@@ -48,13 +48,13 @@ export interface Logs extends LogPage {
   /** Parameters of the URL that this page does not have. */
   unknown: string[]
   links: LogLinks
-  /** The request that is open beside the list. */
+  /** The request opened next to the list. */
   open: LogDetail | null
   /** May look into conversations. */
   isSensitive: boolean
 }
 
-/** As the form shows them. */
+/** As shown in the form. */
 interface LogFilterValues {
   range: RangeName | null
   since: string | null
@@ -72,13 +72,13 @@ interface LogFilterValues {
 }
 
 interface LogLinks {
-  /** The list as it is, without an open request. */
+  /** The current list without an open request. */
   here: string
   older: string | null
   newer: string | null
-  /** Without places: the newest page under the same filters. */
+  /** The newest page under the same filters. */
   newest: string
-  /** Without filters; null: there are none. */
+  /** Without filters; null: none are set. */
   clear: string | null
   /** Requests that ended since this page was made, under the same filters; null: this is not the newest page. */
   tail: string | null
@@ -89,12 +89,12 @@ interface LogLinks {
   slow: string
   /** The same list without folded repeats. */
   ungrouped: string
-  /** Everything under the same filters, as files. */
+  /** All matching rows, as files. */
   csv: string
   json: string
 }
 
-/** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an open request that is not there. */
+/** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an unknown open request. */
 export const showLogs = createHandlers(requires('dashboard:read'), query(LogPageQuery), async (c) =>
   reply(c, await logsOf(c, c.req.valid('query')), LogsPage),
 )
@@ -104,7 +104,7 @@ export interface RequestView extends LogDetail {
   isSensitive: boolean
 }
 
-/** `GET /logs/:id`: a page of its own, or what goes into the drawer. */
+/** `GET /logs/:id`: a page, or the content of the drawer. */
 export const showRequestPage = createHandlers(requires('dashboard:read'), async (c) => {
   const found = await requestOf(c, idOf(c))
   const view = { ...found, generatedAt: iso(c.env.clock.now()), isSensitive: sightOf(c).sensitive }
@@ -115,15 +115,17 @@ const TailQuery = LogPageQuery.extend({ after: Moment })
 
 export interface LogTail {
   generatedAt: string
-  /** Newest first. Those asked for twice come twice: a row is known by its id. */
+  /** Newest first. Overlapping requests appear twice and are matched by id. */
   requests: LogEntry[]
   columns: MoreColumn[]
-  /** The next question. */
+  /** The URL of the next poll. */
   next: string
   here: string
 }
 
-/** `GET /logs/tail?after=…`: the requests that ended since. Times overlap a little, because rows are written in beats. */
+/**
+ * `GET /logs/tail?after=…`: requests that ended since. Intervals overlap slightly, because rows are written in beats.
+ */
 export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQuery), async (c) => {
   const { after, ...asked } = c.req.valid('query')
   demandSight(c, asked)
@@ -176,7 +178,7 @@ const histogramOf = async (c: Ctx, asked: LogPageQuery, now: number): Promise<Lo
   return question && readerOf(c).rejectedHistogram(question, sightOf(c), now)
 }
 
-/** As a page of the log without requests. Its only way back is the newest page. */
+/** As a log page without requests, which can only lead back to the newest page. */
 const rejectedOf = async (c: Ctx, asked: LogPageQuery, now: number) => {
   const question = toRejectedQuery(asked, now)
   const { items, nextCursor } = question
@@ -209,7 +211,7 @@ const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
   conversation: asked.conversation_id ?? null,
 })
 
-/** Fields of the form that hold one value each; whether a key can be chosen is another matter. */
+/** Form fields with one value each, whether or not the user may filter by key. */
 const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code']
 const WITHOUT_FIELD = ['reasoningEffort', 'modelOption', 'client']
 
@@ -228,7 +230,7 @@ const furtherOf = (c: Ctx): LogFilterValues['further'] => {
   ]
 }
 
-/** From what is there now and not from the log, which would have to be read through for it. */
+/** From current accounts, keys and models; reading them from the log would take too long. */
 export const optionsOf = (c: Ctx): Logs['options'] => {
   const { hidesKeys } = blindersOf(c.var.principal)
   return {
@@ -273,7 +275,7 @@ const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogP
 
 const FILTERS = Object.keys(LogPageQuery.shape).filter((name) => !([...PLACES, ...LOOKS] as string[]).includes(name))
 
-/** Rows of turns that ended this long ago are on the disk: the ledger writes ten times a second. */
+/** Requests that ended this long ago are stored: the ledger writes ten times a second. */
 const SETTLED_MS = 2000
 
 const tailLink = (c: Ctx, now: number): string =>

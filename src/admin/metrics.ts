@@ -1,4 +1,4 @@
-/** `GET /metrics`: what Prometheus scrapes, for this machine and for who has the token. */
+/** `GET /metrics` for Prometheus: for this machine, or with the token. */
 import { timingSafeEqual } from 'node:crypto'
 import { isLocal } from '../auth/caller.ts'
 import { budgetClient } from '../auth/failure-budget.ts'

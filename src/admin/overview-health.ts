@@ -7,26 +7,26 @@ export interface Health {
   level: ServiceLevel
   eligible: number
   total: number
-  /** Accounts that do not recover without a user. */
+  /** Accounts that need a user's action. */
   needAttention: number
   /** When an account has quota again: a reset, the end of a block, or a check. */
   next: { at: string; account: string; event: 'reset' | 'back' | 'check' } | null
-  /** Median of the period; null: nothing was answered. */
+  /** Median of the period; null: no request was answered. */
   firstEventMs: number | null
-  /** What brings requests back while the level is `blocked`; null: another level. */
+  /** What helps while the level is `blocked`; otherwise null. */
   advice: Advice | null
 }
 
-/** The ways out of `blocked`; accounts only where this user may change them. */
+/** Ways out of `blocked`; accounts only if this user may change them. */
 export interface Advice {
-  /** It is at a limit and has a reset credit. */
+  /** At a limit, with a reset credit available. */
   resetCredit: NamedAccount | null
   /** It needs sign-in. */
   signIn: NamedAccount | null
   /** It was paused. */
   resume: NamedAccount | null
   mayAdd: boolean
-  /** ISO 8601: when the first account is back; null: none comes back by itself. */
+  /** ISO 8601: when the first account is available again; null: none recovers on its own. */
   until: string | null
 }
 
@@ -84,7 +84,7 @@ const nextEvent = (accounts: readonly AccountView[], now: number): Health['next'
   return first ? { ...first, at: iso(first.at) } : null
 }
 
-/** A blocked account is back, or is checked again, at one moment; an active one gets more at each reset. */
+/** A blocked account has one event: available again, or checked again. An active one has its resets. */
 const eventsOf = ({ displayName: account, until, nextCheckAt, status, windows }: AccountView): Event[] => {
   if (until !== null) return [{ at: until, account, event: 'back' }]
   if (nextCheckAt !== null) return [{ at: nextCheckAt, account, event: 'check' }]

@@ -1,4 +1,4 @@
-/** `/dashboard`: health, what needs attention, remaining quota, and the figures of a period. */
+/** `/dashboard`: health, what needs attention, remaining quota, and the totals of a period. */
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import { OverviewPage } from '../../views/overview.tsx'
@@ -35,7 +35,7 @@ import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
 import { blindersOf, sightOf } from './requests.ts'
 
-/** Times are ISO 8601 in all of them. Every part is made from one snapshot. */
+/** All times are ISO 8601. All parts come from one snapshot. */
 export interface Overview {
   generatedAt: string
   period: Period
@@ -48,16 +48,16 @@ export interface Overview {
 export interface NowPart {
   health: Health
   attention: Attention[]
-  /** null: everything is done, the list was hidden, or this user may not do it. */
+  /** null: done, hidden, or not for this user. */
   checklist: Checklist | null
 }
 
 export interface Checklist {
   /** The address this browser uses. */
   baseUrl: string
-  /** The address was read from the Host header alone. */
+  /** The address comes only from the Host header. */
   isGuess: boolean
-  /** What a command begins with, in a shell on this machine. */
+  /** The command prefix for a shell on this machine. */
   command: string
   /** `elsewhere`: users sign in without a password. */
   password: 'done' | 'open' | 'elsewhere'
@@ -72,9 +72,9 @@ export interface PoolPart {
   total: number
   /** Whether any account is available now. */
   isServing: boolean
-  /** All, or of many those that need attention or are most used. */
+  /** All accounts; if there are many, those that need attention or are used most. */
   accounts: PoolAccount[]
-  /** The cells of the strips: their length, and how many fit on the axis. */
+  /** Length of a strip's cells, and how many the axis shows. */
   slotMs: number
   cells: number
 }
@@ -86,7 +86,7 @@ export interface PoolAccount
   nextCheckAt: string | null
   /** Percent used; null: not reported. */
   used: Record<WindowLength, number | null>
-  /** One for each slot of the period from the first request on, oldest first. */
+  /** One per slot of the period since the first request, oldest first. */
   strip: Outcome[]
 }
 
@@ -94,13 +94,13 @@ export interface FiguresPart {
   tiles: Tiles
   /** null: there was no request yet. */
   chart: Chart | null
-  /** Repeated ones as one, newest first. */
+  /** Repeated errors grouped, newest first. */
   errors: ErrorGroup[]
 }
 
 const SHOWN_AT_MOST = 16
 const SHOWN_OF_MANY = 9
-/** Beside percents. */
+/** Compared with percentages. */
 const WEIGHTS: Partial<Record<AccountStatus, number>> = { reauth_required: 1000, deactivated: 1000, paused: -1000 }
 
 const OverviewQuery = z.object({
@@ -119,7 +119,7 @@ export const showOverview = createHandlers(requires('dashboard:read'), query(Ove
   )
 })
 
-/** Everything the parts of the page are made from, so that they agree with one another. */
+/** Everything the page is made of, so that its parts agree. */
 interface Snapshot {
   figures: PeriodFigures
   accounts: AccountView[]
@@ -225,7 +225,10 @@ const visibleAccounts = (c: Ctx): AccountView[] => {
   return namedApart(blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
-/** A few keep their order. Of many, those that need attention come first, then the most used, and paused ones last. */
+/**
+ * Keeps the order of a few accounts. Of many, those that need attention come first, then the most used, paused ones
+ * last.
+ */
 const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] => {
   if (accounts.length <= SHOWN_AT_MOST) return accounts
   const weight = ({ status, eligible, windows }: AccountView): number =>
@@ -248,7 +251,7 @@ const poolAccount = (account: AccountView, figures: PeriodFigures): PoolAccount 
   strip: stripOf(account, figures),
 })
 
-/** Without the folder the command would use the one in the home directory of the user who runs it. */
+/** Without the folder, the command would use the one in the home directory of the user who runs it. */
 const commandFor = ({ DATA_DIR, raw }: Config): string =>
   findVariable(raw, 'DATA_DIR') ? `SLUICE_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
 

@@ -1,4 +1,4 @@
-/** `/search`: what the command palette offers for a few words: pages, accounts, keys, users, settings, requests and actions. */
+/** `/search`: results of the command palette: pages, accounts, keys, users, settings, requests and actions. */
 import { z } from 'zod'
 import { PalettePage, PaletteResults } from '../../views/palette.tsx'
 import type { Ctx } from '../bindings.ts'
@@ -26,7 +26,7 @@ export interface Hit {
 
 const PaletteQuery = z.object({ q: z.string().trim().max(200).default('') })
 
-/** Each hit is one the visitor may open. */
+/** Only results the user may open. */
 export const showPalette = createHandlers(signedIn(), query(PaletteQuery), (c) => {
   const { q } = c.req.valid('query')
   const value: Palette = { q, found: hitsFor(c, q) }
@@ -46,7 +46,7 @@ const hitsFor = (c: Ctx, q: string): Hit[] => {
     .map(({ kind, label, href }) => ({ kind, label, href }))
 }
 
-/** A pasted request id leads to the log, whether or not the request is still there. */
+/** A pasted request id opens the log, whether or not the request is still there. */
 const requestHits = (c: Ctx, q: string): Hit[] =>
   /^req_[\w-]{8,}$/.test(q) && holds(c.var.principal.grants, 'dashboard:read')
     ? [{ kind: 'Request', label: q, href: `/logs?search=${encodeURIComponent(q)}` }]
@@ -80,7 +80,7 @@ const everything = (c: Ctx): (Hit & { also?: string })[] => {
 }
 
 interface Place extends Hit {
-  /** null: everyone who is signed in. */
+  /** null: every signed-in user. */
   needs: Permission | null
 }
 

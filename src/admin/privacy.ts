@@ -4,7 +4,7 @@ import type { Ctx } from '../bindings.ts'
 import { createMiddleware } from '../http/handlers.ts'
 import { listPeople } from '../model/people.ts'
 
-/** Around every page and fragment. What the API answers as JSON is not masked. */
+/** Wraps every page and fragment. JSON answers are not masked. */
 export const privacyEye = createMiddleware(async (c, next) => {
   await next()
   if (getCookie(c, 'privacy') !== 'on' || !c.res.headers.get('content-type')?.startsWith('text/html')) return
@@ -23,12 +23,11 @@ const namesIn = (c: Ctx): string[] => {
 }
 
 const EMAIL = /[^\s@<>"'&;(]+@[^\s@<>"'&;]+\.[a-z]{2,}/gi
-/** Attributes that people read or hear. */
+/** Visible or spoken attributes. */
 const SHOWN = / (?:title|aria-label|placeholder|data-confirm|hx-confirm)="[^"]*"/g
 
 /**
- * Masks texts and the attributes people see. What a field holds is sent back when its form is saved, so it stays, and the
- * field shows dots.
+ * Masks text and visible attributes. Field values are sent back when saving, so they stay, and the field shows dots.
  */
 export const maskPage = (html: string, names: readonly string[]): string => {
   const mask = maskOf(names)
@@ -47,7 +46,7 @@ export const maskPage = (html: string, names: readonly string[]): string => {
     .join('')
 }
 
-/** Longest names first, because one may be a part of another. Texts are escaped as pages are. */
+/** Longest names first, because one may contain another. Names are escaped like the page. */
 const maskOf = (names: readonly string[]): ((text: string) => string) => {
   const alternatives = [...new Set(names.map(escaped))]
     .toSorted((a, b) => b.length - a.length)

@@ -1,4 +1,4 @@
-/** The reader in the name of who asks: callers take turns, all guests together as one. */
+/** The reader for the current user: users take turns, and all guests count as one. */
 import type { Ctx } from '../bindings.ts'
 import type { Answers } from '../reader.ts'
 

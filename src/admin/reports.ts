@@ -1,4 +1,4 @@
-/** `/reports` and `/api/reports`: the use by day, model, account and key, as a page, JSON or CSV. */
+/** `/reports` and `/api/reports`: usage by day, model, account and key, as a page, JSON or CSV. */
 import { z } from 'zod'
 import { ReportPage } from '../../views/reports/page.tsx'
 import { demand } from '../auth/principal.ts'
@@ -43,7 +43,7 @@ const asFile = (c: Ctx, content: string | ReadableStream<Uint8Array>, format: ke
     'content-disposition': `attachment; filename="sluice-report-${iso(c.env.clock.now()).slice(0, 10)}.${format}"`,
   })
 
-/** Read and sent page by page, as fast as the client takes it. Errors in the query are thrown before the first page. */
+/** Read and sent page by page at the client's pace. Query errors are thrown before the first page. */
 const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
   const reader = readerOf(c)
   const { clock, log } = c.env
@@ -81,13 +81,13 @@ type PageQuery = z.output<typeof PageQuery>
 
 export interface ReportView extends Report {
   generatedAt: string
-  /** null: days were chosen one by one. */
+  /** null: dates were chosen individually. */
   range: Preset | null
   chart: ReportBars
   asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model' | 'client'>
   /** The query of this page without what is empty: what its links change a part of. */
   params: [name: string, value: string][]
-  /** A zone in the address that does not exist. */
+  /** An unknown zone in the URL. */
   unknownZone: string | null
   options: Logs['options']
   /** The same report as files. */
@@ -144,7 +144,7 @@ const demandKeys = (c: Ctx, { api_key_id: keys }: Pick<ReportQuery, 'api_key_id'
   if (keys.length > 0) demand(c.var.principal, 'api_keys:read')
 }
 
-/** The report on these days, whether they were picked as dates or as a named range. */
+/** The report for these days, however they were chosen. */
 const fileLink = (c: Ctx, { timezone, startDate, endDate }: Report, format: 'csv' | 'json'): string =>
   linkFrom(c, '/api/reports', {
     drop: ['timezone', 'start_date', 'end_date', 'range', 'measure', 'stack'],

@@ -1,4 +1,4 @@
-/** `/api/request-logs`: the requests of clients and their results. */
+/** `/api/request-logs`: client requests and their results. */
 import { demand, type Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -22,8 +22,8 @@ export const listRequests = createHandlers(requires('dashboard:read'), query(Log
 })
 
 /**
- * `status` is accepted and does not narrow: the statuses offered are those that could be chosen instead. `pricesVersion` is
- * of the table in force now; stored costs may be older.
+ * `status` is accepted but does not filter the offered statuses. `pricesVersion` is the current table's; stored costs
+ * may be older.
  */
 export const listRequestOptions = createHandlers(requires('dashboard:read'), query(LogFilters), async (c) => {
   const asked = c.req.valid('query')
@@ -41,7 +41,7 @@ export const listRejectedClients = createHandlers(requires('dashboard:read'), qu
 
 export const showRequest = createHandlers(requires('dashboard:read'), async (c) => c.json(await requestOf(c, idOf(c))))
 
-/** The request with row id `id`, as the caller may see it. Throws `not_found`. */
+/** The request with row id `id`, as the user may see it. Throws `not_found`. */
 export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {
   const found = await readerOf(c).requestLog(id, sightOf(c))
   if (!found)
@@ -57,15 +57,14 @@ export const sightOf = (c: Ctx): Sight => ({
 })
 
 /**
- * What is not shown is not filtered by either: asking for one conversation is looking into it, and asking for one key is
- * learning of it. Throws `permission_required`.
+ * Hidden values cannot be filtered either: filtering by a conversation or key reveals it. Throws `permission_required`.
  */
 export const demandSight = (c: Ctx, asked: Partial<Pick<LogFilters, 'conversation_id' | 'apiKeyId'>>): void => {
   if (asked.conversation_id !== undefined) demand(c.var.principal, 'conversations:read')
   if (asked.apiKeyId?.length) demand(c.var.principal, 'api_keys:read')
 }
 
-/** Upstream accounts are named to those who work with them, keys to those who may list them (spec §2, capability summary). */
+/** Accounts are named to users who manage them, keys to users who may list them (spec §2, capability summary). */
 export const blindersOf = ({ grants }: Principal): Blinders => ({
   hidesAccounts: !holds(grants, 'accounts:write'),
   hidesKeys: !holds(grants, 'api_keys:read'),

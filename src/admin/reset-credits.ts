@@ -1,4 +1,6 @@
-/** `/api/accounts/:id/rate-limit-reset-credits`: what resets the limits of an account at once, listed and redeemed. */
+/**
+ * `/api/accounts/:id/rate-limit-reset-credits`: lists and redeems credits that reset an account's limits immediately.
+ */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
@@ -15,13 +17,13 @@ import { resetCreditsView } from '../model/reset-credits.ts'
 import { redeem } from '../upstream/redeem.ts'
 import { back } from './back.ts'
 
-/** null until the upstream was asked. */
+/** null until fetched. */
 export const listAccountResetCredits = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {
   const credits = c.env.resetCredits.of(knownId(c))
   return c.json(credits && resetCreditsView(credits, c.env.clock.now()))
 })
 
-/** Sent twice with the same `redeemRequestId` it is one redemption; without one each request is its own. */
+/** Repeating a `redeemRequestId` redeems once; without one each request counts separately. */
 const Consumption = z.strictObject({
   redeemRequestId: z
     .string()
@@ -34,8 +36,8 @@ const Consumption = z.strictObject({
 })
 
 /**
- * `{code, windowsReset, redeemedAt}`. The audit row is written when the upstream has answered: before that nobody knows what
- * became of the credit.
+ * `{code, windowsReset, redeemedAt}`. The audit row is written after the upstream's answer, because the result is
+ * unknown before.
  */
 export const consumeResetCredit = createHandlers(
   requires('accounts:write', { audit: 'reset_credit_redeemed' }),

@@ -1,4 +1,4 @@
-/** What stands around every settings page: the tabs its visitor may open, and how much differs from the defaults. */
+/** The frame of every settings page: visible tabs, and how many settings differ from their defaults. */
 import type { Ctx } from '../bindings.ts'
 import { holds, mayWrite, type Permission } from '../model/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
@@ -9,7 +9,7 @@ interface Tab {
   id: string
   path: string
   label: string
-  /** null: everybody who is let in. */
+  /** null: everyone with access. */
   needs: Permission | null
 }
 
@@ -25,12 +25,12 @@ const TABS = [
 export type TabId = (typeof TABS)[number]['id']
 
 export interface Frame {
-  /** null: a page beside the tabs. */
+  /** null: a page outside the tabs. */
   tab: TabId | null
   tabs: { path: string; label: string; isCurrent: boolean }[]
-  /** How many settings differ from their default; null: the visitor does not see settings. */
+  /** How many settings differ from their default; null: the user may not see settings. */
   changed: number | null
-  /** What was searched for. */
+  /** The search text. */
   search: string
 }
 
@@ -43,11 +43,11 @@ export const frameOf = (c: Ctx, tab: TabId | null, search = ''): Frame => ({
   search,
 })
 
-export const tabOf = (tab: TabId): (typeof TABS)[number] => TABS.find(({ id }) => id === tab)! // an id is of one of them
+export const tabOf = (tab: TabId): (typeof TABS)[number] => TABS.find(({ id }) => id === tab)! // every id has a tab
 
 const maySee = (c: Ctx): boolean => holds(c.var.principal.grants, 'dashboard:read')
 
-/** On which tab each section stands. */
+/** The tab of each section. */
 export const TAB_OF: Record<Section, TabId> = {
   security: 'general',
   guests: 'general',
@@ -61,20 +61,20 @@ export const TAB_OF: Record<Section, TabId> = {
 }
 
 export interface ShownField extends SettingField {
-  /** The visitor may change it. */
+  /** The user may change it. */
   isEditable: boolean
 }
 
-/** The settings of a page, as its forms need them. */
+/** The settings of a page, for its forms. */
 export interface ShownSettings {
-  /** Goes back with each form, so that nobody's change is overwritten unseen. */
+  /** Sent back with each form, so that other users' changes are not overwritten. */
   version: number
   fields: ShownField[]
-  /** The section that was saved just now. */
+  /** The section that was just saved. */
   saved: Section | null
 }
 
-/** The settings of the tab; null: the visitor does not see settings. */
+/** The settings of the tab; null: the user may not see settings. */
 export const settingsOfTab = (c: Ctx, tab: TabId): ShownSettings | null => {
   if (!maySee(c)) return null
   const saved = SECTIONS.find((section) => section === c.req.query('section'))
@@ -95,7 +95,7 @@ export const shownFields = (c: Ctx): ShownField[] => {
   }))
 }
 
-/** Accounts are picked by name; their names are masked for those who do not work with them. */
+/** Accounts are chosen by name, masked for users who do not manage them. */
 const withAccounts = (c: Ctx, field: SettingField): SettingField => {
   const choices = accountChoices(c).map(({ id, name }) => ({ value: id, label: name }))
   return { ...field, control: { kind: 'choice', choices } }

@@ -1,4 +1,4 @@
-/** `/settings/…`: routing, network, data, and a search over all of them; each saves by `PATCH /api/settings`, a section at a time. */
+/** `/settings/…`: routing, network, data and a settings search; each section is saved with `PATCH /api/settings`. */
 import { z } from 'zod'
 import { DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'
 import { NetworkPage } from '../../views/settings/network.tsx'
@@ -33,7 +33,7 @@ import {
   tabOf,
 } from './settings-frame.ts'
 
-/** Of every settings page. */
+/** Common to all settings pages. */
 interface Page {
   frame: Frame
   /** ISO 8601: when the page was made. */
@@ -57,11 +57,14 @@ export const showRouting = createHandlers(requires('dashboard:read'), (c) =>
 
 export interface Network extends Page {
   firewall: ReturnType<typeof firewallOf>
-  /** The visitor may change the list. */
+  /** The user may change the list. */
   isGuard: boolean
-  /** While the list is empty, for who may change that: addresses that called the proxy in the last day, the busiest first. */
+  /**
+   * While the list is empty, for users who may change it: addresses that used the proxy in the last day, most requests
+   * first.
+   */
   callers: string[]
-  /** What this request was seen to be; null: not for this visitor, like the two below. */
+  /** How Sluice sees this request; null, like the next two, when hidden from the user. */
   seen: { clientIp: string | null; peer: string | null; isLocal: boolean } | null
   proxies: Variable[] | null
   egress: { targets: EgressTarget[]; variables: Variable[] } | null
@@ -70,13 +73,13 @@ export interface Network extends Page {
 export interface EgressTarget {
   /** Scheme and host. */
   origin: string
-  /** null: none, the call goes out directly. */
+  /** null: a direct call. */
   variable: string | null
-  /** The variable that applies cannot be used. */
+  /** The variable is unusable. */
   why: string | null
 }
 
-/** Addresses, of clients and of proxies, are for those who run the service. */
+/** Addresses of clients and proxies are only for operators. */
 export const showNetwork = createHandlers(requires('dashboard:read'), async (c) => {
   const { grants } = c.var.principal
   const mayRun = holds(grants, 'ops:write')
@@ -97,13 +100,13 @@ export const showNetwork = createHandlers(requires('dashboard:read'), async (c) 
 
 const MOST_CALLERS = 12
 
-/** Without them the page is still there. */
+/** The page works without them. */
 const callersOf = (c: Ctx): Promise<string[]> =>
   readerOf(c)
     .recentCallers(c.env.clock.now() - DAY_MS, MOST_CALLERS)
     .catch(() => [])
 
-/** What the environment says about who stands before us. */
+/** Environment variables about reverse proxies. */
 const PROXY_NAMES = [
   'SLUICE_FIREWALL_TRUST_PROXY_HEADERS',
   'SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS',
@@ -131,11 +134,11 @@ const targetsOf = ({ env: { env } }: Ctx): EgressTarget[] => {
 export interface Data extends Page {
   settings: ShownSettings | null
   file: FileSize
-  /** null: not for this visitor. */
+  /** null: hidden from the user. */
   backups: Awaited<ReturnType<typeof backupsOf>>['backups'] | null
-  /** What taking one along needs: `confirm` a confirmation first; null: not for this visitor. */
+  /** What a download requires: `confirm` means a confirmation first; null: hidden from the user. */
   download: 'ready' | 'confirm' | null
-  /** Whether the sizes of the tables are for this visitor. */
+  /** Whether the user may see table sizes. */
   hasSizes: boolean
 }
 
@@ -152,25 +155,25 @@ export const showData = createHandlers(requires('dashboard:read'), async (c) => 
   return reply(c, value, DataPage)
 })
 
-/** Counts every row, so the page asks for it when it is there. Throws `busy` for a file that takes too long. */
+/** Counts every row, so the page loads it separately. Throws `busy` when the file takes too long. */
 export const showTableSizes = createHandlers(requires('ops:write'), async (c) => {
   const sizes: TableSizes = await readerOf(c).tableSizes()
   return reply(c, sizes, representation(c) === 'page' ? SizesPage : Sizes)
 })
 
 export interface Found {
-  /** To the place on its tab. */
+  /** Link to the place on its tab. */
   href: string
   tab: string
   label: string
   help: string
-  /** null: a place and not a setting. */
+  /** null: not a setting. */
   field: ShownField | null
 }
 
 export interface Search {
   frame: Frame
-  /** Only what differs from its default. */
+  /** Only settings that differ from their default. */
   isChangedOnly: boolean
   found: Found[]
 }
@@ -188,7 +191,7 @@ export const searchSettings = createHandlers(requires('dashboard:read'), query(S
   return reply(c, { frame: frameOf(c, null, q), isChangedOnly, found } satisfies Search, SearchPage)
 })
 
-/** Every setting and place of the settings pages that the visitor may open. */
+/** All settings and other places of the settings pages that the user may open. */
 export const settingsFor = (c: Ctx, { isChangedOnly = false } = {}): Found[] => [
   ...shownFields(c)
     .filter(({ isChanged }) => isChanged || !isChangedOnly)
@@ -210,7 +213,7 @@ interface Place extends Omit<Found, 'field' | 'tab'> {
   needs: Permission
 }
 
-/** Places that are not settings, but that people look for there. */
+/** Places that are not settings, but that users look for there. */
 const PLACES: readonly Place[] = [
   {
     tab: 'network',

@@ -1,4 +1,4 @@
-/** `/api/settings`: the settings in force, and changing some of them with an audit row in the same commit. */
+/** `/api/settings`: returns and changes settings, with an audit row in the same commit. */
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { actor, demand, demandStepUp, demandWrite, type Principal } from '../auth/principal.ts'
@@ -37,7 +37,7 @@ const readOnly = z
   .optional()
   .describe('Read-only. Accepted and ignored, so that you can send back what `GET` returned.')
 
-/** Takes back whole what `GET` returned (decisions §4). */
+/** Accepts the whole result of `GET` (decisions §4). */
 const Whole = Patch.extend({
   version: readOnly,
   guestPasswordConfigured: readOnly,
@@ -54,12 +54,12 @@ const settingsChange = () =>
   })
 
 /**
- * Throws `settings_conflict`, `invalid_totp_config`, for security settings what `requires` does, and for the others
+ * Throws `settings_conflict`, `invalid_totp_config`, for security settings what `requires` does, and for others
  * `read_only_access`.
  */
 export const changeSettings = createHandlers(settingsChange(), body(Patch), (c) => answerChange(c, c.req.valid('json')))
 
-/** Means the same, what is left out stays as it is, and takes read-only fields too. Throws as `changeSettings` does. */
+/** The same, but also accepts read-only fields; missing fields stay unchanged. Throws as `changeSettings` does. */
 export const putSettings = createHandlers(settingsChange(), body(Whole), (c) => {
   const { version, guestPasswordConfigured, usersWithoutTotpCount, adminsWithoutTotpCount, ...patch } =
     c.req.valid('json')
@@ -71,7 +71,7 @@ const answerChange = (c: Ctx, { expectedVersion, ...patch }: z.output<typeof Pat
   return proceed(c, settingsOf(c), backToSection(c))
 }
 
-/** The page the form is on, at the section that was saved, which its address names. */
+/** The form's page at the saved section, which is part of the address. */
 const backToSection = (c: Ctx): string => {
   const path = pageOf(c)?.pathname ?? '/settings'
   const section = sectionOf(c)
@@ -82,7 +82,7 @@ const sectionOf = (c: Ctx) => SECTIONS.find((name) => name === c.req.query('sect
 
 type SettingsView = ReturnType<typeof settingsOf>
 
-/** Besides the settings, how many a two-factor requirement would send to enrollment (spec §2); null to who cannot set one. */
+/** Also returns how many users a two-factor requirement would affect (spec §2); null for users who cannot set one. */
 const settingsOf = (c: Ctx) => {
   const { db, settings } = c.env
   const mayRequire = holds(c.var.principal.grants, 'security:write')
@@ -97,22 +97,22 @@ const settingsOf = (c: Ctx) => {
 
 const change = (c: Ctx, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
   const who = actor(c)
-  // A form is about its section alone, and what others do elsewhere is not lost by it.
+  // A form changes only its section, so changes elsewhere are kept.
   const isPartial = sectionOf(c) !== undefined
   commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who, expectedVersion, isPartial }))
 }
 
 interface Storing {
   principal: Principal
-  /** `principal` as the audit log has it. */
+  /** `principal` as an audit actor. */
   who: Actor
   expectedVersion?: number
   isPartial?: boolean
 }
 
 /**
- * Demands the rights and writes the settings with their audit row, inside the caller's commit: what another process stored a
- * moment ago is seen, and is the `from` of the row. Throws what `changeSettings` does.
+ * Checks permissions and writes the settings with their audit row in the caller's commit, so that changes by other
+ * processes are seen and are the row's `from`. Throws what `changeSettings` does.
  */
 export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who, ...writing }: Storing): void => {
   const before = readSettings(tx).values
@@ -123,8 +123,8 @@ export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who
 }
 
 /**
- * Each setting by its own right: `security:write` alone changes the security settings, the write check the others. Posting a
- * setting with the value it has is no change, so that a form may carry all of them.
+ * `security:write` is required for security settings, the write check for others. Unchanged values are ignored, so that
+ * a form may send all of them.
  */
 const demandRights = (principal: Principal, before: Settings, { patch, now }: Change): void => {
   const isChanged = (name: SettingName): boolean => patch[name] !== undefined && patch[name] !== before[name]
@@ -137,7 +137,7 @@ const demandRights = (principal: Principal, before: Settings, { patch, now }: Ch
 
 const REQUIREMENTS = ['totpRequiredOnLogin', 'totpRequiredForAdminRole'] as const
 
-/** Nobody asks of others what would lock themselves out (spec §5 Signing in 6). Throws `invalid_totp_config`. */
+/** Users cannot require a second factor they lack (spec §5 Signing in 6). Throws `invalid_totp_config`. */
 const demandOwnTotp = (tx: Tx, principal: Principal): void => {
   const person = principal.kind === 'account' ? findPerson(tx, principal.id) : null
   if (!person?.row.totpSecretSealed) throw new AppError('invalid_totp_config')

@@ -1,4 +1,4 @@
-/** A ChatGPT sign-in as it is shown: what to do next, how long it is valid, and its result. */
+/** A ChatGPT sign-in as shown: the next step, its expiry, and its result. */
 import { isLocal } from '../auth/caller.ts'
 import type { Ctx } from '../bindings.ts'
 import { iso } from '../lib/iso.ts'
@@ -15,7 +15,7 @@ export interface SignInValue {
   flowId: string
   method: FlowRow['method']
   status: FlowRow['status']
-  /** A sentence, once it has failed. */
+  /** A sentence, after it failed. */
   errorMessage: string | null
   /** A user cancelled it here, so it is not shown as an error. */
   isCancelled: boolean
@@ -27,7 +27,7 @@ export interface SignInValue {
   isPaused: boolean
   /** Where to sign in. */
   authorizationUrl: string | null
-  /** Where the browser ends up, and whether Sluice receives that by itself. */
+  /** Where the browser returns, and whether Sluice receives that itself. */
   callbackUrl: string | null
   callback: 'listening' | 'port_busy' | 'remote' | null
   verificationUrl: string | null

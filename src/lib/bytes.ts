@@ -1,12 +1,12 @@
 /**
- * What only a `Buffer` can do, for bytes that are none: to see them as one the runtime makes an `ArrayBuffer` for both, which
- * takes five times as long as the search (measured).
+ * `Buffer` methods for plain `Uint8Array`s. Wrapping one in a `Buffer` makes the runtime allocate an `ArrayBuffer` for
+ * both, which takes five times as long as the search (measured).
  */
 
-/** The first place of `sought` at `from` or behind it; −1 when there is none. */
+/** The first index of `sought` from `from` on; −1 when there is none. */
 export const placeOf = (bytes: Uint8Array, sought: Uint8Array, from = 0): number =>
   Buffer.prototype.indexOf.call(bytes, sought, from)
 
-/** One character a byte. */
+/** One character per byte. */
 export const asLatin1 = (bytes: Uint8Array, from: number, to: number): string =>
   Buffer.prototype.toString.call(bytes, 'latin1', from, to)

@@ -1,4 +1,4 @@
-/** IP addresses and ranges: one canonical form each, and "is this address in that range". */
+/** IP addresses and ranges: canonical forms and range checks. */
 import { isIPv4, isIPv6 } from 'node:net'
 
 /** A range; an address is a range of one. 4 or 16 network bytes with the host bits cleared. */
@@ -21,25 +21,28 @@ export function parseCidr(text: string): Cidr | null {
   return unmapped({ bytes: masked(raw, prefix), prefix })
 }
 
-/** Whether `address` lies in `cidr`. False for text that is no address. An IPv6 range never holds an IPv4 address. */
+/**
+ * Whether `cidr` contains `address`. False for text that is not an address. An IPv6 range never contains an IPv4
+ * address.
+ */
 export function contains(cidr: Cidr, address: string): boolean {
   return anyContains([cidr], address)
 }
 
-/** Whether `address` lies in one of `cidrs`; the address is parsed once. */
+/** Whether one of `cidrs` contains `address`, which is parsed once. */
 export function anyContains(cidrs: readonly Cidr[], address: string): boolean {
   const bytes = parseAddress(address)
   return bytes !== null && cidrs.some((cidr) => holds(cidr, bytes))
 }
 
-/** The canonical text of one address (RFC 5952, lower case, IPv4-mapped as IPv4), or null when it is not an address. */
+/** The canonical text of an address (RFC 5952, lower case, IPv4-mapped as IPv4), or null when it is not one. */
 export function normaliseIp(text: string): string | null {
   if (isIPv4(text)) return text
   const bytes = parseAddress(text)
   return bytes && formatAddress(bytes)
 }
 
-/** The canonical text: an address alone when the range holds just one. `parseCidr` reads it back. */
+/** The canonical text, without prefix for a single address. `parseCidr` reads it back. */
 export function formatCidr(cidr: Cidr): string {
   const address = formatAddress(cidr.bytes)
   return cidr.prefix === cidr.bytes.length * 8 ? address : `${address}/${cidr.prefix}`
@@ -53,7 +56,7 @@ function parseAddress(text: string): Uint8Array | null {
 
 function addressBytes(text: string): Uint8Array | null {
   if (isIPv4(text)) return Uint8Array.from(text.split('.'), Number)
-  // A zone id names an interface of one machine; as a rule for clients it means nothing.
+  // A zone id names a local interface and is meaningless in a rule for clients.
   if (text.includes('%') || !isIPv6(text)) return null
   const [head = '', tail] = text.split('::')
   const front = groupBytes(head)
@@ -81,7 +84,7 @@ function masked(bytes: Uint8Array, prefix: number): Uint8Array {
   return bytes.map((byte, i) => byte & maskByte(prefix - i * 8))
 }
 
-/** The mask of one byte of which the first `bits` belong to the network. */
+/** The mask of a byte whose first `bits` belong to the network. */
 function maskByte(bits: number): number {
   if (bits >= 8) return 0xff
   return bits <= 0 ? 0 : (0xff << (8 - bits)) & 0xff

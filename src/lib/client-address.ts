@@ -1,7 +1,7 @@
-/** Which addresses count as one client where something is limited for each client. */
+/** Which addresses count as one client for per-client limits. */
 import { normaliseIp } from './cidr.ts'
 
-/** One client has a whole /64 of IPv6 addresses. All clients without a known address are one. */
+/** A client may use a whole IPv6 /64. All clients without a known address are one. */
 export const clientOf = (ip: string | null): string => {
   const address = ip === null ? null : normaliseIp(ip)
   if (address === null) return 'unknown'

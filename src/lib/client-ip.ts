@@ -1,18 +1,20 @@
-/** Who is really calling: the socket peer, or the client that trusted proxies vouch for. Every doubt is a refusal. */
+/**
+ * The address of a request's client: the socket peer, or the client named by trusted proxies. When in doubt, unknown.
+ */
 import { anyContains, type Cidr, normaliseIp, parseCidr } from './cidr.ts'
 
 interface Caller {
   /** The socket's remote address, before anything rewrote it. */
   peer: string | null
   headers: Headers
-  /** Ranges whose forwarded headers are believed; null when header trust is off. */
+  /** Ranges whose forwarded headers are trusted; null when header trust is off. */
   trust: readonly Cidr[] | null
 }
 
 /**
- * The client's canonical address. A trusted peer's `X-Forwarded-For` and `Forwarded` are walked from right to left past
- * trusted hops. `ip` is null when it cannot be told: a bad hop, or two headers that disagree. `viaProxy` says that the peer
- * is trusted, so that what it forwards may be believed.
+ * The client's canonical address. For a trusted peer, `X-Forwarded-For` and `Forwarded` are read from right to left
+ * past trusted hops. `ip` is null when unclear: an invalid hop, or two headers that disagree. `viaProxy`: the peer is
+ * trusted, and so are its forwarded headers.
  */
 export function clientIp({ peer, headers, trust }: Caller): { ip: string | null; viaProxy: boolean } {
   const ip = peer === null ? null : normaliseIp(peer)
@@ -26,15 +28,14 @@ export function isLoopback(ip: string): boolean {
   return ip === '127.0.0.1' || anyContains(LOOPBACK, ip)
 }
 
-/** Whether a server that listens on `host` is reached from this machine only. */
+/** Whether a server listening on `host` is reachable only from this machine. */
 export function isLoopbackHost(host: string): boolean {
   return LOCAL_HOSTS.includes(host) || isLoopback(host.replace(/^\[(.*)\]$/, '$1'))
 }
 
 /**
- * Whether somebody on this machine is calling: loopback client and loopback Host. Without trust, any header that a proxy
- * adds makes the request remote; with it, the peer must be trusted and a proxy must name its client, in all such headers
- * one loopback address.
+ * Whether the request comes from this machine: loopback client and loopback Host. Without trust, any proxy header makes
+ * it remote; with trust, the peer must be trusted and all such headers must name one loopback client.
  */
 export function isLocalRequest({ peer, host, headers, trust }: Caller & { host: string | null }): boolean {
   const ip = peer === null ? null : normaliseIp(peer)
@@ -47,16 +48,16 @@ export function isLocalRequest({ peer, host, headers, trust }: Caller & { host: 
   return client !== null && isLoopback(client)
 }
 
-/** What a header says the client's address is; null when it says nothing usable. */
+/** The client address in a header; null when unusable. */
 type Claim = string | null
 
 const LOOPBACK = ['127.0.0.0/8', '::1'].map((text) => parseCidr(text)!)
 const LOCAL_HOSTS: readonly string[] = ['', 'localhost', '127.0.0.1', '::1', '[::1]']
 const SINGLE_HEADERS = ['x-real-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip']
-/** Families, because a proxy may add one of its own: a Host it rewrote to loopback must not make its clients local. */
+/** Whole families of headers: a proxy that rewrites the Host to loopback must not make its clients local. */
 const PROXY_HEADER = /^(?:via$|forwarded$|true-client-ip$|x-real-ip$|x-client-ip$|x-forwarded-|x-original-|cf-)/
 
-/** One pass over all names costs as much as asking for the twenty best known, and misses none (measured). */
+/** One pass over all names costs as much as looking up the twenty best known (measured). */
 function hasProxyHeader(headers: Headers): boolean {
   for (const name of headers.keys()) if (PROXY_HEADER.test(name)) return true
   return false
@@ -83,7 +84,7 @@ function singleClaims(headers: Headers): Claim[] {
   })
 }
 
-/** From the nearest hop outwards: the first that is not ours is the client; what stands left of it is hearsay. */
+/** The first untrusted hop from the right is the client; anything further left may be forged. */
 function firstUntrusted(hops: Claim[], trust: readonly Cidr[]): Claim {
   let client: Claim = null
   for (const hop of hops.toReversed()) {
@@ -93,7 +94,7 @@ function firstUntrusted(hops: Claim[], trust: readonly Cidr[]): Claim {
   return client
 }
 
-/** The `for=` of each element (RFC 7239 §4). An element without one, obfuscated or malformed is a null hop. */
+/** The `for=` of each element (RFC 7239 §4). Missing, obfuscated or malformed ones are null hops. */
 function forwardedHops(header: string): Claim[] {
   const elements = header.match(/(?:[^",]|"[^"]*"?)+/g) ?? []
   return elements.map((element) => {
@@ -102,14 +103,14 @@ function forwardedHops(header: string): Claim[] {
   })
 }
 
-/** An address, perhaps with the port some proxies add: `192.0.2.1:443`, `[2001:db8::1]:443`. */
+/** An address, optionally with a port as some proxies add: `192.0.2.1:443`, `[2001:db8::1]:443`. */
 function hopAddress(text: string): Claim {
   const trimmed = text.trim()
   const [, bracketed, v4] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(trimmed) ?? []
   return normaliseIp(bracketed ?? v4 ?? trimmed)
 }
 
-/** The name of a Host header, without its port, is this machine; an absent header counts as local. */
+/** Whether the Host names this machine, ignoring the port; a missing Host counts as local. */
 function isLocalHost(host: string | null): boolean {
   const name = (host ?? '').toLowerCase()
   return LOCAL_HOSTS.includes(name) || LOCAL_HOSTS.includes(name.replace(/^(\[[^\]]*\]|[^:]+):\d{1,5}$/, '$1'))

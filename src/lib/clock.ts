@@ -1,4 +1,4 @@
-/** The one source of time: everything that waits or asks the hour takes a `Clock`, so tests can move it by hand. */
+/** The only source of time: everything that waits or needs the time takes a `Clock`, so that tests can control it. */
 import type { StopSignal } from './stopper.ts'
 
 export interface Clock {
@@ -6,11 +6,14 @@ export interface Clock {
   now(): number
   /** Milliseconds as a float from an arbitrary start; never goes back. For durations. */
   monotonic(): number
-  /** Resolves after `ms`; rejects with `signal.reason` on abort, at once when already aborted. Keeps the process alive. */
+  /**
+   * Resolves after `ms`; rejects with `signal.reason` on abort, immediately when already aborted. Keeps the process
+   * alive.
+   */
   sleep(ms: number, signal?: StopSignal): Promise<void>
-  /** Runs `run` once after `ms`. Returns its cancel, which may be called at any time. Does not keep the process alive. */
+  /** Runs `run` once after `ms`. Returns the cancel function. Does not keep the process alive. */
   after(ms: number, run: () => void): () => void
-  /** Runs `run` every `ms` until the returned cancel is called. Does not keep the process alive. */
+  /** Runs `run` every `ms` until the returned function is called. Does not keep the process alive. */
   every(ms: number, run: () => void): () => void
 }
 
@@ -27,7 +30,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** A longer timer overflows a 32-bit integer inside the runtime and would fire at once. */
+/** A longer timer overflows the runtime's 32-bit integer and would fire immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 function sleep(ms: number, signal?: StopSignal): Promise<void> {
@@ -45,7 +48,7 @@ function sleep(ms: number, signal?: StopSignal): Promise<void> {
   })
 }
 
-/** Stops the whole process for `ms`: for commands, which have nothing else to do. */
+/** Blocks the whole process for `ms`, for commands with nothing else to do. */
 export const standStill = (ms: number): void => Bun.sleepSync(ms)
 
 function after(ms: number, run: () => void): () => void {

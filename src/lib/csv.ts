@@ -2,7 +2,7 @@
 
 export const csvLine = (values: readonly (string | number | null)[]): string => `${values.map(cell).join(',')}\r\n`
 
-/** A text that begins like a formula would be run as one: the apostrophe makes it a text. */
+/** A text that starts like a formula would be executed: the apostrophe makes it plain text. */
 const cell = (value: string | number | null): string => {
   if (value === null) return ''
   if (typeof value === 'number') return String(value)

@@ -1,11 +1,11 @@
-/** Undoes the content encodings of a whole request body, with a cap on every stage: 6 KB of zstd can hold 200 MB. */
+/** Decodes the content encodings of a request body, with a limit on every stage: 6 KB of zstd can contain 200 MB. */
 import type { Transform } from 'node:stream'
 import zlib from 'node:zlib'
 
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 
-  /** `bad_encoding`: the bytes are not what the header says. `cause` is the decoder's own error. */
+  /** `bad_encoding`: the bytes do not match the header. `cause` is the decoder's error. */
   constructor(
     readonly kind: 'unsupported_encoding' | 'body_too_large' | 'bad_encoding',
     message: string,
@@ -17,15 +17,15 @@ export class DecodeError extends Error {
 
 interface DecodeLimits {
   maxBytes: number
-  /** Told what a long stage has in memory, its input and its output so far, as that grows. What it throws ends the work. */
+  /** Called with the memory a long stage uses for input and output. A throw ends the decoding. */
   charge?: (bytes: number) => void
 }
 
 /**
- * `body` after removing `contentEncoding` from right to left (RFC 9110 §8.4). Neither the body nor any stage may exceed
- * `maxBytes`; exactly that many are allowed. Throws `DecodeError`, but of zstd that was cut short the runtime gives what there
- * is (measured): whoever parses it finds that it has no end. Foreign bytes behind the end of zstd, deflate or brotli are left
- * out, as zeros behind gzip are (measured). Work that takes long happens off the event loop.
+ * Removes `contentEncoding` from right to left (RFC 9110 §8.4). Neither the body nor any stage may exceed `maxBytes`.
+ * Throws `DecodeError`, except that truncated zstd returns the part there is (measured), which then fails to parse.
+ * Trailing bytes after zstd, deflate or brotli, and zeros after gzip, are ignored (measured). Long work happens off the
+ * event loop.
  */
 export async function decodeBody(
   body: Uint8Array,
@@ -58,12 +58,14 @@ const CODINGS = new Map<string, (body: Uint8Array) => Coding>([
   ['zstd', () => ZSTD],
 ])
 
-/** Nobody stacks more in earnest, and each stage may cost a full `maxBytes` of work. */
+/** No real client stacks more, and each stage may cost up to `maxBytes` of work. */
 const MAX_STAGES = 4
-/** Up to these sizes decoding in place takes 0.1 to 3.5 ms; the thread pool adds 0.5 ms to every body. Measured. */
+/**
+ * Up to these sizes decoding inline takes 0.1 to 3.5 ms, while the thread pool adds 0.5 ms to every body (measured).
+ */
 const INLINE_INPUT_BYTES = 256 * 1024
 const INLINE_OUTPUT_BYTES = 1024 * 1024
-/** Each piece is a trip to the thread pool; in pieces of this size a whole body takes as long as in one. Measured. */
+/** Each piece is a round trip to the thread pool; at this size a body takes no longer than in one piece (measured). */
 const PIECE_BYTES = 1024 * 1024
 
 function codings(header: string | null): string[] {
@@ -81,7 +83,7 @@ async function decodeStage(body: Uint8Array, name: string, limits: Required<Deco
   return decodeInline(body, { coding, name, maxBytes: limits.maxBytes }) ?? decodePieces(body, { coding, name }, limits)
 }
 
-/** The decoded body, or null when it is too big to hold up the event loop for. */
+/** The decoded body, or null when it is too large to decode on the event loop. */
 function decodeInline(body: Uint8Array, { coding, name, maxBytes }: Named & { maxBytes: number }): Uint8Array | null {
   if (body.length > INLINE_INPUT_BYTES) return null
   try {
@@ -114,7 +116,7 @@ interface Named {
   name: string
 }
 
-/** Whoever stops asking for more stops the decoder. */
+/** Stops the decoder when the consumer stops. */
 async function* pieces(body: Uint8Array, { coding, name }: Named): AsyncGenerator<Uint8Array, void> {
   const decoder = coding.stream({ chunkSize: PIECE_BYTES })
   decoder.end(body)
@@ -125,7 +127,7 @@ async function* pieces(body: Uint8Array, { coding, name }: Named): AsyncGenerato
   }
 }
 
-/** HTTP's "deflate" is the zlib format; some clients send the bare stream (RFC 9110 §8.4.1.2, RFC 1950 §2.2). */
+/** HTTP's "deflate" is the zlib format; some clients send the raw stream (RFC 9110 §8.4.1.2, RFC 1950 §2.2). */
 function looksLikeZlib(body: Uint8Array): boolean {
   return body.length >= 2 && (body[0]! & 0x0f) === 8 && ((body[0]! << 8) | body[1]!) % 31 === 0
 }

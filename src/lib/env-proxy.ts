@@ -1,18 +1,18 @@
-/** Which proxy of the environment applies to a URL. Pure: it decides, others dial. */
+/** Which proxy of the environment applies to a URL. Pure. */
 import { contains, normaliseIp, parseCidr } from './cidr.ts'
 
 type ProxyChoice =
   | { kind: 'direct' }
-  /** An `http:` or `https:` proxy. `variable` is the name as it was set. */
+  /** An `http:` or `https:` proxy. `variable` is the name that was set. */
   | { kind: 'proxy'; url: string; variable: string }
   /** A `socks4:`, `socks4a:`, `socks5:` or `socks5h:` proxy. */
   | { kind: 'socks'; url: string; variable: string }
-  /** The variable that applies cannot be used. Refuse the call: going direct would be a security fault. */
+  /** The variable is unusable. Reject the call, because connecting directly would be a security problem. */
   | { kind: 'invalid'; variable: string; why: string }
 
 export type Environment = Record<string, string | undefined>
 
-/** What other programs read, too: in upper case as well, and lower case counts first. */
+/** Standard variables; lower case takes precedence over upper case. */
 export const PROXY_VARIABLES = [
   'https_proxy',
   'http_proxy',
@@ -23,13 +23,13 @@ export const PROXY_VARIABLES = [
   'no_proxy',
 ]
 
-/** A name and a password stand before the last `@`, with or without a scheme. */
+/** Removes the user name and password before the last `@`, with or without a scheme. */
 export const withoutLogin = (text: string): string =>
   text.replace(/^(?:([a-z][a-z0-9+.-]*:\/\/).*|[^/\s]*)@/i, '$1***@')
 
 /**
- * The choice for an `http:`, `https:`, `ws:` or `wss:` URL. Variables count in lower case first, then upper; an empty one
- * is not set. Throws a TypeError when `target` is not such a URL.
+ * The choice for an `http:`, `https:`, `ws:` or `wss:` URL. Lower-case variables take precedence; empty ones count as
+ * unset. Throws a TypeError for other URLs.
  */
 export function chooseProxy(target: string | URL, env: Environment): ProxyChoice {
   const url = new URL(target)
@@ -40,7 +40,7 @@ export function chooseProxy(target: string | URL, env: Environment): ProxyChoice
   return parseProxy(found.variable, found.value)
 }
 
-/** The last of the first two is ours: who names a SOCKS proxy and nothing else does not mean some calls to go direct. */
+/** `SOCKS_PROXY` is our addition: with only a SOCKS proxy set, no call should connect directly. */
 const ORDER = new Map([
   ['https:', ['https_proxy', 'all_proxy', 'socks_proxy']],
   ['http:', ['http_proxy', 'all_proxy', 'socks_proxy']],
@@ -67,7 +67,7 @@ function lookUp(env: Environment, name: string): { variable: string; value: stri
 
 function parseProxy(variable: string, value: string): ProxyChoice {
   const url = proxyUrl(variable.toLowerCase() === 'socks_proxy', value)
-  // The value may hold a password, so the reason does not repeat it.
+  // The value may contain a password, so the reason does not repeat it.
   if (!url?.hostname) return { kind: 'invalid', variable, why: 'it is not a URL with a host' }
   const fault = faultOfLogin(url)
   if (fault) return { kind: 'invalid', variable, why: fault }
@@ -76,7 +76,9 @@ function parseProxy(variable: string, value: string): ProxyChoice {
   return { kind: 'invalid', variable, why: `${url.protocol} is not a kind of proxy this service can use` }
 }
 
-/** `host:port` alone is an HTTP proxy; in `SOCKS_PROXY`, and also with `http:` there, it is SOCKS 5 resolving names itself. */
+/**
+ * Plain `host:port` is an HTTP proxy; in `SOCKS_PROXY`, also with `http:`, it is SOCKS 5 with remote name resolution.
+ */
 function proxyUrl(isSocksVariable: boolean, value: string): URL | null {
   const text = value.includes('://') ? value : `http://${value}`
   return URL.parse(
@@ -88,7 +90,10 @@ function proxyUrl(isSocksVariable: boolean, value: string): URL | null {
 
 const MAX_SOCKS_LOGIN_BYTES = 255
 
-/** What RFC 1929 cannot carry, or nobody can decode, is refused at start rather than by a broken turn. */
+/**
+ * Credentials that cannot be decoded, or that RFC 1929 cannot carry, are rejected at start instead of failing each
+ * request.
+ */
 function faultOfLogin(url: URL): string | null {
   try {
     const parts = [url.username, url.password].map((part) => decodeURIComponent(part))
@@ -106,8 +111,8 @@ function withoutPath(url: URL): string {
 }
 
 /**
- * `NO_PROXY`: blank- or comma-separated `*`, `example.com` (and below), `.example.com` (below only), addresses, ranges,
- * each with an optional `:port`. Loopback is no exception unless listed.
+ * `NO_PROXY`: `*`, `example.com` (and subdomains), `.example.com` (only subdomains), addresses and ranges, separated by
+ * blanks or commas, each with an optional `:port`. Loopback counts only if listed.
  */
 function isExcepted(url: URL, list: string): boolean {
   const port = url.port || DEFAULT_PORTS.get(url.protocol)

@@ -1,2 +1,2 @@
-/** What the server allows an idle connection between requests, in seconds. A route that lifts it gives it back at its end. */
+/** Idle limit of a connection between requests, in seconds. A route that lifts it must restore it. */
 export const IDLE_SECONDS = 30

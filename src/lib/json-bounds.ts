@@ -1,12 +1,15 @@
 /**
- * How deep a JSON text nests and how many values it holds, told from its bytes: building or writing a value that nests too
- * deep costs a second, and in memory each value takes up to thirty times its place in the text.
+ * Limits nesting and number of values in JSON text, from its bytes: parsing deep nesting takes a second, and each value
+ * takes up to thirty times its size in memory.
  */
 
 export const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Whether arrays and objects nest more than `limit` deep. About a third of the time of parsing; `json` must be valid. */
+/**
+ * Whether arrays and objects nest deeper than `limit`. Takes about a third of the time of parsing; `json` must be
+ * valid.
+ */
 export function nestsDeeperThan(json: Uint8Array, limit: number): boolean {
   let depth = 0
   for (let at = 0; at < json.length; at++) {
@@ -21,8 +24,8 @@ export function nestsDeeperThan(json: Uint8Array, limit: number): boolean {
 }
 
 /**
- * Whether commas and opening brackets together are more than `limit`; what is no JSON is counted alike. Of text that has
- * many values it reads the beginning only.
+ * Whether there are more than `limit` commas and opening brackets; works on invalid JSON too. Stops reading once over
+ * the limit.
  */
 export function holdsMoreValuesThan(json: Uint8Array, limit: number): boolean {
   if (json.length <= limit) return false
@@ -39,8 +42,8 @@ export function holdsMoreValuesThan(json: Uint8Array, limit: number): boolean {
 }
 
 /**
- * The index of the quote that closes the string begun at `start`. The first one mostly is it. Behind an escape byte by byte:
- * a search for each quote takes seconds where there are millions (measured).
+ * The index of the quote that ends the string at `start`, usually the first. After an escape it scans byte by byte:
+ * searching for each quote takes seconds with millions of them (measured).
  */
 export function endOfString(json: Uint8Array, start: number): number {
   const first = json.indexOf(QUOTE, start + 1)

@@ -1,6 +1,6 @@
 /**
- * Which members of a JSON object are written more than once, told from its bytes: a parser keeps the last and says nothing.
- * And where one of them stands, without a tree of all.
+ * Finds duplicate members of a JSON object, and the position of a member, from its bytes without building a tree:
+ * parsers silently keep the last duplicate.
  */
 import { placeOf } from './bytes.ts'
 import { endOfString, QUOTE } from './json-bounds.ts'
@@ -8,14 +8,14 @@ import { endOfString, QUOTE } from './json-bounds.ts'
 const COLON = 0x3a
 const COMMA = 0x2c
 const utf8 = new TextDecoder()
-/** Of a letter or an underscore, which a name could be spelled with. */
+/** A unicode escape with which a name's letters or underscores could be written. */
 const ESCAPES = Buffer.from('\\u00')
 const SPELLING = [0x35, 0x36, 0x37]
 
 /**
- * The first of `paths` that is there a second time, null when none is. A path is a member's name, or that of a member and of
- * one inside it: `reasoning.effort`. Names are lower case letters and underscores; `json` is a valid object. Where each name
- * stands in it once, as is usual, it costs a small part of the time of parsing.
+ * The first of `paths` that occurs twice, or null. A path is a member's name, or two nested names: `reasoning.effort`.
+ * Names are lower case letters and underscores; `json` is a valid object. In the usual case it costs a small part of
+ * parsing.
  */
 export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): string | null {
   const isPlain = !hasSpelledNames(bytes) && paths.every((path) => placesOf(bytes, nameIn(path)).length < 2)
@@ -23,8 +23,8 @@ export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): str
 }
 
 /**
- * Where the value of the member `name` begins, which `json` has at its top; null where a search for the name does not tell,
- * because it stands in other objects, too, or could be spelled otherwise.
+ * Where the value of the top-level member `name` begins; null when a search is inconclusive, because the name also
+ * occurs elsewhere or could be escaped.
  */
 export function placeOfValue(bytes: Uint8Array, name: string): number | null {
   const [at, other] = placesOf(bytes, nameIn(name))
@@ -32,7 +32,7 @@ export function placeOfValue(bytes: Uint8Array, name: string): number | null {
   return afterBlanks(bytes, afterBlanks(bytes, at + nameIn(name).length) + 1)
 }
 
-/** Where a member of the object at the top stands: from its name to behind its value. */
+/** Position of a top-level member, from its name to the end of its value. */
 interface Member {
   name: string
   start: number
@@ -41,8 +41,8 @@ interface Member {
 }
 
 /**
- * The members of the object that begins at `from`, by default the whole document, in their order, also those of equal names.
- * `json` is valid. No tree is made of it: of a long text with many escapes that takes seconds (measured).
+ * Members of the object at `from`, by default the whole document, in order, including duplicates. `json` is valid. Does
+ * not build a tree, which takes seconds for long text with many escapes (measured).
  */
 export function topMembers(json: Uint8Array, from = 0): Member[] {
   const members: Member[] = []
@@ -65,7 +65,7 @@ export function topMembers(json: Uint8Array, from = 0): Member[] {
   return members
 }
 
-/** Where the elements of the list that begins at `from` stand, in their order. `json` is valid. */
+/** Positions of the elements of the list at `from`, in order. `json` is valid. */
 export function elementsOf(json: Uint8Array, from: number): { value: number; end: number }[] {
   const elements: { value: number; end: number }[] = []
   let depth = 0
@@ -85,21 +85,21 @@ export function elementsOf(json: Uint8Array, from: number): { value: number; end
   return elements
 }
 
-/** The index of the first byte from `at` on that is no white space. */
+/** The index of the first non-blank byte from `at` on. */
 export function afterBlanks(json: Uint8Array, at: number): number {
   let index = at
   while (isBlank(json[index])) index++
   return index
 }
 
-/** Behind the last byte before `at` that is no white space. */
+/** The index after the last non-blank byte before `at`. */
 function beforeBlanks(json: Uint8Array, at: number): number {
   let index = at
   while (isBlank(json[index - 1])) index--
   return index
 }
 
-/** The last name of a path, as it stands in JSON. The few there are stay: making one costs as much as searching for it. */
+/** The quoted last name of a path. Cached, because creating it costs as much as searching for it. */
 const nameIn = (path: string): Buffer => {
   const known = NAMES.get(path)
   if (known) return known
@@ -110,7 +110,7 @@ const nameIn = (path: string): Buffer => {
 
 const NAMES = new Map<string, Buffer>()
 
-/** Where it is the name of a member, at any depth; the first two places. */
+/** The first two positions where it is a member name, at any depth. */
 function placesOf(json: Uint8Array, quoted: Buffer): number[] {
   const places: number[] = []
   for (let at = placeOf(json, quoted); at !== -1 && places.length < 2; at = placeOf(json, quoted, at + quoted.length))
@@ -136,7 +136,7 @@ function firstRepeated(json: Uint8Array, paths: ReadonlySet<string>): string | n
   return null
 }
 
-/** Of the members of the object, depth 1, and of those of objects in them, depth 2, in their order. */
+/** Names of the object's members (depth 1) and of those in nested objects (depth 2), in order. */
 function* upperNames(json: Uint8Array): Generator<{ name: string; depth: number }> {
   let depth = 0
   for (let at = 0; at < json.length; at++) {
@@ -151,7 +151,7 @@ function* upperNames(json: Uint8Array): Generator<{ name: string; depth: number 
   }
 }
 
-/** Whether the string that ends with the quote at `end` is the name of a member: only then a colon follows. */
+/** Whether the string ending with the quote at `end` is a member name, followed by a colon. */
 function isName(json: Uint8Array, end: number): boolean {
   return json[afterBlanks(json, end + 1)] === COLON
 }

@@ -1,16 +1,16 @@
-/** The encryption key on disk: made once, readable by its owner only. */
+/** The encryption key on disk: created once, readable only by its owner. */
 import { chmodSync, closeSync, fsyncSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
 import type { Random } from './random.ts'
 
 /**
- * The 32 bytes in `path`, which is created when missing and never overwritten. Permissions that let others read are
- * tightened to 0600. Throws an Error with a sentence for the operator when they cannot be, or the content is no key.
+ * The 32 bytes in `path`, created when missing and never overwritten. Wider permissions are tightened to 0600. Throws
+ * an Error with a message for the operator when that fails, or the content is not a key.
  */
 export function loadOrCreateKey(path: string, random: Random): Uint8Array {
   return create(path, random) ?? load(path)
 }
 
-/** The 32 bytes in `path`, which is not created. Throws what `loadOrCreateKey` does, and the system's error. */
+/** The 32 bytes in `path`, without creating it. Throws what `loadOrCreateKey` does, and system errors. */
 export function readKey(path: string): Uint8Array {
   return load(path)
 }
@@ -18,7 +18,7 @@ export function readKey(path: string): Uint8Array {
 const KEY_BYTES = 32
 const OTHERS = 0o077
 
-/** Null when the file exists. `wx` is O_EXCL: whoever loses a race reads the winner's key. */
+/** Null when the file exists. `wx` is O_EXCL: the loser of a race reads the winner's key. */
 function create(path: string, random: Random): Uint8Array | null {
   const file = openNew(path)
   if (file === null) return null
@@ -28,8 +28,9 @@ function create(path: string, random: Random): Uint8Array | null {
     fsyncSync(file)
     return key
   } catch (cause) {
-    rmSync(path) // half a key would be refused by every start to come
-    throw new Error(`The encryption key file ${path} could not be written: ${(cause as Error).message}`, { cause }) // as: node:fs throws nothing else
+    rmSync(path) // half a key would be rejected at every start
+    // as: node:fs throws nothing else
+    throw new Error(`The encryption key file ${path} could not be written: ${(cause as Error).message}`, { cause })
   } finally {
     closeSync(file)
   }

@@ -1,6 +1,9 @@
-/** Work on many things, a few at a time. */
+/** Processes many items with limited concurrency. */
 
-/** Runs `work` on each item in order, `lanes` at once. Rejects with the first error; the other lanes end after their item. */
+/**
+ * Runs `work` on each item in order, `lanes` at a time. Rejects with the first error; the other lanes stop after their
+ * item.
+ */
 export const inLanes = async <T>(
   items: Iterable<T>,
   lanes: number,
@@ -13,12 +16,12 @@ export const inLanes = async <T>(
   await Promise.all(Array.from({ length: lanes }, lane))
 }
 
-/** A generator, which an error in one of its loops closes for all of them; the iterator of an array would go on. */
+/** A generator, because an error in one loop closes it for all; an array iterator would continue. */
 function* oneByOne<T>(items: Iterable<T>): Generator<T> {
   yield* items
 }
 
-/** What runs work as it comes: `lanes` at once, the rest when one of them has ended, in order. */
+/** A queue that runs `lanes` jobs at a time and the rest in order. */
 export const queueOf = (lanes: number) => {
   let running = 0
   const waiting: (() => void)[] = []

@@ -1,4 +1,4 @@
-/** One line per event, as text for people or JSON for machines. Secrets are the caller's duty: never pass one. */
+/** One line per event, as text or JSON. Callers must never pass secrets. */
 import { escapeControls } from './controls.ts'
 
 const LEVELS = ['error', 'warn', 'info', 'debug'] as const
@@ -11,21 +11,21 @@ export interface Log {
   warn(message: string, fields?: Fields): void
   info(message: string, fields?: Fields): void
   debug(message: string, fields?: Fields): void
-  /** Whether lines of `level` are written at all; one that is not need not be put together. */
+  /** Whether lines of `level` are written; if not, callers can skip building them. */
   writes(level: Level): boolean
 }
 
 export interface LogOptions {
-  /** The most talkative level written. */
+  /** The most verbose level written. */
   level: Level
   format: 'text' | 'json'
   /** Milliseconds since epoch. */
   now: () => number
-  /** Receives one line without its line break; no value can add another. */
+  /** Receives one line without line break; values cannot add another. */
   write: (line: string) => void
 }
 
-/** Fields that are undefined are left out; an Error is written with its stack and causes. Never throws. */
+/** Undefined fields are left out; an Error is written with its stack and causes. Never throws. */
 export function createLog(options: LogOptions): Log {
   const line = options.format === 'json' ? jsonLine : textLine
   const writes = (level: Level) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level)
@@ -37,7 +37,7 @@ export function createLog(options: LogOptions): Log {
   return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes }
 }
 
-/** The names of a line itself; a field called the same gets a `_` in front. */
+/** Names used by every line; fields of the same name get a `_` prefix. */
 const RESERVED = new Set(['time', 'level', 'message'])
 const MAX_CAUSES = 5
 
@@ -56,7 +56,7 @@ function present(fields: Fields): [name: string, value: unknown][] {
   return Object.entries(fields).filter(([, value]) => value !== undefined)
 }
 
-/** Bare where that is unambiguous, quoted JSON otherwise. */
+/** Unquoted if unambiguous, otherwise JSON. */
 function word(value: unknown): string {
   return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : encode(value)
 }

@@ -1,4 +1,4 @@
-/** Markdown of this repository as HTML for a page: headings get ids, and wide tables and code scroll on their own. */
+/** Renders this repository's Markdown as HTML: headings get ids, and wide tables and code scroll on their own. */
 
 export interface Section {
   id: string
@@ -13,8 +13,8 @@ export interface Rendered {
 }
 
 /**
- * Renders `text`. `linkTo` maps each link target; the first heading becomes `title` and is left out of `html`.
- * The text is trusted to be ours, but HTML in it is still escaped.
+ * Renders `text`. `linkTo` maps each link target; the first heading becomes `title` and is left out of `html`. The text
+ * is our own, but HTML in it is still escaped.
  */
 export const renderMarkdown = (text: string, linkTo: (href: string) => string): Rendered => {
   const whole = Bun.markdown.html(text, { headings: { ids: true }, noHtmlBlocks: true, noHtmlSpans: true })

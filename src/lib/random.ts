@@ -1,13 +1,13 @@
-/** The one source of randomness: identifiers, tokens, jitter. Taken as an argument, so tests can seed it. */
+/** The only source of randomness: ids, tokens, jitter. Passed as an argument, so that tests can seed it. */
 
 export interface Random {
   /** Uniform in [0, 1) with 53 random bits. */
   float(): number
   /** `n` random bytes. */
   bytes(n: number): Uint8Array<ArrayBuffer>
-  /** `prefix_` and 22 letters and digits: 131 bits, safe in URLs, headers and shells, selected by one double click. */
+  /** `prefix_` and 22 letters and digits: 131 bits, safe in URLs, headers and shells, selectable by double click. */
   id(prefix: string): string
-  /** Like `id`, and later ones sort behind earlier ones: 9 letters for the millisecond, then 13 random ones (77 bits). */
+  /** Like `id`, but sortable by time: 9 letters for the millisecond, then 13 random ones (77 bits). */
   orderedId(prefix: string, nowMs: number): string
   /** `byteCount` random bytes as base64url without padding. For secrets: 32 bytes give 43 characters. */
   token(byteCount: number): string
@@ -15,14 +15,14 @@ export interface Random {
 
 type Fill = (bytes: Uint8Array<ArrayBuffer>) => void
 
-/** One draw from the system costs as much as forty bytes of a draw made before (measured), and ids are made for every turn. */
+/** A system call costs as much as forty pooled bytes (measured), and every turn needs ids. */
 const POOL_BYTES = 1024
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const ID_LENGTH = 22
 /** Milliseconds in base 36 fit until the year 5188. */
 const TIME_LENGTH = 9
-/** The largest multiple of 62 in a byte; a byte at or above it is thrown away, else the first letters would be likelier. */
+/** The largest multiple of 62 in a byte; larger bytes are discarded, or the first letters would be more likely. */
 const FAIR_BYTES = 248
 
 /** Cryptographically strong. */
@@ -57,7 +57,7 @@ function fromBytes(fill: Fill): Random {
     return pool[used++]! // used is below the length
   }
   const nextWord = () => ((nextByte() << 24) | (nextByte() << 16) | (nextByte() << 8) | nextByte()) >>> 0
-  /** Written into one place and read out once: a string a letter would be forty of them a turn. */
+  /** Written into one buffer and read once: per-letter strings would be forty allocations per turn. */
   const scratch = Buffer.alloc(ID_LENGTH)
   const letters = (start: string, count: number): string => {
     let length = 0

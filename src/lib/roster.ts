@@ -1,7 +1,7 @@
 /**
- * A set for what comes and goes with every turn. The runtime's own `Set` and `Map` hold on to what was taken out of them until
- * a full collection: each table they outgrow keeps its entries and its successor (measured: of 400,000 objects that came and
- * went 16 at a time, ten times as much outlived a small collection). With a turn, all that hangs on it would.
+ * A set for items that come and go with every turn. The runtime's `Set` and `Map` keep removed entries until a full
+ * collection: each outgrown table references its entries and its successor (measured: of 400,000 objects that came and
+ * went 16 at a time, ten times as many survived a small collection), and with them everything a turn references.
  */
 export class Roster<T> {
   readonly #items: T[] = []
@@ -14,7 +14,7 @@ export class Roster<T> {
     if (!this.#items.includes(item)) this.#items.push(item)
   }
 
-  /** The order of the others may change. */
+  /** May reorder the others. */
   delete(item: T): void {
     const at = this.#items.indexOf(item)
     if (at === -1) return
@@ -22,7 +22,7 @@ export class Roster<T> {
     if (at < this.#items.length) this.#items[at] = last
   }
 
-  /** Of those that are in it now, whatever comes or goes meanwhile. */
+  /** Iterates over a snapshot, so changes during iteration have no effect. */
   [Symbol.iterator](): Iterator<T> {
     return this.#items.slice().values()
   }

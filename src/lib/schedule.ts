@@ -1,4 +1,4 @@
-/** Named periodic work: no job overlaps itself, a failed run is reported and tried again at its next turn. */
+/** Named periodic jobs: a job never overlaps itself; a failed run is logged and retried at the next interval. */
 import type { Clock } from './clock.ts'
 import type { Random } from './random.ts'
 
@@ -6,9 +6,9 @@ import type { Random } from './random.ts'
 export type Work = (signal: AbortSignal) => Promise<void> | void
 
 interface JobOptions {
-  /** Each pause differs by up to this fraction of the period, so that jobs and processes spread. 0 to 1; default 0. */
+  /** Varies each pause by up to this fraction, so that jobs and processes spread out. 0 to 1; default 0. */
   jitter?: number
-  /** Run once as soon as the schedule starts; otherwise the first run is one period later. */
+  /** Run immediately when the schedule starts; otherwise after one period. */
   runAtStart?: boolean
 }
 
@@ -36,7 +36,7 @@ export class Schedule {
     this.#context = context
   }
 
-  /** Adds a job before the start; the pause between the end of a run and the next is `everyMs`. Throws when the name is taken. */
+  /** Adds a job before the start; `everyMs` is the pause between runs. Throws when the name is taken. */
   add(name: string, everyMs: number, work: Work, options: JobOptions = {}): void {
     if (this.#jobs.has(name)) throw new Error(`There is already a job called ${name}.`)
     this.#jobs.set(name, { name, everyMs, work, options, run: null, cancelTimer: () => {} })
@@ -49,14 +49,14 @@ export class Schedule {
     }
   }
 
-  /** Aborts what runs, waits until it ended, and starts nothing more. A stopped schedule stays stopped. */
+  /** Aborts running jobs and waits for them. A stopped schedule cannot be restarted. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error('The schedule was stopped.'))
     for (const job of this.#jobs.values()) job.cancelTimer()
     await Promise.all([...this.#jobs.values()].map((job) => job.run))
   }
 
-  /** Runs a job now, or joins its present run. Resolves at its end also when it failed. */
+  /** Runs a job now, or joins its current run. Resolves at its end, even if it failed. */
   async runNow(name: string): Promise<void> {
     const job = this.#jobs.get(name)
     if (!job) throw new Error(`There is no job called ${name}.`)

@@ -1,11 +1,13 @@
-/** Encrypts secrets at rest: AES-256-GCM, bound to the place they are stored in, labelled with the key that sealed them. */
+/** Encrypts secrets at rest: AES-256-GCM, bound to their storage location, labelled with the key's id. */
 import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
 import type { Random } from './random.ts'
 
 export interface Sealer {
-  /** `v1.<key id>.<iv>.<ciphertext and tag>`, base64url. `context` names the place: `accounts/refresh_token/<id>`. */
+  /**
+   * `v1.<key id>.<iv>.<ciphertext and tag>`, base64url. `context` names the location: `accounts/refresh_token/<id>`.
+   */
   seal(text: string, context: string): string
-  /** The text again. Throws `SealError` for another key, another context, or a changed byte. */
+  /** Decrypts. Throws `SealError` for another key, another context, or a changed byte. */
   open(sealed: string, context: string): string
 }
 
@@ -17,7 +19,7 @@ export class SealError extends Error {
   }
 }
 
-/** `key` is 32 bytes, as `loadOrCreateKey` returns them. Throws a plain Error on any other length. */
+/** `key` is 32 bytes, as from `loadOrCreateKey`. Throws an Error for any other length. */
 export function createSealer(key: Uint8Array, random: Random): Sealer {
   if (key.length !== KEY_BYTES) throw new Error(`An encryption key has ${KEY_BYTES} bytes, not ${key.length}.`)
   const keyId = fingerprint(key).slice(0, 8)
@@ -37,7 +39,7 @@ export function createSealer(key: Uint8Array, random: Random): Sealer {
   }
 }
 
-/** A short public name of `key` that does not give it away: to notice that a database belongs to another key. */
+/** A short public id of `key` that does not reveal it, to detect a database of another key. */
 export function fingerprint(key: Uint8Array): string {
   return createHash('sha256').update('key fingerprint\0').update(key).digest('hex').slice(0, 16)
 }
@@ -71,6 +73,6 @@ function decrypt(key: Uint8Array, { iv, body }: Parts, context: string): string 
   try {
     return decipher.update(body.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
   } catch {
-    throw new SealError('tampered') // the cause says no more than "unable to authenticate"
+    throw new SealError('tampered') // the cause says only "unable to authenticate"
   }
 }

@@ -1,16 +1,16 @@
-/** How many long things may run at once: whoever takes a place gives it back when it ends. */
+/** Limits how many long operations run at once; each must release its place. */
 
 export interface Claim {
-  /** What the places belong to, as `stream guest 192.0.2.7`. */
+  /** The name of a limit, such as `stream guest 192.0.2.7`. */
   of: string
-  /** How many there are. */
+  /** Its maximum. */
   most: number
 }
 
 export class Seats {
   readonly #taken = new Map<string, number>()
 
-  /** One place of each claim, or null when one of them has none left. Returns the way out, which may be taken more than once. */
+  /** Takes one place of each claim, or none and returns null. Returns the release function, safe to call repeatedly. */
   take(claims: readonly Claim[]): (() => void) | null {
     if (claims.some(({ of, most }) => this.taken(of) >= most)) return null
     for (const { of } of claims) this.#add(of, 1)

@@ -1,4 +1,4 @@
-/** A typed, synchronous emitter: "these accounts changed". One bad listener never silences the others. */
+/** A typed, synchronous event emitter. A failing listener does not affect the others. */
 
 type Listener<T> = (value: T) => void
 
@@ -6,12 +6,12 @@ export class Signal<T> {
   readonly #listeners = new Set<{ run: Listener<T> }>()
   readonly #onError: (error: unknown) => void
 
-  /** `onError` receives whatever a listener throws; it should log. */
+  /** `onError` receives listeners' errors; it should log them. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError
   }
 
-  /** Calls `run` with every later value, in the order of subscription. Returns the unsubscribe. */
+  /** Calls `run` with every later value, in order of subscription. Returns the unsubscribe function. */
   on(run: Listener<T>): () => void {
     const entry = { run }
     this.#listeners.add(entry)
@@ -20,7 +20,7 @@ export class Signal<T> {
     }
   }
 
-  /** Calls every listener now. One that unsubscribes another during the call keeps it from being called. */
+  /** Calls every listener now. A listener unsubscribed during the call is skipped. */
   emit(value: T): void {
     for (const entry of [...this.#listeners]) {
       if (!this.#listeners.has(entry)) continue

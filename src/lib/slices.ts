@@ -1,10 +1,10 @@
-/** Long work a few items at a time, so that whoever else needs the loop gets it in between. */
+/** Runs long work in small slices with pauses, so that other work can use the event loop. */
 import type { Clock } from './clock.ts'
 
 const SLICE = 10
 const PAUSE_MS = 5
 
-/** Calls `work` with `size` items at most, in their order, and pauses between two calls. Returns all it returned. */
+/** Calls `work` with at most `size` items at a time, in order, with pauses. Returns all results. */
 export const inSlices = async <T, R>(
   clock: Pick<Clock, 'sleep'>,
   items: readonly T[],

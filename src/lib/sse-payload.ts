@@ -1,14 +1,14 @@
-/** What one server-sent event says, as text and as JSON, and an event of ours as bytes. */
+/** The payload of a server-sent event as text and JSON, and our own events as bytes. */
 import { parseJson } from './json.ts'
 import { decodeUtf8, encodeUtf8 } from './utf8.ts'
 
-/** The payload text: every `data` line joined by a newline; null when the event has none. */
+/** The payload: all `data` lines joined by newlines; null without any. */
 export const eventData = (bytes: Uint8Array): string | null => {
   const text = decodeUtf8(bytes)
   return onlyData(text) ?? joinedData(text)
 }
 
-/** The usual event without taking it apart: one `data` line at its end, and before it at most an `event` line. */
+/** Fast path for the usual event: one `data` line at the end, after at most an `event` line. */
 const onlyData = (text: string): string | null => {
   const line = text.startsWith('event:') ? text.indexOf('\n') + 1 : 0
   if (!text.startsWith('data: ', line)) return null
@@ -35,6 +35,6 @@ export const eventJson = (bytes: Uint8Array): unknown => {
   return data === null ? undefined : parseJson(data)
 }
 
-/** Frames one event the way the service does: `event:` line, one `data:` line, a blank line. */
+/** One event framed as ChatGPT does: `event:` line, one `data:` line, a blank line. */
 export const frame = (event: { type: string } & Record<string, unknown>): Uint8Array =>
   encodeUtf8(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)

@@ -1,4 +1,6 @@
-/** How many bytes the system has received on a TCP connection of this process. Linux only: elsewhere `openTcpInfo` gives null. */
+/**
+ * Bytes the system has received on a TCP connection of this process. Linux only; elsewhere `openTcpInfo` returns null.
+ */
 import { readFileSync } from 'node:fs'
 import { normaliseIp } from './cidr.ts'
 
@@ -8,13 +10,13 @@ export interface Peer {
 }
 
 export interface TcpInfo {
-  /** The descriptors of the connections with these peers; null for one that has none (any more). */
+  /** Descriptors of the connections with these peers; null if there is none. */
   find(peers: readonly Peer[]): (number | null)[]
-  /** Bytes received since the connection was opened. Not to be called once it is closed: the next one gets its descriptor. */
+  /** Bytes received since the connection opened. Do not call after it is closed, because descriptors are reused. */
   received(descriptor: number): number | null
 }
 
-/** From the headers of Linux (linux/tcp.h, asm-generic/socket.h), the same on x86-64 and arm64. */
+/** From Linux headers (linux/tcp.h, asm-generic/socket.h), the same on x86-64 and arm64. */
 const IPPROTO_TCP = 6
 const TCP_INFO = 11
 const BYTES_RECEIVED_AT = 128
@@ -22,8 +24,8 @@ const AF_INET = 2
 const AF_INET6 = 10
 
 /**
- * Takes about 2.5 MB (measured), so it is opened only when it is needed. Null where the C library cannot be called: not on
- * Linux, or another library than glibc.
+ * Takes about 2.5 MB (measured), so it is opened on demand. Null when the C library cannot be called: not Linux, or not
+ * glibc.
  */
 export const openTcpInfo = (): TcpInfo | null => {
   if (process.platform !== 'linux') return null
@@ -70,7 +72,7 @@ const bind = ({ dlopen, ptr }: typeof import('bun:ffi')): TcpInfo => {
   }
 }
 
-/** Every descriptor is below it. Listing `/proc/self/fd` takes longer than trying them all (measured). */
+/** All descriptors are below this. Listing `/proc/self/fd` takes longer than trying them all (measured). */
 const tableSize = (): number => Number(/^FDSize:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0)
 
 const keyOf = ({ address, port }: Peer): string => `${normaliseIp(address)} ${port}`

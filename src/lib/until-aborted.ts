@@ -1,7 +1,10 @@
-/** Stops waiting for work that others share and that goes on without us. */
+/** Stops waiting for shared work, which continues. */
 import type { StopSignal } from './stopper.ts'
 
-/** What `work` gives, or `signal.reason` as soon as it is aborted; `work` itself runs to its end. Not a promise: returned as it is. */
+/**
+ * The result of `work`, or a rejection with `signal.reason` on abort; `work` continues. A plain value is returned as it
+ * is.
+ */
 export const untilAborted = <T>(work: T | Promise<T>, signal: StopSignal): T | Promise<T> => {
   if (!(work instanceof Promise)) return work
   return new Promise((resolve, reject) => {

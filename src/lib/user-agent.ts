@@ -1,6 +1,6 @@
 /** Names from user agents: of a browser in words people recognize, and of the program that sends requests. */
 
-/** The first that fits wins: most browsers also name the ones they descend from. */
+/** The first match wins: most browsers also name their ancestors. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\bOPR\/|\bOpera\b/, 'Opera'],
@@ -22,7 +22,7 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** `Firefox on Linux`; what is not known is left out, and null is `Unknown device`. */
+/** `Firefox on Linux`; unknown parts are left out, and null is `Unknown device`. */
 export const describeAgent = (userAgent: string | null): string => {
   const browser = nameOf(BROWSERS, userAgent ?? '')
   const system = nameOf(SYSTEMS, userAgent ?? '')

@@ -31,7 +31,7 @@ export const zipOf = (files: readonly { name: string; text: string }[]): Uint8Ar
 
 const MADE_BY = Buffer.from([VERSION, 0])
 
-/** The fields that both headers of a file share; their last two bytes are the length of an extra field, which is empty. */
+/** The fields common to both headers of a file; the last two bytes are the empty extra field's length. */
 const factsOf = (name: Buffer, content: Buffer): Buffer => {
   const facts = Buffer.alloc(26)
   facts.writeUInt16LE(VERSION, 0)
@@ -44,5 +44,5 @@ const factsOf = (name: Buffer, content: Buffer): Buffer => {
   return facts
 }
 
-/** 1980-01-01, the first date the format knows. */
+/** 1980-01-01, the earliest date of the format. */
 const NO_DATE = 0x21

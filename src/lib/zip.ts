@@ -1,15 +1,15 @@
-/** Reads the text files of a ZIP archive that lies in memory: stored and deflated ones, bounded in number and size. */
+/** Reads text files of an in-memory ZIP archive: stored and deflated, limited in number and size. */
 import { promisify } from 'node:util'
 import { inflateRaw } from 'node:zlib'
 import { decodeFile, decodeUtf8 } from './utf8.ts'
 
 interface ZipFile {
-  /** With its folders. */
+  /** Including folders. */
   name: string
   text: string
 }
 
-/** What may still be unpacked. Reading takes from it, so that several archives can share one. */
+/** What may still be unpacked; can be shared by several archives. */
 export interface ZipBudget {
   files: number
   bytes: number
@@ -17,9 +17,9 @@ export interface ZipBudget {
 
 export interface ZipLimits {
   budget: ZipBudget
-  /** Of one file, unpacked. */
+  /** Per file, unpacked. */
   bytes: number
-  /** Which files are read at all. */
+  /** Which files to read. */
   wants: (name: string) => boolean
 }
 
@@ -28,11 +28,11 @@ export class ZipError extends Error {
   override readonly name = 'ZipError'
 }
 
-/** By its first bytes; an empty archive begins with its end. */
+/** By its first bytes; an empty archive begins with its end record. */
 export const isZip = (bytes: Uint8Array): boolean =>
   bytes[0] === 0x50 && bytes[1] === 0x4b && (bytes[2] === 3 || bytes[2] === 5) && (bytes[3] === 4 || bytes[3] === 6)
 
-/** In the order of its directory (APPNOTE.TXT 6.3.10 §4.3). Throws `ZipError`. */
+/** In directory order (APPNOTE.TXT 6.3.10 §4.3). Throws `ZipError`. */
 export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
   const entries = directoryOf(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
   if (entries.length > budget.files) throw new ZipError(`contains more than ${budget.files} files`)
@@ -41,7 +41,7 @@ export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, want
   for (const entry of entries) {
     if (budget.bytes <= 0) throw new ZipError('unpacks to more than is allowed')
     budget.files -= 1
-    budget.bytes -= maxBytes // of one that cannot be read the work was done all the same
+    budget.bytes -= maxBytes // counted in full when unpacking fails
     const unpacked = await unpack(bytes, entry, maxBytes)
     budget.bytes += maxBytes - unpacked.length
     read.push({ name: entry.name, text: decodeFile(unpacked) })
@@ -49,7 +49,7 @@ export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, want
   return read
 }
 
-/** A small archive whose entries all name the same packed bytes would unpack to gigabytes. */
+/** A small archive whose entries share the same packed bytes would unpack to gigabytes. */
 const areApart = (entries: readonly Entry[]): boolean => {
   const inOrder = entries.toSorted((a, b) => a.offset - b.offset)
   return inOrder.every(({ offset, packedBytes }, index) => {
@@ -74,7 +74,7 @@ interface Entry {
   flags: number
   method: number
   packedBytes: number
-  /** Of its local header. */
+  /** Offset of its local header. */
   offset: number
 }
 
@@ -100,7 +100,7 @@ const directoryOf = (bytes: Uint8Array): Entry[] => {
   })
 }
 
-/** It stands last, in front of a comment of any length. */
+/** The end record, before a comment of any length. */
 const endOf = (view: DataView): number => {
   const last = view.byteLength - END_BYTES
   for (let at = last; at >= Math.max(0, last - LONGEST_COMMENT); at--) if (view.getUint32(at, true) === END) return at
@@ -109,7 +109,7 @@ const endOf = (view: DataView): number => {
 
 const inflate = promisify(inflateRaw)
 
-/** Off the loop, because an archive may hold many; never more than `maxBytes`, whatever it states. */
+/** Off the event loop, because an archive may have many; at most `maxBytes`, whatever it states. */
 const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promise<Uint8Array> => {
   const { name, flags, method, packedBytes, offset } = entry
   if (flags & ENCRYPTED) throw new ZipError(`is encrypted (${name})`)

@@ -1,10 +1,10 @@
-/** Calendar days as people in a time zone have them, in milliseconds since epoch. */
+/** Calendar days in a time zone, in ms since epoch. */
 import { DAY_MS } from './durations.ts'
 
 export interface Day {
   /** YYYY-MM-DD */
   date: string
-  /** ms since epoch, the first included and the second not; 23 to 25 hours apart. */
+  /** ms since epoch, end excluded; 23 to 25 hours apart. */
   from: number
   to: number
 }
@@ -14,30 +14,30 @@ export const isZone = (zone: string): boolean => {
     new Intl.DateTimeFormat('en', { timeZone: zone })
     return true
   } catch {
-    return false // what it is for: a RangeError says that there is no such zone
+    return false // expected: a RangeError means an unknown zone
   }
 }
 
-/** The day on which `at` (ms since epoch) falls. */
+/** The local date at `at` (ms since epoch). */
 export const localDate = (at: number, zone: string): string =>
   new Date(at + offsetsOf(zone)(at)).toISOString().slice(0, 10)
 
-/** `length` days, the first of them `first` (YYYY-MM-DD). */
+/** `length` days starting with `first` (YYYY-MM-DD). */
 export const daysBetween = (first: string, length: number, zone: string): Day[] => {
   const offsetAt = offsetsOf(zone)
   const startOf = (place: number) => Date.parse(first) + place * DAY_MS
   const midnights = Array.from({ length: length + 1 }, (_, place) => midnight(startOf(place), offsetAt))
   return Array.from({ length }, (_, place) => ({
     date: new Date(startOf(place)).toISOString().slice(0, 10),
-    from: midnights[place]!, // one more than days
+    from: midnights[place]!, // there is one more midnight than days
     to: midnights[place + 1]!,
   }))
 }
 
-/** When clocks in `zone` show what clocks in UTC show at `wall` (ms since epoch); of two such times the first. */
+/** When clocks in `zone` show what UTC clocks show at `wall` (ms since epoch); the first of two such times. */
 export const startInZone = (wall: number, zone: string): number => midnight(wall, offsetsOf(zone))
 
-/** From the first to the last of the `length` days before `first` (YYYY-MM-DD): as many hours as those days had. */
+/** The span of the `length` days before `first` (YYYY-MM-DD). */
 export const daysBefore = (first: string, length: number, zone: string): Pick<Day, 'from' | 'to'> => {
   const offsetAt = offsetsOf(zone)
   const end = Date.parse(first)
@@ -45,8 +45,8 @@ export const daysBefore = (first: string, length: number, zone: string): Pick<Da
 }
 
 /**
- * When the day begins that begins at `utc` in UTC. The offset may change between the two; where clocks skip midnight itself,
- * the day begins with the change.
+ * The start of the local day that starts at `utc` in UTC. Allows for a changed offset; where clocks skip midnight, the
+ * day begins with the change.
  */
 const midnight = (utc: number, offsetAt: Offsets): number => {
   const first = utc - offsetAt(utc)
@@ -54,10 +54,10 @@ const midnight = (utc: number, offsetAt: Offsets): number => {
   return second < first && utc > second + offsetAt(second) ? first : second
 }
 
-/** Milliseconds that clocks are ahead of UTC at a time (ms since epoch). */
+/** Offset from UTC at a time, in ms. */
 type Offsets = (at: number) => number
 
-/** A format takes longer to make than a hundred times are to write (measured), so there is one for all times of `zone`. */
+/** Cached: creating a format takes longer than a hundred uses (measured). */
 export const offsetsOf = (zone: string): Offsets => {
   if (zone === 'UTC') return () => 0
   const format = formatOf(zone)

@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/clock`: the zone and hours in which pages show times, kept in cookies of this browser like the theme. */
+/** `/api/dashboard-auth/clock`: time zone and hour format of pages, in cookies of this browser like the theme. */
 import type { Context } from 'hono'
 import { deleteCookie, setCookie } from 'hono/cookie'
 import { z } from 'zod'
@@ -21,7 +21,7 @@ const Clock = z.strictObject({
 
 const YEAR_SECONDS = 365 * 86_400
 
-/** Times of the API stay in UTC. Throws `validation_error` for a zone that does not exist. */
+/** The API's times stay in UTC. Throws `validation_error` for an unknown zone. */
 export const chooseClock = createHandlers(signedIn(), body(Clock), (c) => {
   const { timeZone, hours } = c.req.valid('json')
   keep(c, CHOSEN_ZONE, timeZone)

@@ -19,7 +19,7 @@ import { GivenPassword, NewPassword } from '../../model/credentials.ts'
 import { callerNow } from '../../model/delegation.ts'
 import { guestPasswordHash, logOutGuests, setGuestPassword } from '../../model/guest.ts'
 
-/** Where a browser goes on; the page says what was done. */
+/** The page to redirect to, with its message. */
 const accessAfter = (event: AuditEvent): string => `/settings?done=${event}#access`
 
 const Login = z.strictObject({
@@ -28,8 +28,8 @@ const Login = z.strictObject({
 const Password = z.strictObject({ password: NewPassword })
 
 /**
- * Without a guest password there is nothing to come in with: guests are who is not signed in, and whoever was leaves their
- * ended session behind. Throws `guest_access_disabled`, `invalid_credentials`, `guest_password_rate_limited`.
+ * Without a guest password, guests need no session; this only ends an expired one. Throws `guest_access_disabled`,
+ * `invalid_credentials`, `guest_password_rate_limited`.
  */
 export const logInAsGuest = createHandlers(
   open('guest sign-in', { audit: 'login_success' }),
@@ -66,14 +66,14 @@ export const changeGuestPassword = createHandlers(
     const doer = actor(c)
     const hash = await c.env.passwords.hash(c.req.valid('json').password)
     commit(c.env.db, (tx) => {
-      if (c.var.principal.kind === 'account') callerNow(tx, doer, 'security:write') // hashing took its time
+      if (c.var.principal.kind === 'account') callerNow(tx, doer, 'security:write') // hashing took time
       setGuestPassword(tx, hash, doer)
     })
     return proceed(c, { status: 'ok' }, accessAfter('guest_password_set'))
   },
 )
 
-/** Guests then need no password, as long as guest access is on. */
+/** Guests then need no password while guest access is on. */
 export const removeGuestPassword = createHandlers(
   requires('security:write', { stepUp: true, audit: 'guest_password_removed' }),
   (c) => {

@@ -1,4 +1,7 @@
-/** `/api/dashboard-auth/password/login`: a name and a password become a session, or a session that waits for a code. */
+/**
+ * `/api/dashboard-auth/password/login`: user name and password start a session, complete or waiting for a second
+ * factor.
+ */
 import { z } from 'zod'
 import type { Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -16,7 +19,7 @@ import { returnPath, withReturn } from '../../http/return-path.ts'
 import { findLogin, GivenPassword, isUnchanged } from '../../model/credentials.ts'
 import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../../model/people.ts'
 
-/** Not held to the rules of user names: a name that cannot exist is as wrong as one that does not. */
+/** Not validated as a user name: an impossible name is simply wrong. */
 const Login = z.strictObject({
   username: z.string().max(64).nullish().describe('Required if several users have a password.'),
   password: GivenPassword,
@@ -24,7 +27,7 @@ const Login = z.strictObject({
 
 /**
  * Throws `password_management_disabled`, `password_not_configured`, `username_required`, `password_rate_limited`, and
- * `invalid_credentials` for everything that is wrong with name, password or account, all in the same time (spec §5).
+ * `invalid_credentials` for a wrong name, password or status, always after the same time (spec §5).
  */
 export const logIn = createHandlers(open('sign-in', { audit: 'login_success' }), body(Login), async (c) => {
   const { username, password } = c.req.valid('json')
@@ -36,7 +39,7 @@ export const logIn = createHandlers(open('sign-in', { audit: 'login_success' }),
   return proceed(c, sessionView(c, resolution), resolution.kind === 'half' ? withReturn('/totp', path) : path)
 })
 
-/** The account meant; null for a name nobody has. */
+/** The requested user; null for an unknown name. */
 const wanted = ({ env: { db } }: Ctx, username: string): UserRow | null => {
   if (!hasPasswordAccount(db)) throw new AppError('password_not_configured')
   const name = username.trim().toLowerCase()
@@ -46,7 +49,7 @@ const wanted = ({ env: { db } }: Ctx, username: string): UserRow | null => {
   return only
 }
 
-/** The hash is worked through whoever is meant, and what it was checked against must still be so when the session is made. */
+/** Always checks a hash, also for unknown users. The checked hash must still be current when the session starts. */
 const checkAndSignIn = async (c: Ctx, row: UserRow | null, password: string): Promise<Resolution> => {
   const hash = row?.status === 'active' ? row.passwordHash : null
   const isRight = await c.env.passwords.verify(password, hash)

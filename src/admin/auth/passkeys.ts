@@ -1,4 +1,7 @@
-/** `/api/dashboard-auth/passkeys`: registering, naming and removing them, signing in and confirming with one (decisions §4). */
+/**
+ * `/api/dashboard-auth/passkeys`: registers, renames and removes passkeys, and signs in or confirms with one (decisions
+ * §4).
+ */
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -50,7 +53,7 @@ const ofBrowser = <S extends z.ZodType>(schema: S): S =>
 const Registration = z.strictObject({ name: Name, response: ofBrowser(RegistrationResponse) })
 const Assertion = z.strictObject({ response: ofBrowser(AssertionResponse) })
 
-/** Also says whether passkeys can be used under the address the dashboard was opened at, and if not why. */
+/** Also whether passkeys work at the dashboard's current address, and if not, why. */
 export const listOwnPasskeys = createHandlers(signedIn({ account: true }), (c) => c.json(passkeysOf(c)))
 
 export const passkeysOf = (c: Ctx) => {
@@ -59,7 +62,7 @@ export const passkeysOf = (c: Ctx) => {
   return { items, isAvailable: rp !== null, unavailableReason: reason, availableAt: link }
 }
 
-/** Returns what `navigator.credentials.create` is given. Throws `own_account_rate_limited`. */
+/** Returns options for `navigator.credentials.create`. Throws `own_account_rate_limited`. */
 export const startRegistration = createHandlers(signedIn({ account: true, stepUp: true }), async (c) => {
   const rp = demandRelyingParty(c)
   const { row } = self(c).person
@@ -102,8 +105,8 @@ export const deletePasskey = createHandlers(
 )
 
 /**
- * Returns what `navigator.credentials.get` is given. Names no passkey: the one that is picked says who signs in. One client
- * gets only so many, so that it cannot crowd out what others were sent. Throws `password_rate_limited`.
+ * Returns options for `navigator.credentials.get`. Lists no passkeys: the chosen one identifies the user. Limited per
+ * client, so that no client can displace the challenges of others. Throws `password_rate_limited`.
  */
 export const startPasskeySignIn = createHandlers(open('sign-in'), async (c) => {
   demandManaged(c)
@@ -112,7 +115,7 @@ export const startPasskeySignIn = createHandlers(open('sign-in'), async (c) => {
   return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'sign_in'), allowed: [] }))
 })
 
-/** The authenticator has verified its person, so every factor was shown. Throws `invalid_passkey` whatever was wrong. */
+/** The authenticator verified the user, so all factors were checked. Throws `invalid_passkey` for any failure. */
 export const finishPasskeySignIn = createHandlers(
   open('sign-in', { audit: 'login_success' }),
   body(Assertion),
@@ -163,10 +166,10 @@ export const finishPasskeyStepUp = createHandlers(
   },
 )
 
-/** The gate has seen to it. */
+/** Guaranteed by the gate. */
 const self = (c: Ctx): AccountPrincipal => demandOwnAccount(c.var.principal)
 
-/** A challenge belongs to the session it is made for; who signs in has none. */
+/** A challenge belongs to its session; when signing in there is none. */
 const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
   purpose,
   sessionId: purpose === 'sign_in' ? null : (self(c).session?.id ?? null),
@@ -174,8 +177,8 @@ const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
 })
 
 /**
- * Each stays in the database for minutes, whether it is answered or not. Counted by client too: who has a copy of the cookie
- * must not keep its owner from confirming.
+ * Each challenge stays in the database for minutes. Counted per client too, so that a stolen cookie cannot stop its
+ * owner from confirming.
  */
 const ownChallenge = (c: Ctx, purpose: 'register' | 'step_up'): string => {
   c.env.passkeyStarts.take(`${self(c).id} ${purpose} ${budgetClient(c)}`, 'own_account_rate_limited')
@@ -193,7 +196,10 @@ const demandChallenge = (answer: { response: { clientDataJSON: string } }): stri
   return challenge
 }
 
-/** In the commit of what it is spent on, so of several that bring it back one gets there. Throws `invalid_passkey`. */
+/**
+ * Uses up the challenge in the same commit, so that only one of several parallel answers succeeds. Throws
+ * `invalid_passkey`.
+ */
 const spend = (c: Ctx, tx: Tx, purpose: ChallengePurpose, challenge: string): void => {
   if (!takeChallenge(tx, challenge, boundTo(c, purpose))) throw new AppError('invalid_passkey')
 }
@@ -209,7 +215,7 @@ const use = (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, co
   notePasskeyUse(tx, passkey.id, { counter, now: c.env.clock.now() })
 }
 
-/** Why it failed is mostly a matter of configuration, an origin that does not fit, and only the log may say it. */
+/** The reason is usually a misconfigured origin, and only the log may reveal it. */
 const demandProof = <T>(c: Ctx, proof: Proof<T>): T => {
   if (proof.isProven) return proof.value
   c.env.log.info('a passkey was not accepted', { why: proof.why instanceof Error ? proof.why.message : '' })

@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/password`: changing one's own, and doing without again. */
+/** `/api/dashboard-auth/password`: changes or removes the user's own password. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
@@ -22,7 +22,7 @@ const Change = z.strictObject({ currentPassword: GivenPassword, newPassword: New
 const Removal = z.strictObject({ password: GivenPassword })
 
 /**
- * This browser stays signed in, all others are not. Throws `password_management_disabled`, `password_not_configured`,
+ * Signs out all other browsers. Throws `password_management_disabled`, `password_not_configured`,
  * `invalid_credentials`, `password_rate_limited`, `own_account_rate_limited` and the 401 of the case.
  */
 export const replacePassword = createHandlers(
@@ -47,8 +47,9 @@ export const replacePassword = createHandlers(
 )
 
 /**
- * Back to an install without a password: the only account goes, both two-factor requirements end, and there is a new
- * bootstrap token (spec §5 Signing in 7). Throws `other_users_exist`, `totp_enrollment_required`, and what changing it does.
+ * Returns to an install without a password: deletes the only user, turns off both two-factor requirements, and creates
+ * a new bootstrap token (spec §5 Signing in 7). Throws `other_users_exist`, `totp_enrollment_required`, and what
+ * changing it does.
  */
 export const removePassword = createHandlers(
   open('the signed-in user, with their password', {
@@ -68,7 +69,7 @@ export const removePassword = createHandlers(
   },
 )
 
-/** Behind a proxy nobody sets up with a token, so there is none. */
+/** Behind a proxy setup needs no token, so none is created. */
 const undoSetup = (c: Ctx, principal: AccountPrincipal): void => {
   const { db, random, env } = c.env
   const doer = actorOf(principal, c)

@@ -1,4 +1,7 @@
-/** The name passkeys belong to, and why there is none: browsers want a name, not an address, and https outside this machine. */
+/**
+ * The host name for passkeys, or why they are unavailable: browsers require a name instead of an address, and https
+ * except on this machine.
+ */
 import type { RelyingParty } from '../../auth/webauthn.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -7,9 +10,9 @@ import { normaliseIp } from '../../lib/cidr.ts'
 
 interface PasskeySupport {
   rp: RelyingParty | null
-  /** null: they can be used here. */
+  /** null: passkeys work here. */
   reason: string | null
-  /** Where they can be used on this machine. */
+  /** A local address where they work. */
   link: string | null
 }
 
@@ -19,7 +22,7 @@ const NO_NAME =
   'From elsewhere, use a host name with https.'
 const NO_TLS = 'Browsers allow passkeys only over https.'
 
-/** Whether passkeys work under the address this request came by. */
+/** Whether passkeys work at the address of this request. */
 export const passkeySupport = (c: Ctx): PasskeySupport => {
   const asked = new URL(c.req.url)
   const origin = publicOrigin(c)
@@ -31,7 +34,7 @@ export const passkeySupport = (c: Ctx): PasskeySupport => {
   return { rp: { id: origin.hostname, origin: origin.origin }, reason: null, link: null }
 }
 
-/** Throws `passkeys_unavailable` with the reason where they cannot be used. */
+/** Throws `passkeys_unavailable` with the reason. */
 export const demandRelyingParty = (c: Ctx): RelyingParty => {
   const { rp, reason, link } = passkeySupport(c)
   if (rp) return rp

@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/session` and the ways out: who this browser is to us, and ending that here or everywhere. */
+/** `/api/dashboard-auth/session` and sign-out: returns the current session, and ends it here or everywhere. */
 import { commit } from '../../../db/commit.ts'
 import { ownAccount } from '../../auth/own-account.ts'
 import { actorFor, actorOf } from '../../auth/principal.ts'
@@ -17,7 +17,7 @@ export const showSession = createHandlers(open('returns the current session'), (
   c.json(sessionView(c, resolve(c))),
 )
 
-/** Whoever asks, and whatever is left of their session: afterwards there is none. */
+/** Works for any state of the session, even expired. */
 export const logOut = createHandlers(open('ends the session of this browser', { audit: 'logout' }), (c) => {
   const { db, clock } = c.env
   const at = clock.now()

@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/sessions` and `/api/dashboard-users/:id/sessions`: the browsers somebody is signed in with. */
+/** `/api/dashboard-auth/sessions` and `/api/dashboard-users/:id/sessions`: lists and ends a user's sessions. */
 import { commit } from '../../../db/commit.ts'
 import { actor, demandOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
@@ -24,7 +24,7 @@ export const ownSessions = (c: Ctx) => {
 export const sessionsOf = (c: Ctx, userId: string) =>
   sessionList(c.env.db, userId, { currentId: currentId(c), now: c.env.clock.now() })
 
-/** Ending the one that asks is signing out. */
+/** Ending the current session signs out. */
 export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'session_ended' }), (c) => {
   const userId = demandOwnAccount(c.var.principal).id
   const id = idOf(c)
@@ -34,7 +34,7 @@ export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'se
   return proceed(c, null, wasCurrent ? '/login' : '/me?done=session_ended#sessions')
 })
 
-/** Every browser but this one. Where there is no other, nothing was done that the audit log could tell. */
+/** Ends all sessions except this one. Without others there is nothing to audit. */
 export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 'user_sessions_revoked' }), (c) => {
   const principal = demandOwnAccount(c.var.principal)
   const { id } = principal
@@ -47,7 +47,7 @@ export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 
   return proceed(c, { ended: count }, '/me?done=sessions_ended#sessions')
 })
 
-/** Of any account; looking asks for no confirmation. Throws `user_not_found`. */
+/** Sessions of any user; viewing needs no confirmation. Throws `user_not_found`. */
 export const listSessionsOf = createHandlers(requires('users:manage', { account: true }), (c) => {
   const { row } = getPerson(c.env.db, idOf(c))
   return c.json(sessionsOf(c, row.id))
@@ -57,7 +57,8 @@ export const listSessionsOf = createHandlers(requires('users:manage', { account:
 export const endSessionOf = createHandlers(
   requires('users:manage', { stepUp: true, account: true, audit: 'session_ended' }),
   (c) => {
-    const { id: userId = '', sessionId = '' } = c.req.param() as Record<string, string | undefined> // as: named by the route
+    // as: named by the route
+    const { id: userId = '', sessionId = '' } = c.req.param() as Record<string, string | undefined>
     const who = actor(c)
     commit(c.env.db, (tx) => {
       const caller = callerNow(tx, who, 'users:manage')

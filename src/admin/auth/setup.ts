@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/password/setup`: the first password, and the account that has it. */
+/** `/api/dashboard-auth/password/setup`: sets the first password and creates its user. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { demandBootstrap } from '../../auth/bootstrap.ts'
@@ -33,9 +33,9 @@ const Setup = z.strictObject({
 })
 
 /**
- * The first password, and with it the account `admin`. Throws `password_management_disabled`,
- * `password_already_configured`, and what `demandBootstrap` or, behind a proxy,
- * `demandLocalAdminRights` and `demandStepUp` do.
+ * Sets the first password and creates the user `admin`. Throws `password_management_disabled`,
+ * `password_already_configured`, and what `demandBootstrap` or, behind a proxy, `demandLocalAdminRights` and
+ * `demandStepUp` do.
  */
 export const setUpPassword = createHandlers(
   open('the first password, before anyone can sign in', { audit: 'password_set' }),
@@ -51,7 +51,7 @@ export const setUpPassword = createHandlers(
   },
 )
 
-/** Signs in whoever set it: there was nobody before. */
+/** Signs in the new administrator. */
 const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | undefined): Promise<Resolution> => {
   const { db, random, passwords, clock } = c.env
   const spendToken = await demandBootstrap(c, bootstrapToken)
@@ -65,15 +65,18 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
   return signIn(c, { person, method: 'password', isComplete: true })
 }
 
-/** The account to fall back on; whoever makes it stays who the proxy says they are (spec §5 Trusted-header 6). */
+/**
+ * Creates the fallback administrator; the user who creates it stays signed in through the proxy (spec §5 Trusted-header
+ * 6).
+ */
 const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> => {
   const principal = resolvePrincipal(c)
   demandLocalAdminRights(c, principal)
-  demandStepUp(principal, c.env.clock.now()) // creating an account is a sensitive change (spec §5 Step-up 1)
+  demandStepUp(principal, c.env.clock.now()) // creating a user is a sensitive change (spec §5 Step-up 1)
   const hash = await c.env.passwords.hash(password)
   const made = { id: c.env.random.id('usr'), hash, actor: actorOf(principal, c) }
   commit(c.env.db, (tx) => {
-    demandGrantable(callerNow(tx, made.actor, 'users:manage'), getRole(tx, ADMIN_ROLE_ID)) // hashing took its time
+    demandGrantable(callerNow(tx, made.actor, 'users:manage'), getRole(tx, ADMIN_ROLE_ID)) // hashing took time
     return createPasswordAdmin(tx, made)
   })
   return resolve(c)

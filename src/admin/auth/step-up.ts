@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/step-up`: showing once more that it is you, before a sensitive change. */
+/** `/api/dashboard-auth/step-up`: confirms the user's identity again before a sensitive change. */
 import { z } from 'zod'
 import { attempt } from '../../auth/attempt.ts'
 import { settledAccount } from '../../auth/own-account.ts'
@@ -16,7 +16,7 @@ import { iso } from '../../lib/iso.ts'
 import { GivenPassword, isUnchanged } from '../../model/credentials.ts'
 import { STEP_UP_MS } from '../../model/sessions.ts'
 
-/** What the account holds of the two; a passkey confirms by routes of its own. */
+/** The user's factors of these two; passkeys have their own routes. */
 const Factors = z.strictObject({
   password: GivenPassword.nullish(),
   code: z.string().max(64).nullish().describe('Six digits of the authenticator app, or a recovery code.'),
@@ -24,7 +24,7 @@ const Factors = z.strictObject({
 type Factors = z.output<typeof Factors>
 
 /**
- * Throws `step_up_unavailable`, `step_up_required` to those who have a passkey only, `invalid_credentials` whichever
+ * Throws `step_up_unavailable`, `step_up_required` for users with only a passkey, `invalid_credentials` whichever
  * factor was wrong or missing, `step_up_rate_limited` and the 401 of the case.
  */
 export const stepUp = createHandlers(
@@ -47,7 +47,7 @@ const demandFactors = ({ person: { row }, stepUpMethods }: AccountPrincipal): vo
     throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
 }
 
-/** Both are looked at before either is judged, so that the answer does not tell which was wrong. */
+/** Checks both before judging, so that the answer does not reveal which was wrong. */
 const check = async (c: Ctx, principal: AccountPrincipal, { password, code }: Factors): Promise<number> => {
   const { passwords } = c.env
   const { row } = principal.person

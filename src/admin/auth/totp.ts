@@ -1,4 +1,7 @@
-/** `/api/dashboard-auth/totp`: setting up an authenticator, signing in with its code, recovery codes, turning it off. */
+/**
+ * `/api/dashboard-auth/totp`: sets up an authenticator, signs in with its code, manages recovery codes, and turns it
+ * off.
+ */
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { recoveryCodesAt } from '../../../views/recovery-codes.tsx'
@@ -31,7 +34,10 @@ const Confirmation = z.strictObject({
 })
 const Shown = z.strictObject({ code: AnyCode })
 
-/** Nothing is stored: the secret comes back with its first code. Throws `invalid_totp_setup` if there is an authenticator already. */
+/**
+ * Stores nothing: the secret is sent back with the first code. Throws `invalid_totp_setup` if there is an authenticator
+ * already.
+ */
 export const startTotpSetup = createHandlers(
   open('the signed-in user, also before setting up required two-factor'),
   (c) => {
@@ -81,8 +87,8 @@ export const renewRecoveryCodes = createHandlers(
 )
 
 /**
- * The second factor of a session that waits for it, or a confirmation for a user whom the proxy signs in without a
- * password. Throws `invalid_totp_code`, `totp_rate_limited` and the 401 of the case.
+ * Completes a session that waits for its second factor, or confirms for a proxy user without a password. Throws
+ * `invalid_totp_code`, `totp_rate_limited` and the 401 of the case.
  */
 export const verifyTotp = createHandlers(
   open('the second factor of signing in', { audit: 'login_success', check: (c) => whoWaits(c) }),
@@ -120,7 +126,7 @@ export const removeTotp = createHandlers(
   },
 )
 
-/** Whose code it is: of the session that waits for it, or else of the account that asks. */
+/** The user whose code it is: of the waiting session, or the signed-in user. */
 const whoWaits = (c: Ctx): { resolution: Resolution; row: UserRow } => {
   demandManaged(c)
   const resolution = resolveHalf(c)
@@ -153,7 +159,10 @@ const newcomer = (c: Ctx): AccountPrincipal => {
   return principal
 }
 
-/** Whom a proxy signs in manages the second factor of a password only after giving that password (spec §5, auth modes). */
+/**
+ * A proxy user manages the second factor of their Sluice password only after entering that password (spec §5, auth
+ * modes).
+ */
 const manager = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): AccountPrincipal => {
   demandManaged(c)
   const principal = whoAsks(c)

@@ -1,4 +1,4 @@
-/** `/settings`, `/settings/access`: who may do what here, as far as the visitor may know and change it. */
+/** `/settings`, `/settings/access`: security settings, users and roles, as far as the user may see them. */
 import { z } from 'zod'
 import type { AccessProps } from '../../../views/people/page.tsx'
 import { AccessTab } from '../../../views/settings/access.tsx'
@@ -27,7 +27,7 @@ import { proxyProvider } from '../people/providers.ts'
 import { frameOf, settingsOfTab } from '../settings-frame.ts'
 import { said } from './said.ts'
 
-/** On the settings page; the rest is a page of its own. */
+/** Shown on the settings page; the others have their own page. */
 const FIRST = 5
 
 export const showSettings = createHandlers(signedIn(), (c) => {
@@ -70,7 +70,7 @@ const firstPeople = (c: Ctx, principal: Principal): SettingsProps['people'] => {
 
 const Asked = z.object({ clone: z.string().max(64).optional() })
 
-/** Any `users:manage` holder can open it (spec §4). With `clone`, a role's id, the form of a new role like it is open. */
+/** Open to every `users:manage` holder (spec §4). `clone`, a role id, opens the form for a copy of that role. */
 export const showAccess = createHandlers(requires('users:manage'), query(Asked), (c) => {
   const { principal } = c.var
   const { db, clock } = c.env
@@ -94,7 +94,7 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
   return reply(c, { ...props, frame: frameOf(c, 'access') }, AccessTab)
 })
 
-/** Invites whose day is over are gone by then, as in the list of the API. */
+/** Expired invites are deleted first, as in the API's list. */
 const peopleFor = (c: Ctx, principal: Principal) => {
   purgeInvites(c)
   const roles = new Map(listRoles(c.env.db).map((role) => [role.id, role]))
@@ -115,6 +115,6 @@ const peopleFor = (c: Ctx, principal: Principal) => {
   })
 }
 
-/** Whether the proxy has signed this user in, or is expected to. */
+/** Whether the proxy has signed this user in, or will. */
 const isAnnounced = ({ identities, pendingInvite }: User): boolean =>
   identities.length > 0 || pendingInvite?.ssoOnly === true

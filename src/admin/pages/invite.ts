@@ -1,4 +1,4 @@
-/** `/invite/:token`: what the link offers. Looking does not use it up: link previews look, too. */
+/** `/invite/:token`: shows the invite. Does not use up the link, because link previews open it too. */
 import { InvitePage } from '../../../views/invite.tsx'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -8,7 +8,7 @@ import { invitationView } from '../../model/people-view.ts'
 import { openInvitation } from '../people/accept.ts'
 import { said } from './said.ts'
 
-/** Throws `invite_not_found` for every dead link alike, `invite_rate_limited`. */
+/** Throws `invite_not_found` for every invalid link, `invite_rate_limited`. */
 export const showInvitePage = createHandlers(open('anyone with an invite link'), (c) => {
   const token = c.req.param('token') ?? ''
   const now = iso(c.env.clock.now())

@@ -1,4 +1,4 @@
-/** The response to a step of adding an account: JSON, the dialog again, or a page that can be reloaded. */
+/** The response to a step of adding an account: JSON, an updated dialog, or a page that can be reloaded. */
 import type { FC } from 'hono/jsx'
 import { NewBrowser } from '../../../views/accounts/new-browser.tsx'
 import { NewDevice } from '../../../views/accounts/new-device.tsx'
@@ -11,10 +11,10 @@ import type { SignInValue } from '../sign-in-value.ts'
 
 const HERE = '/accounts/new'
 
-/** htmx requested it from another page, to show it over that one. */
+/** Requested by htmx from another page, to show a dialog there. */
 const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !pageOf(c)?.pathname.startsWith(HERE)
 
-/** Responds to what started or changed a sign-in. */
+/** Response after starting or changing a sign-in. */
 export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
   const view = { flow: value, target: value.target, problem: null }
   return goOn(

@@ -37,8 +37,8 @@ export const showImport = createHandlers(gate(), query(Asked), (c) => {
 })
 
 /**
- * Without a flow it shows the visitor's pending one, so that opening the dialog again starts no other, or offers to start
- * one. Throws `oauth_flow_not_found`, `account_not_found`.
+ * Without a flow it shows the user's pending one, so that reopening the dialog starts no other, or a start button.
+ * Throws `oauth_flow_not_found`, `account_not_found`.
  */
 const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: SignInValue['method']) => {
   const target = targetOf(c, account)
@@ -51,7 +51,7 @@ const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: S
   return { flow: value, target: value ? value.target : target, problem: said(c).problem }
 }
 
-/** A waiting page polls with `waiting` and gets 204 until there is something new, because users type into it. */
+/** A waiting page polls with `waiting` and gets 204 until something changes, because users type into it. */
 const isStillWaiting = (c: Ctx, { flow, waiting }: z.output<typeof Asked>): boolean =>
   waiting !== undefined && flow !== undefined && c.env.signIns.status(c.var.principal.id, flow).status === 'pending'
 

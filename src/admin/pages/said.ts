@@ -1,4 +1,4 @@
-/** What a page says about the last attempt: names in its query, turned into our own words. */
+/** Messages about the last attempt: codes in the query, converted to our own text. */
 import type { Context } from 'hono'
 import { doneText, problemText, undoneText } from '../../../views/words.ts'
 import type { Ctx } from '../../bindings.ts'
@@ -12,7 +12,7 @@ interface Said {
   done: string | null
 }
 
-/** Reads `problem`, `field`, `wait`, `done`, and what was said of the form of `draft`. A code or event nobody knows says nothing. */
+/** Reads `problem`, `field`, `wait`, `done`, and the message of the form in `draft`. Unknown codes give no message. */
 export const said = (c: Ctx): Said => {
   const code = c.req.query('problem') ?? null
   const done = c.req.query('done')

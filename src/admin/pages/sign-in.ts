@@ -1,4 +1,7 @@
-/** `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the pages on the way in; each sends on whoever is past it. */
+/**
+ * `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the sign-in pages; users who are past a step are
+ * redirected.
+ */
 import { Confirm } from '../../../views/confirm.tsx'
 import { LocalAdminPage, LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
 import { asksBootstrapToken } from '../../auth/bootstrap.ts'
@@ -19,8 +22,8 @@ import { hasPasswordAccount, passwordHolders } from '../../model/people.ts'
 import { said } from './said.ts'
 
 /**
- * Without a password or passkey there is nothing to sign in with: the first page is then the setup, and behind a proxy that
- * signs people in the message that it is needed (spec §5 Trusted-header 1). Throws `proxy_auth_required` and the other 401s there.
+ * Without a password or passkey, redirects to setup, or behind a proxy shows that signing in there is required (spec §5
+ * Trusted-header 1). Throws `proxy_auth_required` and the other 401s.
  */
 export const showLogin = createHandlers(open('sign-in page'), (c) => {
   const returnTo = returnPath(c)
@@ -34,7 +37,7 @@ export const showLogin = createHandlers(open('sign-in page'), (c) => {
   return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
 })
 
-/** A guest password is none: it is shared, and the proxy decides who comes in. */
+/** A guest password does not count, because the proxy decides who enters. */
 const demandLocalSignIn = ({ env: { db } }: Ctx, resolution: Resolved): void => {
   if (passwordHolders(db).length > 0 || isAnyPasskey(db)) return
   throw resolution.kind === 'nobody' ? resolution.error : new AppError('proxy_auth_required')
@@ -47,7 +50,7 @@ const waysIn = (c: Ctx, code: string | null) => ({
   guests: guestsWay(c),
 })
 
-/** Behind a proxy nobody comes in unannounced, guests without a password among them (spec §5 Trusted-header 1). */
+/** Behind a proxy, guests need a password unless the proxy announces them (spec §5 Trusted-header 1). */
 const guestsWay = (c: Ctx): 'refused' | 'welcome' | 'with-password' => {
   if (!c.env.settings.current().guestAccessEnabled) return 'refused'
   if (guestPasswordHash(c.env.db) !== null) return 'with-password'
@@ -58,18 +61,18 @@ const isGuest = (code: string | null): boolean => code?.startsWith('guest_') ?? 
 
 type Resolved = ReturnType<typeof resolve>
 
-/** Whether authentication is off, so that there is nothing to sign in to. Throws `bad_host` under a name that is not ours. */
+/** Whether authentication is off, so that there is no sign-in. Throws `bad_host` under a foreign name. */
 const isOpenToAll = ({ env: { env } }: Ctx, resolution: Resolved): boolean => {
   if (env.DASHBOARD_AUTH_MODE !== 'disabled') return false
   if (resolution.kind === 'nobody') throw resolution.error
   return true
 }
 
-/** A guest may still become somebody. */
+/** A guest can still sign in as a user. */
 const isSignedIn = (resolution: Resolved): boolean =>
   resolution.kind === 'principal' && resolution.principal.kind === 'account'
 
-/** Whom the proxy announces may still have a password of ours to give, which managing it asks for (spec §5). */
+/** A proxy user may also have a Sluice password, which managing it requires (spec §5). */
 const mayGivePassword = (resolution: Resolved): boolean =>
   resolution.kind === 'principal' &&
   resolution.principal.kind === 'account' &&
@@ -83,7 +86,7 @@ export const showTotp = createHandlers(open('the second factor of signing in'), 
   return reply(c, { username: resolution.person.row.username, returnTo, problem: said(c).problem }, TotpPage)
 })
 
-/** Without authentication there is nothing to set up, and the way on is where the visitor came from. */
+/** Without authentication there is nothing to set up, so this redirects back. */
 export const showSetup = createHandlers(open('the first password'), (c) => {
   const { db } = c.env
   const returnTo = returnPath(c)
@@ -94,8 +97,9 @@ export const showSetup = createHandlers(open('the first password'), (c) => {
 })
 
 /**
- * For those who may create the local administrator. It takes a confirmation, and so a second factor: both come before the form,
- * so that no password is typed in vain. Throws the 401s of `resolvePrincipal` and what `demandLocalAdminRights` does.
+ * For users who may create the local administrator. Confirmation, and therefore a second factor, comes before the form,
+ * so that no password is typed for nothing. Throws the 401s of `resolvePrincipal` and what `demandLocalAdminRights`
+ * does.
  */
 const setUpBehindProxy = (c: Ctx, returnTo: string) => {
   const principal = resolvePrincipal(c)
@@ -107,7 +111,7 @@ const setUpBehindProxy = (c: Ctx, returnTo: string) => {
   return reply(c, { returnTo, problem: said(c).problem }, LocalAdminPage)
 }
 
-/** Who was refused sees the name the proxy gives; who is not refused any more goes on. */
+/** Shows a rejected user the name from the proxy; redirects users who are admitted by now. */
 export const showPending = createHandlers(open('refused identities'), (c) => {
   const resolution = resolve(c)
   const returnTo = returnPath(c)
@@ -126,7 +130,7 @@ export const showPending = createHandlers(open('refused identities'), (c) => {
   )
 })
 
-/** For a browser without script, and for what a script does after it was refused. Throws `step_up_unavailable`. */
+/** For browsers without scripts, and for scripts after a rejection. Throws `step_up_unavailable`. */
 export const showConfirm = createHandlers(signedIn(), (c) => {
   const { principal } = c.var
   const returnTo = returnPath(c)

@@ -1,4 +1,4 @@
-/** `/api/dashboard-auth/invite`: for whoever holds a link, to look at what it offers and to take it. */
+/** `/api/dashboard-auth/invite`: shows and accepts an invite by its link. */
 import { z } from 'zod'
 import { budgetClient } from '../../auth/failure-budget.ts'
 import { demandManaged } from '../../auth/own-account.ts'
@@ -20,7 +20,7 @@ import { Username } from '../../model/usernames.ts'
 
 const MAX_TOKEN = 256
 
-/** Throws `invite_not_found` for every dead link alike, `invite_rate_limited`. */
+/** Throws `invite_not_found` for every invalid link, `invite_rate_limited`. */
 export const showInvitation = createHandlers(open('anyone with an invite link'), (c) =>
   c.json(invitationView(openInvitation(c, c.req.param('token') ?? ''))),
 )
@@ -49,7 +49,7 @@ export const acceptInvitation = createHandlers(
   },
 )
 
-/** What a link is for. A wrong token costs the client a try. */
+/** The invite of a link. A wrong token costs the client an attempt. */
 export const openInvitation = (c: Ctx, token: string): OpenInvite => {
   const { invitation, giveBack } = tryLink(c, token)
   giveBack()
@@ -57,8 +57,8 @@ export const openInvitation = (c: Ctx, token: string): OpenInvite => {
 }
 
 /**
- * A wrong token costs the client a try, so that nobody looks for a right one (spec §8). What a right one took is given back
- * once it has been used: of many who hash a password for it at once only as many get that far.
+ * A wrong token costs the client an attempt, so that tokens cannot be guessed (spec §8). A correct one is refunded
+ * after use, so that only a few parallel requests get to hash a password.
  */
 const tryLink = (c: Ctx, token: string): { invitation: OpenInvite; giveBack: () => void } => {
   const { failures, db, clock } = c.env
@@ -81,7 +81,7 @@ const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof 
   })
 }
 
-/** Throws `already_signed_in`: the link is for somebody else, or was taken a moment ago in this browser. */
+/** Throws `already_signed_in`: the link is for another user, or was just accepted in this browser. */
 const demandNobody = (c: Ctx): void => {
   const resolution = resolve(c)
   const isSomebody =
@@ -89,5 +89,5 @@ const demandNobody = (c: Ctx): void => {
   if (isSomebody) throw new AppError('already_signed_in')
 }
 
-/** As the audit log is to call them. */
+/** The user with the new name, for the audit log. */
 const named = (person: Person, username: string): Person => ({ ...person, row: { ...person.row, username } })

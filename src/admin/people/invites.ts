@@ -1,4 +1,4 @@
-/** `/api/dashboard-users`, where accounts are added: links that are shown once, and accounts that wait for the proxy. */
+/** `/api/dashboard-users`: adds users, with one-time links or waiting for the proxy. */
 import { commit } from '../../../db/commit.ts'
 import { invitedAt, newLinkAt } from '../../../views/people/invite.tsx'
 import { isProxyTrusted } from '../../auth/identity.ts'
@@ -15,7 +15,7 @@ import { NewPerson } from '../../model/people-input.ts'
 import { linkView, listInviteViews, userView } from '../../model/people-view.ts'
 import { manage, managing, peopleAfter } from './manage.ts'
 
-/** Answers with the link's token, once; an account that waits for an identity has none. */
+/** Answers with the link's token once; users that wait for an identity have none. */
 export const inviteUser = createHandlers(managing('users:manage', 'user_invited'), body(NewPerson), (c) => {
   const { db, random } = c.env
   const { person, link } = manage(c, 'users:manage', (tx, caller) =>
@@ -24,7 +24,7 @@ export const inviteUser = createHandlers(managing('users:manage', 'user_invited'
   return reply(c, { user: userView(db, person), invite: link && linkView(link) }, invitedAt(originForLinks(c)), 201)
 })
 
-/** Those whose day is over are removed by this read (spec §3). */
+/** Deletes expired invites first (spec §3). */
 export const listInvitations = createHandlers(requires('users:manage'), (c) => {
   purgeInvites(c)
   return c.json(listInviteViews(c.env.db))

@@ -1,4 +1,4 @@
-/** `/api/auth-providers`: the ways to sign in, and the role of users who first come through the reverse proxy. */
+/** `/api/auth-providers`: sign-in methods, and the role of new users from the reverse proxy. */
 import { z } from 'zod'
 import type { Ctx } from '../../bindings.ts'
 import { body } from '../../http/body.ts'
@@ -38,7 +38,7 @@ export const editAuthProvider = createHandlers(managing('security:write', 'provi
   return proceed(c, toProvider(c, row), peopleAfter('provider_updated'))
 })
 
-/** The reverse proxy's, as the list has it. */
+/** The reverse proxy's entry of the list. */
 export const proxyProvider = (c: Ctx) => toProvider(c, getProvider(c.env.db))
 
 const toProvider = (c: Ctx, row: ProviderRow) => {

@@ -1,4 +1,4 @@
-/** `/api/dashboard-roles`: what roles there are, what they hold, and the custom ones among them. */
+/** `/api/dashboard-roles`: built-in and custom roles and their permissions. */
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
@@ -8,7 +8,7 @@ import { listRoleViews, permissionViews, roleView } from '../../model/people-rol
 import { cloneRole, createRole, deleteRole, editRole, NewRole, RoleClone, RolePatch } from '../../model/role-edit.ts'
 import { manage, managing, peopleAfter } from './manage.ts'
 
-/** For giving roles to people, and for editing them. */
+/** For assigning roles, and for editing them. */
 const readsRoles = requires('users:manage', { or: 'roles:manage' })
 
 export const listDashboardRoles = createHandlers(readsRoles, (c) => c.json(listRoleViews(c.env.db)))

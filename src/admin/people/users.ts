@@ -1,4 +1,4 @@
-/** `/api/dashboard-users`: accounts as those see and change them who manage people. */
+/** `/api/dashboard-users`: lists and changes users. */
 import { isProxyTrusted } from '../../auth/identity.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
@@ -20,7 +20,7 @@ export const listDashboardUsers = createHandlers(requires('users:manage'), (c) =
 const changeOf = ({ status }: PersonPatch) =>
   status === 'disabled' ? 'user_disabled' : status === 'active' ? 'user_enabled' : 'user_updated'
 
-/** Role and state too; the rules stand at `editPerson`. */
+/** Includes role and status; see `editPerson` for the rules. */
 export const editDashboardUser = createHandlers(managing('users:manage', 'user_updated'), body(PersonPatch), (c) => {
   const person = manage(c, 'users:manage', (tx, caller) =>
     editPerson(tx, idOf(c), c.req.valid('json'), { ...caller, isProxyTrusted: isProxyTrusted(c) }),
@@ -43,7 +43,7 @@ export const revokeUserSessions = createHandlers(managing('users:manage', 'user_
   return proceed(c, { status: 'ok' }, peopleAfter('user_sessions_revoked'))
 })
 
-/** Exactly the keys that went down with the account. */
+/** Only keys that were disabled with the user. */
 export const reactivateUserKeys = createHandlers(managing('users:manage', 'user_keys_reactivated'), (c) => {
   const reactivated = manage(c, 'users:manage', (tx, caller) => restoreKeys(tx, idOf(c), caller))
   return proceed(c, { reactivated }, peopleAfter('user_keys_reactivated'))

@@ -61,14 +61,16 @@ const emptiedAfter = (ms: number): TransformStream<Uint8Array, Uint8Array> => {
   const empty = (out: TransformStreamDefaultController<Uint8Array>) => {
     if (held.length > 0 && !hasLeft) out.enqueue(Buffer.concat(held.splice(0)))
   }
-  return new TransformStream({
+  // `cancel` is in the Streams standard and in Bun, but not in TypeScript's types yet.
+  const transformer: Transformer<Uint8Array, Uint8Array> & { cancel: () => void } = {
     start: (out) => void setTimeout(empty, ms, out),
     transform: (piece) => void held.push(piece),
     flush: empty,
     cancel: () => {
       hasLeft = true
     },
-  })
+  }
+  return new TransformStream(transformer)
 }
 
 const headersOf = (request: Request, { dropsUnderscores = false }: ProxyFaults): Headers => {

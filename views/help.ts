@@ -13,11 +13,11 @@ const SETTINGS = 'operating#settings'
 export const HELP: Readonly<Partial<Record<string, Help>>> = {
   // Overview
   checklist: {
-    says: 'These steps take Sluice from an empty install to its first answered request. The list goes away when all are done.',
+    says: 'These steps lead from an empty install to the first answered request. The list disappears when all are done.',
     more: 'clients',
   },
   steps: {
-    says: 'The commands do the same as the pages of the dashboard. Run them on the machine that runs Sluice.',
+    says: 'These commands do the same as the dashboard. Run them on the machine that runs Sluice.',
     more: 'operating#commands',
   },
   requests: {
@@ -34,11 +34,11 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   },
   // Accounts
   plans: {
-    says: 'What the accounts of each plan were used for, and how many are available. Plans come from ChatGPT.',
+    says: 'Requests and cost of the accounts of each plan, and how many are available. ChatGPT reports the plan.',
     more: 'operating#monitor',
   },
   windows: {
-    says: 'ChatGPT limits each account by time windows. The bar fills with what is used, and the time says when the window resets.',
+    says: 'ChatGPT limits each account by time windows. The bar shows how much is used, and the time says when the window resets.',
     more: 'operating#fix-problems',
   },
   trend: {
@@ -50,7 +50,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#monitor',
   },
   'reset-credits': {
-    says: 'A reset credit empties the used quota of this account right away. ChatGPT grants them, and each works once.',
+    says: 'A reset credit sets the used quota of this account back to zero immediately. ChatGPT grants them, and each works once.',
     more: 'operating#fix-problems',
   },
   routing: {
@@ -66,7 +66,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#fix-problems',
   },
   tokens: {
-    says: 'Sluice refreshes the tokens of this account by itself. If ChatGPT rejects them, sign in again.',
+    says: 'Sluice refreshes the tokens of this account automatically. If ChatGPT rejects them, sign in again.',
     more: 'security#what-is-stored',
   },
   export: {
@@ -133,7 +133,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'security#what-each-role-sees',
   },
   'settings-clients': {
-    says: 'What clients need to connect, and what they are told. Changes apply to the next request.',
+    says: 'What clients need to connect, and what they can see. Changes apply to the next request.',
     more: 'security#who-can-reach-what',
   },
   'settings-routing': {
@@ -149,7 +149,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: SETTINGS,
   },
   'settings-timeouts': {
-    says: 'How long each part of a request may take. When one runs out, Sluice tries another account or ends the request with an error.',
+    says: 'How long each part of a request may take. After that, Sluice tries another account or ends the request with an error.',
     more: SETTINGS,
   },
   'settings-retention': {
@@ -161,11 +161,11 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#back-up-and-restore',
   },
   size: {
-    says: 'How much disk space the database takes, and for what. Space of deleted rows is used again before the file grows.',
+    says: 'How much disk space the database takes, and for what. Space of deleted rows is reused before the file grows.',
     more: 'operating#the-data-folder',
   },
   'backup-list': {
-    says: 'The backups in the data folder, newest first. Scheduled ones are deleted by age, and manual ones are kept.',
+    says: 'The backups in the data folder, newest first. Old scheduled backups are deleted. Manual ones are kept.',
     more: 'operating#back-up-and-restore',
   },
   proxies: {
@@ -177,7 +177,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'security#who-can-reach-what',
   },
   egress: {
-    says: 'The proxy that Sluice uses to reach ChatGPT. It is set with environment variables at the start.',
+    says: 'The proxy that Sluice uses to reach ChatGPT. Set it with environment variables and restart Sluice.',
     more: 'operating#configure',
   },
   build: {
@@ -189,7 +189,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#configure',
   },
   licences: {
-    says: 'The open-source software that Sluice contains, with its licences. Nothing here needs your attention.',
+    says: 'The open-source software that Sluice contains, with its licenses. Nothing here needs your attention.',
     more: 'security#report-a-vulnerability',
   },
   // Users
@@ -219,7 +219,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'security#signing-in',
   },
   'two-factor': {
-    says: 'A code from your phone is asked for after the password. Recovery codes let you in without the phone.',
+    says: 'After the password, you enter a code from your phone. Recovery codes work without the phone.',
     more: USERS,
   },
   passkeys: {
@@ -236,7 +236,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#fix-problems',
   },
   browser: {
-    says: 'What your browser found on the way to Sluice. A reverse proxy in between can buffer or block parts of it.',
+    says: 'What your browser checked on the way to Sluice. A reverse proxy in between can buffer or block parts of it.',
     more: 'reverse-proxies#check-that-it-works',
   },
 }

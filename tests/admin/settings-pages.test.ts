@@ -169,7 +169,7 @@ test.each([
   ['drain reset', '/settings/routing#setting-routingStrategy'],
   ['AUDIT keep', '/settings/data#setting-auditRetentionDays'],
   ['cidr', '/settings/network#firewall'],
-  ['licences', '/settings/about'],
+  ['licenses', '/settings/about'],
 ])('a search for “%s” finds %s', async (words, href) => {
   const { as } = open()
   const { found } = await value(as('admin'), `/settings/search?q=${encodeURIComponent(words)}`)

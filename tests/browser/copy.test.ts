@@ -40,8 +40,8 @@ test('a new key is copied all the same', async () => {
   await shown.locator('button.is-done').waitFor()
   const key = await textOf(shown.locator('code'))
   await page.goto(`${url}/keys`)
-  await page.locator('input[type=search]').press('Control+v')
-  expect(await page.inputValue('input[type=search]')).toBe(key)
+  await page.locator('main input[type=search]').press('Control+v')
+  expect(await page.inputValue('main input[type=search]')).toBe(key)
   expect(visit.problems).toEqual([])
 })
 

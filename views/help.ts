@@ -211,7 +211,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: USERS,
   },
   clock: {
-    says: 'Pages show times in this zone. Exports and the API always use UTC.',
+    says: 'Times follow the clock of this browser unless you choose another one here. Exports and the API are not affected.',
     more: 'operating#monitor',
   },
   password: {

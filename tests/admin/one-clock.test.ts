@@ -1,14 +1,17 @@
 /** One clock: pages show the viewer's own time; UTC is left to tooltips, exports and the API. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { buildHouse, PAGE_PATHS } from '../support/house.ts'
+import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
 import { people, problem } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
 const NEW_YORK = 'zone=America/New_York'
 
-/** What a person reads: without scripts, tooltips, descriptions of the API, and what attributes hold. */
-const shownText = (html: string): string => html.replace(/<(script|title)\b.*?<\/\1>/gs, '').replace(/<[^>]*>/g, ' ')
+/** What a person reads or hears: texts, labels and placeholders, without scripts and tooltips. */
+const shownText = (html: string): string => {
+  const labels = [...html.matchAll(/ (?:aria-label|placeholder)="([^"]*)"/g)].map(([, label]) => label)
+  return [html.replace(/<(script|title)\b.*?<\/\1>/gs, '').replace(/<[^>]*>/g, ' '), ...labels].join(' ')
+}
 
 /** Times that are not local: the word UTC, and ISO 8601 as the API writes it. */
 const notLocal = (html: string): string[] =>
@@ -28,14 +31,52 @@ const rich = async () => {
   return { ...house, open, ids }
 }
 
-/** The API reference and the guides describe the times of the API, which are in UTC. */
-const WALKED = PAGE_PATHS.filter((path) => !path.startsWith('/docs'))
+/** These describe the times of the API and of commands, which are in UTC. */
+const ABOUT_UTC = ['/docs/api', '/docs/:guide']
 
-test.each(WALKED)('%s shows no UTC to a browser in New York', async (path) => {
-  const { open, ids } = await rich()
-  const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite }[path.split('/')[1] ?? '']
-  const { text } = await open(path.replace(/:\w+/, id ?? ''))
-  expect(notLocal(text)).toEqual([])
+/** Tabs, filters and periods that show other times than the page by itself. */
+const STATES = [
+  '/accounts/:id?tab=routing',
+  '/accounts/:id?tab=events',
+  '/accounts/:id?tab=credentials',
+  '/accounts?view=cards',
+  '/dashboard?period=1h',
+  '/dashboard?period=7d',
+  '/dashboard?period=30d',
+  '/logs?status=rejected',
+  '/logs?since=2025-12-31T20:00:00Z&columns=total&columns=request',
+  '/reports?measure=latency',
+  '/audit?since=2025-12-31T20:00:00Z',
+]
+
+/** A house in which something has happened: events of an account, a key that expires and has limits, a rejected client. */
+const livedIn = async () => {
+  const house = await buildHouse()
+  const { admin, stranger, ids } = house
+  await admin.ask(`POST /api/accounts/${ids.account}/pause`)
+  await admin.ask(`POST /api/accounts/${ids.account}/reactivate`)
+  await admin.ask(`PATCH /api/api-keys/${ids.key}`, {
+    json: {
+      expiresAt: '2026-03-01T00:00:00Z',
+      limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 6 }],
+    },
+  })
+  await stranger.ask('POST /v1/responses', { json: {}, headers: { authorization: 'Bearer sk-clb-unknown' } })
+  return house
+}
+
+test.each([...PAGE_PATHS.filter((path) => !ABOUT_UTC.includes(path)), ...STATES])(
+  '%s shows no UTC to a browser in New York',
+  async (path) => {
+    expect(notLocal(await openIn(await livedIn(), path, NEW_YORK))).toEqual([])
+  },
+)
+
+test('such a page is found out', () => {
+  expect(notLocal('<p>at 2026-01-01 00:00:00 UTC</p>')).toHaveLength(1)
+  expect(notLocal('<b>2026-01-01T00:00:00.000Z</b>')).toHaveLength(1)
+  expect(notLocal('<svg aria-label="from 00:00 UTC"></svg>')).toHaveLength(1)
+  expect(notLocal('<time title="2026-01-01 00:00:00 UTC">19:00</time>')).toEqual([])
 })
 
 describe('a moment', () => {

@@ -1,8 +1,8 @@
-/** The last 7 days of a key in bars of four hours, and the same as a table of days. */
+/** The last 7 days of a key in bars of up to four hours of the viewer's clock, and the same as a table of days. */
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'
-import { clockText, dateText } from '../ui/time.tsx'
+import { clockText, dateText, hourOf } from '../ui/time.tsx'
 
 export interface TrendPoint {
   /** ISO 8601: the start of the hour. */
@@ -20,7 +20,7 @@ interface TrendProps {
 const HOURS_A_BAR = 4
 
 export const Trend: FC<TrendProps> = ({ label, points, text }) => {
-  const groups = grouped(points, HOURS_A_BAR)
+  const groups = grouped(points)
   const most = Math.max(0, ...groups.map(({ v }) => v))
   const total = text(sumOf(points))
   return (
@@ -52,11 +52,14 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
 
 const sumOf = (points: readonly TrendPoint[]): number => points.reduce((sum, { v }) => sum + v, 0)
 
-const grouped = (points: readonly TrendPoint[], size: number): TrendPoint[] =>
-  Array.from({ length: Math.ceil(points.length / size) }, (_, index) => {
-    const group = points.slice(index * size, (index + 1) * size)
-    return { t: group[0]?.t ?? '', v: sumOf(group) }
-  })
+/**
+ * Bars begin at 0, 4, 8 … o'clock where the viewer is, so that none spans two days. The first and the last may be shorter,
+ * and so may one where clocks change.
+ */
+const grouped = (points: readonly TrendPoint[]): TrendPoint[] => {
+  const bars = Map.groupBy(points, ({ t }) => `${dateText(t)} ${Math.floor(hourOf(t) / HOURS_A_BAR)}`)
+  return [...bars.values()].map((hours) => ({ t: hours[0]?.t ?? '', v: sumOf(hours) }))
+}
 
 const spanOf = (t: string): string => `${dateText(t).slice(5)} ${clockText(t)}`
 

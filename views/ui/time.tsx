@@ -99,6 +99,9 @@ export const clockText = (at: string): string => {
 /** "2026-01-10": the viewer's day. */
 export const dateText = (at: string): string => dateOf(useContext(ViewerClockContext), at)
 
+/** 0 to 23: the hour of the viewer's clock. */
+export const hourOf = (at: string): number => Number(useContext(ViewerClockContext).partsOf(Date.parse(at)).hour)
+
 /** "Sat" */
 export const weekdayText = (at: string): string => useContext(ViewerClockContext).partsOf(Date.parse(at)).weekday
 

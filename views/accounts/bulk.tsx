@@ -1,13 +1,14 @@
 /** Actions on the selected accounts. The bar appears once one is selected. */
 import type { FC } from 'hono/jsx'
+import { type Expected, expectedState, expects } from '../ui/badge.tsx'
 import { opens } from '../ui/modal.ts'
 import { DeleteDialog, PolicyDialog } from './modal.tsx'
 
 export const BulkBar: FC<{ mayExport: boolean }> = ({ mayExport }) => (
   <form id="form-bulk" class="bulk" method="post" action="/api/accounts/pause">
     <span class="bulk-count">selected</span>
-    <BulkButton action="/api/accounts/pause" label="Pause" />
-    <BulkButton action="/api/accounts/reactivate" label="Resume" />
+    <BulkButton action="/api/accounts/pause" label="Pause" expected={expectedState(SELECTED, 'paused')} />
+    <BulkButton action="/api/accounts/reactivate" label="Resume" expected={expectedState(SELECTED, 'active')} />
     <BulkButton action="/api/accounts/probe" label="Probe" />
     <button class="button button-plain" type="button" {...opens('policy-selected')}>
       Set policy…
@@ -27,8 +28,18 @@ export const BulkBar: FC<{ mayExport: boolean }> = ({ mayExport }) => (
   </form>
 )
 
-const BulkButton: FC<{ action: string; label: string }> = ({ action, label }) => (
-  <button class="button button-plain" type="submit" formaction={action} hx-post={action} hx-swap="none">
+/** The badges of the selected accounts, in the table and as cards. */
+const SELECTED = ':is(tr, li):has([name=accountIds]:checked) .badge'
+
+const BulkButton: FC<{ action: string; label: string; expected?: Expected }> = ({ action, label, expected }) => (
+  <button
+    class="button button-plain"
+    type="submit"
+    formaction={action}
+    hx-post={action}
+    hx-swap="none"
+    {...(expected && expects(expected))}
+  >
     {label}
   </button>
 )

@@ -2,7 +2,7 @@
 import type { Child, FC } from 'hono/jsx'
 import type { AccountAction, OfferedAction } from '../../src/model/account-actions.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import { StateBadge } from '../ui/badge.tsx'
+import { expectedState, StateBadge } from '../ui/badge.tsx'
 import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
@@ -204,6 +204,9 @@ const LABELS: Record<AccountAction, string> = {
 const labelOf = (action: AccountAction, status: WireAccount['status']): string =>
   action === 'resume' && status !== 'paused' ? 'Clear and retry' : LABELS[action]
 
+/** Of the account, as selected by the script. */
+const BADGE = '#account-head .badge'
+
 const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, action, refusal }) => {
   const { accountId, status } = account
   const label = labelOf(action, status)
@@ -213,9 +216,11 @@ const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, a
     case 'probe':
       return <Action name="probe" action={`${path}/probe`} label={label} />
     case 'resume':
-      return <Action name="resume" action={`${path}/reactivate`} label={label} />
+      return (
+        <Action name="resume" action={`${path}/reactivate`} label={label} expected={expectedState(BADGE, 'active')} />
+      )
     case 'pause':
-      return <Action name="pause" action={`${path}/pause`} label={label} />
+      return <Action name="pause" action={`${path}/pause`} label={label} expected={expectedState(BADGE, 'paused')} />
     case 'reauthenticate':
       return <ButtonLink href={`/accounts/new/browser?account=${encodeURIComponent(accountId)}`}>{label}</ButtonLink>
     case 'delete':

@@ -3,6 +3,7 @@ import accounts from './accounts.js' with { type: 'text' }
 import app from './app.js' with { type: 'text' }
 import charts from './charts.js' with { type: 'text' }
 import docs from './docs.js' with { type: 'text' }
+import expected from './expected.js' with { type: 'text' }
 import filters from './filters.js' with { type: 'text' }
 import focus from './focus.js' with { type: 'text' }
 import keys from './keys.js' with { type: 'text' }
@@ -20,6 +21,7 @@ export const SCRIPTS = [
   focus,
   filters,
   accounts,
+  expected,
   newAccount,
   keys,
   measures,

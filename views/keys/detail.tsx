@@ -5,6 +5,7 @@ import type { KeyState } from '../../src/model/key-list.ts'
 import type { AccountShare, keyUsage7d } from '../../src/model/key-trends.ts'
 import type { Titled } from '../titles.ts'
 import { plural, shortCount, tokenCost } from '../ui/amounts.ts'
+import type { Expected } from '../ui/badge.tsx'
 import { ButtonLink } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Action, Outcome } from '../ui/form.tsx'
@@ -17,7 +18,7 @@ import { OptionalKeysBar } from './optional.tsx'
 import { KEY_PLACEHOLDER } from './snippets.ts'
 import { KeyTestForm } from './test.tsx'
 import { Trend, type TrendPoint } from './trend.tsx'
-import type { ApiKey } from './words.ts'
+import { type ApiKey, STATES } from './words.ts'
 
 export interface KeyProps {
   /** ISO 8601: when the page was rendered. */
@@ -217,6 +218,7 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
         action={path}
         method="patch"
         values={{ isActive: String(!isActive) }}
+        expected={expectedKey(isActive ? 'off' : 'active')}
       >
         <Hint
           text={
@@ -261,6 +263,11 @@ const Actions: FC<{ apiKey: ApiKey }> = ({ apiKey: { id, name, isActive, limits 
       </Action>
     </section>
   )
+}
+
+const expectedKey = (state: KeyState): Expected => {
+  const [text, tone] = STATES[state]
+  return { at: '.key-head .badge', text, tone }
 }
 
 const Hint: FC<{ text: string }> = ({ text }) => <span class="muted small">{text}</span>

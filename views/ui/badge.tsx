@@ -32,3 +32,24 @@ const STATE_TONES: Record<AccountStatus, Tone> = {
 export const StateBadge: FC<{ status: AccountStatus }> = ({ status }) => (
   <Badge tone={STATE_TONES[status]}>{STATE_NAMES[status]}</Badge>
 )
+
+/** The badge that a button will most likely lead to. */
+export interface Expected {
+  /** Selects the badges that will change. */
+  at: string
+  text: string
+  tone: Tone
+}
+
+export const expectedState = (at: string, status: AccountStatus): Expected => ({
+  at,
+  text: STATE_NAMES[status],
+  tone: STATE_TONES[status],
+})
+
+/** Attributes of the form or button that is sent: the script shows this badge until the answer is here. */
+export const expects = ({ at, text, tone }: Expected) => ({
+  'data-expects': text,
+  'data-expects-tone': tone,
+  'data-expects-at': at,
+})

@@ -1,5 +1,6 @@
 /** Forms: posted as they stand by any browser, and in place by htmx, with what went wrong beside them. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
+import { type Expected, expects } from './badge.tsx'
 import { IconButton, Submit } from './button.tsx'
 import { CheckIcon, EyeIcon, WarningIcon } from './icons.tsx'
 
@@ -15,6 +16,8 @@ interface FormProps {
   class?: string
   /** What the last attempt came to, in a browser without script. */
   problem?: string | null
+  /** Shown while it is sent. */
+  expected?: Expected
 }
 
 /** A browser cannot send another method by itself: without script such a form is read, and `dialog` sends nothing. */
@@ -29,6 +32,7 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
     hx-swap={target ? 'innerHTML' : 'none'}
     hx-confirm={rest.confirm}
     hx-disable="find [type=submit]"
+    {...(rest.expected && expects(rest.expected))}
   >
     {rest.children}
     {rest.confirm && method === 'post' && <AskedFirst question={rest.confirm} />}

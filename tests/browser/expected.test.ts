@@ -1,0 +1,94 @@
+/** Pausing, resuming and switching off show at once, and are taken back where they fail. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page, Route } from 'playwright-core'
+import type { World } from '../clients/support/world.ts'
+import { launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { startPopulated } from './world.ts'
+
+setDefaultTimeout(60_000)
+
+let browser: TestBrowser
+let world: World
+let paths: { account: string; key: string }
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  world = await startPopulated()
+  const { accounts } = await world.api<{ accounts: { accountId: string; email: string }[] }>('GET', '/api/accounts')
+  const keys = await world.api<{ id: string }[]>('GET', '/api/api-keys/')
+  const ada = accounts.find(({ email }) => email.startsWith('ada'))
+  paths = { account: `/accounts/${ada?.accountId}`, key: `/keys/${keys[0]?.id}` }
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]()
+  await world?.[Symbol.asyncDispose]()
+})
+
+const badgeOf = (page: Page, name: string) => textOf(page.locator(`${name} .badge`).first())
+
+/** What the badge says while the request is held, and after `answer`. */
+const press = async (
+  page: Page,
+  { url, button, badge }: Record<'url' | 'button' | 'badge', string>,
+  answer: Answer,
+) => {
+  const held = Promise.withResolvers<Route>()
+  await page.route(url, (route) => held.resolve(route))
+  await page.click(button)
+  const route = await held.promise
+  const meanwhile = await badgeOf(page, badge)
+  await answer(route)
+  await page.unroute(url)
+  return meanwhile
+}
+
+type Answer = (route: Route) => Promise<void>
+
+const PAUSE = { url: '**/pause', button: '#form-pause [type=submit]', badge: '#account-head' }
+const RESUME = { url: '**/reactivate', button: '#form-resume [type=submit]', badge: '#account-head' }
+const SWITCH = { url: '**/api/api-keys/*', button: '#form-switch [type=submit]', badge: '.key-head' }
+
+test('an account is paused and resumed at once', async () => {
+  await using visit = await browser.visit(world.url + paths.account)
+  const { page } = visit
+  expect(await press(page, PAUSE, (route) => route.continue())).toBe('Paused')
+  await page.waitForSelector(RESUME.button)
+  expect(await press(page, RESUME, (route) => route.continue())).toBe('Active')
+  await page.waitForSelector(PAUSE.button)
+  expect(await badgeOf(page, PAUSE.badge)).toBe('Active')
+})
+
+test.each([
+  ['nobody answers', (route: Route) => route.abort()],
+  ['a proxy answers', (route: Route) => route.fulfill({ status: 502, contentType: 'text/html', body: 'Bad Gateway' })],
+] as const)('where %s, the account is active again and the page says so', async (_, answer) => {
+  await using visit = await browser.visit(world.url + paths.account)
+  const { page } = visit
+  expect(await press(page, PAUSE, answer)).toBe('Paused')
+  await page.waitForSelector('#flash >> text=nothing was changed')
+  expect(await badgeOf(page, PAUSE.badge)).toBe('Active')
+})
+
+test('a key that somebody deleted is not off', async () => {
+  await using visit = await browser.visit(world.url + paths.key)
+  const { page } = visit
+  const answer: Answer = async (route) => {
+    await world.api('DELETE', `/api/api-keys/${paths.key.split('/').at(-1)}`)
+    await route.continue()
+  }
+  expect(await press(page, SWITCH, answer)).toBe('Off')
+  await page.locator('.alert, .form-problem:not(:empty)').first().waitFor()
+  expect(await badgeOf(page, SWITCH.badge)).toBe('Active')
+})
+
+test('several accounts are paused at once in the list', async () => {
+  await using visit = await browser.visit(`${world.url}/accounts`)
+  const { page } = visit
+  const row = 'tr:has-text("ada@")'
+  await page.check(`${row} [name=accountIds]`)
+  const pause = { url: '**/pause', button: '.bulk >> text=Pause', badge: row }
+  expect(await press(page, pause, (route) => route.abort())).toBe('Paused')
+  await page.waitForSelector('#flash >> text=nothing was changed')
+  expect(await badgeOf(page, row)).toBe('Active')
+})

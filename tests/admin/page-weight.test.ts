@@ -1,0 +1,37 @@
+/** What pages weigh: 40 KB of HTML at most, and the first page with everything it loads 60 KB on the wire. */
+import { expect, test } from 'bun:test'
+import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
+
+const MOST_HTML = 40 * 1024
+const MOST_FIRST = 60 * 1024
+
+/** Long texts that are read, not used: compressed they keep to the limit. */
+const TEXTS = ['/docs/api', '/docs/:guide']
+
+const rows: [path: string, bytes: number, gzipped: number][] = []
+
+test.each(PAGE_PATHS)('%s is at most 40 KB', async (path) => {
+  const html = await openIn(await buildHouse(), path)
+  const gzipped = Bun.gzipSync(html).length
+  rows.push([path, Buffer.byteLength(html), gzipped])
+  expect(TEXTS.includes(path) ? gzipped : Buffer.byteLength(html)).toBeLessThan(MOST_HTML)
+})
+
+test.each(['/login', '/dashboard'])('%s with style and scripts is at most 60 KB', async (path) => {
+  const house = await buildHouse()
+  const response = await (path === '/login' ? house.stranger : house.admin).ask(`GET ${path}`, {
+    headers: { accept: 'text/html' },
+  })
+  const html = await response.text()
+  const assets = [...html.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, href]) => href ?? '')
+  expect(assets.length).toBe(4)
+  let total = Bun.gzipSync(html).length
+  for (const asset of assets) total += Bun.gzipSync(await (await house.admin.ask(`GET ${asset}`)).text()).length
+  rows.push([`${path} and what it loads`, 0, total])
+  expect(total).toBeLessThan(MOST_FIRST)
+})
+
+test('every page was weighed; PAGE_WEIGHTS=1 prints the table', () => {
+  if (process.env.PAGE_WEIGHTS) console.table(rows.map(([page, html, gzipped]) => ({ page, html, gzipped })))
+  expect(rows.length).toBe(PAGE_PATHS.length + 2)
+})

@@ -104,7 +104,7 @@ describe('the list', () => {
       expect([path, (await page(app, path)).length < 40_000]).toEqual([path, true])
   })
 
-  test('the week of a used key is two charts of one shape, with a column for every four hours that says what it holds', async () => {
+  test('the week of a used key is two charts of one shape, with a column for every six hours that says what it holds', async () => {
     const { app } = open()
     const { row } = app.key()
     useEveryHour(app, row.id)
@@ -114,8 +114,8 @@ describe('the list', () => {
     for (const svg of [first!, second!]) {
       expect(svg).toMatch(/ role="img" aria-label="[^"]+ last 7 days: [^"]+"/)
       expect(svg.match(/class="bars-bar"/g)).toHaveLength(1)
-      expect(svg.match(/<path d="[^"]+"><title>\d\d-\d\d \d\d:\d\d UTC: [^<]+<\/title>/g)).toHaveLength(42)
-      expect(/class="bars-bar"[^>]* d="([^"]+)"/.exec(svg)?.[1]?.match(/M/g)).toHaveLength(42)
+      expect(svg.match(/<path d="[^"]+"><title>\d\d-\d\d \d\d:\d\d UTC: [^<]+<\/title>/g)).toHaveLength(29)
+      expect(/class="bars-bar"[^>]* d="([^"]+)"/.exec(svg)?.[1]?.match(/M/g)).toHaveLength(29)
     }
     expect(html).toContain('<table class="figures">')
   })

@@ -22,12 +22,12 @@ const titlesIn = (html: string) =>
   [...html.matchAll(/<path d="M[^"]*"><title>(.*?)<\/title>/g)].map(([, title]) => title)
 
 test.each([
-  ['UTC', '2026-01-10T12:00:00Z', ['01-03 13:00: 3', '01-03 16:00: 4'], '01-10 12:00: 1'],
-  ['America/New_York', '2026-01-10T12:00:00Z', ['01-03 08:00: 4', '01-03 12:00: 4'], '01-10 04:00: 4'],
-  ['Asia/Kolkata', '2026-01-10T12:00:00Z', ['01-03 18:30: 2', '01-03 20:30: 4'], '01-10 16:30: 2'],
+  ['UTC', '2026-01-10T12:00:00Z', ['01-03 13:00: 5', '01-03 18:00: 6'], '01-10 12:00: 1'],
+  ['America/New_York', '2026-01-10T12:00:00Z', ['01-03 08:00: 4', '01-03 12:00: 6'], '01-10 06:00: 2'],
+  ['Asia/Kolkata', '2026-01-10T12:00:00Z', ['01-03 18:30: 6', '01-04 00:30: 6'], '01-10 12:30: 6'],
   // Clocks are put back on 2026-11-01: the night has an hour more.
-  ['America/New_York', '2026-11-02T12:00:00Z', ['10-26 09:00: 3', '10-26 12:00: 4'], '11-02 04:00: 4'],
-])('in %s up to %s bars begin at full four hours', (zone, end, first, last) => {
+  ['America/New_York', '2026-11-02T12:00:00Z', ['10-26 09:00: 3', '10-26 12:00: 6'], '11-02 06:00: 2'],
+])('in %s up to %s bars begin with a quarter of the day', (zone, end, first, last) => {
   const titles = titlesIn(trendOf(zone, end))
   expect(titles.slice(0, 2)).toEqual(first)
   expect(titles.at(-1)).toBe(last)

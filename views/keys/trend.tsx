@@ -1,4 +1,4 @@
-/** The last 7 days of a key in bars of up to four hours of the viewer's clock, and the same as a table of days. */
+/** The last 7 days of a key in bars of up to six hours of the viewer's clock, and the same as a table of days. */
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'
@@ -17,7 +17,7 @@ interface TrendProps {
   text: (value: number) => string
 }
 
-const HOURS_A_BAR = 4
+const HOURS_A_BAR = 6
 
 export const Trend: FC<TrendProps> = ({ label, points, text }) => {
   const groups = grouped(points)
@@ -53,7 +53,7 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
 const sumOf = (points: readonly TrendPoint[]): number => points.reduce((sum, { v }) => sum + v, 0)
 
 /**
- * Bars begin at 0, 4, 8 … o'clock where the viewer is, so that none spans two days. The first and the last may be shorter,
+ * Bars begin at 0, 6, 12 and 18 o’clock where the viewer is, so that none spans two days. The first and the last may be shorter,
  * and so may one where clocks change.
  */
 const grouped = (points: readonly TrendPoint[]): TrendPoint[] => {

@@ -69,6 +69,7 @@ export const PAGES: Record<string, Stops> = {
     { name: 'chart as a table', path: '/dashboard?period=1h', act: press('#requests summary') },
     { name: 'menu of the account', path: '/dashboard', act: press('.menu summary') },
     { name: 'shortcuts', path: '/dashboard', act: (page) => page.keyboard.press('?') },
+    { name: 'help of a card', path: '/dashboard', act: press('#requests .help') },
     { name: 'new', path: '/dashboard', as: 'new' },
   ],
   '/accounts': () => [

@@ -186,12 +186,13 @@ const recordWeek = (dataDir: string, accountId: string): void => {
       db.run('INSERT INTO usage_samples (account_id, hour, five_hour_used, weekly_used) VALUES (?, ?, ?, ?)', values)
     }
     for (const [index, model] of ['gpt-5.5', 'gpt-5.4-mini', 'gpt-5.5'].entries())
-      db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
-        hour - (5 + 30 * index) * HOUR_MS,
-        accountId,
-        model,
-        1_234_000 / (index + 1),
-      ])
+      db.run(
+        `INSERT OR REPLACE INTO request_hours
+           (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens, cached_input_tokens,
+            output_tokens, cost_micros, unpriced)
+         VALUES (?, ?, '', ?, 120, 2, 1, 90000, 30000, 12000, ?, 0)`,
+        [hour - (5 + 30 * index) * HOUR_MS, accountId, model, 1_234_000 / (index + 1)],
+      )
     for (const [index, [kind = '', result = '', detail = '']] of events.entries())
       db.run('INSERT INTO account_events (account_id, at, kind, result, detail) VALUES (?, ?, ?, ?, ?)', [
         accountId,

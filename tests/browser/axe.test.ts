@@ -10,7 +10,7 @@ import { DESKTOP, launchBrowser, overflows, type TestBrowser, textOf } from './b
 import { focusProblems } from './keyboard.ts'
 import { narrowProblems } from './narrow.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(180_000)
 
 const NARROW = { width: 360, height: 740 }
 
@@ -72,12 +72,14 @@ const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<stri
   note('narrow', await narrowProblems(page))
   note('narrow', await focusProblems(page))
   if (inPart) return found
+  await showIn(page, 'light')
+  note('narrow, light', await complaints(page, 'looks'))
   await page.setViewportSize(DESKTOP)
   note('wide', await focusProblems(page))
   return found
 }
 
-/** A page in both themes wide, and narrow in the one that is read less; its further states in part. */
+/** A page in both themes, wide and narrow; its further states in part. */
 const lookAtAll = async (stops: readonly Stop[]): Promise<string[]> => {
   const found: string[] = []
   for (const [index, stop] of stops.entries()) found.push(...(await lookAt(stop, { inPart: index > 0 })))

@@ -133,7 +133,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'security#what-each-role-sees',
   },
   'settings-clients': {
-    says: 'What clients need to connect, and what they can see. Changes apply to the next request.',
+    says: 'What clients need to connect, and what Sluice shows them. Changes apply to the next request.',
     more: 'security#who-can-reach-what',
   },
   'settings-routing': {

@@ -95,10 +95,16 @@ const PLACES: readonly Place[] = [
   { kind: 'Page', label: 'Users', href: '/settings/access', needs: 'users:manage' },
   { kind: 'Page', label: 'Audit log', href: '/audit', needs: 'audit:read' },
   { kind: 'Page', label: 'My account', href: '/me', needs: null },
+  { kind: 'Page', label: 'Docs', href: '/docs', needs: null },
+  { kind: 'Page', label: 'API reference', href: '/docs/api', needs: null },
   { kind: 'Action', label: 'Add account', href: '/accounts/new', needs: 'accounts:write' },
+  { kind: 'Action', label: 'Import accounts from files', href: '/accounts/new/import', needs: 'accounts:write' },
   { kind: 'Action', label: 'Create key', href: '/keys/new', needs: 'api_keys:write' },
   { kind: 'Action', label: 'Invite user', href: '/settings/access#people', needs: 'users:manage' },
   { kind: 'Action', label: 'Back up now', href: '/settings/data#backup-list', needs: 'ops:write' },
+  { kind: 'Action', label: 'Change password', href: '/me#password', needs: null },
+  { kind: 'Action', label: 'Set up two-factor authentication', href: '/me/two-factor', needs: null },
+  { kind: 'Action', label: 'Choose a time zone', href: '/me#clock', needs: null },
 ]
 
 const isOpenTo =

@@ -19,6 +19,9 @@ test('an administrator finds each kind of thing', async () => {
   expect((await search(admin, 'carla')).map(({ kind, label }) => [kind, label])).toEqual([['User', 'carla']])
   expect(await hrefs(admin, 'two-factor setting')).toContain('/settings#setting-totpRequiredOnLogin')
   expect(await hrefs(admin, 'create key')).toContain('/keys/new')
+  expect(await hrefs(admin, 'import files')).toContain('/accounts/new/import')
+  expect(await hrefs(admin, 'time zone')).toContain('/me#clock')
+  expect(await hrefs(admin, 'api reference')).toEqual(['/docs/api'])
   expect(await hrefs(admin, 'req_0123456789abcdef')).toEqual(['/logs?search=req_0123456789abcdef'])
 })
 

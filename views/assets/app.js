@@ -96,6 +96,15 @@
     actions[button?.dataset.action]?.(button)
   })
 
+  // An open help or menu does not stay above what has the focus next.
+  on('focusin', ({ target }) => {
+    for (const open of all('.help-text:popover-open, .menu[open]')) {
+      if (open.contains(target) || target.getAttribute('popovertarget') === open.id) continue
+      if (open.matches('.menu')) open.open = false
+      else open.hidePopover()
+    }
+  })
+
   // `g` and a letter within a second; nothing while somebody types or a dialog is open.
   let wentAt = 0
   on('keydown', (event) => {

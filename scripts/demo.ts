@@ -1,20 +1,28 @@
-/** `npm run demo`: stand-in upstream, service, three accounts and a key, with client settings to paste, until it is stopped. */
+/** `npm run demo`: Sluice over a stand-in upstream, with a made-up week of requests and light traffic, until it is stopped. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { AccountOptions } from '../tests/support/upstream/accounts.ts'
-import { createUpstream, type Upstream } from '../tests/support/upstream/app.ts'
+import { seededRandom } from '../src/lib/random.ts'
+import { createUpstream } from '../tests/support/upstream/app.ts'
 import { codexConfig, KEY_FROM_SHELL, variables } from '../views/keys/snippets.ts'
+import { addToUpstream } from './demo/pool.ts'
+import { DEFAULT_REQUESTS, DEFAULT_SEED, parseSeed, type Seeded, seedDemo, wholeNumber } from './demo/seed.ts'
+import { startSignIn } from './demo/sign-in.ts'
+import { sendTraffic } from './demo/traffic.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 const MODEL = 'gpt-5.5'
-const HOUR_MS = 3_600_000
-const TRAFFIC_PAUSE_MS = 2000
+const OWN_KEY = 'laptop'
+const LARGEST_PORT = 65_535
+const MOST_REQUESTS = 1_000_000
 
-const USAGE = `Sluice with made-up accounts and a stand-in for ChatGPT. Options:
-  --port <n>   port on 127.0.0.1 (default: 2455; 0 picks a free one)
-  --traffic    send a small request every two seconds
+const USAGE = `Start Sluice with made-up accounts and a week of made-up requests.
+
+  --port <n>      port on 127.0.0.1 (default: PORT, then 2455; 0: a free one)
+  --seed <n>      another week: a whole number (default: ${DEFAULT_SEED})
+  --requests <n>  requests in the week (default: ${DEFAULT_REQUESTS})
+  --no-traffic    send no requests while it runs
 `
 
 interface Service {
@@ -24,44 +32,64 @@ interface Service {
   kill(): void
 }
 
-/** One hardly used, one in the middle, one nearly used up. */
-const accountsAt = (now: number): AccountOptions[] => [
-  { email: 'ada@example.test', plan: 'pro', usage: usage(12, 31, now) },
-  { email: 'grace@example.test', plan: 'plus', usage: usage(64, 48, now) },
-  { email: 'alan@example.test', plan: 'team', usage: usage(97, 82, now) },
-]
-
-const usage = (fiveHourPercent: number, weekPercent: number, now: number): AccountOptions['usage'] => ({
-  primary: { usedPercent: fiveHourPercent, windowMinutes: 300, resetAt: now + 2.2 * HOUR_MS },
-  secondary: { usedPercent: weekPercent, windowMinutes: 10_080, resetAt: now + 75 * HOUR_MS },
-})
-
 const main = async (): Promise<void> => {
-  const { values } = parseArgs({
-    options: { port: { type: 'string', default: '2455' }, traffic: { type: 'boolean' }, help: { type: 'boolean' } },
-  })
-  if (values.help) {
+  const options = readOptions()
+  if (options === null) {
     process.stdout.write(USAGE)
     return
   }
+  const now = Date.now()
   const upstream = createUpstream()
-  for (const account of accountsAt(Date.now())) upstream.addAccount(account)
+  addToUpstream(upstream, now)
   const listening = upstream.listen()
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-demo-'))
   process.on('exit', () => rmSync(dataDir, { recursive: true, force: true }))
   const stopped = Promise.withResolvers<number>()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopped.resolve(0))
-  const service = await startService({ port: values.port, dataDir, upstreamUrl: listening.url })
+  const seeded = await seedDemo({ dataDir, upstream, now, seed: options.seed, requests: options.requests })
+  const service = await startService({ port: options.port, dataDir, upstreamUrl: listening.url })
   if (service) {
-    const key = await setUp(service.url, upstream)
-    process.stdout.write(instructions(service.url, key))
-    if (values.traffic) void sendTraffic(service.url, key)
+    process.stdout.write(instructions(service.url, seeded))
+    if (options.hasTraffic) void sendTraffic(service.url, seeded.keys, seededRandom(options.seed))
     const exitCode = await Promise.race([stopped.promise, service.ended])
     service.kill()
     await service.ended
     process.exit(exitCode)
   }
   process.exit(1)
+}
+
+interface Options {
+  port: string
+  seed: number
+  requests: number
+  hasTraffic: boolean
+}
+
+/** Null: only help is wanted. Ends the process with a sentence where an option is wrong, before anything is stored. */
+const readOptions = (): Options | null => {
+  try {
+    const { values } = parseArgs({
+      allowNegative: true,
+      options: {
+        port: { type: 'string', default: process.env.PORT || '2455' },
+        seed: { type: 'string', default: String(DEFAULT_SEED) },
+        requests: { type: 'string', default: String(DEFAULT_REQUESTS) },
+        traffic: { type: 'boolean', default: true },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+    if (values.help) return null
+    return {
+      port: String(wholeNumber('--port', values.port, LARGEST_PORT)),
+      seed: parseSeed(values.seed),
+      requests: wholeNumber('--requests', values.requests, MOST_REQUESTS),
+      hasTraffic: values.traffic,
+    }
+  } catch (err) {
+    process.stderr.write(`sluice demo: ${err instanceof Error ? err.message : String(err)}\n\n${USAGE}`)
+    return process.exit(2)
+  }
 }
 
 interface ServiceOptions {
@@ -107,31 +135,17 @@ const passOn = async (reader: { read(): Promise<{ done: boolean; value?: Uint8Ar
   for (let chunk = await reader.read(); chunk.value; chunk = await reader.read()) process.stdout.write(chunk.value)
 }
 
-/** Through the API, as an operator would; returns the key. */
-const setUp = async (url: string, upstream: Upstream): Promise<string> => {
-  const form = new FormData()
-  for (const account of upstream.accounts)
-    form.append('auth_json', new File([account.authJson()], `${account.email}.json`))
-  await ask(`${url}/api/accounts/import`, { method: 'POST', body: form })
-  await ask(`${url}/api/settings`, { method: 'PATCH', ...json({ apiKeyAuthEnabled: true }) })
-  const made = await ask(`${url}/api/api-keys/`, { method: 'POST', ...json({ name: 'demo' }) })
-  return ((await made.json()) as { key: string }).key // as: the answer to a new key
-}
-
-const json = (value: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) })
-
-const ask = async (url: string, init: RequestInit): Promise<Response> => {
-  const response = await fetch(url, init)
-  if (!response.ok) throw new Error(`${init.method} ${url} answered ${response.status}: ${await response.text()}`)
-  return response
-}
-
 const indented = (text: string): string => text.replace(/^(?=.)/gm, '  ')
 
-const instructions = (url: string, key: string): string => `
-Sluice demo. The accounts are made up, and nothing leaves this machine.
+const instructions = (url: string, { username, password, keys }: Seeded): string => {
+  const key = keys.get(OWN_KEY) ?? ''
+  return `
+Sluice demo. The accounts and requests are made up, and nothing leaves this machine.
 
+  Open       ${startSignIn({ url, username, password })}   (signs you in)
   Dashboard  ${url}/dashboard
+  User name  ${username}
+  Password   ${password}
   API key    ${key}
 
 Codex CLI, in ~/.codex/config.toml:
@@ -152,19 +166,6 @@ Send a first request:
 
 Press Ctrl-C to stop the demo and delete its data.
 `
-
-/** Until the process ends; a turn that fails is in the request log. */
-const sendTraffic = async (url: string, key: string): Promise<void> => {
-  for (;;) {
-    const { headers, body } = json({ model: MODEL, input: 'Say hello.', stream: true })
-    const asked = fetch(`${url}/v1/responses`, {
-      method: 'POST',
-      headers: { ...headers, authorization: `Bearer ${key}` },
-      body,
-    })
-    await asked.then((response) => response.text()).catch(() => {})
-    await Bun.sleep(TRAFFIC_PAUSE_MS)
-  }
 }
 
 await main()

@@ -3,11 +3,15 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { DEMO_ACCOUNTS } from '../../scripts/demo/pool.ts'
+import { freePort } from '../support/free-port.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
+/** Fewer than usual, which are made more quickly. */
+const REQUESTS = 200
 
 describe('the demo', () => {
-  test('prints a command that streams an answer, and settings and a dashboard that fit it', async () => {
+  test('prints a command that streams an answer, and settings that fit it', async () => {
     await using demo = await startDemo()
     const curl = printed(demo.output(), /^ {2}(curl .+)$/m)
     const { stdout, exitCode } = Bun.spawnSync(['sh', '-c', curl])
@@ -15,10 +19,6 @@ describe('the demo', () => {
     const answer = stdout.toString()
     expect(answer).toContain('event: response.output_text.delta')
     expect(answer).toContain('event: response.completed')
-
-    const page = await fetch(printed(demo.output(), /Dashboard {2}(\S+)/), { headers: { accept: 'text/html' } })
-    const html = await page.text()
-    for (const email of ['ada@example.test', 'grace@example.test', 'alan@example.test']) expect(html).toContain(email)
 
     const base = printed(demo.output(), /OPENAI_BASE_URL=(\S+)/)
     const key = printed(demo.output(), /OPENAI_API_KEY=(\S+)/)
@@ -31,6 +31,49 @@ describe('the demo', () => {
     expect(config).toMatchObject({ model_providers: { sluice: { wire_api: 'responses', env_key: 'SLUICE_API_KEY' } } })
   })
 
+  test('signs a browser in by its link, to a dashboard with the seven accounts and the week', async () => {
+    await using demo = await startDemo()
+    const link = printed(demo.output(), /Open {7}(\S+)/)
+    const dashboard = printed(demo.output(), /Dashboard {2}(\S+)/)
+    const signedIn = await fetch(link, { redirect: 'manual' })
+    expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, dashboard])
+    const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+    const pageOf = async (url: string) => (await fetch(url, { headers: { accept: 'text/html', cookie } })).text()
+    const accounts = await pageOf(dashboard.replace('/dashboard', '/accounts'))
+    for (const { email } of DEMO_ACCOUNTS) expect(accounts).toContain(email)
+    const logs = await fetch(dashboard.replace('/dashboard', '/api/request-logs?limit=1'), {
+      headers: { accept: 'application/json', cookie },
+    })
+    const { total } = (await logs.json()) as { total: number } // as: the API's answer
+    expect(total).toBeGreaterThanOrEqual(REQUESTS)
+
+    const others = await Promise.all([link.slice(0, -1), new URL('/', link).href].map((url) => fetch(url)))
+    expect(others.map(({ status }) => status)).toEqual([404, 404])
+    const stranger = await fetch(dashboard, { redirect: 'manual', headers: { accept: 'text/html' } })
+    expect(stranger.headers.get('location')).toContain('/login')
+  })
+
+  test('listens on PORT', async () => {
+    const port = String(freePort())
+    await using demo = await startDemo({ args: ['--no-traffic', '--requests', '10'], env: { PORT: port } })
+    expect(printed(demo.output(), /Dashboard {2}(\S+)/)).toBe(`http://127.0.0.1:${port}/dashboard`)
+  })
+
+  test.each([
+    { args: ['--seed', 'tuesday'], says: '--seed must be a whole number' },
+    { args: ['--seed=-1'], says: '--seed must be a whole number' },
+    { args: ['--seed', '99999999999'], says: '--seed must be a whole number' },
+    { args: ['--port', '70000'], says: '--port must be a whole number' },
+    { args: ['--sed', '1'], says: "Unknown option '--sed'" },
+  ])('ends with a sentence and leaves nothing behind for $args', async ({ args, says }) => {
+    const tmp = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
+    const env = { PATH: process.env.PATH ?? '', TMPDIR: tmp }
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'scripts/demo.ts', ...args], { cwd: ROOT, env })
+    expect([exitCode, readdirSync(tmp)]).toEqual([2, []])
+    expect(stderr.toString()).toContain(says)
+    rmSync(tmp, { recursive: true, force: true })
+  })
+
   test('removes its folder when it is told to stop', async () => {
     await using demo = await startDemo()
     expect(readdirSync(demo.tmp)).toHaveLength(1)
@@ -38,6 +81,11 @@ describe('the demo', () => {
     expect(readdirSync(demo.tmp)).toEqual([])
   })
 })
+
+interface StartOptions {
+  args?: string[]
+  env?: Record<string, string>
+}
 
 interface Demo extends AsyncDisposable {
   output(): string
@@ -47,11 +95,14 @@ interface Demo extends AsyncDisposable {
   stop(): Promise<number>
 }
 
-async function startDemo(): Promise<Demo> {
+async function startDemo({
+  args = ['--port', '0', '--requests', String(REQUESTS)],
+  env = {},
+}: StartOptions = {}): Promise<Demo> {
   const tmp = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
-  const child = Bun.spawn([process.execPath, 'scripts/demo.ts', '--port', '0'], {
+  const child = Bun.spawn([process.execPath, 'scripts/demo.ts', ...args], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH ?? '', TMPDIR: tmp },
+    env: { PATH: process.env.PATH ?? '', TMPDIR: tmp, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const stop = async () => {

@@ -1,0 +1,245 @@
+/** Fills a new data folder with the demo's week, through the functions that the product itself stores with. */
+import { commit, type Tx } from '../../db/commit.ts'
+import { usageSamples } from '../../db/schema/history.ts'
+import { createPasswords } from '../../src/auth/passwords.ts'
+import { openFolder } from '../../src/cli/open-folder.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { type Random, seededRandom, systemRandom } from '../../src/lib/random.ts'
+import { noteAccountEvent } from '../../src/model/account-events.ts'
+import { importAccounts, readAuthFiles } from '../../src/model/account-import.ts'
+import { type AccountEvent, nextState } from '../../src/model/account-state.ts'
+import { editAccount, getAccount, pauseAccount, saveState, stateOf } from '../../src/model/accounts.ts'
+import { createKey, updateKey } from '../../src/model/api-keys.ts'
+import type { Actor } from '../../src/model/audit.ts'
+import { createAdmin } from '../../src/model/recovery.ts'
+import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
+import { ledgerWriter } from '../../src/proxy/ledger-writer.ts'
+import { Rejections } from '../../src/proxy/rejections.ts'
+import { writeSettings } from '../../src/settings/store.ts'
+import type { Upstream } from '../../tests/support/upstream/app.ts'
+import { busyness, CLIENTS, keyPolicies } from './clients.ts'
+import { DEMO_ACCOUNTS, type DemoAccount, fiveHourReset } from './pool.ts'
+import { WEEK_MS, week } from './week.ts'
+
+export interface SeedOptions {
+  dataDir: string
+  /** Where the accounts are: `addToUpstream` has added them. */
+  upstream: Upstream
+  /** The end of the week, ms since epoch. */
+  now: number
+  seed: number
+  requests?: number
+}
+
+export interface Seeded {
+  username: string
+  password: string
+  /** By the name of the key: the key itself. */
+  keys: ReadonlyMap<string, string>
+}
+
+export const DEFAULT_SEED = 1
+export const DEFAULT_REQUESTS = 20_000
+const LARGEST_SEED = 2 ** 32 - 1
+const USERNAME = 'demo'
+
+/** Throws a sentence for the user where `text` is no whole number from 0 to `largest`. */
+export const wholeNumber = (option: string, text: string, largest: number): number => {
+  const number = Number(text)
+  if (/^\d+$/.test(text) && number <= largest) return number
+  throw new RangeError(`${option} must be a whole number from 0 to ${largest}, not ${JSON.stringify(text)}.`)
+}
+
+export const parseSeed = (text: string): number => wholeNumber('--seed', text, LARGEST_SEED)
+
+/** Stores everything or, when it throws, nothing. The folder must not have a database yet. */
+export const seedDemo = async ({
+  dataDir,
+  upstream,
+  now,
+  seed,
+  requests = DEFAULT_REQUESTS,
+}: SeedOptions): Promise<Seeded> => {
+  const random = seededRandom(seed)
+  const password = systemRandom.token(9)
+  const hash = await (await createPasswords()).hash(password)
+  const clock = { ...systemClock, now: () => now }
+  const { db, sqlite, sealer, close } = openFolder(
+    { DATA_DIR: dataDir, ENCRYPTION_KEY_FILE: undefined },
+    { clock, random: systemRandom },
+  )
+  try {
+    const keys = commit(db, (tx) => {
+      const at = now - WEEK_MS - DAY_MS
+      createAdmin(tx, { id: systemRandom.id('usr'), username: USERNAME, hash, actor: actorAt(at) })
+      const accountIds = addAccounts(tx, { upstream, at, random, sealer })
+      const issued = CLIENTS.map(({ key: name }) => ({ name, ...createKey(tx, { name }, doing(at)) }))
+      const keyIds = new Map(issued.map(({ name, row }) => [name, row.id]))
+      const entries = week({ now, requests, random, accountIds, keyIds })
+      ledgerWriter(sqlite).write(entries, usageOf(accountIds, now))
+      addSamples(tx, accountIds, now)
+      const changes = [...accountChanges(tx, accountIds, now), ...keyChanges(tx, keyIds, now)]
+      for (const { apply } of changes.toSorted((a, b) => a.at - b.at)) apply()
+      addRejections(sqlite, now)
+      writeSettings(tx, { apiKeyAuthEnabled: true }, { now })
+      return new Map(issued.map(({ name, key }) => [name, key]))
+    })
+    return { username: USERNAME, password, keys }
+  } finally {
+    close()
+  }
+}
+
+type Ids = ReadonlyMap<string, string>
+
+const actorAt = (at: number): Actor => ({ id: 'cli', method: 'cli', address: null, at })
+
+/** Keys are secrets, so they are never made from the seed. */
+const doing = (at: number) => ({ actor: actorAt(at), random: systemRandom })
+
+interface Adding {
+  upstream: Upstream
+  at: number
+  random: Random
+  sealer: ReturnType<typeof openFolder>['sealer']
+}
+
+const addAccounts = (tx: Tx, { upstream, at, random, sealer }: Adding): Map<string, string> => {
+  const files = upstream.accounts.map((account) => ({ name: `${account.email}.json`, text: account.authJson() }))
+  const rows = importAccounts(tx, readAuthFiles(files).accounts, { sealer, random, actor: actorAt(at) })
+  const idOf = new Map(rows.map(({ email, id }) => [email, id]))
+  return new Map(DEMO_ACCOUNTS.map(({ name, email }) => [name, idOf.get(email) ?? '']))
+}
+
+const usageOf = (accountIds: Ids, now: number): Map<string, UsageSnapshot> =>
+  new Map(DEMO_ACCOUNTS.map((account) => [accountIds.get(account.name) ?? '', snapshotOf(account, now)]))
+
+const snapshotOf = (account: DemoAccount, now: number): UsageSnapshot => ({
+  at: now,
+  windows: {
+    fiveHour: { usedPercent: account.fiveHourPercent, windowMinutes: 300, resetAt: fiveHourReset(account, now) },
+    weekly: { usedPercent: account.weeklyPercent, windowMinutes: 10_080, resetAt: now + account.weeklyResetMs },
+    monthly: null,
+  },
+  credits: null,
+  planType: account.plan,
+})
+
+/** What each account had used, hour by hour until it went out of use. Both windows grow with the day and start again. */
+const addSamples = (tx: Tx, accountIds: Ids, now: number): void => {
+  const rows = DEMO_ACCOUNTS.flatMap((account) => {
+    const accountId = accountIds.get(account.name) ?? ''
+    return sampledHours(account, now).map(({ hour, weekly }) => ({
+      accountId,
+      hour,
+      weeklyUsed: weekly,
+      fiveHourUsed: Math.min(100, loadAt(hour, now) * (40 + 6 * (Math.floor(hour / HOUR_MS) % 5))),
+    }))
+  })
+  tx.insert(usageSamples).values(rows).run()
+}
+
+const sampledHours = (account: DemoAccount, now: number): { hour: number; weekly: number }[] => {
+  const resetAt = now + account.weeklyResetMs - WEEK_MS
+  const isGone = account.status === 'paused' || account.status === 'deactivated' || account.status === 'reauth_required'
+  const end = isGone ? now - account.sinceMs : now
+  const hours: number[] = []
+  for (let hour = now - (now % HOUR_MS) - WEEK_MS + HOUR_MS; hour < end; hour += HOUR_MS) hours.push(hour)
+  const used = (from: number, to: number) =>
+    hours.reduce((sum, hour) => sum + (hour >= from && hour < to ? loadAt(hour, now) : 0), 0)
+  const before = Math.max(1, used(0, resetAt))
+  const since = Math.max(1, used(resetAt, end))
+  return hours.map((hour) => {
+    const isBefore = hour < resetAt
+    const share = isBefore ? 0.3 + (0.6 * used(0, hour)) / before : used(resetAt, hour + HOUR_MS) / since
+    return { hour, weekly: isBefore ? 100 * share : account.weeklyPercent * share }
+  })
+}
+
+/** 0 at night, about 1 in the busiest hours. */
+const loadAt = (hour: number, now: number): number =>
+  CLIENTS.reduce((sum, client) => sum + busyness(client, hour, now), 0) / 700
+
+/** A change made in the course of the week. They are applied in order, so that the audit log reads like one. */
+interface Change {
+  at: number
+  apply(): void
+}
+
+const accountChanges = (tx: Tx, accountIds: Ids, now: number): Change[] =>
+  DEMO_ACCOUNTS.flatMap((account) => {
+    const id = accountIds.get(account.name) ?? ''
+    const { alias, isLastResort, status } = account
+    const at = now - account.sinceMs
+    const change = (when: number, apply: (actor: Actor) => void) => ({ at: when, apply: () => apply(actorAt(when)) })
+    const changes: Change[] = []
+    if (alias) changes.push(change(now - 6 * DAY_MS, (actor) => editAccount(tx, id, { alias }, actor)))
+    if (isLastResort)
+      changes.push(change(now - 5 * DAY_MS, (actor) => editAccount(tx, id, { routingPolicy: 'preserve' }, actor)))
+    if (status === 'paused') changes.push(change(at, (actor) => pauseAccount(tx, id, actor)))
+    const event = eventOf(account, at, now)
+    if (event) changes.push(change(at, () => applyEvent(tx, id, event)))
+    return changes
+  })
+
+const applyEvent = (tx: Tx, accountId: string, event: AccountEvent): void => {
+  const state = nextState(stateOf(getAccount(tx, accountId)), event)
+  saveState(tx, accountId, state)
+  noteAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
+}
+
+/** What brought the account to its state. */
+const eventOf = ({ status, endsInMs = 0 }: DemoAccount, at: number, now: number): AccountEvent | null => {
+  const limited = { at, resetAt: now + endsInMs, retryAfterMs: null, cause: 'usage_limit_reached' }
+  const evidence = '429 usage_limit_reached: The usage limit has been reached'
+  switch (status) {
+    case 'rate_limited':
+    case 'quota_exceeded':
+      return { kind: status, ...limited, evidence }
+    case 'reauth_required':
+      return { kind: 'auth_failed', at, code: 'token_invalidated', evidence: '401 token_invalidated' }
+    case 'deactivated':
+      return { kind: 'auth_failed', at, code: 'account_deactivated', evidence: '401 account_deactivated' }
+    default:
+      return null
+  }
+}
+
+/** Limits are set at the end of the week and count what was used in it. */
+const keyChanges = (tx: Tx, keyIds: Ids, now: number): Change[] => {
+  const policies = keyPolicies(now)
+  return CLIENTS.map(({ key, endedMs }) => {
+    const at = now - (endedMs ?? 0)
+    const patch = { ...policies[key], ...(endedMs !== undefined && { isActive: false }) }
+    return { at, apply: () => void updateKey(tx, keyIds.get(key) ?? '', patch, doing(at)) }
+  })
+}
+
+/** A client with a wrong key in the last hour, and one that was let in to nothing yesterday. */
+const addRejections = (sqlite: ReturnType<typeof openFolder>['sqlite'], now: number): void => {
+  let at = now
+  const silent = createLog({ level: 'error', format: 'text', now: () => at, write: () => {} })
+  const rejections = new Rejections({ sqlite, clock: { now: () => at }, log: silent })
+  const reject = (agoMs: number, request: Parameters<Rejections['note']>[0]) => {
+    at = now - agoMs
+    rejections.note(request)
+  }
+  for (let n = 9; n > 0; n -= 1)
+    reject(DAY_MS + n * 20_000, {
+      reason: 'missing_key',
+      ip: '192.168.1.77',
+      route: '/v1/models',
+      userAgent: 'curl/8.14.1',
+    })
+  for (let n = 42; n > 0; n -= 1)
+    reject(5 * MINUTE_MS + n * 45_000, {
+      reason: 'unknown_key',
+      keyStart: 'sk-old-k',
+      ip: '192.168.1.44',
+      route: '/v1/chat/completions',
+      userAgent: 'OpenAI/JS 6.9.0',
+    })
+  rejections.write()
+}

@@ -1,7 +1,7 @@
 /** The state of an account, and whether it is available now and why not. */
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/account-view.ts'
-import { WINDOW_NAMES } from '../../src/model/account-words.ts'
+import { STATE_NAMES, WINDOW_NAMES } from '../../src/model/account-words.ts'
 import { CheckIcon, ClockIcon, CrossIcon } from '../ui/icons.tsx'
 import { Meter } from '../ui/meter.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -42,14 +42,17 @@ export const Eligibility: FC<Props> = ({ account, now }) => {
       </span>
     )
   const comesBack = account.until ?? account.nextCheckAt
+  const says = NOT_UNTIL[account.status] ?? account.why ?? 'Not available'
+  const isRepeated = comesBack && says === STATE_NAMES[account.status]
   return (
     <span class="eligible">
       {comesBack ? <ClockIcon /> : <CrossIcon />}
       <span>
-        {NOT_UNTIL[account.status] ?? account.why ?? 'Not available'}
+        {!isRepeated && says}
         {comesBack && (
           <>
-            {account.until ? ' · back ' : ' · next check '}
+            {isRepeated ? '' : ' · '}
+            {account.until ? 'back ' : 'next check '}
             <Until at={comesBack} now={now} />
           </>
         )}

@@ -135,14 +135,11 @@ const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now })
         value={String(Math.round(window.usedPercent))}
         aria-hidden="true"
       />
-      <span>
-        {leftPercent(window.usedPercent)} % left
-        {window.resetAt && (
-          <>
-            {' · resets '}
-            <Until at={window.resetAt} now={now} />
-          </>
-        )}
-      </span>
+      <span>{leftPercent(window.usedPercent)} % left</span>
+      {window.resetAt && (
+        <span>
+          resets <Until at={window.resetAt} now={now} />
+        </span>
+      )}
     </>
   )

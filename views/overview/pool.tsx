@@ -1,6 +1,7 @@
 /** What is left in all accounts together, and the use, state and recent history of each account. */
 import type { FC } from 'hono/jsx'
 import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
+import { STATE_NAMES } from '../../src/model/account-words.ts'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
 import type { Period } from '../../src/model/overview-slots.ts'
 import { countText } from '../ui/amounts.ts'
@@ -124,7 +125,8 @@ const Standing: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
   if (eligible) return <>{inFlight > 0 ? `${inFlight} running` : 'available'}</>
   const comesBack = until ?? nextCheckAt
   if (!comesBack) return <>not available</>
-  const says = (status === 'quota_exceeded' || status === 'active') && why // the badge of the other states says why
+  // The badge says why in other states, and here where the words are the same.
+  const says = (status === 'quota_exceeded' || status === 'active') && why !== STATE_NAMES[status] && why
   return (
     <>
       {says && `${says} · `}

@@ -171,9 +171,13 @@ const cachedText = ({ inputTokens, cachedInputTokens }: Sums): string | null =>
 const percentText = (part: number, whole: number): string =>
   whole === 0 ? '–' : `${Number(((part / whole) * 100).toFixed(part / whole < 0.1 ? 1 : 0))} %`
 
+/** More than that says only that there was hardly anything before, as in the first days. */
+const MOST_PERCENT = 1000
+
 const changeText = (now: number, before: number): string | null => {
   if (before === 0) return null
   const percent = Math.round((now / before - 1) * 100)
   if (percent === 0) return 'no change'
+  if (percent > MOST_PERCENT) return null
   return `${percent > 0 ? '▲' : '▼'} ${countText(Math.abs(percent))} % vs previous period`
 }

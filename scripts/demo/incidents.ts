@@ -42,7 +42,7 @@ export const INCIDENTS: readonly Incident[] = [
     },
   },
   {
-    startMs: 7.5 * HOUR_MS,
+    startMs: 2.6 * HOUR_MS,
     lengthMs: 18 * MINUTE_MS,
     share: 0.7,
     requests: 120,
@@ -92,7 +92,7 @@ const SINGLE: readonly Failure[] = [
   },
 ]
 
-const SINGLE_SHARE = 0.006
+const SINGLE_SHARE = 0.0025
 
 /** What a request that starts at `at` fails with; null: nothing. */
 export const failureAt = (at: number, now: number, random: Random): Failure | null => {

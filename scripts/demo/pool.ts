@@ -51,7 +51,6 @@ export const DEMO_ACCOUNTS: readonly DemoAccount[] = [
     fiveHourPercent: 71,
     weeklyPercent: 63,
     weeklyResetMs: 1.4 * DAY_MS,
-    isLastResort: true,
   },
   {
     name: 'linus',
@@ -110,6 +109,7 @@ export const DEMO_ACCOUNTS: readonly DemoAccount[] = [
     fiveHourPercent: 5,
     weeklyPercent: 18,
     weeklyResetMs: 6.2 * DAY_MS,
+    isLastResort: true,
   },
 ]
 
@@ -118,6 +118,8 @@ export const addToUpstream = (upstream: Upstream, now: number): void => {
   for (const account of DEMO_ACCOUNTS) {
     const added = upstream.addAccount(optionsOf(account, now))
     if (account.status === 'rate_limited') added.always(faults.usageLimit({ resetsAt: now + (account.endsInMs ?? 0) }))
+    if (account.status === 'quota_exceeded')
+      added.setResetCredits([{ id: 'credit-1', grantedAt: now - 6 * DAY_MS, expiresAt: now + 24 * DAY_MS }])
     if (account.status === 'reauth_required') added.revoke('token_invalidated')
     if (account.status === 'deactivated') added.revoke('account_deactivated')
   }

@@ -73,9 +73,17 @@ export const seedDemo = async ({
   try {
     const keys = commit(db, (tx) => {
       const at = now - WEEK_MS - DAY_MS
-      createAdmin(tx, { id: systemRandom.id('usr'), username: USERNAME, hash, actor: actorAt(at) })
+      const { row: owner } = createAdmin(tx, {
+        id: systemRandom.id('usr'),
+        username: USERNAME,
+        hash,
+        actor: actorAt(at),
+      })
       const accountIds = addAccounts(tx, { upstream, at, random, sealer })
-      const issued = CLIENTS.map(({ key: name }) => ({ name, ...createKey(tx, { name }, doing(at)) }))
+      const issued = CLIENTS.map(({ key: name }) => ({
+        name,
+        ...createKey(tx, { name, ownerUserId: owner.id }, doing(at)),
+      }))
       const keyIds = new Map(issued.map(({ name, row }) => [name, row.id]))
       const entries = week({ now, requests, random, accountIds, keyIds })
       ledgerWriter(sqlite).write(entries, usageOf(accountIds, now))

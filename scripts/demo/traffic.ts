@@ -3,14 +3,17 @@ import type { Random } from '../../src/lib/random.ts'
 import { CLIENTS } from './clients.ts'
 import { MODELS } from './pool.ts'
 
-const SHORTEST_PAUSE_MS = 1500
-const LONGEST_PAUSE_MS = 6000
+const SHORTEST_PAUSE_MS = 4000
+const LONGEST_PAUSE_MS = 20_000
 const INPUTS = [
   'Explain what this function does.',
   'Write a test for the parser.',
   'Why does the build fail?',
   'Rename this variable and update its callers.',
 ]
+
+/** Pasted behind the question, so that requests have a believable size. */
+const CODE = `\n\nfunction totalOf(rows) {\n  return rows.reduce((sum, row) => sum + row.amount, 0)\n}`.repeat(10)
 
 /** Until the process ends. A request that fails shows in the request log. */
 export const sendTraffic = async (url: string, keys: ReadonlyMap<string, string>, random: Random): Promise<void> => {
@@ -25,7 +28,11 @@ export const sendTraffic = async (url: string, keys: ReadonlyMap<string, string>
         authorization: `Bearer ${keys.get(client.key)}`,
         'user-agent': client.userAgent,
       },
-      body: JSON.stringify({ model, input: oneOf(INPUTS, random), stream: true }),
+      body: JSON.stringify({
+        model,
+        input: oneOf(INPUTS, random) + CODE.repeat(1 + Math.floor(random.float() * 40)),
+        stream: true,
+      }),
     })
       .then((response) => response.text())
       .catch(() => {})

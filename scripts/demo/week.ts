@@ -82,6 +82,8 @@ interface Conversation {
 }
 
 const LONGEST = 14
+const RETRIED_SHARE = 0.006
+const CANCELLED_SHARE = 0.012
 const PAUSE_MS = 40 * MINUTE_MS
 
 const requestAt = (plan: WeekPlan, conversations: Map<string, Conversation>, { at, client }: Arrival): LedgerEntry => {
@@ -95,8 +97,11 @@ const requestAt = (plan: WeekPlan, conversations: Map<string, Conversation>, { a
   talk.length += 1
   talk.lastAt = at
   const failure = failureAt(at, plan.now, random)
-  const isCancelled = failure === null && random.float() < 0.012
-  const tried = accountsTried(plan, talk.account, { at, count: failure?.tried ?? (random.float() < 0.035 ? 2 : 1) })
+  const isCancelled = failure === null && random.float() < CANCELLED_SHARE
+  const tried = accountsTried(plan, talk.account, {
+    at,
+    count: failure?.tried ?? (random.float() < RETRIED_SHARE ? 2 : 1),
+  })
   return entryOf(plan, { at, client, talk, failure, isCancelled, tried })
 }
 

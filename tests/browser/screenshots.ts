@@ -1,129 +1,58 @@
-/** Takes `docs/screenshots`: every page at two widths in both themes, of a made-up pool. Run `bun tests/browser/screenshots.ts`; needs Chromium. */
-import { Database } from 'bun:sqlite'
+/**
+ * `bun run screenshots`: takes the pictures of the README, into `docs/screenshots`, from the week of the demo. With
+ * `-- --all FOLDER`: every page of it at two widths in both themes, to look at. Needs Chromium.
+ */
 import { mkdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import type { Page } from 'playwright-core'
-import { spawnServer } from '../support/spawn.ts'
-import { DESKTOP, launchBrowser, PHONE } from './browser.ts'
-import { codeFor, PASSWORD, send, signIn } from './people-world.ts'
-import { startPopulated } from './world.ts'
+import { DESKTOP, launchBrowser, PHONE, type TestBrowser } from './browser.ts'
+import { findShots, type Shot } from './shots.ts'
 
-const FOLDER = join(import.meta.dir, '../../docs/screenshots')
-const WIDTHS = [DESKTOP, PHONE]
-const THEMES = ['light', 'dark'] as const
+const ROOT = resolve(import.meta.dir, '../..')
+const FOLDER = join(ROOT, 'docs/screenshots')
+const LOOKS = [DESKTOP, PHONE].flatMap((viewport) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ viewport, colorScheme })),
+)
 
-/** Name → path, for who is signed in as Admin. */
-const PAGES: Record<string, string> = {
-  overview: '/dashboard',
-  accounts: '/accounts',
-  'new-account': '/accounts/new',
-  'new-account-import': '/accounts/new/import',
-  keys: '/keys',
-  'new-key': '/keys/new',
-  logs: '/logs',
-  reports: '/reports',
-  settings: '/settings',
-  'settings-access': '/settings/access',
-  'settings-routing': '/settings/routing',
-  'settings-network': '/settings/network',
-  'settings-data': '/settings/data',
-  'settings-about': '/settings/about',
-  doctor: '/doctor',
-  docs: '/docs',
-  guide: '/docs/operating',
-  'docs-api': '/docs/api',
-  explain: '/accounts/simulator?model=gpt-5.5',
-  audit: '/audit',
-  me: '/me',
-  'two-factor': '/me/two-factor',
-  confirm: '/confirm',
-}
-
-rmSync(FOLDER, { recursive: true, force: true })
-mkdirSync(FOLDER, { recursive: true })
-await using world = await startPopulated()
+const { all, only } = parseArgs({ options: { all: { type: 'string' }, only: { type: 'string' } } }).values
+await using demo = await startDemo()
 await using browser = await launchBrowser()
-const url = world.url.replace('127.0.0.1', 'localhost')
-await looks('setup', '/setup')
-const cookie = await ownerOf()
-const invite = await invited()
-const pages = { ...PAGES, ...(await details()) }
-await looks('sign-in', '/login')
-await looks('invite', `/invite/${invite}`)
-for (const width of WIDTHS)
-  for (const colorScheme of THEMES) {
-    await using visit = await browser.visit(`${url}/login`, { viewport: width, colorScheme })
-    await signIn(visit.page, url)
-    for (const [name, path] of Object.entries(pages)) {
-      await visit.page.goto(url + path)
-      await shoot(visit.page, { name, width: width.width, theme: colorScheme })
-    }
+const { readme, pages } = await findShots(demo)
+if (all === undefined) await takeReadme(browser)
+else await takeAll(browser, all)
+
+async function takeReadme(chromium: TestBrowser): Promise<void> {
+  rmSync(FOLDER, { recursive: true, force: true })
+  mkdirSync(FOLDER, { recursive: true })
+  for (const { viewport = DESKTOP, colorScheme = 'light', ...shot } of readme) {
+    await using visit = await chromium.visit(demo.link, { viewport, colorScheme })
+    await take(visit.page, shot, join(FOLDER, `${shot.name}.png`))
   }
+}
 
-await strangers()
-await enroll()
-for (const width of WIDTHS)
-  for (const colorScheme of THEMES) {
-    await using visit = await browser.visit(`${url}/login`, { viewport: width, colorScheme })
-    await visit.page.fill('#form-login [name=password]', PASSWORD)
-    await Promise.all([visit.page.waitForURL(/totp/), visit.page.click('#form-login [type=submit]')])
-    await shoot(visit.page, { name: 'totp', width: width.width, theme: colorScheme })
+async function takeAll(chromium: TestBrowser, folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  for (const { viewport, colorScheme } of LOOKS) {
+    await using visit = await chromium.visit(demo.link, { viewport, colorScheme })
+    for (const shot of pages)
+      if (only === undefined || new RegExp(only).test(shot.name)) {
+        const path = join(folder, `${shot.name}-${viewport.width}-${colorScheme}.png`)
+        await take(visit.page, shot, path, true).catch((error) => process.stderr.write(`${shot.name}: ${error}\n`))
+      }
   }
-
-/** Somebody whom a proxy announces and nobody has added. */
-async function strangers(): Promise<void> {
-  await using server = await spawnServer({
-    env: { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' },
-  })
-  const db = new Database(join(server.dataDir, 'sluice.db'))
-  db.run(
-    "INSERT INTO auth_providers (id, kind, label, created_at, updated_at) VALUES ('idp_trusted_header', 'trusted_header', 'Reverse proxy', 0, 0)",
-  )
-  db.close()
-  for (const width of WIDTHS)
-    for (const colorScheme of THEMES) {
-      await using visit = await browser.visit(`${server.url}/health`, { viewport: width, colorScheme })
-      await visit.page.setExtraHTTPHeaders({ 'remote-user': 'anna@example.test' })
-      await visit.page.goto(`${server.url}/dashboard`)
-      await shoot(visit.page, { name: 'auth-pending', width: width.width, theme: colorScheme })
-    }
 }
 
-/** From now on the first account has a second factor. */
-async function enroll(): Promise<void> {
-  const started = await send(url, 'POST', '/api/dashboard-auth/totp/setup/start', {}, cookie)
-  const { secret } = (await started.json()) as { secret: string } // as: the API's answer
-  await send(url, 'POST', '/api/dashboard-auth/totp/setup/confirm', { secret, code: codeFor(secret) }, cookie)
-}
-
-/** A page that wants nobody signed in. */
-async function looks(name: string, path: string): Promise<void> {
-  for (const width of WIDTHS)
-    for (const colorScheme of THEMES) {
-      await using visit = await browser.visit(url + path, { viewport: width, colorScheme })
-      await shoot(visit.page, { name, width: width.width, theme: colorScheme })
-    }
-}
-
-async function shoot(
-  page: Page,
-  { name, width, theme }: { name: string; width: number; theme: string },
-): Promise<void> {
-  await page.waitForTimeout(250) // figures that are fetched after the page
-  const before = page.viewportSize()
-  if (name === 'doctor') await showWhole(page, width)
-  await hideFolder(page)
-  await page.screenshot({ path: join(FOLDER, `${name}-${width}-${theme}.png`) })
-  if (before) await page.setViewportSize(before)
-}
-
-/** What the doctor measures stands at the end of its page. A window of that height, because bars stay where a picture of the page ends. */
-async function showWhole(page: Page, width: number): Promise<void> {
+async function take(page: Page, { path, act }: Shot, file: string, fullPage = false): Promise<void> {
+  await page.goto(demo.url + path)
+  await act?.(page)
   for (const measuring of await page.getByText('Measuring').all()) await measuring.waitFor({ state: 'hidden' })
-  await page.setViewportSize({ width, height: await page.evaluate(() => document.documentElement.scrollHeight) })
+  await page.waitForTimeout(400) // figures that are fetched after the page, and transitions
+  await hideFolder(page)
+  await page.screenshot({ path: file, fullPage })
 }
 
-/** Where this machine keeps its data is nobody's business. */
+/** The pictures are the same whatever folder the demo got. */
 async function hideFolder(page: Page): Promise<void> {
   await page.evaluate(() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
@@ -133,29 +62,31 @@ async function hideFolder(page: Page): Promise<void> {
   })
 }
 
-/** What is about one thing: the account that has used up its allowance, a key, a turn that failed. */
-async function details(): Promise<Record<string, string>> {
-  const ask = async <T>(path: string): Promise<T> =>
-    (await send(url, 'GET', path, undefined, cookie)).json() as Promise<T> // as: the API's answers
-  const { accounts } = await ask<{ accounts: { accountId: string; email: string }[] }>('/api/accounts')
-  const keys = await ask<{ id: string }[]>('/api/api-keys')
-  const { requests } = await ask<{ requests: { id: string }[] }>('/api/request-logs?status=failed')
-  return {
-    account: `/accounts/${accounts.find(({ email }) => email.startsWith('linus'))?.accountId}`,
-    key: `/keys/${keys[0]?.id}`,
-    'log-entry': `/logs?open=${requests[0]?.id}`,
+interface Demo extends AsyncDisposable {
+  url: string
+  /** Signs a browser in. */
+  link: string
+}
+
+/** Without traffic, so that the pictures show the seeded week only. */
+async function startDemo(): Promise<Demo> {
+  const child = Bun.spawn([process.execPath, 'scripts/demo.ts', '--port', '0', '--no-traffic'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of child.stdout) {
+    output += decoder.decode(chunk, { stream: true })
+    if (output.includes('Ctrl-C')) break
   }
-}
-
-/** The first account; its cookie for what is prepared without a browser. */
-async function ownerOf(): Promise<string> {
-  const response = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
-  return response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
-}
-
-async function invited(): Promise<string> {
-  const person = { username: 'vera', displayName: 'Vera', roleId: 'role_viewer' }
-  const response = await send(url, 'POST', '/api/dashboard-users', person, cookie)
-  const { invite } = (await response.json()) as { invite: { token: string } } // as: the API's answer
-  return invite.token
+  const printed = (name: string) => new RegExp(`${name} +(http\\S+)`).exec(output)?.[1]?.replace('/dashboard', '') ?? ''
+  return {
+    url: printed('Dashboard'),
+    link: printed('Open'),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGINT')
+      await child.exited
+    },
+  }
 }

@@ -163,7 +163,7 @@ export const CLIENTS: readonly DemoClient[] = [
 /** What each key is allowed. Limits are set once the week is written, and count what it used. */
 export const keyPolicies = (now: number): Record<string, Omit<NewKey, 'name'>> => ({
   laptop: {},
-  desktop: { limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 400_000_000, modelFilter: '' }] },
+  desktop: { limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 500_000_000, modelFilter: '' }] },
   ci: {
     allowedModels: [MINI, LARGE],
     enforcedReasoningEffort: null,

@@ -25,8 +25,8 @@ else await takeAll(browser, all)
 async function takeReadme(chromium: TestBrowser): Promise<void> {
   rmSync(FOLDER, { recursive: true, force: true })
   mkdirSync(FOLDER, { recursive: true })
-  for (const { viewport = DESKTOP, colorScheme = 'light', ...shot } of readme) {
-    await using visit = await chromium.visit(demo.link, { viewport, colorScheme })
+  for (const { viewport, ...shot } of readme) {
+    await using visit = await chromium.visit(demo.link, { viewport, colorScheme: 'light' })
     await take(visit.page, shot, join(FOLDER, `${shot.name}.png`))
   }
 }
@@ -74,12 +74,18 @@ async function startDemo(): Promise<Demo> {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  let output = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of child.stdout) {
-    output += decoder.decode(chunk, { stream: true })
-    if (output.includes('Ctrl-C')) break
+  const ready = Promise.withResolvers<string>()
+  const read = async () => {
+    let output = ''
+    const decoder = new TextDecoder()
+    for await (const chunk of child.stdout) {
+      output += decoder.decode(chunk, { stream: true })
+      if (output.includes('Ctrl-C')) ready.resolve(output)
+    }
+    ready.reject(new Error(`The demo ended with ${await child.exited}.\n${output}`))
   }
+  void read() // to its end, because the demo could not go on without a reader
+  const output = await ready.promise
   const printed = (name: string) => new RegExp(`${name} +(http\\S+)`).exec(output)?.[1]?.replace('/dashboard', '') ?? ''
   return {
     url: printed('Dashboard'),

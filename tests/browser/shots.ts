@@ -11,11 +11,11 @@ export interface Shot {
 }
 
 interface ReadmeShot extends Shot {
-  viewport?: { width: number; height: number }
-  colorScheme?: 'light' | 'dark'
+  viewport: { width: number; height: number }
 }
 
-const SMALL = { width: 1100, height: 760 }
+const LARGE = { width: 1280, height: 1420 }
+const SMALL = { width: 1100, height: 1000 }
 
 export const findShots = async ({ url, link }: { url: string; link: string }) => {
   const signedIn = await fetch(link, { redirect: 'manual' })
@@ -32,7 +32,7 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
   const request = requests.find(({ attemptCount }) => attemptCount > 1) ?? requests[0]
   const drawer = `/logs?open=${request?.id}`
   const readme: ReadmeShot[] = [
-    { name: 'overview', path: '/dashboard' },
+    { name: 'overview', path: '/dashboard', viewport: LARGE },
     { name: 'request', path: drawer, viewport: SMALL },
     { name: 'key-test', path: keyOf('laptop'), act: testKey, viewport: SMALL },
     { name: 'account', path: accountOf('ada'), viewport: SMALL },

@@ -226,6 +226,25 @@ test('alias and policy are saved in one form', async () => {
   expect(visit.problems).toEqual([])
 })
 
+test('a phone shows the totals of a busy account in full, beside a narrow column for the checkbox', async () => {
+  await using visit = await browser.visit(`${world.url}/accounts`, { viewport: PHONE })
+  const { page } = visit
+  for (const [label, text] of [
+    ['Requests', '128,221'],
+    ['Cost', '$12,544.96'],
+    ['Last used', '14 h 12 min ago'],
+  ])
+    await page.evaluate(
+      ([name, value]) => {
+        for (const cell of document.querySelectorAll(`[data-label="${name}"]`)) cell.textContent = value ?? null
+      },
+      [label, text],
+    )
+  expect(await narrowProblems(page)).toEqual([])
+  const check = await page.locator('tbody .cell-check').first().boundingBox()
+  expect(check?.width).toBeLessThan(30)
+})
+
 test('names without a place to break are whole on a phone, and spans of time stay together', async () => {
   const id = await idOf('edsger')
   await using visit = await browser.visit(`${world.url}/accounts`, { viewport: PHONE })
@@ -424,7 +443,7 @@ const recordWeek = async (accountId: string): Promise<void> => {
     ['gpt-5.5', 1_234_000],
     ['gpt-5.4-mini', 90_000],
   ] as const)
-    db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
+    db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, '', 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
       hour - 5 * HOUR_MS,
       accountId,
       model,

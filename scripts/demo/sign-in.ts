@@ -14,6 +14,7 @@ export const startSignIn = ({ url, ...credentials }: SignIn): string => {
   const { port } = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
+    idleTimeout: 60, // hashing takes its time on a busy machine
     fetch: async (request) => {
       const { pathname, host } = new URL(request.url)
       if (pathname !== path || host !== `127.0.0.1:${port}`) return new Response('Not found\n', { status: 404 })

@@ -27,7 +27,7 @@ describe('the demo', () => {
     const { status } = await fetch(`${base}/models`)
     expect(status).toBe(401)
 
-    const config = Bun.TOML.parse(printed(demo.output(), /(^ {2}model = [\s\S]+?)\n\nIn the shell/m))
+    const config = Bun.TOML.parse(printed(demo.output(), /(^ {2}model = [\s\S]+?)\n\n\S/m))
     expect(config).toMatchObject({ model_providers: { sluice: { wire_api: 'responses', env_key: 'SLUICE_API_KEY' } } })
   })
 

@@ -13,7 +13,7 @@ const HTML_BYTES = 40 * 1024
 
 /** All places in turn, round by round, so that whatever else the machine does falls on all of them alike. */
 export async function measurePages(lab: Lab, folder: BigFolder): Promise<void> {
-  const places = placesOf(idsOf(folder))
+  const places = placesOf(idsOf(folder)).filter(({ path }) => lab.options.paths.test(path))
   const server = await startDashboard(folder)
   await Bun.sleep(5000) // nobody opens the dashboard in the second in which the service starts
   try {
@@ -39,6 +39,7 @@ const visit = (server: DashboardServer, { path, kind, isStranger }: Place): Prom
 const ownMs = ({ ms, coreMs }: Visit): number => (coreMs < 0 ? ms : Math.min(ms, coreMs)) // a thread that ended takes its count along
 
 function show(lab: Lab, kind: Kind, visits: readonly (readonly [Place, Visit[]])[]): void {
+  if (visits.length === 0) return
   lab.report.heading(`${kind}s, server time of ${lab.options.visits} visits each, ms`)
   const measured = visits.map(([{ path }, of]) => {
     const sorted = (value: (visit: Visit) => number) => of.map(value).sort((a, b) => a - b)

@@ -50,6 +50,8 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
     `/reports?start_date=${daysAgo(29)}&account_id=${account}`,
     `/reports?start_date=${daysAgo(29)}&api_key_id=${key}`,
     `/reports?start_date=${daysAgo(29)}&model=gpt-5.3`,
+    ...['key', 'account', 'client'].map((stack) => `/reports?start_date=${daysAgo(29)}&stack=${stack}`),
+    `/reports?start_date=${daysAgo(29)}&client=codex_exec`,
   ],
   '/settings': () => ['/settings'],
   '/settings/access': () => ['/settings/access'],
@@ -57,9 +59,12 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/settings/network': () => ['/settings/network'],
   '/settings/data': () => ['/settings/data'],
   '/settings/about': () => ['/settings/about'],
+  '/search': () => ['/search?q=codex'],
   '/settings/search': () => ['/settings/search?q=retention'],
   '/audit': () => ['/audit', '/audit?action=login_success'],
   '/docs': () => ['/docs'],
+  '/docs/api': () => ['/docs/api'],
+  '/docs/:guide': () => ['/docs/operating'],
   '/me': () => ['/me'],
   '/me/two-factor': () => ['/me/two-factor'],
   '/confirm': () => ['/confirm'],
@@ -96,7 +101,7 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
 
 /** Neither asked nor forgotten: what asks the upstream, listens, or shows a state that this folder is not in. */
 const LEFT_OUT =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|setup|totp|auth\/pending|invite\/:token|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
+  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
 
 const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Ids): string[] => {
   const since = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString()
@@ -123,6 +128,8 @@ const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Id
     'model=gpt-5.5&search=nowhere',
     'status=failed&search=nowhere',
     'model=no-such-model',
+    'client=codex_exec',
+    'client=no-such-client',
     `cursor=${cursorOf(middle)}`,
     `cursor=${cursorOf(middle)}&search=nowhere`,
     `newer=${cursorOf(end)}`,

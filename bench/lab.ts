@@ -36,6 +36,8 @@ export type LabOptions = {
   signInTries: number
   /** Of each page. */
   visits: number
+  /** Pages to visit. */
+  paths: RegExp
   /** What the measurements of the dashboard run on. */
   log: BigSizes
   /** Where that folder is kept for the next run, if it is. */

@@ -1,6 +1,7 @@
 /** `bun run bench`: measures Sluice against a bare pass-through in the same run and prints PASS or FAIL per target. */
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
+import { measureHistogram } from './dashboard-histogram.ts'
 import { measureLive } from './dashboard-live.ts'
 import { measureLoop } from './dashboard-loop.ts'
 import { measureOpen } from './dashboard-open.ts'
@@ -44,6 +45,7 @@ const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
 /** Run on a folder with a large log, which all of them share. */
 const DASHBOARD: Record<string, (lab: Lab, folder: BigFolder) => Promise<void>> = {
   pages: measurePages,
+  histogram: measureHistogram,
   'event-streams': measureLive,
   loop: measureLoop,
   'dashboard-open': measureOpen,
@@ -84,12 +86,15 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     binary: { type: 'boolean', default: false },
     folder: { type: 'string' },
+    paths: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
 
 if (values.help) {
-  console.log('bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR]')
+  console.log(
+    'bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR] [--paths REGEX]',
+  )
   console.log(`NAME: ${NAMES.join(', ')}`)
 } else process.exitCode = await bench()
 
@@ -101,6 +106,7 @@ async function bench(): Promise<number> {
     seconds: Number(values.seconds ?? preset.seconds),
     useBinary: values.binary,
     keepIn: values.folder,
+    paths: new RegExp(values.paths ?? ''),
   }
   const names = (values.only ?? NAMES).flatMap((name) => name.split(','))
   const unknown = names.find((name) => !NAMES.includes(name))

@@ -9,6 +9,7 @@ import { linkFrom } from '../http/link-from.ts'
 import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
+import { unknownParameters } from '../http/unknown-parameters.ts'
 import { iso } from '../lib/iso.ts'
 import type { RejectedClient } from '../model/rejected-clients.ts'
 import type { LogHistogram } from '../model/request-histogram.ts'
@@ -163,7 +164,7 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     limit: c.req.query('limit') ? asked.limit : null,
     isLive: asked.live ?? false,
     isGrouped: asked.grouped ?? true,
-    unknown: unknownOf(c),
+    unknown: unknownParameters(c, LogPageQuery),
     links: linksOf(c, { asked, page, now }),
     open,
     isSensitive: sight.sensitive,
@@ -240,9 +241,6 @@ export const optionsOf = (c: Ctx): Logs['options'] => {
   }
 }
 
-const unknownOf = (c: Ctx): string[] =>
-  [...new Set(new URL(c.req.url).searchParams.keys())].filter((name) => !Object.hasOwn(LogPageQuery.shape, name))
-
 /** Parameters for the position in the list. */
 const PLACES = ['cursor', 'newer', 'open', 'after'] as const
 /** Parameters that stay when the filters are cleared. */
@@ -252,10 +250,10 @@ const VIEWS = ['status', 'slow'] as const
 
 const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
   const newest = linkFrom(c, '/logs', { drop: PLACES })
-  const clear = linkFrom(c, '/logs', { drop: [...PLACES, ...FILTERS, ...unknownOf(c)] })
+  const clear = linkFrom(c, '/logs', { drop: [...PLACES, ...FILTERS, ...unknownParameters(c, LogPageQuery)] })
   const view = (add: Record<string, string>) => linkFrom(c, '/logs', { drop: [...PLACES, ...VIEWS], add })
   const file = (format: 'csv' | 'json') =>
-    linkFrom(c, '/logs/export', { drop: [...PLACES, ...LOOKS, ...unknownOf(c)], add: { format } })
+    linkFrom(c, '/logs/export', { drop: [...PLACES, ...LOOKS, ...unknownParameters(c, LogPageQuery)], add: { format } })
   return {
     here: linkFrom(c, '/logs', { drop: ['open', 'after'] }),
     all: view({}),

@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { createMiddleware } from './handlers.ts'
+import { issueText } from './issue-text.ts'
 import { readUpload } from './upload.ts'
 
 /** Twice the longest form. */
@@ -148,9 +149,9 @@ const mediaType = (header: string | undefined): string => header?.split(';')[0]?
 const isJson = (type: string): boolean => /^application\/([\w.-]+\+)?json$/.test(type)
 
 /** zod reports unknown keys at the containing object; this reports them at the key. */
-function* namedMessages({ path, message, ...issue }: z.core.$ZodIssue): Generator<[name: string, message: string]> {
-  if (issue.code !== 'unrecognized_keys') yield [path.join('.'), message]
-  else for (const key of issue.keys) yield [[...path, key].join('.'), 'is not a field of this request']
+function* namedMessages(issue: z.core.$ZodIssue): Generator<[name: string, message: string]> {
+  if (issue.code !== 'unrecognized_keys') yield [issue.path.join('.'), issueText(issue)]
+  else for (const key of issue.keys) yield [[...issue.path, key].join('.'), 'is not a field of this request']
 }
 
 const coerce = (schema: z.core.$ZodType, value: unknown): unknown => {

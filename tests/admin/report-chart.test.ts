@@ -268,6 +268,25 @@ test('a report names fifty clients, and adds up the others', async () => {
   expect(chart.layers.at(-1)?.sums[0]?.requests).toBe(20)
 })
 
+test('a parameter that does not exist is named', async () => {
+  expect(await html(`${MARCH}&modle=gpt-5.5`)).toContain(
+    'Not applied: <code>modle</code>. The report has no such filter.',
+  )
+  expect(await html(MARCH)).not.toContain('Not applied')
+})
+
+test.each([
+  ['/reports?range=decade', 'Range: choose today, 7d, 30d, 90d or month.'],
+  ['/reports?start_date=tomorrow', 'Start date: enter a date like 2026-01-31.'],
+  ['/logs?range=decade', 'Range: choose 1h, 24h, 7d or 30d.'],
+  ['/logs?since=yesterday', 'Since: enter a date and time like 2026-01-31T18:30:00Z.'],
+  ['/logs?columns=kinds', 'Columns 1: choose total, effort, kind, route, tool, address, request or paid.'],
+])('%s is a sentence that says what is possible', async (path, sentence) => {
+  const response = await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
+  expect(response.status).toBe(422)
+  expect(await response.text()).toContain(sentence)
+})
+
 test('a bar leads to its requests under the same filters', async () => {
   const page = await html(`${MARCH}&model=gpt-5.5&account_id=acc_a&client=codex_exec`, 'zone=Europe/Berlin')
   expect(page).toContain(

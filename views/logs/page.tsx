@@ -5,6 +5,7 @@ import { countText } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Moment } from '../ui/time.tsx'
+import { UnknownParameters } from '../ui/unknown-parameters.tsx'
 import { Filters } from './filters.tsx'
 import { Histogram, hasAny } from './histogram.tsx'
 import { RejectedTable } from './rejected.tsx'
@@ -24,7 +25,7 @@ export const LogsPage: FC<Logs> = (logs) => {
           </label>
         )}
       </header>
-      <UnknownParameters {...logs} />
+      <UnknownParameters unknown={logs.unknown} page="The log" />
       <Filters {...logs} />
       <Card
         id="log"
@@ -106,24 +107,6 @@ const HeadLinks: FC<Logs> = ({ links, requests, rejected }) => (
     )}
   </span>
 )
-
-/** A filter with a typing error would otherwise look as if it matched everything. */
-const UnknownParameters: FC<Logs> = ({ unknown }) =>
-  unknown.length === 0 ? null : (
-    <p class="notice" role="alert">
-      Not applied:{' '}
-      {unknown.slice(0, MOST_UNKNOWN).map((name, index) => (
-        <>
-          {index > 0 && ', '}
-          <code>{name.slice(0, MOST_NAME_CHARS)}</code>
-        </>
-      ))}
-      . The log has no {unknown.length === 1 ? 'such filter' : 'such filters'}.
-    </p>
-  )
-
-const MOST_UNKNOWN = 5
-const MOST_NAME_CHARS = 40
 
 const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
   const isEmpty = requests.length === 0 && !rejected?.length

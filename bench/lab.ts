@@ -36,8 +36,8 @@ export type LabOptions = {
   signInTries: number
   /** Of each page. */
   visits: number
-  /** Pages to visit. */
-  paths: RegExp
+  /** Only pages like this are visited. */
+  paths?: RegExp
   /** What the measurements of the dashboard run on. */
   log: BigSizes
   /** Where that folder is kept for the next run, if it is. */

@@ -87,13 +87,14 @@ const { values } = parseArgs({
     binary: { type: 'boolean', default: false },
     folder: { type: 'string' },
     paths: { type: 'string' },
+    visits: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
 
 if (values.help) {
   console.log(
-    'bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR] [--paths REGEX]',
+    'bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR] [--paths REGEX] [--visits N]',
   )
   console.log(`NAME: ${NAMES.join(', ')}`)
 } else process.exitCode = await bench()
@@ -106,6 +107,7 @@ async function bench(): Promise<number> {
     seconds: Number(values.seconds ?? preset.seconds),
     useBinary: values.binary,
     keepIn: values.folder,
+    visits: Number(values.visits ?? preset.visits),
     paths: new RegExp(values.paths ?? ''),
   }
   const names = (values.only ?? NAMES).flatMap((name) => name.split(','))

@@ -63,6 +63,7 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/settings/search': () => ['/settings/search?q=retention'],
   '/audit': () => ['/audit', '/audit?action=login_success'],
   '/docs': () => ['/docs'],
+  '/footer': () => ['/footer'],
   '/docs/api': () => ['/docs/api'],
   '/docs/:guide': () => ['/docs/operating'],
   '/me': () => ['/me'],

@@ -17,7 +17,7 @@ export interface LogHistogram {
   stepMs: number
   bars: Bar[]
   /**
-   * ISO 8601: with filters only the newest 15,000 to 50,000 requests are counted, back to this time. null: all are
+   * ISO 8601: with filters only the newest 15,000 to 30,000 requests are counted, back to this time. null: all are
    * counted.
    */
   countedFrom: string | null

@@ -276,6 +276,7 @@ function aCandidate(id: string, usedPercent: number, now: number): Candidate {
     models: null,
     limitedModels: new Map(),
     rejectedModels: new Map(),
+    missingRoutes: new Map(),
   }
 }
 

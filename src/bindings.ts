@@ -31,6 +31,7 @@ import type { Plane } from './proxy/plane.ts'
 import type { Pool } from './proxy/pool.ts'
 import type { Pulse } from './proxy/pulse.ts'
 import type { BodyBudget } from './proxy/raw-body.ts'
+import type { KeySets } from './proxy/relay/key-sets.ts'
 import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
 import type { SettingsCache } from './settings/cache.ts'
@@ -65,6 +66,8 @@ export interface Bindings {
   pulse: Pulse
   bodies: BodyBudget
   arrivingFrames: ArrivingFrames
+  /** Public keys of agent identities, as ChatGPT answered last. */
+  keySets: KeySets
   /** Tells open dashboards what has changed. */
   live: LiveHub
   /** Streams to people that may be open at once. */
@@ -124,6 +127,8 @@ interface Variables {
   typed: Typed
   /** Request members that were left out, named in `x-sluice-dropped-fields`. */
   droppedFields: readonly string[]
+  /** The answer is relayed as it arrives, whatever its content type. */
+  isRelayed: boolean
 }
 
 export type AppEnv = { Bindings: Bindings; Variables: Variables }

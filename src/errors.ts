@@ -139,6 +139,7 @@ export const CODES = {
     'rate_limit_error',
   ],
   no_accounts: [503, 'No account is available for this request.'],
+  no_plan_support_for_model: [503, 'No account has a plan for this model.'],
   continuity_owner_unavailable: [503, 'The account that owns this conversation is not available.'],
   busy: [503, 'Sluice is busy. Try again shortly.'],
   draining: [503, 'Sluice is restarting. Try again shortly.'],

@@ -2,6 +2,20 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
+/** What a request was: a model request (`normal`, `compaction`, `prewarm`), or one of another surface. */
+export const REQUEST_KINDS = [
+  'normal',
+  'compaction',
+  'prewarm',
+  'warmup',
+  'image',
+  'audio',
+  'file',
+  'control',
+  'live',
+  'embedding',
+] as const
+
 const REQUEST_STATUSES = ['ok', 'error', 'cancelled'] as const
 
 export const requests = sqliteTable(
@@ -12,7 +26,7 @@ export const requests = sqliteTable(
     requestId: text().notNull(),
     startedAt: integer().notNull(),
     route: text().notNull(),
-    kind: text({ enum: ['normal', 'compaction', 'prewarm', 'warmup'] }).notNull(),
+    kind: text({ enum: REQUEST_KINDS }).notNull(),
     transport: text({ enum: ['http', 'websocket'] }).notNull(),
     upstreamTransport: text({ enum: ['http', 'websocket'] }),
     keyId: text(),

@@ -29,6 +29,8 @@ export const SKIP_REASONS = {
   needs_sign_in: { reason: 'needs sign-in', counted: ['needs sign-in', 'need sign-in'] },
   deactivated: { reason: 'deactivated by OpenAI', counted: 'deactivated' },
   model_not_supported: { reason: 'does not offer this model', counted: 'without this model' },
+  plan_excluded: { reason: 'its plan does not include images', counted: 'on a plan without images' },
+  route_missing: { reason: 'does not offer this route', counted: 'without this route' },
   not_authorized: { reason: 'not authorized for security work', counted: 'not authorized for this work' },
   policy_class: {
     reason: 'excluded by its routing policy or the strategy',

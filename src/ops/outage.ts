@@ -37,7 +37,7 @@ export class OutageWatch {
   }
 
   count({ row, isServiceFault }: Ended): void {
-    if (row.kind === 'prewarm') return
+    if (row.kind !== 'normal' && row.kind !== 'compaction') return
     if (row.status === 'ok') this.#turns = 0
     if (!isServiceFault) return
     this.#turns = this.#isRecent ? this.#turns + 1 : 1

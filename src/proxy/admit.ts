@@ -6,13 +6,15 @@ import type { StopSignal } from '../lib/stopper.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import { costMicros } from '../model/pricing.ts'
 import { estimateTokens, type Reservation, reserve } from '../model/reservations.ts'
-import { forwardable, readTurnState } from '../upstream/headers.ts'
-import { conversationHash } from './affinity.ts'
+import { agentOnly, forwardable, readTurnState } from '../upstream/headers.ts'
+import { conversationHash, threadHash } from './affinity.ts'
 import { refuseTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
 import { endsInTrigger } from './formats/compaction-trigger.ts'
 import { sentEffort, tierName } from './key-policy.ts'
 import { openingOf } from './opening.ts'
+import type { RelayPlan } from './relay/plan.ts'
+import type { Surface } from './select.ts'
 import {
   type Arrival,
   elapsedMs,
@@ -40,8 +42,22 @@ export interface Admission {
   /** `previous_response_id` of the frame. */
   chain?: string | null
   restricted?: boolean
+  /** For requests that are relayed; a model turn when absent. */
+  relay?: Relayed
   body: TurnBody
   signal: StopSignal
+}
+
+/** What a relayed request is admitted with. */
+export interface Relayed {
+  surface: Exclude<Surface, 'turn'>
+  plan: RelayPlan
+  /** The name that the key's policy and limits are checked against; null: none, and the key's allowlist does not apply. */
+  model: string | null
+  /** Which of the client's headers leave: those of a turn, or the user agent alone. */
+  headers: 'client' | 'smallest'
+  /** Names the conversation in place of the client's headers. */
+  thread?: string | null
 }
 
 /** Throws `draining` or `busy`. */
@@ -60,7 +76,8 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const asked = orRefuse(arrival, admission, 'request', () => askedOf(arrival, admission))
   return orRefuse(arrival, admission, 'auth', () => {
     if (key) demandAllowed(key, asked, isNative)
-    const reservation = key && kind !== 'prewarm' ? reserved(key, asked, isNative) : NOTHING_RESERVED
+    const isCounted = kind !== 'prewarm' && kind !== 'warmup'
+    const reservation = key && isCounted ? reserved(key, asked, isNative) : NOTHING_RESERVED
     return newTurn(arrival, admission, { ...asked, reservation })
   })
 }
@@ -84,7 +101,19 @@ export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase
   }
 }
 
-const askedOf = (arrival: Arrival, { body }: Admission): Asked & { model: string } => ({
+const askedOf = (arrival: Arrival, admission: Admission): Asked =>
+  admission.relay ? askedOfRelay(arrival, admission.relay) : askedOfTurn(arrival, admission)
+
+/** What a relayed request uses is not known before it is answered. */
+const askedOfRelay = ({ env }: Arrival, { model }: Relayed): Asked => ({
+  model,
+  reasoningEffort: null,
+  serviceTier: null,
+  tokens: { inputTokens: 0, outputTokens: 0 },
+  now: env.clock.now(),
+})
+
+const askedOfTurn = (arrival: Arrival, { body }: Admission): Asked => ({
   model: modelOf(body),
   reasoningEffort: nameOf(objectOf(body.json.reasoning).effort, 'reasoning.effort'),
   serviceTier: nameOf(body.json.service_tier, 'service_tier'),
@@ -93,7 +122,8 @@ const askedOf = (arrival: Arrival, { body }: Admission): Asked & { model: string
 })
 
 /** What the log can store of a body that may not be a valid request. */
-const readableOf = (arrival: Arrival, { body }: Admission): Asked => {
+const readableOf = (arrival: Arrival, { body, relay }: Admission): Asked => {
+  if (relay) return askedOfRelay(arrival, relay)
   const { model, reasoning, service_tier } = body.json
   const short = (value: unknown, most: number) => {
     const text = textOf(value)
@@ -119,12 +149,8 @@ interface Asked {
 
 const NOTHING_RESERVED: Reservation = Object.freeze({ settle: () => [] })
 
-const reserved = (
-  key: KeyPolicy,
-  { model, serviceTier, tokens, now }: Asked & { model: string },
-  isNative: boolean,
-): Reservation => {
-  const cost = costMicros({ ...tokens, cachedInputTokens: 0 }, model, serviceTier)
+const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked, isNative: boolean): Reservation => {
+  const cost = model === null ? 0 : costMicros({ ...tokens, cachedInputTokens: 0 }, model, serviceTier)
   try {
     return reserve(key, { ...tokens, costMicros: cost, model }, now)
   } catch (err) {
@@ -140,23 +166,23 @@ const asUsageLimit = ({ code, extra }: AppError): AppError =>
 
 const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reservation: Reservation }): Turn => {
   const { env, client, requestId, arrivedAt, headers } = arrival
-  const { body } = admission
+  const { body, relay } = admission
   const { model, reasoningEffort, serviceTier, tokens, now, reservation } = asked
-  const forwarded = forwardable(headers)
-  forwarded['x-request-id'] = requestId
+  const forwarded = relay?.headers === 'smallest' ? agentOnly(headers) : forwardable(headers)
+  if (relay?.headers !== 'smallest') forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // hints at the model the client requested
   const marks = marksOf(body.json.input)
   const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
-  const named = hashOf(body.json.prompt_cache_key)
+  const named = relay?.thread ? threadHash(relay.thread, client.key?.id ?? null) : hashOf(body.json.prompt_cache_key)
   // Ciphertext identifies its account better than an opening, which several conversations may share.
-  const isUnnamed = named === null && !admission.isNative && !marks.hasCiphertext
+  const isUnnamed = named === null && !relay && !admission.isNative && !marks.hasCiphertext
   const begun = isUnnamed ? openingOf(body.json) : null
   const beginning = begun && hashOf(begun.name)
   const opening = begun?.isAnswered ? beginning : null
   const isAlone = opening !== null && env.affinity.openings.begin(opening)
   const conversation = isAlone ? opening : named
   // The upstream caches prompts per session id; the native client sends its own.
-  if (!admission.isNative && conversation !== null) forwarded['session-id'] ??= conversation
+  if (!admission.isNative && !relay && conversation !== null) forwarded['session-id'] ??= conversation
   const turnState = headers.get('x-codex-turn-state')
   const turn: Turn = {
     id: env.random.orderedId('trn', now),
@@ -164,6 +190,8 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     route: admission.route,
     isNative: admission.isNative,
     kind: kindOf(admission),
+    surface: relay?.surface ?? 'turn',
+    relay: relay?.plan ?? null,
     transport: admission.transport ?? 'http',
     session: admission.session ?? null,
     chain: admission.chain ?? null,
@@ -222,12 +250,8 @@ const modelOf = ({ json }: TurnBody): string => {
   })
 }
 
-const demandAllowed = (
-  key: KeyPolicy,
-  { model, reasoningEffort, serviceTier }: Asked & { model: string },
-  isNative: boolean,
-): void => {
-  if (key.allowedModels && !key.allowedModels.has(model)) {
+const demandAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }: Asked, isNative: boolean): void => {
+  if (key.allowedModels && model !== null && !key.allowedModels.has(model)) {
     const message = `This API key cannot use the model '${model}'.`
     const rejection = { reason: 'model_not_allowed', keyId: key.id, model } as const
     throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model', rejection })

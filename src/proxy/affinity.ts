@@ -107,9 +107,10 @@ const SESSION_HEADERS = [
 export const conversationHash = (headers: Headers, promptCacheKey: unknown, keyId: string | null): string | null => {
   for (const name of SESSION_HEADERS) {
     const value = headers.get(name)
-    if (value) return sha256(`${keyId ?? ''}\0${value}`)
+    if (value) return threadHash(value, keyId)
   }
-  return typeof promptCacheKey === 'string' && promptCacheKey !== ''
-    ? sha256(`${keyId ?? ''}\0${promptCacheKey}`)
-    : null
+  return typeof promptCacheKey === 'string' && promptCacheKey !== '' ? threadHash(promptCacheKey, keyId) : null
 }
+
+/** The same for a thread that is named elsewhere. */
+export const threadHash = (name: string, keyId: string | null): string => sha256(`${keyId ?? ''}\0${name}`)

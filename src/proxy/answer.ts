@@ -22,7 +22,7 @@ const EARLY_HEADERS_MS = 10_000
  * (measured). Set when the stream begins: setting it at the end would keep the request in memory, 3 KiB a stream
  * (measured).
  */
-const STALLED_SECONDS = 255
+export const STALLED_SECONDS = 255
 
 export interface Answered extends Served {
   c: Ctx
@@ -70,7 +70,7 @@ const documentOf = async (served: Answered, toDocument: (response: JsonObject) =
 }
 
 /** Adds `Server-Timing` to failed answers as well. */
-const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
+export const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
   opening.catch((err: unknown) => {
     c.header('server-timing', serverTiming(turn))
     throw err
@@ -105,7 +105,7 @@ const streamHeaders = (served: Answered, flow: Flow | null): Record<string, stri
   return headers
 }
 
-const answerHeaders = ({ c, turn }: Answered, flow: Flow | null): Record<string, string> => {
+export const answerHeaders = ({ c, turn }: Answered, flow: Pick<Flow, 'headers'> | null): Record<string, string> => {
   const headers: Record<string, string> = { ...flow?.headers, 'server-timing': serverTiming(turn) }
   const dropped = c.get('droppedFields')
   if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = droppedFields(dropped)

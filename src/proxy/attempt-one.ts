@@ -1,6 +1,4 @@
-/**
- * One attempt of a turn on one leased account: opens the upstream, reads up to the commit point, classifies a failure.
- */
+/** One attempt of a request on one leased account: runs its exchange with the upstream up to the commit point, and judges a failure. */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { passedOn } from '../upstream/headers.ts'
@@ -31,13 +29,25 @@ export class AttemptFailed extends Error {
   }
 }
 
-interface AttemptOptions {
+export interface AttemptOptions {
   lease: Lease
   progress: Readonly<Pick<Progress, 'refreshed' | 'dropReasoning' | 'deadline' | 'byHttp'>>
 }
 
-/** Resolves with the committed flow, which holds the lease. Throws `AttemptFailed` or the turn's abort reason. */
-export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOptions): Promise<Flow> => {
+/** Opens the upstream and resolves at the commit point with what then holds the lease. Rejects with `Refused` or with what the transport throws. */
+export type Exchange<Committed> = (
+  plane: Plane,
+  turn: Turn,
+  options: AttemptOptions,
+  controller: AbortController,
+) => Promise<Committed>
+
+/** Resolves with what the exchange committed to. Throws `AttemptFailed`, or the turn's abort reason. */
+export const attemptOn = async <Committed>(
+  plane: Plane,
+  turn: Turn,
+  options: AttemptOptions & { exchange: Exchange<Committed> },
+): Promise<Committed> => {
   const { clock } = plane
   const controller = new AbortController()
   const began: Began = { at: clock.now(), monotonic: clock.monotonic() }
@@ -46,9 +56,9 @@ export const attemptOn = async (plane: Plane, turn: Turn, options: AttemptOption
   const limit = Math.max(0, Math.min(firstEventMs(turn), options.progress.deadline - began.monotonic))
   const cancelLimit = clock.after(limit, () => controller.abort(new AppError('upstream_timeout')))
   try {
-    const flow = await openAndRead(plane, turn, options, controller)
+    const committed = await options.exchange(plane, turn, options, controller)
     record(plane, turn, options.lease, { began, outcome: 'ok', failure: null })
-    return flow
+    return committed
   } catch (cause) {
     const err = cause instanceof Refused ? refused(plane, turn, options.lease.account.id, cause) : cause
     controller.abort(err)
@@ -92,15 +102,17 @@ const record = ({ clock }: Plane, { log }: Turn, lease: Lease, { began, outcome,
   })
 }
 
-const firstEventMs = ({ kind, settings }: Turn): number =>
+const firstEventMs = ({ kind, relay, settings }: Turn): number =>
+  relay?.timeoutMs ??
   (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.firstEventTimeoutSeconds) * 1000
 
-const openAndRead = async (
-  plane: Plane,
-  turn: Turn,
-  { lease, progress: { refreshed, dropReasoning, byHttp } }: AttemptOptions,
-  controller: AbortController,
-): Promise<Flow> => {
+/** The exchange of a model turn. */
+export const openAndRead: Exchange<Flow> = async (
+  plane,
+  turn,
+  { lease, progress: { refreshed, dropReasoning, byHttp } },
+  controller,
+) => {
   turn.log.phase = 'connect'
   turn.log.isSent = false
   turn.log.isShortened = dropReasoning
@@ -121,11 +133,17 @@ const openAndRead = async (
   return readToCommit(plane, turn, { lease, stream, controller, headers: passedOn(headers, account.id), accessToken })
 }
 
-const refused = (plane: Plane, { path }: Turn, accountId: string, refusal: Refused): AttemptFailed => {
+const refused = (plane: Plane, turn: Turn, accountId: string, refusal: Refused): AttemptFailed => {
   const { status, headers, text, accessToken } = refusal
   const at = plane.clock.now()
   absorbRateHeaders(plane, accountId, headers)
   const failure = failureFromResponse(status, headers, text, at)
-  const isRouteGone = status === 404 && path.endsWith('/compact') // compact.ts then falls back to the other route
-  return new AttemptFailed(isRouteGone ? { ...failure, isUnexplained: false } : failure, at, accessToken)
+  return new AttemptFailed({ ...failure, ...factsAboutRoute(turn, failure) }, at, accessToken)
+}
+
+const factsAboutRoute = ({ path, relay }: Turn, { status, code }: UpstreamFailure): Partial<UpstreamFailure> => {
+  if (relay === null) return status === 404 && path.endsWith('/compact') ? { isUnexplained: false } : {} // compact.ts takes the other route then
+  if (relay.passesErrors) return { isUnexplained: false }
+  const isMissing = (status === 404 || status === 405) && code === null
+  return relay.isRoutePerAccount && isMissing ? { isRouteMissing: true } : {}
 }

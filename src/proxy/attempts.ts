@@ -7,7 +7,7 @@ import { untilAborted } from '../lib/until-aborted.ts'
 import { isFailing } from '../model/account-health.ts'
 import { usesPaidCredits } from '../model/usage-windows.ts'
 import { FAILURE_COOLDOWN_MS, passingFailure } from '../upstream/credentials.ts'
-import { AttemptFailed, attemptOn } from './attempt-one.ts'
+import { AttemptFailed, attemptOn, type Exchange, openAndRead } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
 import { moreTelling, noteNobody, noteUpstreamFailing, triedEnough, withSooner } from './nobody-left.ts'
@@ -42,6 +42,8 @@ export interface Progress {
   isUpstreamFailing: boolean | null
   /** An account reported that the model is overloaded. */
   isOverloaded: boolean
+  /** How many accounts may be tried. */
+  maxAccounts: number
   /** Accounts whose token was refreshed for this turn. */
   refreshed: Set<string>
   /** The account of the next attempt: the ciphertext's owner, or the same account again. Null: the pool chooses. */
@@ -70,6 +72,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   stillFailing: new Set(),
   isUpstreamFailing: null,
   isOverloaded: false,
+  maxAccounts: turn.relay?.maxAccounts ?? MAX_ACCOUNTS,
   refreshed: new Set(),
   next: null,
   dropReasoning: false,
@@ -80,13 +83,21 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
 })
 
 /** Runs the turn up to its commit point. Throws the `AppError` for the client, or the turn's abort reason. */
-export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
+export const attempt = (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> =>
+  attemptWith(plane, turn, { progress, exchange: openAndRead })
+
+/** The same for any exchange with the upstream. */
+export const attemptWith = async <Committed>(
+  plane: Plane,
+  turn: Turn,
+  { progress, exchange }: { progress: Progress; exchange: Exchange<Committed> },
+): Promise<Committed> => {
   for (;;) {
     const lease = await leaseFor(plane, turn, progress)
     try {
-      const flow = await attemptOn(plane, turn, { lease, progress })
+      const committed = await attemptOn(plane, turn, { lease, progress, exchange })
       blame(plane, progress, lease.account.id)
-      return flow
+      return committed
     } catch (err) {
       lease.release()
       if (!(err instanceof AttemptFailed)) throw err
@@ -101,8 +112,8 @@ const blame = ({ pool, clock }: Plane, { refusedBy }: Progress, servedBy: string
   for (const [id, evidence] of refusedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at, evidence })
 }
 
-const budgetMs = ({ kind, settings }: Turn): number =>
-  (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
+const budgetMs = ({ kind, relay, settings }: Turn): number =>
+  relay?.timeoutMs ?? (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
 
 /**
  * Leases the next account. With none left, throws the last failure or the pool's own error, whichever helps the client
@@ -147,8 +158,8 @@ const moveOn = (progress: Progress, id: string): boolean => {
   return mayTryMore(progress)
 }
 
-const mayTryMore = ({ tried, slow }: Pick<Progress, 'tried' | 'slow'>): boolean =>
-  tried.size < MAX_ACCOUNTS && slow.size < MAX_SLOW_ACCOUNTS
+const mayTryMore = ({ tried, slow, maxAccounts }: Pick<Progress, 'tried' | 'slow' | 'maxAccounts'>): boolean =>
+  tried.size < maxAccounts && slow.size < MAX_SLOW_ACCOUNTS
 
 /**
  * A turn with `previous_response_id` is tied to one connection. This error makes the client send the whole
@@ -167,10 +178,15 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   const { err, id, progress } = step
   if (await isRetriedForItsSocket(plane, turn, step)) return
   const { verdict, penalty, error } = err.classified
-  penalise(plane, id, { failure: err.failure, penalty: wasCutShort(plane, step) ? null : penalty, model: turn.model })
+  penalise(plane, id, {
+    failure: err.failure,
+    penalty: wasCutShort(plane, step) ? null : penalty,
+    model: turn.model,
+    surface: turn.surface,
+  })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
-  if (verdict === 'refused') noteRejection(plane, step)
+  if (verdict === 'refused' && turn.surface === 'turn') noteRejection(plane, step)
   if (verdict === 'same_account' || verdict === 'slow_account') progress.slow.add(id)
   // the next attempt needs a new connection
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop()
@@ -179,6 +195,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     throw chainLost(error)
   }
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || saysAll(plane, turn, step)) throw error
+  if (!mayBeSentAgain(turn, err)) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.next = again(id)
   else if (staysHere(plane, turn, step)) {
@@ -186,6 +203,15 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     progress.next = again(id)
   } else if (!moveOn(progress, id) && !goesBack(progress))
     throw triedEnough(plane, turn, { error, last: progress.last })
+}
+
+/** A relayed request may have taken effect upstream, and then only one that changes nothing may be sent again. */
+const mayBeSentAgain = ({ relay, log }: Turn, { failure }: AttemptFailed): boolean => {
+  if (relay === null || relay.retry === 'idempotent') return true
+  if (relay.retry === 'never') return false
+  const { where, status, code } = failure
+  const wasRejected = where === 'status' && status !== null && status >= 400 && status < 500 && status !== 408
+  return !log.isSent || where === 'connect' || code === 'upstream_unreachable' || wasRejected
 }
 
 /**
@@ -214,7 +240,7 @@ const noteRejection = ({ pool, clock }: Plane, { err, id, progress }: Step): voi
 const saysAll = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict, penalty } = err.classified
   if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
-  if (penalty?.kind === 'model_unsupported') return plane.pool.isUnlisted(turn.model)
+  if (penalty?.kind === 'model_unsupported') return turn.surface === 'turn' && plane.pool.isUnlisted(turn.model)
   const isFault = verdict === 'refused' || progress.slow.has(id)
   if (!progress.isUpstreamFailing || !progress.stillFailing.has(id)) return false
   if (!isFault || progress.unread !== null) return false

@@ -3,8 +3,8 @@ import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Stopper } from '../lib/stopper.ts'
 import { attempt } from './attempts.ts'
-import type { Flow, FlowEnd } from './flow.ts'
-import type { Meter } from './meter.ts'
+import type { Flow, FlowEnd, FlowListener } from './flow.ts'
+import type { Metered } from './meter.ts'
 import { forClient } from './nobody-left.ts'
 import type { Plane } from './plane.ts'
 import { failedEnd, settle, statusOf } from './settle.ts'
@@ -27,8 +27,16 @@ export interface Served {
  * `sent.headers` is read when the turn ends, because headers already sent say 200. Throws the `AppError` of a turn that
  * failed before its commit point.
  */
-export const begin = async (served: Served, sent: { headers: boolean }): Promise<Flow> => {
-  const { env, turn, open = attempt } = served
+export const begin = (served: Served, sent: { headers: boolean }): Promise<Flow> =>
+  beginWith(served, sent, served.open ?? attempt)
+
+/** The same for what any exchange commits to. */
+export const beginWith = async <Opened extends { whenEnded(listener: FlowListener): void }>(
+  served: Omit<Served, 'open'>,
+  sent: { headers: boolean },
+  open: (plane: Plane, turn: Turn) => Promise<Opened>,
+): Promise<Opened> => {
+  const { env, turn } = served
   const life = new Life(served, sent)
   try {
     const flow = await open(env.plane, turn)
@@ -54,7 +62,7 @@ class Life implements EventListenerObject {
   readonly #answer: Served['answer']
   readonly #sent: { headers: boolean }
 
-  constructor({ env, turn, stopper, left, answer }: Served, sent: { headers: boolean }) {
+  constructor({ env, turn, stopper, left, answer }: Omit<Served, 'open'>, sent: { headers: boolean }) {
     this.#env = env
     this.#turn = turn
     this.#stopper = stopper
@@ -71,7 +79,7 @@ class Life implements EventListenerObject {
     this.#stopper.abort(new ClientGone())
   }
 
-  ended(end: FlowEnd, meter: Meter | null): void {
+  ended(end: FlowEnd, meter: Metered | null): void {
     // the native client hangs up after the terminal event, which is not a cancellation
     this.#left.removeEventListener('abort', this)
     if (end.status !== 'ok' || !this.#answer) this.#settle(end, meter)
@@ -82,7 +90,7 @@ class Life implements EventListenerObject {
       )
   }
 
-  #settle(end: FlowEnd, meter: Meter | null): void {
+  #settle(end: FlowEnd, meter: Metered | null): void {
     this.#env.turns.delete(this.#stopper)
     settle(this.#env, this.#turn, { ...end, httpStatus: statusOf(end, this.#sent.headers), meter })
   }

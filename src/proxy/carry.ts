@@ -104,11 +104,14 @@ const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredent
   return { headers: new Headers(), stream, accessToken }
 }
 
-const refusedBy = async ({ clock }: Plane, response: Response, { accessToken }: AccountCredentials): Promise<Refused> =>
-  new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
+export const refusedBy = async (
+  { clock }: Plane,
+  response: Response,
+  { accessToken }: AccountCredentials,
+): Promise<Refused> => new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
 
 /** We request no compression, so an intermediary compressed this. The account is not to blame. */
-const compressedStream = (response: Response): AppError => {
+export const compressedStream = (response: Response): AppError => {
   void response.body?.cancel().catch(() => {}) // it may be closed already
   const message = "ChatGPT sent a compressed answer, which Sluice doesn't accept."
   return new AppError('upstream_unreachable', { message })

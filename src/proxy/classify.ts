@@ -43,6 +43,8 @@ export type Penalty =
   | { kind: 'connection' }
   /** The account does not have the turn's model. */
   | { kind: 'model_unsupported' }
+  /** The account does not have the route. */
+  | { kind: 'route_missing' }
 
 export interface Classified {
   verdict: Verdict
@@ -177,6 +179,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
   denied: { verdict: 'refused', penalty: null, error: denied },
   unexplained: { verdict: 'refused', penalty: null, error: unexplained },
   model_unsupported: { verdict: 'other_account', penalty: 'model_unsupported', error: withoutModel },
+  route_missing: { verdict: 'other_account', penalty: 'route_missing', error: asItCame },
   foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: asItCame },
   request: { verdict: 'give_up', penalty: null, error: asItCame },
   // Unknown codes are charged to no account until we know what they mean; clients retry a 502 on their own.

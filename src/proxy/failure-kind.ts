@@ -22,13 +22,15 @@ export type Kind =
   | 'denied'
   | 'unexplained'
   | 'model_unsupported'
+  | 'route_missing'
   | 'foreign_reasoning'
   | 'request'
   | 'unknown'
 
 /** Some messages take precedence over the code, and the code over the status. */
 export const kindOf = (failure: UpstreamFailure): Kind => {
-  const { code, type, message, status, where, isOfOneModel, isUnexplained, body } = failure
+  const { code, type, message, status, where, isOfOneModel, isUnexplained, isRouteMissing, body } = failure
+  if (isRouteMissing) return 'route_missing'
   const named = kindOfSentence(failure) ?? accountEnd(failure) ?? kindOfCode(code) ?? kindOfCode(type)
   if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
   if ((named === undefined || named === 'transient') && AT_CAPACITY.test(message)) return 'overload'

@@ -5,7 +5,7 @@ import type { Batch } from '../upstream/stream.ts'
 import { isTerminal } from '../upstream/terminal.ts'
 import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { endedEarly, type FreshStream } from './first-events.ts'
-import { Meter } from './meter.ts'
+import { Meter, type Metered } from './meter.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Watcher } from './pulse.ts'
@@ -16,10 +16,12 @@ import { ClientGone, type Turn } from './turn.ts'
 export interface FlowEnd {
   status: 'ok' | 'error' | 'cancelled'
   error: AppError | null
+  /** Of an answer that is relayed; 200 when absent. */
+  httpStatus?: number
 }
 
-interface FlowListener {
-  ended(end: FlowEnd, meter: Meter): void
+export interface FlowListener {
+  ended(end: FlowEnd, meter: Metered): void
 }
 
 export class Flow implements Watcher, EventListenerObject {
@@ -169,7 +171,7 @@ export class Flow implements Watcher, EventListenerObject {
 
   #penalise(failure: UpstreamFailure): void {
     const { penalty } = classify(failure, this.#plane.clock.now())
-    penalise(this.#plane, this.accountId, { failure, penalty, model: this.#turn.model })
+    penalise(this.#plane, this.accountId, { failure, penalty, model: this.#turn.model, surface: this.#turn.surface })
   }
 
   /**

@@ -43,17 +43,18 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
   const saveUsage = sqlite.prepare(SAVE_USAGE)
   return {
     write(entries, usage) {
+      const counted = entries.filter(({ row }) => row.kind !== 'warmup') // decided: warm-up is in no sum
       for (const { row, attempts: records } of entries) {
         insertRequest(row)
         for (const record of records)
           insertAttempt({ ...record, requestRowId: row.id, considered: record.considered as unknown[] }) // as: only read
       }
-      runAll(addToKey, keySums(entries))
-      runAll(addToAccount, accountSums(entries))
-      const hours = hourSums(entries, clients)
+      runAll(addToKey, keySums(counted))
+      runAll(addToAccount, accountSums(counted))
+      const hours = hourSums(counted, clients)
       runAll(addToHour, hours)
       addLate(hours)
-      runAll(addToLimit, limitSums(entries))
+      runAll(addToLimit, limitSums(counted))
       runAll(saveAffinity, lastAffinity(entries))
       for (const [accountId, snapshot] of usage)
         saveUsage.run({ accountId, at: snapshot.at, snapshot: JSON.stringify(snapshot) })
@@ -164,14 +165,14 @@ interface HourSum extends Sum {
   client: string
   errors: number
   cancelled: number
-  /** Turns with known tokens but unknown price, missing from the cost. */
+  /** Requests that cost something whose price is not known: they are missing from the cost. */
   unpriced: number
 }
 
 const hourSums = (entries: readonly LedgerEntry[], clients: CountedClients): readonly HourSum[] => {
   const sums = new Map<string, HourSum>()
   for (const { row, hourModel } of entries) {
-    const { startedAt, accountId, keyId, status, inputTokens, costMicros } = row
+    const { startedAt, accountId, keyId, status } = row
     const hour = startedAt - (startedAt % HOUR_MS)
     const place = {
       hour,
@@ -185,9 +186,15 @@ const hourSums = (entries: readonly LedgerEntry[], clients: CountedClients): rea
     add(sum, row)
     if (isFault(row)) sum.errors++
     if (status === 'cancelled') sum.cancelled++
-    if ((inputTokens ?? null) !== null && (costMicros ?? null) === null) sum.unpriced++
+    if (isUnpriced(row)) sum.unpriced++
   }
   return [...sums.values()]
+}
+
+/** Images and transcriptions always cost something, also where the upstream reports no usage. */
+const isUnpriced = ({ kind, status, inputTokens, costMicros }: LedgerEntry['row']): boolean => {
+  if ((costMicros ?? null) !== null) return false
+  return (inputTokens ?? null) !== null || (status === 'ok' && (kind === 'image' || kind === 'audio'))
 }
 
 const NOTHING = Object.freeze({ requests: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0 })

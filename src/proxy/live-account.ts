@@ -21,6 +21,7 @@ export interface LiveAccount extends Candidate {
   socketFailures: number
   limitedModels: Map<string, AccountState>
   rejectedModels: Map<string, number>
+  missingRoutes: Map<string, number>
 }
 
 type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
@@ -54,5 +55,6 @@ export const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: Usa
   models: null,
   limitedModels: new Map(),
   rejectedModels: new Map(),
+  missingRoutes: new Map(),
   ratePrint: '',
 })

@@ -23,6 +23,9 @@ const CIPHERTEXT_KEY = Buffer.from('"encrypted_content":"')
 const QUOTE = 34
 const BACKSLASH = 92
 
+/** What settling a request needs to know of its answer. */
+export type Metered = Pick<Meter, 'responseId' | 'usage' | 'serviceTier' | 'ciphertexts' | 'deltas'>
+
 export class Meter {
   responseId: string | null = null
   usage: TokenUsage | null = null
@@ -71,8 +74,8 @@ export class Meter {
   }
 }
 
-/** Reads members individually: a schema would cost more than all other work here. */
-const toTokens = (usage: JsonObject): TokenUsage => ({
+/** Token counts as the Responses API and the Images API report them. Members are read one by one: a schema over the last event of every turn would cost more than all else here. */
+export const toTokens = (usage: JsonObject): TokenUsage => ({
   inputTokens: countOf(usage.input_tokens),
   cachedInputTokens: countOf(objectOf(usage.input_tokens_details).cached_tokens),
   outputTokens: countOf(usage.output_tokens),

@@ -25,7 +25,11 @@ export const withSooner = (error: AppError, seconds: number): AppError =>
     : error
 
 /** Errors about the whole pool: all accounts are used up, or some are only busy. */
-const POOL_KNOWS: ReadonlySet<string> = new Set(['usage_limit_reached', 'account_stream_cap'])
+const POOL_KNOWS: ReadonlySet<string> = new Set([
+  'usage_limit_reached',
+  'account_stream_cap',
+  'no_plan_support_for_model',
+])
 
 /** Limits of single accounts, which say nothing about the others. */
 const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])

@@ -2,22 +2,24 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Penalty, UpstreamFailure } from './classify.ts'
 import type { Pool } from './pool.ts'
+import type { Surface } from './select.ts'
 
 const EVIDENCE_CHARS = 300
 
 export const penalise = (
   { pool, clock }: { pool: Pool; clock: Clock },
   accountId: string,
-  { failure, penalty, model }: { failure: UpstreamFailure; penalty: Penalty | null; model: string | null },
+  { failure, penalty, model, surface }: Charge,
 ): void => {
-  if (!penalty) return
+  if (!penalty || !isCharged(surface, penalty)) return
   const at = clock.now()
   const evidence = evidenceOf(failure)
   if (penalty.kind === 'connection') pool.health(accountId, { kind: 'unserved', at, lostConnection: evidence })
   else if (penalty.kind === 'transient') {
     pool.health(accountId, { kind: 'error', at, evidence })
     pool.health(accountId, { kind: 'unserved', at, lostConnection: null })
-  } else if (penalty.kind === 'model_unsupported') {
+  } else if (penalty.kind === 'route_missing') pool.rejectRoute(accountId, surface)
+  else if (penalty.kind === 'model_unsupported') {
     if (model !== null) pool.rejectModel(accountId, model)
   } else if (penalty.kind === 'auth_failed')
     pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
@@ -27,6 +29,22 @@ export const penalise = (
     if (penalty.kind !== 'model_limited') pool.apply(accountId, { kind: penalty.kind, ...refusal })
     else if (model !== null) pool.limitModel(accountId, model, { kind: 'rate_limited', ...refusal })
   }
+}
+
+interface Charge {
+  failure: UpstreamFailure
+  penalty: Penalty | null
+  model: string | null
+  surface: Surface
+}
+
+/**
+ * A relayed route that fails says nothing about how the account serves turns, so its failures do not count against the
+ * account's health. Images and audio use the account's allowance; the other surfaces do not.
+ */
+const isCharged = (surface: Surface, { kind }: Penalty): boolean => {
+  if (surface === 'turn' || kind === 'auth_failed' || kind === 'route_missing') return true
+  return (surface === 'image' || surface === 'audio') && kind !== 'transient' && kind !== 'connection'
 }
 
 /** Status, code and message of the upstream. */

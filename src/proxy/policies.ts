@@ -37,6 +37,8 @@ export interface Candidate {
   limitedModels: ReadonlyMap<string, AccountState>
   /** Models the upstream rejected for this account → until when that is remembered (ms). */
   rejectedModels: ReadonlyMap<string, number>
+  /** Surfaces whose route the account does not have → until when that is remembered (ms). */
+  missingRoutes: ReadonlyMap<string, number>
 }
 
 /** The account's block for `model` alone; null when its allowance is not known to be used up. */

@@ -20,6 +20,7 @@ import {
   isUpstreamFailing,
   type Selection,
   type SelectionNeeds,
+  type Surface,
   select,
   selectionError,
 } from './select.ts'
@@ -232,6 +233,11 @@ export class Pool {
     if (rejected.size > MAX_REJECTED_MODELS) rejected.delete(rejected.keys().next().value!) // it is not empty
   }
 
+  /** The account does not have the route of this surface. In memory only, for an hour. */
+  rejectRoute(id: string, surface: Surface): void {
+    this.#accounts.get(id)?.missingRoutes.set(surface, this.#deps.clock.now() + REJECTED_MODEL_MS)
+  }
+
   health(id: string, event: HealthEvent): void {
     const account = this.#accounts.get(id)
     if (!account) return
@@ -286,7 +292,11 @@ export class Pool {
     for (const account of this.all()) {
       // The clock was set back: these times would last until it catches up.
       if (at < this.#lastTickAt)
-        Object.assign(account, UNTIMED, { limitedModels: new Map(), rejectedModels: new Map() })
+        Object.assign(account, UNTIMED, {
+          limitedModels: new Map(),
+          rejectedModels: new Map(),
+          missingRoutes: new Map(),
+        })
       this.apply(account.id, { kind: 'tick', at })
       this.#observeHealth(account, at)
     }

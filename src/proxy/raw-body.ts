@@ -84,11 +84,25 @@ interface ReadLimits {
   tooLargeStatus: 400 | 413
 }
 
-/**
- * Reads, decodes and parses. Leaves the connection's idle limit lifted (`readUpload`). Throws `payload_too_large`,
- * `unsupported_encoding`, `malformed_json`, `busy`, `upload_timeout`, `invalid_request_error`.
- */
+/** A body that must be a JSON object. Throws what `readBytes` throws, and `malformed_json`. */
 export const readBody = async (request: Request, limits: ReadLimits): Promise<TurnBody> => {
+  const { bytes: decoded, hold } = await readBytes(request, limits)
+  try {
+    const bytes = withoutMark(decoded)
+    const json = parseObject(bytes)
+    collectAfter(bytes.length)
+    return { bytes, json, hold }
+  } catch (err) {
+    hold.release()
+    throw err
+  }
+}
+
+/**
+ * Decodes, and changes nothing else. Leaves the idle limit of the connection lifted (`readUpload`). Throws
+ * `payload_too_large`, `unsupported_encoding`, `busy`, `upload_timeout`, `invalid_request_error`.
+ */
+export const readBytes = async (request: Request, limits: ReadLimits): Promise<Pick<TurnBody, 'bytes' | 'hold'>> => {
   const declared = Number(request.headers.get('content-length') ?? Number.NaN)
   if (declared > limits.maxBytes) throw tooLarge(limits)
   const { env, maxBytes } = limits
@@ -102,11 +116,8 @@ export const readBody = async (request: Request, limits: ReadLimits): Promise<Tu
     const raw = await readUpload({ env, request, arrived })
     const encoding = request.headers.get('content-encoding')
     const decoded = isPlain(encoding) ? raw : await decode(raw, { encoding, limits, hold })
-    const bytes = withoutMark(decoded)
-    budget.grow(hold, bytes.length)
-    const json = parseObject(bytes)
-    collectAfter(bytes.length)
-    return { bytes, json, hold }
+    budget.grow(hold, decoded.length)
+    return { bytes: decoded, hold }
   } catch (err) {
     hold.release()
     throw err
@@ -145,7 +156,7 @@ const withoutMark = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
 /** `withoutMark` removed one mark, so another one must fail. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-const parseObject = (bytes: Uint8Array): JsonObject => {
+export const parseObject = (bytes: Uint8Array): JsonObject => {
   demandFewValues(bytes)
   let value: unknown
   try {

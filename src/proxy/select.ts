@@ -29,8 +29,13 @@ export interface Owner {
   heir?: string | null
 }
 
+/** What a request does with an account: `turn` is a model request, every other surface is relayed (`relay/relay.ts`). */
+export type Surface = 'turn' | 'image' | 'file' | 'audio' | 'control' | 'live' | 'ping'
+
 export interface SelectionNeeds {
   model: string | null
+  /** `turn` when absent. */
+  surface?: Surface
   /** Accounts this request has already failed on. */
   tried: ReadonlySet<string>
   /** Accounts the API key may use; null = all. */
@@ -72,10 +77,11 @@ const PROBE_AFTER_MS = 60_000
 /** Chooses and reports on every candidate, in order. Pure: the same input and random give the same result. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts: Verdicts = new Map()
-  const listing = listingOf(candidates, needs.model)
+  const listing = listingFor(candidates, needs)
   for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx, listing))
 
   let eligible: readonly Candidate[] = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
+  if (eligible.length === 0 && COSTS_NO_ALLOWANCE.has(needs.surface ?? 'turn')) eligible = atLimit(candidates, verdicts)
   if (eligible.length === 0) {
     if (candidates.some(({ id }) => verdicts.get(id)?.skipped === 'at_cap')) {
       return { kind: 'wait', considered: [...verdicts.values()] }
@@ -119,6 +125,16 @@ const listingOf = (candidates: readonly Candidate[], model: string | null): List
   return listing
 }
 
+/** Only turns are checked against the catalog: it does not list the models of images and audio. */
+const listingFor = (candidates: readonly Candidate[], { model, surface = 'turn' }: SelectionNeeds): Listing =>
+  surface === 'turn' ? listingOf(candidates, model) : 'unknown'
+
+/** Requests of these surfaces use little or nothing of an account's allowance, so one that is at its limit can serve them. */
+const COSTS_NO_ALLOWANCE: ReadonlySet<Surface> = new Set(['control', 'file'])
+
+const atLimit = (candidates: readonly Candidate[], verdicts: Verdicts): readonly Candidate[] =>
+  candidates.filter(({ id }) => AT_LIMIT.has(verdicts.get(id)?.skipped ?? null))
+
 export const isUnlisted = (candidates: readonly Candidate[], model: string | null): boolean =>
   listingOf(candidates, model) === 'unlisted'
 
@@ -136,6 +152,10 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
   // narrowed by the two tests before it
   if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
+  const surface = needs.surface ?? 'turn'
+  if (surface === 'image' && candidate.planType === 'free') return verdictOf(id, 'plan_excluded')
+  const missingUntil = candidate.missingRoutes.get(surface) ?? 0
+  if (missingUntil > ctx.now) return verdictOf(id, 'route_missing', missingUntil)
   const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
   if (listing === 'listed' && !isOffered) return verdictOf(id, 'model_not_supported')
   const rejectedUntil = candidate.rejectedModels.get(needs.model ?? '') ?? 0
@@ -167,6 +187,16 @@ const UNUSABLE: Record<UnusableStatus, SkipReason> = {
   reauth_required: 'needs_sign_in',
   deactivated: 'deactivated',
 }
+
+const AT_LIMIT: ReadonlySet<SkipReason | null> = new Set([
+  'rate_limited',
+  'quota_exceeded',
+  'spend_cap_reached',
+  'credits_depleted',
+  'model_limited',
+  'paid_credits_off',
+  'at_cap',
+])
 
 const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
   streamCap > 0 && inFlight >= streamCap
@@ -204,7 +234,7 @@ const mayHaveModel = (
 ): readonly Candidate[] => {
   const isWaiting = candidates.some(({ id }) => WAITING.has(verdicts.get(id)?.skipped ?? null))
   if (isWaiting || needs.tried.size > 0) return []
-  const listing = listingOf(candidates, needs.model)
+  const listing = listingFor(candidates, needs)
   const since = ({ rejectedModels }: Candidate) => rejectedModels.get(needs.model ?? '') ?? 0
   const rejected = candidates.filter(
     (c) => since(c) > ctx.now && judge({ ...c, rejectedModels: NONE }, needs, ctx, listing).skipped === null,
@@ -295,7 +325,7 @@ export const isUpstreamFailing = (
   needs: SelectionNeeds,
   ctx: PolicyContext,
 ): boolean => {
-  const listing = listingOf(candidates, needs.model)
+  const listing = listingFor(candidates, needs)
   const usable = candidates.filter((candidate) => USABLE.has(judge(candidate, needs, ctx, listing).skipped))
   const failing = usable.filter(({ health }) => isFailing(health, ctx.now)).length
   return failing > 0 && failing >= Math.min(FAILING_ACCOUNTS, usable.length)

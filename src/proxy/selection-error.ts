@@ -23,7 +23,7 @@ interface Rejection {
 }
 
 export interface SelectionFailure {
-  kind: 'exhausted' | 'restricted' | 'owner' | 'model' | 'unconfigured' | 'unassigned' | 'other'
+  kind: 'exhausted' | 'restricted' | 'owner' | 'model' | 'plan' | 'unconfigured' | 'unassigned' | 'other'
   causes: Cause[]
   /** The earliest known time at which an account is available again (ms). */
   nextAt: number | null
@@ -49,6 +49,8 @@ const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
   'deactivated',
   'not_authorized',
   'model_not_supported',
+  'plan_excluded',
+  'route_missing',
   'not_owner',
   'other_retried',
   'policy_class',
@@ -116,6 +118,12 @@ export const selectionError = (failure: SelectionFailure, now: number): AppError
         param: 'model',
         ...wait,
       })
+    case 'plan':
+      return new AppError('no_plan_support_for_model', {
+        message: explain(`No account has a plan for the model '${failure.model}'`, 'Add an account on a paid plan.'),
+        param: 'model',
+        headers: { 'x-should-retry': 'false' },
+      })
     case 'unconfigured':
       return new AppError('no_accounts', {
         message: 'No ChatGPT account has been added to Sluice yet. Add one in the dashboard.',
@@ -146,6 +154,7 @@ const kindOf = (
   if (candidates.length === 0) return 'unconfigured'
   const inScope = causes.filter(({ reason }) => reason !== 'out_of_scope')
   if (inScope.length === 0) return 'unassigned'
+  if (inScope.every(({ reason }) => reason === 'plan_excluded' || reason === 'route_missing')) return 'plan'
   const lacksModel = inScope.some(({ reason }) => reason === 'model_not_supported')
   const couldServe = inScope.some(({ reason }) => reason !== 'model_not_supported')
   return lacksModel && !couldServe ? 'model' : 'other'

@@ -7,7 +7,7 @@ import type { AffinityMap } from './affinity.ts'
 import { rememberOwners } from './continuity.ts'
 import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
-import type { Meter } from './meter.ts'
+import type { Metered } from './meter.ts'
 import type { Pool } from './pool.ts'
 import { ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
@@ -21,7 +21,7 @@ interface SettleDeps {
 interface Outcome extends FlowEnd {
   httpStatus: number
   /** Null when no stream was committed. */
-  meter: Meter | null
+  meter: Metered | null
 }
 
 /** The end of a turn that failed before its commit point. */
@@ -29,8 +29,8 @@ export const failedEnd = (turn: Turn, error: AppError): FlowEnd =>
   turn.signal.reason instanceof ClientGone ? { status: 'cancelled', error: null } : { status: 'error', error }
 
 /** The status the client got, or would have got: headers already sent say 200. */
-export const statusOf = ({ status, error }: FlowEnd, hasHeaders: boolean): number => {
-  if (hasHeaders || status === 'ok') return 200
+export const statusOf = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeaders: boolean): number => {
+  if (hasHeaders || status === 'ok') return httpStatus
   return status === 'cancelled' ? 499 : (error?.status ?? 500)
 }
 
@@ -43,7 +43,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const usage = chargeable(turn, outcome)
   const serviceTier = meter?.serviceTier ?? turn.serviceTier
   const cost = usage && turn.model !== null ? costMicros(usage, turn.model, serviceTier) : null
-  const use: Use | null = usage && { ...usage, costMicros: cost }
+  const use: Use | null = usage ? { ...usage, costMicros: cost } : reachedUpstream(turn, outcome) ? NO_TOKENS : null
   if (outcome.status === 'ok') log.phase = 'finish'
   // A prewarm answered here used no account, even if one was leased.
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
@@ -97,10 +97,12 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     limitDeltas: turn.reservation.settle(use),
     isServiceFault: outcome.error !== null && (outcome.error.status >= 500 || outcome.error.code === 'upstream_error'),
     // An account deleted while it served owns nothing, because no request could return to it.
-    affinity:
-      meter !== null && accountId !== null && pool.get(accountId)
+    affinity: [
+      ...log.owned,
+      ...(turn.relay === null && meter !== null && accountId !== null && pool.get(accountId)
         ? rememberOwners(affinity, turn, { accountId, ciphertexts: meter.ciphertexts, now })
-        : [],
+        : []),
+    ],
   })
 }
 
@@ -109,11 +111,10 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
  * reserved input and the output seen (decisions §3 "Cancelled turns", "Accounting"). Free: rejected, unsent and prewarm
  * turns.
  */
-const chargeable = (turn: Turn, { meter, status }: Outcome): TokenUsage | null => {
+const chargeable = (turn: Turn, outcome: Outcome): TokenUsage | null => {
+  const { meter } = outcome
   if (meter?.usage) return meter.usage
-  const { isSent, attempts } = turn.log
-  const wasCutOff = status === 'cancelled' && isSent && attempts.at(-1)?.outcome === 'cancelled'
-  if (turn.kind === 'prewarm' || !(meter || wasCutOff)) return null
+  if (turn.kind === 'prewarm' || turn.relay !== null || !wasWorkedOn(turn, outcome)) return null
   return {
     inputTokens: turn.estimate.inputTokens,
     cachedInputTokens: 0,
@@ -121,3 +122,12 @@ const chargeable = (turn: Turn, { meter, status }: Outcome): TokenUsage | null =
     reasoningTokens: 0,
   }
 }
+
+/** It was answered, or the client left while the upstream worked on it. */
+const wasWorkedOn = ({ log: { isSent, attempts } }: Turn, { meter, status }: Outcome): boolean =>
+  meter !== null || (status === 'cancelled' && isSent && attempts.at(-1)?.outcome === 'cancelled')
+
+/** A relayed request counts as one request whether or not the upstream reports its tokens. */
+const reachedUpstream = (turn: Turn, outcome: Outcome): boolean => turn.relay !== null && wasWorkedOn(turn, outcome)
+
+const NO_TOKENS: Use = Object.freeze({ inputTokens: 0, outputTokens: 0, costMicros: 0 })

@@ -7,9 +7,10 @@ import type { Turn } from './turn.ts'
 /** `tried`: ids of the accounts already tried. */
 export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
   model: turn.model,
+  surface: turn.surface,
   scope: turn.client.key?.scope ?? null,
   restricted: turn.restricted,
   tried,
-  owner: ownerOf(plane, turn),
+  owner: turn.relay?.owner ?? ownerOf(plane, turn),
   streamCap: turn.settings.proxyAccountStreamLimit,
 })

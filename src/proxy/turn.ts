@@ -5,11 +5,15 @@ import type { JsonObject } from '../lib/json.ts'
 import type { StopSignal } from '../lib/stopper.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
+import type { AffinityRow } from './affinity.ts'
 import type { BodyHold } from './raw-body.ts'
-import type { Considered } from './select.ts'
+import type { RelayPlan } from './relay/plan.ts'
+import type { Considered, Surface } from './select.ts'
 import type { UpstreamSession } from './upstream-session.ts'
 
-export type TurnKind = 'normal' | 'compaction' | 'prewarm'
+export type TurnKind = 'normal' | 'compaction' | 'prewarm' | RelayKind
+/** Kinds of relayed requests. */
+export type RelayKind = 'image' | 'audio' | 'file' | 'control' | 'live' | 'embedding' | 'warmup'
 export type Transport = 'http' | 'websocket'
 /**
  * `request`: unreadable or invalid; `auth`: not allowed by the key; `upstream`: the upstream answered with an error.
@@ -55,6 +59,9 @@ export interface Turn {
   /** From a native route, whose client handles statuses differently from SDKs (client protocol §10). */
   readonly isNative: boolean
   readonly kind: TurnKind
+  readonly surface: Surface
+  /** How it is relayed; null for a model turn. */
+  readonly relay: RelayPlan | null
   /** The client's transport. A body that arrived on a socket is a frame. */
   readonly transport: Transport
   /** The upstream socket of the client's socket, kept between turns; null over HTTP. */
@@ -111,6 +118,8 @@ interface TurnLog {
   paidCredits: boolean
   /** The last attempt was sent without reasoning, because the account could not read it. */
   isShortened: boolean
+  /** Rows to be written for what the answer created (files). */
+  owned: AffinityRow[]
   /** Milliseconds from arrival, three decimals. */
   admitMs: number | null
   selectMs: number | null
@@ -127,6 +136,7 @@ export const newTurnLog = (): TurnLog => ({
   moved: false,
   paidCredits: false,
   isShortened: false,
+  owned: [],
   admitMs: null,
   selectMs: null,
   connectMs: null,

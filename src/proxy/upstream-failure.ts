@@ -22,6 +22,8 @@ export interface UpstreamFailure {
   isOfOneModel?: boolean
   /** The answer has neither an error code nor a message of ChatGPT. */
   isUnexplained?: boolean
+  /** The account does not have the route itself, so another account may. */
+  isRouteMissing?: boolean
   /** The upstream's body, for the log and for error members that are passed on. */
   body?: unknown
 }

@@ -48,6 +48,11 @@ export const forwardable = (inbound: Headers): Record<string, string> => {
   return kept
 }
 
+/** The smallest set: some routes are blocked before the service when more headers come (transcription). */
+export const agentOnly = (inbound: Headers): Record<string, string> => ({
+  'user-agent': inbound.get('user-agent') || USER_AGENT,
+})
+
 const isForwarded = (name: string): boolean =>
   FORWARDED.has(name) || (name.startsWith('x-codex-') && !name.startsWith('x-codex-lb-'))
 
@@ -63,7 +68,7 @@ const NO_NAMES: ReadonlySet<string> = new Set()
 export const upstreamHeaders = (
   kept: Readonly<Record<string, string>>,
   account: AccountCredentials,
-  { accept, contentType }: { accept: string; contentType?: string },
+  { accept, contentType = null }: { accept: string; contentType?: string | null },
 ): Record<string, string> => {
   const headers = socketHeaders(kept, account)
   headers.accept = accept

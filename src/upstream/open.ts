@@ -6,10 +6,14 @@ import { type AccountCredentials, socketHeaders, upstreamHeaders } from './heade
 import type { UpstreamSocket } from './socket.ts'
 
 interface OpenRequest {
+  /** `POST` when absent. */
+  method?: 'GET' | 'POST'
   /** Path under the upstream base URL. */
   path: string
   headers: Readonly<Record<string, string>>
-  body: Uint8Array<ArrayBuffer>
+  body: Uint8Array<ArrayBuffer> | null
+  /** Of the body; JSON when absent, null: it has none. */
+  contentType?: string | null
   accept: string
   /** Aborted from outside or by the connect limit. */
   attempt: AbortController
@@ -32,6 +36,7 @@ export const openTurn = async (
   account: AccountCredentials,
   request: OpenRequest,
 ): Promise<Response> => {
+  const { method = 'POST', accept, body, contentType = 'application/json' } = request
   const url = upstream.baseUrl + request.path
   let isOver = false // a check may still be running when the headers arrive
   const cancelCheck = upstream.clock.after(request.connectTimeoutMs, async () => {
@@ -40,9 +45,9 @@ export const openTurn = async (
   })
   try {
     return await upstream.dial.fetch(url, {
-      method: 'POST',
-      headers: upstreamHeaders(request.headers, account, { accept: request.accept, contentType: 'application/json' }),
-      body: request.body,
+      method,
+      headers: upstreamHeaders(request.headers, account, { accept, contentType: body === null ? null : contentType }),
+      body,
       signal: request.attempt.signal,
     })
   } finally {

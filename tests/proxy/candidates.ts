@@ -33,6 +33,7 @@ export const anAccount = (id: string, with_: Partial<Candidate> = {}): Candidate
   models: null,
   limitedModels: new Map(),
   rejectedModels: new Map(),
+  missingRoutes: new Map(),
   ...with_,
 })
 

@@ -369,6 +369,7 @@ describe('choice and explanation', () => {
       securityWorkAuthorized: fc.boolean(),
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
       rejectedModels: fc.constantFrom(new Map(), new Map([['m', NOW + 1]])),
+      missingRoutes: fc.constantFrom(new Map(), new Map([['image', NOW + 1]])),
       limitedModels: fc.oneof(
         fc.constant(new Map()),
         time.map((until) => new Map([['m', limited(until)]])),

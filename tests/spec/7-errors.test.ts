@@ -26,7 +26,7 @@ interface Provocation {
 /** Codes of turns that no other transport has: they come as an error frame. */
 type OnSocket = 'turn_in_progress' | 'no_security_work_authorized_accounts'
 /** Provoked in `7-errors-people`. */
-type Elsewhere = PeopleCode
+type Elsewhere = PeopleCode | 'no_plan_support_for_model'
 
 const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
 

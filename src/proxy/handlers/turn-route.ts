@@ -3,23 +3,27 @@ import { demandKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { alone } from '../../http/arrival.ts'
-import { behind, clientKey, restricted } from '../../http/gates.ts'
+import { behind, clientKey, type KeyNeed, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { Stopper } from '../../lib/stopper.ts'
 import { type Admission, admit, demandOpen, orRefuse } from '../admit.ts'
 import type { Answered } from '../answer.ts'
-import { BodyHold, RESPONSES_BODY_BYTES, readBody } from '../raw-body.ts'
+import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../raw-body.ts'
 import { demandSingle } from '../single-members.ts'
 import { demandsCapability, mentionsCapability } from '../socket-create.ts'
 import { type Arrival, elapsedMs, type TurnBody } from '../turn.ts'
 
 type Serve = (c: Ctx) => Promise<Response>
 
-/** A route that serves turns: checks the key, then what it may not request here. */
+/** A route that serves turns: the client's key first, then what the client may not request here. */
 export const turnRoute = (serve: Serve) =>
   createHandlers(alone(behind([clientKey('optional'), restricted('refuse')], longLived(serve))))
+
+/** The same for a relayed request, whose path may have parameters. */
+export const relayRoute = (serve: Serve, { key = 'optional' }: { key?: KeyNeed } = {}) =>
+  createHandlers(clientKey(key), restricted('refuse'), longLived(serve))
 
 /**
  * Rejects when there is no room for a turn, and restores the connection's idle limit after every answer except a
@@ -32,7 +36,7 @@ const longLived =
     let isStream = false
     try {
       const answer = await serve(c)
-      isStream = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false
+      isStream = c.get('isRelayed') || (answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false)
       return answer
     } finally {
       if (!isStream) c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
@@ -40,26 +44,46 @@ const longLived =
   }
 
 /** Properties shared by all turns of a route. */
-export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'>
+export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept' | 'relay'> & {
+  /** In the log; the path of the request when absent. */
+  route?: string
+}
 
 /**
  * Reads the body and lifts the connection's idle limit, because a model may think for minutes. Checks the key again
  * after a slow upload.
  */
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
-  const { req, env } = c
-  const limits = { env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
-  const body = await readBody(req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
+  const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
+  const body = await readBody(c.req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
   try {
-    if (elapsedMs(c.get('arrivedAt'), env.clock.monotonic()) > SLOW_BODY_MS) c.get('passAgain')(c)
+    checkKeyAgain(c)
     prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
     demandOrdinary(body.json, c)
   } catch (err) {
     body.hold.release()
     throw err
   }
-  env.server?.timeout(req.raw, 0)
+  c.env.server?.timeout(c.req.raw, 0)
   return body
+}
+
+/** The same for a body that is relayed as bytes; `json` is empty. */
+export const readRelayBody = async (c: Ctx, turns: TurnKindOf, maxBytes = OTHER_BODY_BYTES): Promise<TurnBody> => {
+  const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
+  const body = await readBytes(c.req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
+  try {
+    checkKeyAgain(c)
+  } catch (err) {
+    body.hold.release()
+    throw err
+  }
+  c.env.server?.timeout(c.req.raw, 0)
+  return { ...body, json: {} }
+}
+
+const checkKeyAgain = (c: Ctx): void => {
+  if (elapsedMs(c.get('arrivedAt'), c.env.clock.monotonic()) > SLOW_BODY_MS) c.get('passAgain')(c)
 }
 
 /** Below this, checking the key once is enough; a second check would cost 2 % of a turn. */
@@ -79,7 +103,7 @@ const refuseUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
 
 /** Runs the code that builds a turn's body; if it throws, frees the memory and logs the request. */
 export const prepared = <T>(c: Ctx, raw: TurnBody, turns: TurnKindOf, work: () => T): T => {
-  const admission = { ...turns, route: c.req.path, body: raw, signal: c.req.raw.signal }
+  const admission = { ...turns, route: turns.route ?? c.req.path, body: raw, signal: c.req.raw.signal }
   return orRefuse(arrivalOf(c), admission, 'request', work)
 }
 

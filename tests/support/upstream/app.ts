@@ -5,6 +5,7 @@ import { type Account, AccountBook, type AccountOptions } from './accounts.ts'
 import { type Controls, controlRoutes } from './control.ts'
 import { Ledger, type ReceivedHandshake, type ReceivedRequest, type Stats } from './ledger.ts'
 import { ConnectionReset, resetError } from './refusal.ts'
+import type { RelayAnswer } from './relay-routes.ts'
 import { type Env, refuse, serviceRoutes } from './routes.ts'
 import type { Script } from './script.ts'
 import { SignIns } from './sign-ins.ts'
@@ -46,6 +47,8 @@ export type Upstream = {
   readonly stats: Stats
   /** Decides the answers from now on; returning `null` leaves one to the default. */
   script: (script: Script | null) => void
+  /** Decides the answers of relayed routes from now on; returning `null` leaves one to the default. */
+  answerRelay: (answer: RelayAnswer | null) => void
   /** Plays an upstream that has retired `POST /responses/compact`. */
   compactRetired: boolean
   /** Forgets requests, handshakes, oddities, faults and script; accounts, their tokens and open sockets stay. */
@@ -61,6 +64,7 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
   const reset = () => {
     world.ledger.reset()
     world.script = null
+    world.relayAnswer = null
     world.compactRetired = false
     for (const account of world.accounts.list()) account.clearFaults()
   }
@@ -73,6 +77,9 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
     addAccount: (account) => world.accounts.add(account),
     script(script) {
       world.script = script
+    },
+    answerRelay(answer) {
+      world.relayAnswer = answer
     },
     reset,
     closeSockets,
@@ -118,6 +125,7 @@ function createWorld({ now = Date.now, sleep = realSleep, keepRequests = KEPT_RE
     ledger,
     signIns: new SignIns({ now, mint, ledger }),
     script: null,
+    relayAnswer: null,
     compactRetired: false,
     replays: new WeakMap(),
     socketReplays: new WeakMap(),

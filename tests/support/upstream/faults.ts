@@ -11,6 +11,11 @@ export type FaultRoute =
   | 'token'
   | 'handshake'
   | 'create'
+  | 'control'
+  | 'image'
+  | 'file'
+  | 'transcribe'
+  | 'live'
 
 /**
  * Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow refusal. On a socket a

@@ -5,11 +5,15 @@ export type ReceivedRequest = {
   method: string
   path: string
   query: Record<string, string>
+  /** The query as it was written, with its question mark. */
+  search: string
   /** The ChatGPT account id whose token was presented, once known. */
   account: string | null
   /** Lower-cased names. */
   headers: Record<string, string>
   bodyText: string
+  /** The body as it came. Not enumerable, so that a record can be written as JSON. */
+  readonly bytes: Uint8Array
   /** The parsed body, or `null` when it is not JSON. */
   body: unknown
   status: number | null

@@ -18,9 +18,11 @@ export async function receive(request: Request, now: number, ledger: Ledger): Pr
     method: request.method,
     path: url.pathname,
     query: Object.fromEntries(url.searchParams),
+    search: url.search,
     account: null,
     headers,
     bodyText: '',
+    bytes: NO_BYTES,
     body: null,
     status: null,
     eventsSent: 0,
@@ -32,10 +34,14 @@ export async function receive(request: Request, now: number, ledger: Ledger): Pr
   const kind = received.path.endsWith('/codex/responses') ? 'stream' : 'plain'
   if (!isForPeople(received))
     for (const sentence of headerOddities(whereOf(received), headers, kind)) ledger.odd(sentence)
-  received.bodyText = decode(new Uint8Array(await request.arrayBuffer()), headers['content-encoding'])
+  const bytes = new Uint8Array(await request.arrayBuffer())
+  Object.defineProperty(received, 'bytes', { value: bytes, enumerable: false })
+  received.bodyText = decode(bytes, headers['content-encoding'])
   received.body = parse(received.bodyText)
   return received
 }
+
+const NO_BYTES = new Uint8Array()
 
 /** Browsers open these, with the headers that browsers send. */
 function isForPeople({ method, path }: Received): boolean {

@@ -12,6 +12,7 @@ import { grantCode, grantTokens, presentedBy } from './oauth.ts'
 import { planStream, type Step } from './plan.ts'
 import { authenticate, noteLiteMarker, receive } from './received.ts'
 import { detail, Refusal } from './refusal.ts'
+import { relayRoutes } from './relay-routes.ts'
 import { consumeResetCredit } from './reset-credits.ts'
 import { type Answer, answers, defaultAnswer, type Turn } from './script.ts'
 import { signInRoutes } from './sign-in-routes.ts'
@@ -40,6 +41,7 @@ export function serviceRoutes(world: World): Hono<Env> {
   routes.get('/backend-api/wham/rate-limit-reset-credits', (c) => resetCredits(c, world))
   routes.post('/backend-api/wham/rate-limit-reset-credits/consume', (c) => redeemResetCredit(c, world))
   routes.post('/oauth/token', (c) => token(c, world))
+  relayRoutes(routes, world)
   signInRoutes(routes, world)
   return routes
 }

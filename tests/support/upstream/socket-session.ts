@@ -81,7 +81,18 @@ export class SocketSession {
 
   #record(bodyText: string, body: Json): ReceivedRequest {
     const { path, account, headers, connection } = this.#handshake
-    const kept = { path, account, headers, connection, bodyText, body, query: {}, at: this.#world.now() }
+    const kept = {
+      path,
+      account,
+      headers,
+      connection,
+      bodyText,
+      body,
+      query: {},
+      search: '',
+      bytes: new Uint8Array(),
+      at: this.#world.now(),
+    }
     const received = { ...kept, method: 'WS', status: null, eventsSent: 0, aborted: false, finished: false }
     this.#world.ledger.receive(received)
     return received

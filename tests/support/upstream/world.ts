@@ -4,6 +4,7 @@ import type { Fault } from './faults.ts'
 import type { Ledger } from './ledger.ts'
 import type { Step } from './plan.ts'
 import { ConnectionReset, Refusal } from './refusal.ts'
+import type { RelayAnswer } from './relay-routes.ts'
 import type { Answer, Script } from './script.ts'
 import type { SignIns } from './sign-ins.ts'
 import type { Outgoing } from './socket-frames.ts'
@@ -19,6 +20,7 @@ export type World = {
   ledger: Ledger
   signIns: SignIns
   script: Script | null
+  relayAnswer: RelayAnswer | null
   compactRetired: boolean
   /** Encoded steps of answers that are replayed to everybody, over HTTP and over sockets. */
   replays: WeakMap<Answer, Step[]>

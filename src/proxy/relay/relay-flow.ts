@@ -1,0 +1,259 @@
+/** The answer of a relayed request past its commit point: pulled by the client, watched for silence and length, ended exactly once. */
+import { AppError, openAiError } from '../../errors.ts'
+import { isObject, objectOf } from '../../lib/json.ts'
+import { type SseEvent, SseScanner } from '../../lib/sse.ts'
+import { eventJson, frame } from '../../lib/sse-payload.ts'
+import { classify, failureFromThrown } from '../classify.ts'
+import { endedEarly } from '../first-events.ts'
+import type { FlowEnd, FlowListener } from '../flow.ts'
+import { type Metered, toTokens } from '../meter.ts'
+import type { Plane } from '../plane.ts'
+import type { Lease } from '../pool.ts'
+import type { Watcher } from '../pulse.ts'
+import { ClientGone, type Turn } from '../turn.ts'
+import type { RelayPlan } from './plan.ts'
+import { UsageReader } from './usage-reader.ts'
+
+/** What the client is told of the upstream's headers. */
+const KEPT_HEADERS = [
+  'cache-control',
+  'content-type',
+  'etag',
+  'last-modified',
+  'location',
+  'openai-processing-ms',
+  'request-id',
+  'x-request-id',
+]
+
+interface Committed {
+  lease: Lease
+  response: Response
+  controller: AbortController
+  /** Headers of the upstream that are rewritten for the client (`upstream/headers.ts`). */
+  passedOn: Readonly<Record<string, string>>
+}
+
+type Chunk = { done: false; value: Uint8Array } | { done: true; value?: undefined }
+
+export class RelayFlow implements Watcher, EventListenerObject {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly accountId: string
+  readonly meter: { -readonly [Fact in keyof Metered]: Metered[Fact] } = {
+    responseId: null,
+    usage: null,
+    serviceTier: null,
+    ciphertexts: [],
+    deltas: 0,
+  }
+  readonly #plane: Plane
+  readonly #turn: Turn
+  readonly #plan: RelayPlan
+  readonly #lease: Lease
+  readonly #controller: AbortController
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | null
+  readonly #events: SseScanner | null
+  readonly #usage: UsageReader | null
+  #readingSince: number | null = null
+  /** How the stream says that it ends; null: it does not say so. */
+  #terminal: 'ok' | 'error' | null = null
+  #end: FlowEnd | null = null
+  #listener: FlowListener | null = null
+
+  constructor(plane: Plane, turn: Turn, { lease, response, controller, passedOn }: Committed) {
+    this.#plane = plane
+    this.#turn = turn
+    this.#plan = turn.relay! // every relayed turn has one
+    this.#lease = lease
+    this.#controller = controller
+    this.status = response.status
+    this.accountId = lease.account.id
+    this.headers = { ...keptHeaders(response.headers), ...passedOn }
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
+    this.#events = isStream ? new SseScanner() : null
+    this.#usage = !isStream && this.#plan.readsUsage ? new UsageReader() : null
+    this.#reader = response.body?.getReader() ?? null
+    plane.pulse.watch(this)
+    turn.signal.addEventListener('abort', this)
+    if (turn.signal.aborted) this.handleEvent()
+  }
+
+  /** Called once, when the lease is released; immediately when the flow has ended. */
+  whenEnded(listener: FlowListener): void {
+    if (this.#end) listener.ended(this.#end, this.meter)
+    else this.#listener = listener
+  }
+
+  get hasBody(): boolean {
+    return this.#reader !== null
+  }
+
+  get end(): FlowEnd | null {
+    return this.#end
+  }
+
+  /** The body for the client, read from the upstream only as fast as the client takes it. A stream that breaks ends with one `error` event. */
+  stream(): ReadableStream<Uint8Array> {
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          try {
+            const bytes = await this.next()
+            if (bytes === null) controller.close()
+            else controller.enqueue(bytes)
+          } catch (err) {
+            if (!this.#events) return controller.error(err)
+            controller.enqueue(errorEvent(AppError.from(err)))
+            controller.close()
+          }
+        },
+        cancel: () => this.cancel(),
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
+  /** The whole body, for answers that are read here. Throws `upstream_error` above `maxBytes`, and the error of an answer that broke off. */
+  async bytes(maxBytes: number): Promise<Uint8Array> {
+    const parts: Uint8Array[] = []
+    let length = 0
+    for (let part = await this.next(); part !== null; part = await this.next()) {
+      parts.push(part)
+      length += part.length
+      if (length <= maxBytes) continue
+      const error = new AppError('upstream_error', { message: 'The answer of ChatGPT is too large.' })
+      this.fail(error)
+      throw error
+    }
+    return Buffer.concat(parts)
+  }
+
+  /** The next bytes, whole events of a stream; null at the end. Rejects with the `AppError` of an answer that broke off. */
+  async next(): Promise<Uint8Array | null> {
+    for (;;) {
+      if (this.#end) return this.#afterEnd(this.#end)
+      const chunk = await this.#read()
+      if (this.#end) return this.#afterEnd(this.#end)
+      if (chunk.done) return this.#finished()
+      if (!this.#events) {
+        this.#usage?.push(chunk.value)
+        return chunk.value
+      }
+      const bytes = this.#seen(this.#events.push(chunk.value))
+      if (bytes) return bytes
+    }
+  }
+
+  async #read(): Promise<Chunk> {
+    if (!this.#reader) return { done: true }
+    this.#readingSince = this.#plane.clock.monotonic()
+    try {
+      return await this.#reader.read()
+    } catch (cause) {
+      if (this.#end) return { done: true }
+      const { error } = classify(failureFromThrown(cause, 'stream'), this.#plane.clock.now())
+      this.fail(error)
+      throw error
+    } finally {
+      this.#readingSince = null
+    }
+  }
+
+  /** Null where there is nothing to send yet. Events behind the terminal one are dropped. */
+  #seen(events: readonly SseEvent[]): Uint8Array | null {
+    const { endOf } = this.#plan
+    for (const [index, { type, bytes }] of events.entries()) {
+      const terminal = (type !== null && endOf?.(type)) || null
+      if (!terminal) continue
+      this.#terminal = terminal
+      const event = objectOf(eventJson(bytes))
+      if (this.#plan.readsUsage && isObject(event.usage)) this.meter.usage = toTokens(event.usage)
+      this.#finish(terminal === 'ok' ? this.#good() : { status: 'error', error: statedError(event) })
+      void this.#reader?.cancel().catch(() => {}) // nothing behind it matters
+      return joined(events.slice(0, index + 1))
+    }
+    return events.length > 0 ? joined(events) : null
+  }
+
+  #finished(): null {
+    if (this.#events && this.#plan.endOf && this.#terminal === null) {
+      const { error } = classify(endedEarly, this.#plane.clock.now())
+      this.fail(error)
+      throw error
+    }
+    const usage = this.#usage?.usage
+    if (usage) this.meter.usage = toTokens(usage)
+    this.#finish(this.#good())
+    return null
+  }
+
+  #good(): FlowEnd {
+    return { status: 'ok', error: null, httpStatus: this.status < 400 ? this.status : 200 }
+  }
+
+  /** What ended it from outside is reported at the next read; an error that the stream states itself is in the stream. */
+  #afterEnd({ error }: FlowEnd): null {
+    if (error && this.#terminal === null) throw error
+    return null
+  }
+
+  beat(now: number): void {
+    const { settings, arrivedAt } = this.#turn
+    const isSilent = this.#readingSince !== null && now - this.#readingSince > settings.streamIdleTimeoutSeconds * 1000
+    if (isSilent || now - arrivedAt > this.#plan.timeoutMs) this.fail(new AppError('upstream_timeout'))
+  }
+
+  /** The signal of the request. Draining aborts it with an `AppError` for the client; a client that left gets nothing. */
+  handleEvent(): void {
+    const reason: unknown = this.#turn.signal.reason
+    if (reason instanceof AppError) this.fail(reason)
+    else this.cancel()
+  }
+
+  /** The client left. */
+  cancel(): void {
+    this.#cut(new ClientGone(), { status: 'cancelled', error: null })
+  }
+
+  fail(error: AppError): void {
+    this.#cut(error, { status: 'error', error })
+  }
+
+  #cut(reason: Error, end: FlowEnd): void {
+    if (this.#end) return
+    this.#finish(end)
+    this.#controller.abort(reason)
+    void this.#reader?.cancel().catch(() => {}) // it may be gone already
+  }
+
+  #finish(end: FlowEnd): void {
+    if (this.#end) return
+    this.#end = end
+    this.#plane.pulse.unwatch(this)
+    this.#turn.signal.removeEventListener('abort', this)
+    this.#lease.release()
+    this.#listener?.ended(end, this.meter)
+  }
+}
+
+const keptHeaders = (headers: Headers): Record<string, string> => {
+  const kept: Record<string, string> = {}
+  for (const name of KEPT_HEADERS) {
+    const value = headers.get(name)
+    if (value !== null) kept[name] = value
+  }
+  return kept
+}
+
+const joined = (events: readonly SseEvent[]): Uint8Array => Buffer.concat(events.map(({ bytes }) => bytes))
+
+const statedError = (event: Record<string, unknown>): AppError => {
+  const { message, code, type } = objectOf(event.error ?? event)
+  return new AppError('upstream_error', {
+    ...(typeof message === 'string' && { message }),
+    upstream: { code: typeof code === 'string' ? code : null, type: typeof type === 'string' ? type : null },
+  })
+}
+
+const errorEvent = (err: AppError): Uint8Array => frame({ type: 'error', error: openAiError(err) })

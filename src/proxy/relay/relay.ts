@@ -1,0 +1,141 @@
+/**
+ * The one relay: chooses an account as a turn does, sends the client's bytes with its credentials, and gives the answer back
+ * untranslated. Attempts, classification, penalties, limits and the log row are those of turns.
+ */
+import type { Ctx } from '../../bindings.ts'
+import { untilAborted } from '../../lib/until-aborted.ts'
+import { isCompressed } from '../../upstream/bounded-body.ts'
+import { passedOn } from '../../upstream/headers.ts'
+import { openTurn } from '../../upstream/open.ts'
+import type { Relayed } from '../admit.ts'
+import { type Answered, answerHeaders, STALLED_SECONDS, timed } from '../answer.ts'
+import type { Exchange } from '../attempt-one.ts'
+import { attemptWith, newProgress, type Progress } from '../attempts.ts'
+import { beginWith } from '../begin.ts'
+import { compressedStream, refusedBy } from '../carry.ts'
+import type { FlowListener } from '../flow.ts'
+import { admitTurn, prepared, readRelayBody, type TurnKindOf } from '../handlers/turn-route.ts'
+import type { Metered } from '../meter.ts'
+import type { Plane } from '../plane.ts'
+import { absorbRateHeaders } from '../rate-headers.ts'
+import { BodyHold } from '../raw-body.ts'
+import { elapsedMs, type RelayKind, releaseRequest, type Turn, type TurnBody } from '../turn.ts'
+import { RelayFlow } from './relay-flow.ts'
+
+export { relayRoute } from '../handlers/turn-route.ts'
+
+/** What a relayed route says of its requests. `path` is under the upstream base URL, with its query. */
+export interface RelayRequest extends Relayed {
+  kind: RelayKind
+  /** The native client treats statuses differently from SDKs. */
+  isNative: boolean
+  path: string
+  accept: string
+  /** In the log; the path of the request when absent. */
+  route?: string
+}
+
+/** Reads the body within its limit and the body budget, and leaves a row in the log when that fails. */
+export const readBodyFor = (c: Ctx, request: RelayRequest, maxBytes?: number): Promise<TurnBody> =>
+  readRelayBody(c, kindOf(request), maxBytes)
+
+/** Runs what reads or builds the body; releases the memory and leaves a row in the log when that throws. */
+export const preparedFor = <T>(c: Ctx, raw: TurnBody, request: RelayRequest, work: () => T): T =>
+  prepared(c, raw, kindOf(request), work)
+
+/** For requests without a body. */
+export const noBody = ({ env }: Ctx): TurnBody => ({
+  bytes: new Uint8Array(),
+  json: {},
+  hold: new BodyHold(env.bodies),
+})
+
+/** Admits the request: key policy, limits, draining. Releases the body and throws when it is refused; that leaves a row in the log. */
+export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Answered =>
+  admitTurn(c, { ...kindOf(request), route: request.route ?? c.req.path, body })
+
+const kindOf = ({ kind, isNative, path, accept, route, ...relay }: RelayRequest): TurnKindOf => ({
+  kind,
+  isNative,
+  path,
+  accept,
+  relay,
+  ...(route !== undefined && { route }),
+})
+
+/** Relays an admitted request and streams the answer as it arrives. Throws the `AppError` of one that failed before it. */
+export const relay = async (served: Answered): Promise<Response> => {
+  const { c } = served
+  const sent = { headers: false }
+  const flow = await openRelay(served, sent)
+  const headers = answerHeaders(served, flow)
+  sent.headers = true
+  c.set('isRelayed', true)
+  c.env.server?.timeout(c.req.raw, STALLED_SECONDS)
+  if (flow.hasBody) return new Response(flow.stream(), { status: flow.status, headers })
+  await flow.next()
+  return new Response(null, { status: flow.status, headers })
+}
+
+/** Ends an admitted request with an answer of Sluice's own, for which no account is used. */
+export const answerLocally = async (served: Answered, response: Response): Promise<Response> => {
+  const ended = { status: 'ok', error: null, httpStatus: response.status } as const
+  await beginWith(served, { headers: false }, async () => ({
+    whenEnded: (listener: FlowListener) => listener.ended(ended, NOTHING_USED),
+  }))
+  return response
+}
+
+const NOTHING_USED: Metered = Object.freeze({
+  responseId: null,
+  usage: null,
+  serviceTier: null,
+  ciphertexts: [],
+  deltas: 0,
+})
+
+/** The same for an answer that the handler reads itself: the flow must be read to its end, or ended with `fail`. */
+export const openRelay = (served: Answered, sent = { headers: false }): Promise<RelayFlow> =>
+  timed(
+    served,
+    beginWith(served, sent, (plane, turn) => exchangeAgain(plane, turn)),
+  )
+
+/** One exchange with attempts, without settling the request: for routes that ask the upstream more than once. */
+export const exchangeAgain = (
+  plane: Plane,
+  turn: Turn,
+  progress: Progress = newProgress(plane, turn),
+): Promise<RelayFlow> => attemptWith(plane, turn, { progress, exchange })
+
+const exchange: Exchange<RelayFlow> = async (plane, turn, { lease }, controller) => {
+  const plan = turn.relay! // only relayed turns come here
+  turn.log.phase = 'connect'
+  turn.log.isSent = false
+  const credentials = await untilAborted(plane.credentials.fresh(lease.account.id), controller.signal)
+  turn.log.upstreamTransport = 'http'
+  turn.log.isSent = true
+  const response = await openTurn(plane.upstream, credentials, {
+    method: plan.method,
+    path: turn.path,
+    headers: turn.headers,
+    body: plan.method === 'GET' ? null : (turn.body?.bytes ?? null),
+    contentType: plan.contentType,
+    accept: turn.accept,
+    attempt: controller,
+    connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+  })
+  if (!response.ok && !plan.answers?.includes(response.status)) throw await refusedBy(plane, response, credentials)
+  if (isCompressed(response)) throw compressedStream(response)
+  turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+  turn.log.firstEventMs = turn.log.connectMs
+  absorbRateHeaders(plane, lease.account.id, response.headers)
+  turn.log.phase = 'stream'
+  if (!plan.isRepeated) releaseRequest(turn)
+  return new RelayFlow(plane, turn, {
+    lease,
+    response,
+    controller,
+    passedOn: passedOn(response.headers, lease.account.id),
+  })
+}

@@ -65,6 +65,7 @@ interface LogFilterValues {
   model: string[]
   status: PageStatus[]
   code: string[]
+  kind: string[]
   search: string
   slow: boolean
   conversation: string | null
@@ -207,13 +208,14 @@ const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
   model: asked.model,
   status: asked.status,
   code: asked.code,
+  kind: asked.kind,
   search: asked.search,
   slow: asked.slow ?? false,
   conversation: asked.conversation_id ?? null,
 })
 
 /** Form fields with one value each, whether or not the user may filter by key. */
-const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code']
+const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code', 'kind']
 const WITHOUT_FIELD = ['reasoningEffort', 'modelOption', 'client']
 
 const furtherOf = (c: Ctx): LogFilterValues['further'] => {

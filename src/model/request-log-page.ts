@@ -51,7 +51,7 @@ export const toLogQuery = (asked: LogPageQuery, now: number): LogQuery => {
 /** The same for rejected clients; null: nothing can match, because they have no account or error code. */
 export const toRejectedQuery = (asked: LogPageQuery, now: number): RejectedQuery | null => {
   const { search, apiKeyId, model, until, limit, cursor } = asked
-  const others = [asked.accountId, asked.code, asked.reasoningEffort, asked.modelOption, asked.client]
+  const others = [asked.accountId, asked.code, asked.reasoningEffort, asked.modelOption, asked.client, asked.kind]
   if (asked.conversation_id !== undefined || asked.slow || others.some(({ length }) => length > 0)) return null
   return { search, apiKeyId, model, until, limit, cursor, reason: [], ...sinceOf(asked, now) }
 }

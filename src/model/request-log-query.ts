@@ -1,5 +1,6 @@
 /** The query parameters of the request log. */
 import { z } from 'zod'
+import { REQUEST_KINDS } from '../../db/schema/requests.ts'
 import { filled, many } from './form-query.ts'
 
 /** How a request ended: `rate_limit` and `quota` are errors with certain codes. */
@@ -37,6 +38,7 @@ export const LogFilters = z.object({
   model: many(z.string()).describe('Only requests for one of these models.'),
   reasoningEffort: many(z.string()).describe('Only requests with one of these reasoning efforts.'),
   modelOption: many(ModelOption).describe('`model:::effort`: one model with one effort.'),
+  kind: many(z.enum(REQUEST_KINDS)).describe('Only requests of these kinds.'),
   code: many(z.string().trim().max(100)).describe('Only requests with one of these error codes.'),
   client: many(
     z

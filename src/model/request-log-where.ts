@@ -96,6 +96,7 @@ const filterParts = (filters: LogFilters): Part[] => {
     modelOption,
     code,
     client,
+    kind,
   } = filters
   return [
     part(conversation === undefined ? undefined : eq(requests.conversationHash, conversation), { leads: true }),
@@ -113,6 +114,7 @@ const filterParts = (filters: LogFilters): Part[] => {
       anyOf(model, (models) => inArray(requests.model, models)),
       { leads: model.length === 1 },
     ),
+    part(kind.length === 0 ? undefined : inArray(requests.kind, kind)),
     part(anyOf(reasoningEffort, (efforts) => inArray(requests.reasoningEffort, efforts))),
     part(or(...modelOption.map(modelOptionWhere))),
     part(clientWhere(client)),

@@ -33,6 +33,7 @@ const DURATION_BOUNDS = [0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800]
 export class TurnCounts {
   readonly #isKnownModel: (model: string) => boolean
   readonly #results = new Map<string, Record<Status, number>>()
+  readonly #kinds = new Map<Row['kind'], number>()
   /** By phase, code and cause. */
   readonly #errors = new Map<string, number>()
   readonly #accounts = new Map<string, Tally>()
@@ -46,6 +47,8 @@ export class TurnCounts {
   }
 
   count({ row }: Pick<LedgerEntry, 'row'>): void {
+    this.#kinds.set(row.kind, (this.#kinds.get(row.kind) ?? 0) + 1)
+    if (row.kind === 'warmup') return // in no other sum
     this.#countResult(row)
     add(this.#accounts, row.accountId ?? 'none', row)
     add(this.#keys, row.keyId ?? 'none', row)
@@ -62,6 +65,7 @@ export class TurnCounts {
   families(): Family[] {
     return [
       counter('sluice_requests_total', 'Requests that ended, by route, transport and status.', this.#resultSamples()),
+      counter('sluice_requests_by_kind_total', 'Requests that ended, by kind.', this.#kindSamples()),
       counter('sluice_errors_total', 'Failed requests by phase, error code and cause.', this.#errorSamples()),
       ...tallyFamilies('account', this.#accounts),
       ...tallyFamilies('key', this.#keys),
@@ -99,6 +103,10 @@ export class TurnCounts {
       const [transport = '', route = ''] = kind.split(' ')
       for (const [status, value] of Object.entries(results)) yield { labels: { route, transport, status }, value }
     }
+  }
+
+  *#kindSamples(): Generator<Sample> {
+    for (const [kind, value] of this.#kinds) yield { labels: { kind }, value }
   }
 
   *#errorSamples(): Generator<Sample> {

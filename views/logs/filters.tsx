@@ -4,7 +4,7 @@ import type { Logs } from '../../src/admin/logs-page.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
 import { Submit } from '../ui/button.tsx'
 import { Filter, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
-import { COLUMN_NAMES, RANGE_CHOICES, STATUS_CHOICES, VIEWS } from './words.ts'
+import { COLUMN_NAMES, KIND_CHOICES, RANGE_CHOICES, STATUS_CHOICES, VIEWS } from './words.ts'
 
 export const Filters: FC<Logs> = (logs) => {
   const { filters, options, limit } = logs
@@ -85,9 +85,13 @@ const Chips: FC<Logs> = (logs) => {
 const MoreFilters: FC<Logs> = (logs) => {
   const { filters, columns } = logs
   return (
-    <details class="filter-more" open={isCustom(logs) || filters.code.length > 0 || columns.length > 0}>
+    <details
+      class="filter-more"
+      open={isCustom(logs) || filters.code.length > 0 || filters.kind.length > 0 || columns.length > 0}
+    >
       <summary class="reveal">More filters and columns</summary>
       <div class="filter-row">
+        <Filter label="Kind" name="kind" chosen={filters.kind[0]} options={KIND_CHOICES} />
         <TextFilter label="Error code" name="code" value={filters.code[0]} placeholder="usage_limit_reached" />
         <TimeFilter label="From" name="since" at={filters.since} />
         <TimeFilter label="To" name="until" at={filters.until} />
@@ -122,6 +126,7 @@ const FURTHER: Readonly<Record<string, string>> = {
   apiKeyId: 'key',
   status: 'result',
   code: 'error code',
+  kind: 'kind',
   reasoningEffort: 'effort',
   modelOption: 'model and effort',
   client: 'client',

@@ -10,7 +10,7 @@ import { durationText, Moment } from '../ui/time.tsx'
 import { Candidates } from './candidates.tsx'
 import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
-import { phaseText } from './words.ts'
+import { KIND_NAMES, phaseText } from './words.ts'
 
 /** A page of its own, or the inside of the drawer. */
 export const RequestPage: Titled<RequestView> = (request) => (
@@ -113,7 +113,7 @@ const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null 
 
 const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
   [
-    requestKind === 'normal' ? null : requestKind,
+    requestKind === 'normal' ? null : KIND_NAMES[requestKind],
     transport === upstreamTransport || upstreamTransport === null ? transport : `${transport} to ${upstreamTransport}`,
   ]
     .filter(Boolean)

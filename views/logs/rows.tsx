@@ -4,11 +4,12 @@ import type { LogTail } from '../../src/admin/logs-page.ts'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import type { MoreColumn } from '../../src/model/request-log-page.ts'
 import { costText, countText, shortCount } from '../ui/amounts.ts'
+import { Badge } from '../ui/badge.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
 import { LogTime, logTimeText } from './log-time.tsx'
 import { groupRepeats } from './repeats.ts'
-import { COLUMN_NAMES, LOOKS } from './words.ts'
+import { COLUMN_NAMES, KIND_NAMES, LOOKS } from './words.ts'
 
 interface RowProps {
   /** Shown in addition to the usual ones. */
@@ -106,7 +107,10 @@ const RequestRow: FC<RequestRowProps> = ({
     <td class="cell-account" title={request.accountName ?? undefined}>
       {request.accountName ?? <span class="muted">{request.accountId ? 'deleted account' : 'none'}</span>}
     </td>
-    <td class="cell-model">{request.model ? <code>{request.model}</code> : <span class="muted">–</span>}</td>
+    <td class="cell-model">
+      {request.requestKind !== 'normal' && <Badge tone="idle">{KIND_NAMES[request.requestKind]}</Badge>}{' '}
+      {request.model ? <code>{request.model}</code> : request.requestKind === 'normal' && <Nothing />}
+    </td>
     <td class="cell-result">
       <Result request={request} />
       {repeats && <RepeatsLink {...repeats} now={now} />}
@@ -178,7 +182,7 @@ const NUMERIC: readonly MoreColumn[] = ['total']
 const CELLS: Record<MoreColumn, (request: LogEntry) => string | null> = {
   total: ({ latencyMs }) => durationText(latencyMs),
   effort: ({ reasoningEffort }) => reasoningEffort,
-  kind: ({ requestKind, transport }) => `${requestKind}, ${transport}`,
+  kind: ({ requestKind, transport }) => `${KIND_NAMES[requestKind]}, ${transport}`,
   route: ({ route }) => route,
   tool: ({ useragentGroup }) => useragentGroup,
   address: ({ clientIp }) => clientIp,

@@ -1,5 +1,6 @@
 /** Words of the log beside the results, which are in `model/request-result.ts`: phases, filters, columns, strategies. */
 import type { FC } from 'hono/jsx'
+import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import type { MoreColumn, PageStatus, RangeName } from '../../src/model/request-log-page.ts'
 import type { LogStatus } from '../../src/model/request-log-query.ts'
 import type { Strategy } from '../../src/proxy/policies.ts'
@@ -23,6 +24,21 @@ export const STATUS_CHOICES: readonly (readonly [PageStatus, string])[] = [
   ['cancelled', 'Cancelled by the client'],
   ['rejected', 'Rejected'],
 ]
+
+export const KIND_NAMES: Record<LogEntry['requestKind'], string> = {
+  normal: 'Model request',
+  compaction: 'Compaction',
+  prewarm: 'Prewarm',
+  warmup: 'Warm-up',
+  image: 'Image',
+  audio: 'Transcription',
+  file: 'File',
+  control: 'Control',
+  live: 'Live call',
+  embedding: 'Embedding',
+}
+
+export const KIND_CHOICES = Object.entries(KIND_NAMES)
 
 /** The views above the filters. */
 export const VIEWS = [

@@ -30,6 +30,7 @@ import { Ledger, type LedgerEntry, type Written } from './proxy/ledger.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
+import { KeySets } from './proxy/relay/key-sets.ts'
 import { FailedSockets } from './proxy/socket-trouble.ts'
 import type { Reader } from './reader.ts'
 import { SettingsCache } from './settings/cache.ts'
@@ -107,6 +108,7 @@ export const buildBindings = (world: World): Bindings => {
     pulse,
     bodies,
     arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
+    keySets: new KeySets(clock),
     sealer,
     passwords: world.passwords,
     failures: new FailureBudget(clock),

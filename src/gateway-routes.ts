@@ -10,6 +10,18 @@ import { notBuilt } from './proxy/handlers/not-built.ts'
 import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
 import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
+import {
+  checkSafety,
+  clearGoal,
+  codexKeySet,
+  getGoalByBody,
+  getGoalByQuery,
+  reportAnalytics,
+  search,
+  setGoal,
+  summarizeTrace,
+  whamKeySet,
+} from './proxy/relay/control.ts'
 
 export const mountGateway = (app: Hono<AppEnv>): void => {
   mountNativeTraffic(app)
@@ -25,16 +37,16 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.post('/backend-api/codex/responses/compact', ...nativeCompact)
   app.get('/backend-api/codex/models', ...nativeModels)
   app.get('/backend-api/codex/opportunistic/admission', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/codex/thread/goal/get', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/thread/goal/get', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/thread/goal/set', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/thread/goal/clear', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/analytics-events/events', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/memories/trace_summarize', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/safety/arc', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/alpha/search', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/codex/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
-  app.get('/backend-api/wham/agent-identities/jwks', ...notBuilt('optional', 'refuse'))
+  app.get('/backend-api/codex/thread/goal/get', ...getGoalByQuery)
+  app.post('/backend-api/codex/thread/goal/get', ...getGoalByBody)
+  app.post('/backend-api/codex/thread/goal/set', ...setGoal)
+  app.post('/backend-api/codex/thread/goal/clear', ...clearGoal)
+  app.post('/backend-api/codex/analytics-events/events', ...reportAnalytics)
+  app.post('/backend-api/codex/memories/trace_summarize', ...summarizeTrace)
+  app.post('/backend-api/codex/safety/arc', ...checkSafety)
+  app.post('/backend-api/codex/alpha/search', ...search)
+  app.get('/backend-api/codex/agent-identities/jwks', ...codexKeySet)
+  app.get('/backend-api/wham/agent-identities/jwks', ...whamKeySet)
   app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
   app.post('/backend-api/codex/images/generations', ...notBuilt('optional', 'refuse'))
   app.post('/backend-api/codex/images/edits', ...notBuilt('optional', 'refuse'))

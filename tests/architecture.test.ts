@@ -89,7 +89,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/reader': ['src/reader-lane', 'src/model', 'src/errors', 'src/lib'],
   'src/reader-lane': ['src/errors', 'src/lib'],
   'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
-  'src/gateway-routes': ['src/proxy/handlers', 'src/admin/health'],
+  'src/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
   'src/gateway': ['src/gateway-routes', 'src/http', 'src/errors'],
   'src/dashboard-routes': ['src/admin', 'src/gateway', 'src/proxy/handlers/not-built', 'src/http/assets'],
   'src/dashboard': ['src/dashboard-routes', 'src/http'],

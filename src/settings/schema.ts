@@ -186,6 +186,11 @@ export const Settings = z.strictObject({
     help: 'Clients see the limits of their own key, but not how much quota the accounts have left.',
     security: true,
   }),
+  forwardClientAnalytics: setting(z.boolean(), {
+    section: 'clients',
+    label: 'Forward client telemetry to ChatGPT',
+    help: 'Codex reports how it is used. When off, Sluice accepts these reports and discards them.',
+  }),
   corsOrigins: setting(
     z
       .string()
@@ -282,6 +287,7 @@ export const DEFAULTS: Settings = {
   compactTimeoutSeconds: 180,
   apiKeyAuthEnabled: false,
   hideUpstreamQuotaFromApiKeys: false,
+  forwardClientAnalytics: false,
   corsOrigins: '',
   totpRequiredOnLogin: false,
   totpRequiredForAdminRole: false,

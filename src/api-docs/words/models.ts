@@ -6,6 +6,16 @@ const NATIVE_TURN: Words['throws'] = [['payload_too_large', 400], 'model_not_fou
 const PUBLIC_TURN: Words['throws'] = ['payload_too_large', 'model_not_allowed', 'unsupported_parameter']
 const SOCKET: Words['throws'] = ['not_found', 'draining', 'busy', 'bad_upgrade']
 
+/** Relayed routes, whose bodies and answers are those of ChatGPT. */
+const RELAYED: Omit<Words, 'does'> = {
+  answer: 'As ChatGPT answered.',
+  isTurn: true,
+  throws: [['payload_too_large', 400]],
+}
+const RELAYED_OBJECT: Omit<Words, 'does'> = { ...RELAYED, document: 'A JSON object. It is passed on as it is.' }
+const GOAL = 'The goal; `{"goal": null}` where ChatGPT has none.'
+const KEY_SET: Omit<Words, 'does'> = { ...RELAYED, answer: 'A key set, kept for five minutes.' }
+
 const QUESTION = { model: 'gpt-5.5', input: 'Say hello.' }
 const CLIENT_VERSION = { client_version: 'Version of the Codex CLI, to get the catalog for it.' }
 
@@ -33,6 +43,23 @@ export const MODEL_WORDS: WordsByRoute = {
     document: 'A compaction request. It is passed on as it is.',
     example: QUESTION,
   },
+  'POST /backend-api/codex/alpha/search': { does: 'Web search of the Codex CLI.', ...RELAYED },
+  'POST /backend-api/codex/memories/trace_summarize': {
+    does: 'Summarizes a trace for the memories of the Codex CLI.',
+    ...RELAYED,
+  },
+  'POST /backend-api/codex/safety/arc': { does: 'A safety check of the Codex CLI.', ...RELAYED },
+  'POST /backend-api/codex/analytics-events/events': {
+    ...RELAYED,
+    does: 'Telemetry of the Codex CLI, discarded unless `forwardClientAnalytics` is on.',
+    answer: '202 `{}`, or the answer of ChatGPT.',
+  },
+  'GET /backend-api/codex/thread/goal/get': { does: 'The goal of a thread.', ...RELAYED, answer: GOAL },
+  'POST /backend-api/codex/thread/goal/get': { does: 'The goal of a thread.', ...RELAYED_OBJECT, answer: GOAL },
+  'POST /backend-api/codex/thread/goal/set': { does: 'Sets the goal of a thread.', ...RELAYED_OBJECT },
+  'POST /backend-api/codex/thread/goal/clear': { does: 'Clears the goal of a thread.', ...RELAYED_OBJECT },
+  'GET /backend-api/codex/agent-identities/jwks': { does: 'Public keys of agent identities.', ...KEY_SET },
+  'GET /backend-api/wham/agent-identities/jwks': { does: 'Public keys of agent identities.', ...KEY_SET },
   'GET /backend-api/codex/models': {
     does: 'The model catalog as ChatGPT sent it, plus `data` for SDKs.',
     answer: 'The catalog with an `ETag`.',

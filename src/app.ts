@@ -1,9 +1,9 @@
-/** The whole service: a gateway for model clients, and a dashboard that is loaded when somebody first asks for it. */
+/** The whole app: a gateway for model clients, and a dashboard loaded on first use. */
 import type { Hono } from 'hono'
 import type { AppEnv, Bindings } from './bindings.ts'
 import { gateway } from './gateway.ts'
 
-/** What the gateway knows; with a Host that cannot be used, or none, the URL is the path alone. */
+/** Paths of the gateway; with an unusable or missing Host, the URL is only the path. */
 const GATEWAY_URL = /^(https?:\/\/[^/?#]+)?\/((v1|backend-api)([/?#]|$)|health(\/(live|ready|startup))?([?#]|$))/
 
 export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
@@ -21,18 +21,18 @@ const answerPeople = async (request: Request, env: Bindings): Promise<Response> 
   return dashboard ? dashboard.fetch(request, env) : notLoaded()
 }
 
-/** As `errors.ts` has it, whose words for people are among what is missing. */
+/** Duplicates the text in `errors.ts`, whose page is part of what failed to load. */
 const notLoaded = (): Response => {
   const error = { code: 'internal_error', message: 'The dashboard could not be loaded; the log says why.' }
   return Response.json({ error }, { status: 500, headers: { 'cache-control': 'no-store' } })
 }
 
-/** The one module of its kind: what is loaded once is the same for every server in this process. */
+/** Module state by exception: the loaded module is the same for every server in this process. */
 let loading: Promise<Hono<AppEnv>> | null = null
 
 /**
- * The pages are a tenth of the memory of an idle service and a quarter of its start from source. Loading them takes some
- * 40 ms in the executable, for which everything waits, once.
+ * Pages take a tenth of an idle server's memory and a quarter of its start from source. Loading them blocks for about
+ * 40 ms in the executable, once.
  */
 export const loadDashboard = (): Promise<Hono<AppEnv>> => {
   loading ??= import('./dashboard.ts').then(({ dashboard }) => dashboard)

@@ -1,4 +1,4 @@
-/** What a request can reach (`Bindings`, built once in main) and what it knows about itself (`Variables`). Types only. */
+/** What a request can access (`Bindings`, built once in main) and its own state (`Variables`). Types only. */
 import type { Context } from 'hono'
 import type { Db } from '../db/commit.ts'
 import type { MemoryViews } from '../db/memory-views.ts'
@@ -39,28 +39,28 @@ import type { SignIns } from './upstream/sign-ins.ts'
 
 export interface Bindings {
   db: Db
-  /** Log pages and reports, answered by a worker on a read-only connection. */
+  /** Log pages and reports, answered by a worker with a read-only connection. */
   reader: Reader
   settings: SettingsCache
   keys: KeyRing
   firewall: Firewall
   catalog: Catalog
   pool: Pool
-  /** Of the accounts in the pool, asked for by a job. */
+  /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits
-  /** Sign-ins to the upstream that are under way. */
+  /** Pending ChatGPT sign-ins. */
   signIns: SignIns
-  /** Files that were looked at and not imported yet. */
+  /** Previewed files not imported yet. */
   importDrafts: ImportDrafts
-  /** What was typed into forms that were refused. */
+  /** What users typed into rejected forms. */
   formDrafts: FormDrafts
   affinity: AffinityMap
   ledger: Ledger
-  /** What the attempt loop works with. */
+  /** Dependencies of the attempt loop. */
   plane: Plane
-  /** One a running turn; draining aborts them. */
+  /** One per running request; draining aborts them. */
   turns: Roster<Stopper>
-  /** Every open downstream socket; draining closes them. */
+  /** Open client sockets; draining closes them. */
   sockets: Roster<SocketSession>
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
@@ -68,25 +68,25 @@ export interface Bindings {
   arrivingFrames: ArrivingFrames
   /** Public keys of agent identities, as ChatGPT answered last. */
   keySets: KeySets
-  /** Tells open dashboards what has changed. */
+  /** Notifies open dashboards of changes. */
   live: LiveHub
-  /** Streams to people that may be open at once. */
+  /** Limits concurrent streams and measurements of users. */
   seats: Seats
-  /** The sums of the overview, read at most every few seconds. */
+  /** The overview's totals, read at most every few seconds. */
   figures: OverviewPeriods
-  /** What the service knows about itself: metrics, backups, the doctor. */
+  /** Metrics, backups and the doctor. */
   ops: Ops
-  /** What is read again after a commit. */
+  /** Reloaded after commits. */
   views: MemoryViews
   sealer: Sealer
   passwords: Passwords
-  /** Wrong guesses of every kind of secret. */
+  /** Limits wrong secrets of any kind. */
   failures: FailureBudget
-  /** Refused identities of the reverse proxy that were written down. */
+  /** Limits recorded rejections of proxy identities. */
   refusals: FailureBudget
-  /** What was begun with passkeys, by client or by person and purpose: each leaves a challenge. */
+  /** Limits started passkey ceremonies, by client or by user and purpose: each leaves a challenge. */
   passkeyStarts: FailureBudget
-  /** What people changed about themselves, by person and event, and their sign-ins, by client: each leaves an audit row. */
+  /** Limits users' own changes, by user and event, and sign-ins, by client: each leaves an audit row. */
   ownChanges: FailureBudget
   clock: Clock
   random: Random
@@ -103,7 +103,7 @@ interface Lifecycle {
   draining: boolean
   /** ms since epoch. */
   startedAt: number
-  /** Turns served at once; the runtime silently queues what goes beyond its outbound cap. */
+  /** Concurrent requests; the runtime silently queues fetches beyond its cap. */
   maxTurns: number
 }
 
@@ -113,19 +113,19 @@ interface Variables {
   arrivedAt: number
   /** Address of the client after trusted proxies; null: unknown. */
   clientIp: string | null
-  /** The peer is a trusted proxy: what it forwards may be believed. */
+  /** The peer is a trusted proxy, so its forwarded headers count. */
   viaProxy: boolean
   /** The socket's own remote address; null on a Unix socket. */
   peer: string | null
   client: Client
   principal: Principal
-  /** Of the last change that the page which is asked for is sure to know; only of a page. */
+  /** Id of the last change the requested page is sure to include; only for pages. */
   liveId: string
-  /** Asks the access gate again, and throws as it does: the body took its time, and who asks may be gone since. */
+  /** Runs the access gate again and throws as it does: reading the body took time. */
   passAgain: (c: Ctx) => void
-  /** What a form sent, once it was read. */
+  /** Form fields, once read. */
   typed: Typed
-  /** Request members that were left out, named in `x-sluice-dropped-fields`. */
+  /** Dropped request members, named in `x-sluice-dropped-fields`. */
   droppedFields: readonly string[]
   /** The answer is relayed as it arrives, whatever its content type. */
   isRelayed: boolean

@@ -1,4 +1,4 @@
-/** Builds what requests can reach, and keeps the memory views true to the database. */
+/** Builds the bindings, and keeps memory views up to date. */
 import { onChange } from '../db/commit.ts'
 import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
@@ -39,7 +39,7 @@ import type { Dial } from './upstream/dial.ts'
 import type { OAuthContext } from './upstream/oauth.ts'
 import { SignIns } from './upstream/sign-ins.ts'
 
-/** What the outside gives: real in `main.ts`, made up in tests. */
+/** External dependencies: real in `main.ts`, fake in tests. */
 export interface World {
   config: Config
   folder: Folder
@@ -49,14 +49,14 @@ export interface World {
   passwords: Passwords
   dial: Dial
   reader: Reader
-  /** Null: SQLite carries its log over itself. */
+  /** Null: SQLite checkpoints itself. */
   checkpointer: Checkpointer | null
-  /** Turns served at once. */
+  /** Maximum concurrent requests. */
   maxTurns: number
   timeout: (ms: number) => AbortSignal
 }
 
-/** Builds the bindings and wires every memory view to the commits that change it. Nothing listens or ticks yet. */
+/** Builds the bindings and connects memory views to the commits that change them. Starts nothing yet. */
 export const buildBindings = (world: World): Bindings => {
   const { config, folder, clock, random, log, dial } = world
   const { db, sealer } = folder
@@ -190,7 +190,7 @@ const ledgerOf = (
   return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
 }
 
-/** The ledger is written before the keys are read: their rows lack what it holds. While it cannot be, memory is right. */
+/** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
 const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
   const { settings, keys, firewall, catalog, pool, affinity, ledger, plane, sockets } = bindings
   const hasWrittenLedger = () => {
@@ -218,7 +218,7 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
 
 const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
 
-/** A minute and client, or person and purpose; of sign-ins that wait there is room for a thousand. */
+/** Per minute and client, or user and purpose; there is room for a thousand waiting sign-ins. */
 const PASSKEY_STARTS = 30
-/** A minute, person and event, or client they sign in from: nobody works faster by hand. */
+/** Per minute, user and event, or sign-in client: more than anyone does by hand. */
 const OWN_CHANGES = 30

@@ -1,7 +1,7 @@
-/** The thread that carries the write-ahead log over: it waits for the disk in the place of the loop. */
+/** The thread that checkpoints the write-ahead log, so that the event loop does not wait for the disk. */
 import { checkpoint } from '../db/checkpoint.ts'
 
-/** Answers each path it is sent with null, or with why the checkpoint failed. */
+/** Answers each path with null, or with why the checkpoint failed. */
 self.addEventListener('message', ({ data: path }: MessageEvent<string>) => {
   try {
     checkpoint(path)

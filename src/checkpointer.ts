@@ -1,13 +1,13 @@
-/** Has the write-ahead log carried over by a thread of its own, so that the loop does not wait for the disk each time. */
+/** Checkpoints the write-ahead log in a separate thread, so that the event loop does not wait for the disk. */
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 
 interface CheckpointerDeps {
-  /** Of the database file. */
+  /** Path of the database file. */
   path: string
-  /** Pages that are in the log alone (`pagesBehind`). */
+  /** Pages that are only in the log (`pagesBehind`). */
   pagesBehind: () => number
-  /** Whether that is still the file the server works on: no other is touched. */
+  /** Whether the path still names the server's file; no other is touched. */
   isNamed: () => boolean
   clock: Clock
   log: Log
@@ -15,12 +15,12 @@ interface CheckpointerDeps {
   newWorker?: () => Worker
 }
 
-/** SQLite's own number. */
+/** SQLite's own default. */
 const ENOUGH_PAGES = 1000
-/** A checkpoint takes 5 to 30 ms; a disk that needs longer is not waited for. */
+/** A checkpoint takes 5 to 30 ms; slower disks are not waited for. */
 const LONGEST_STOP_MS = 1000
 
-/** The thread starts with the first checkpoint; a server that rests never has it. */
+/** The thread starts with the first checkpoint, so an idle server never has it. */
 export class Checkpointer {
   readonly #deps: CheckpointerDeps
   #worker: Worker | null = null
@@ -32,7 +32,7 @@ export class Checkpointer {
     this.#deps = deps
   }
 
-  /** Behind each batch of the ledger; never throws. Where this thread fails, SQLite does its work within a commit. */
+  /** Call after each ledger batch; never throws. If the thread fails, SQLite checkpoints within a commit. */
   written(): void {
     if (this.#running || this.#hasStopped) return
     try {
@@ -45,7 +45,7 @@ export class Checkpointer {
     }
   }
 
-  /** Waits for what is under way, so that whoever closes the database after it is the last to do so, and leaves no log behind. */
+  /** Waits for a running checkpoint, so that the database's last connection is closed after it and leaves no log. */
   async stop(): Promise<void> {
     this.#hasStopped = true
     const running = this.#running
@@ -77,6 +77,6 @@ export class Checkpointer {
   }
 }
 
-/** The address must be written like this for the compiled binary to find its entry. */
+/** The URL must be written like this for the compiled executable to find its entry. */
 const newWorker = (): Worker =>
   new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href, { name: 'checkpointer' })

@@ -1,4 +1,7 @@
-/** THE TABLE of what is for people: every method, path and gate, the JSON API and the pages. Beside it, `gateway-routes.ts`. */
+/**
+ * THE TABLE of dashboard routes: every method, path and gate of the JSON API and the pages. See also
+ * `gateway-routes.ts`.
+ */
 import type { Hono } from 'hono'
 import { showAbout } from './admin/about.ts'
 import { exportAccounts, exportAuth } from './admin/account-export.ts'
@@ -115,7 +118,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountPeoplePages(app)
 }
 
-/** `/api/dashboard-auth`: passwords, second factors, confirmations, guests, one's own account. Forms can only POST. */
+/** `/api/dashboard-auth`: passwords, second factors, confirmations, guests, own account. Forms can only POST. */
 const mountSignIn = (app: Hono<AppEnv>): void => {
   app.get('/api/dashboard-auth/session', ...showSession)
   app.post('/api/dashboard-auth/password/setup', ...setUpPassword)
@@ -160,7 +163,7 @@ const mountPasskeys = (app: Hono<AppEnv>): void => {
   app.delete('/api/dashboard-users/:id/sessions/:sessionId', ...endSessionOf)
 }
 
-/** People, invites, roles, sign-in providers, and what all of them did. */
+/** Users, invites, roles, sign-in providers, and the audit log. */
 const mountPeople = (app: Hono<AppEnv>): void => {
   app.get('/api/dashboard-users', ...listDashboardUsers)
   app.post('/api/dashboard-users', ...inviteUser)
@@ -185,7 +188,7 @@ const mountPeople = (app: Hono<AppEnv>): void => {
   app.get('/api/audit-logs', ...listAuditLog)
 }
 
-/** Pages about people; each is the handler of the JSON route, or puts several of their values together. */
+/** Pages about users; each is a JSON route's handler, or combines several of their values. */
 const mountPeoplePages = (app: Hono<AppEnv>): void => {
   app.get('/login', ...showLogin)
   app.get('/totp', ...showTotp)
@@ -229,7 +232,7 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/rejected-clients', ...listRejectedClients)
 }
 
-/** Adding an account: sign-ins to the upstream, and what an import would do. */
+/** Adding an account: ChatGPT sign-ins and import previews. */
 const mountOAuth = (app: Hono<AppEnv>): void => {
   app.post('/api/oauth/start', ...startSignIn)
   app.get('/api/oauth/status', ...showSignIn)
@@ -258,7 +261,7 @@ const mountOperations = (app: Hono<AppEnv>): void => {
   app.post('/doctor/upload', ...uploadFromBrowser)
 }
 
-/** The API as a page and as a document, both made of this table. */
+/** The API as a page and as a document, both generated from this table. */
 const mountDocs = (app: Hono<AppEnv>): void => {
   const { showOpenApi, showDocs } = documentation([gateway, app])
   app.get('/api/openapi.json', ...showOpenApi)
@@ -267,7 +270,7 @@ const mountDocs = (app: Hono<AppEnv>): void => {
   app.get('/docs/:guide', ...showGuide)
 }
 
-/** `/accounts` and what its pages ask beyond the list. */
+/** `/accounts` and its detail pages. */
 const mountAccountPages = (app: Hono<AppEnv>): void => {
   app.get('/accounts', ...showAccounts)
   app.get('/accounts/:id', ...showAccount)
@@ -295,7 +298,7 @@ const mountKeyPages = (app: Hono<AppEnv>): void => {
   app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => gateway.fetch(request, env)))
 }
 
-/** `/logs`, `/reports`, and why an account was chosen. */
+/** `/logs`, `/reports`, and the routing simulator. */
 const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs', ...showLogs)
   app.get('/logs/tail', ...tailLogs)
@@ -307,7 +310,7 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/api/reports', ...getReport)
 }
 
-/** One URL a tab. */
+/** One URL per tab. */
 const mountSettingsPages = (app: Hono<AppEnv>): void => {
   app.get('/settings/routing', ...showRouting)
   app.get('/settings/network', ...showNetwork)
@@ -331,7 +334,7 @@ const mountPages = (app: Hono<AppEnv>): void => {
   app.get('/assets/:file', ...serveAsset)
 }
 
-/** `/api/codex`, `/api/fleet`: what clients ask beside model traffic. */
+/** `/api/codex`, `/api/fleet`: what clients call besides model traffic. */
 const mountClientApi = (app: Hono<AppEnv>): void => {
   app.get('/api/codex/usage', ...notBuilt('always', 'local'))
   app.get('/api/codex/usage/', ...notBuilt('always', 'local'))

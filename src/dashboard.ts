@@ -1,4 +1,4 @@
-/** What is for people: the pages and the JSON API behind them. */
+/** The dashboard: pages and their JSON API. */
 import { Hono } from 'hono'
 import type { AppEnv } from './bindings.ts'
 import { mountDashboard } from './dashboard-routes.ts'

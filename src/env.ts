@@ -10,8 +10,8 @@ import { type Environment, PROXY_VARIABLES, withoutLogin } from './lib/env-proxy
 import { parseJson } from './lib/json.ts'
 
 /**
- * On import, because a schema looks at it when it is made. Else each would compile a parser of its own at its first use: half a
- * megabyte, and what is parsed with turns is not read faster by it (measured).
+ * Set on import, because schemas read it when created. Otherwise each would compile its own parser on first use: half a
+ * megabyte, without being faster for requests (measured).
  */
 z.config({ jitless: true })
 
@@ -23,10 +23,10 @@ const url = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
   .transform((text) => text.replace(/\/+$/, ''))
 
-/** What is asked for is written behind it. */
+/** Paths are appended to it. */
 const baseUrl = url.refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
 
-/** A comma list or a JSON array. */
+/** A comma-separated list or a JSON array. */
 const cidrs = z.string().transform((text, context): Cidr[] => {
   return partsOf(text)
     .map((part) => part.trim())
@@ -41,10 +41,10 @@ const cidrs = z.string().transform((text, context): Cidr[] => {
 
 const partsOf = (text: string): string[] => {
   const list = z.array(z.string()).safeParse(text.trim().startsWith('[') ? parseJson(text) : text.split(','))
-  return list.success ? list.data : [text] // which is no address, and is refused as such
+  return list.success ? list.data : [text] // not an address, so it is rejected
 }
 
-/** `Number` alone takes blanks for 0, which as a port is any, and `0x10` for 16. */
+/** `Number` alone reads blanks as 0, which as a port means any, and `0x10` as 16. */
 const number = z
   .string()
   .trim()
@@ -53,7 +53,7 @@ const number = z
 const port = number.pipe(z.number().int().max(65_535))
 const secret = z.string().min(16, 'must be at least 16 characters')
 
-/** Name without prefix → schema; `lib/env-names.ts` knows the prefixes. */
+/** Name without prefix → schema; `lib/env-names.ts` adds the prefixes. */
 const VARIABLES = {
   PORT: port,
   HOST: z.string().min(1),
@@ -102,26 +102,26 @@ const DEFAULTS: Partial<Record<Name, string>> = {
 type Values = { [N in Name]: z.output<(typeof VARIABLES)[N]> }
 
 export interface Config extends Readonly<Values> {
-  /** The environment itself, for the proxy variables that are read by name. */
+  /** The environment itself, for proxy variables. */
   readonly raw: Readonly<Record<string, string | undefined>>
-  /** Names with one of our prefixes that are not known, to be warned about once. */
+  /** Unknown names with one of our prefixes, for a warning. */
   readonly unknown: readonly string[]
-  /** A sentence for each variable that is set by both of its names to different values. */
+  /** A sentence for each variable set under both names to different values. */
   readonly conflicts: readonly string[]
 }
 
-/** A variable that cannot be used; the message is one sentence for stderr. */
+/** An invalid variable; the message is one sentence for stderr. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }
 
-/** Where the data folder is. Looked up first, because its `.env` adds to the environment. */
+/** The data folder, read first because its `.env` adds to the environment. */
 const dataDirOf = (environment: Environment): string =>
   findVariable(environment, 'DATA_DIR')?.text ?? join(homedir(), '.sluice')
 
 /**
- * The environment with what the `.env` of the data folder adds. Variables of the process win, by whichever of their names.
- * Throws `ConfigError` for a file that is there and cannot be read: going on without it would ignore what it sets.
+ * Adds the data folder's `.env` to the environment. Process variables take precedence, under any of their names. Throws
+ * `ConfigError` for an unreadable file, because its settings would be ignored.
  */
 export const withEnvFile = (environment: Environment): Environment => {
   const path = join(dataDirOf(environment), '.env')
@@ -137,7 +137,7 @@ export const withEnvFile = (environment: Environment): Environment => {
   }
 }
 
-/** Reads and checks the environment. Throws `ConfigError` naming variable and value; a secret's value is left out. */
+/** Reads and validates the environment. Throws `ConfigError` naming variable and value, without secrets. */
 export const readConfig = (environment: Environment): Config => {
   const values: Record<string, unknown> = {}
   for (const name of NAMES) values[name] = readOne(environment, name)
@@ -151,9 +151,9 @@ export const readConfig = (environment: Environment): Config => {
   return Object.freeze(config)
 }
 
-const NAMES = Object.keys(VARIABLES) as Name[] // as: the keys of this very table
+const NAMES = Object.keys(VARIABLES) as Name[] // as: the keys of this table
 
-/** What `environment` sets of the variables that are read here, each by its first name. */
+/** The variables set in `environment`, by their main names. */
 export const variablesSet = (environment: Environment): { name: string; value: string; isSecret: boolean }[] => {
   const own = NAMES.flatMap((name) => {
     const found = findVariable(environment, name)

@@ -152,7 +152,7 @@ export const CODES = {
   device_auth_failed: [502, 'OpenAI did not return a code. Try again, or use the browser instead.'],
   upstream_auth_failed: [502, 'ChatGPT rejected the credentials of the account.'],
   stream_incomplete: [502, 'The stream from ChatGPT ended before the response was complete.'],
-  // --- ours
+  // --- internal
   internal_error: [500, 'Something went wrong in Sluice. The server log has the details.'],
 } as const satisfies Record<string, readonly [status: number, message: string, type?: string]>
 
@@ -164,29 +164,29 @@ export interface ErrorExtra {
   param?: string
   /** Dashboard only: machine-readable facts (`fields`, `methods`). */
   details?: Record<string, unknown>
-  /** For the log, never for the client: secrets and upstream bodies belong here. */
+  /** For the log only, never for the client: may contain secrets and upstream bodies. */
   cause?: unknown
   /** Whole seconds; becomes `Retry-After`. */
   retryAfterSeconds?: number
-  /** Another status than the table's, where one code has two (oversize on the native route is 400). */
+  /** A status other than the table's (an oversized body on the native route is 400). */
   status?: number
-  /** Retrying is pointless until a person acts; becomes `X-Should-Retry: false`. */
+  /** Retrying is pointless until an operator acts; becomes `X-Should-Retry: false`. */
   shouldRetry?: false
   /** Extra response headers on model routes, lower case. */
   headers?: Readonly<Record<string, string>>
   /** Extra members of the OpenAI envelope: `resets_at`. */
   envelope?: Record<string, unknown>
-  /** Another `error.type` than the table's, for a client that goes by it. */
+  /** An `error.type` other than the table's, for clients that depend on it. */
   type?: string
-  /** The client itself was rejected: logged as such, once a minute (decisions §3 "Rejected clients"). */
+  /** The client itself was rejected: logged once a minute (decisions §3 "Rejected clients"). */
   rejection?: Rejection
-  /** An upstream error handed on as it came: its own code and type are kept. */
+  /** An upstream error passed on: its own code and type are kept. */
   upstream?: { code: string | null; type: string | null }
-  /** It came inside a stream, and a native client understands it better there than as a status. */
+  /** Send it in the stream, where a native client handles it better than as a status. */
   inStream?: true
 }
 
-/** The one error class. Throw it where the fact is known; `http/error-answer.ts` is the only reader. */
+/** The only error class. Throw it where the error is known; `http/error-answer.ts` is the only reader. */
 export class AppError extends Error {
   override readonly name = 'AppError'
   readonly status: number
@@ -199,7 +199,7 @@ export class AppError extends Error {
     this.status = extra.status ?? CODES[code][0]
   }
 
-  /** Anything unknown becomes `internal_error` with its cause kept for the log; a database locked by others is `busy`. */
+  /** Unknown errors become `internal_error` with the cause for the log; a locked database is `busy`. */
   static from(err: unknown): AppError {
     if (err instanceof AppError) return err
     const isLocked = err instanceof Error && 'code' in err && String(err.code).startsWith('SQLITE_BUSY')
@@ -209,7 +209,7 @@ export class AppError extends Error {
   }
 }
 
-/** Members of an envelope that say when a limit is over. `resetsAt` and `now` in ms since epoch. */
+/** Envelope members that say when a limit ends. `resetsAt` and `now` in ms since epoch. */
 export const resetMembers = (resetsAt: number, now: number) => ({
   resets_at: Math.ceil(resetsAt / 1000),
   resets_in_seconds: Math.max(0, Math.ceil((resetsAt - now) / 1000)),
@@ -238,10 +238,10 @@ export const openAiError = (err: AppError) => {
   }
 }
 
-/** One generation of SDKs silently waits as long as Retry-After says, up to a day. From this length on, clients should fail instead. */
+/** Error headers on a model route: over HTTP, and inside a socket's error frame. */
 const LONG_WAIT_SECONDS = 60
 
-/** Headers of an error on a model route: over HTTP, and inside the error frame of a socket. */
+/** Error headers on a model route: over HTTP, and inside a socket's error frame. */
 export const openAiErrorHeaders = ({ extra }: AppError): Record<string, string> => {
   const { retryAfterSeconds, shouldRetry, headers } = extra
   const isPointless = shouldRetry === false || (retryAfterSeconds ?? 0) >= LONG_WAIT_SECONDS

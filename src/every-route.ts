@@ -1,4 +1,4 @@
-/** Both tables in one, for whoever describes or checks the service as a whole. */
+/** Both route tables combined, for documentation and checks. */
 import { dashboard } from './dashboard.ts'
 import { gateway } from './gateway.ts'
 import { routeTable } from './http/route-table.ts'

@@ -1,4 +1,7 @@
-/** THE TABLE of the gateway: every method, path and gate that model clients and probes use. Beside it, `dashboard-routes.ts`. */
+/**
+ * THE TABLE of gateway routes: every method, path and gate for model clients and probes. See also
+ * `dashboard-routes.ts`.
+ */
 import type { Hono } from 'hono'
 import { live, ready, startup } from './admin/health.ts'
 import type { AppEnv } from './bindings.ts'
@@ -59,7 +62,7 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   )
 }
 
-/** `/v1`: OpenAI SDKs and tools that speak like them. */
+/** `/v1`: OpenAI SDKs and compatible tools. */
 const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/responses', ...publicResponses)
   app.post('/v1/responses/', ...publicResponses)
@@ -85,10 +88,10 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.get('/v1/realtime', ...notBuilt('always', 'refuse'))
 }
 
-/** HAProxy asks with OPTIONS unless told. */
+/** HAProxy probes with OPTIONS by default. */
 const PROBED = ['GET', 'OPTIONS']
 
-/** What a container, a load balancer and a person with curl ask. */
+/** Probes for containers, load balancers and curl. */
 const mountProbes = (app: Hono<AppEnv>): void => {
   app.on(PROBED, '/health', ...live)
   app.on(PROBED, '/health/live', ...live)

@@ -1,4 +1,4 @@
-/** What is there from the first moment: model traffic and probes. A machine that nobody looks at needs nothing else. */
+/** The gateway, available from start: model traffic and probes. The dashboard is loaded when needed. */
 import { Hono } from 'hono'
 import { TrieRouter } from 'hono/router/trie-router'
 import type { AppEnv, Ctx } from './bindings.ts'
@@ -15,7 +15,7 @@ import { routedPath } from './http/routed-path.ts'
 import { securityHeaders } from './http/security-headers.ts'
 import { wrongBaseUrl } from './http/wrong-base-url.ts'
 
-/** `strict: false` would make `/api/api-keys/` and `/api/api-keys` one route and hide that the interface names both. */
+/** `strict: false` would merge `/api/api-keys/` and `/api/api-keys`, which the interface lists separately. */
 const createGateway = (): Hono<AppEnv> => {
   const app = new Hono<AppEnv>({ getPath: routedPath, router: new KnownPaths(new TrieRouter(), arrival) })
   app.onError(renderGatewayError)

@@ -1,40 +1,40 @@
-/** Tells open dashboards what has changed, in words and without content: at most one message a second. */
+/** Notifies open dashboards of changes, by topic without content, at most once a second. */
 import type { Topic } from '../db/commit.ts'
 import type { Clock } from './lib/clock.ts'
 import { MINUTE_MS } from './lib/durations.ts'
 
 /**
- * `usage`: numbers of accounts moved; `logs`: turns have ended; `minute`: the figures of another minute are complete;
- * `health`: whether requests are answered has changed. The others are changes that users made.
+ * `usage`: account numbers changed; `logs`: requests ended; `minute`: another minute's totals are complete; `health`:
+ * readiness or an outage changed. The others are changes by users.
  */
 export const LIVE_TOPICS = ['accounts', 'usage', 'keys', 'settings', 'people', 'logs', 'minute', 'health'] as const
 export type LiveTopic = (typeof LIVE_TOPICS)[number]
 
 export interface Change {
-  /** Unique while the process lives, ascending; the `id` of the event. */
+  /** Unique and ascending within the process; the event's `id`. */
   id: string
   topics: readonly LiveTopic[]
 }
 
 interface Listener {
   changed: (change: Change) => void
-  /** Every eight seconds: shorter than any proxy or the runtime waits for a silent stream. */
+  /** Called every eight seconds: shorter than any proxy or the runtime waits for a silent stream. */
   beat: () => void
-  /** Somebody's rights or session may have ended. */
+  /** Permissions or the session may have ended. */
   check: () => void
 }
 
 interface LiveDeps {
   clock: Clock
-  /** Anything that differs whenever that does. */
+  /** A value that changes whenever health does. */
   health: () => string
 }
 
 const TICK_MS = 1000
 const TICKS_A_BEAT = 8
-/** Seconds between two messages of a topic; numbers that move with every turn are worth less than a change. */
+/** Minimum seconds between messages of a topic, for frequently changing numbers. */
 const EVERY_SECONDS: Partial<Record<LiveTopic, number>> = { usage: 5 }
-/** Of more turns than this nobody reads the lines, and fetching them takes time from the turns. */
+/** With more requests than this, rows are unreadable and fetching them would slow down requests. */
 const MOST_READ = 100
 const CROWDED_SECONDS = 5
 
@@ -45,23 +45,23 @@ const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
   firewall: 'settings',
   people: 'people',
 }
-/** After these a session may be over, or may do less. */
+/** After these, a session may have ended or lost permissions. */
 const CHECKED: readonly Topic[] = ['sessions', 'people', 'settings']
 
-/** One timer for all listeners, and none while there are none. */
+/** One timer for all listeners, none while there are none. */
 export class LiveHub {
   readonly #deps: LiveDeps
-  /** Each with the tick of its heartbeat, so that they are not all checked at once. */
+  /** Each with the tick of its heartbeat, so that not all are checked at once. */
   readonly #listeners = new Map<Listener, number>()
   readonly #pending = new Set<LiveTopic>()
-  /** In which message each topic was told last. */
+  /** The number of each topic's last message. */
   readonly #toldIn = new Map<LiveTopic, number>()
   readonly #epoch: string
   #number = 0
   #ticks = 0
-  /** Turns that `logs` was not told of yet. */
+  /** Requests not yet announced as `logs`. */
   #untold = 0
-  /** What was seen last of what nobody announces; null: nothing yet, and nothing is compared. */
+  /** The last seen values that nothing announces; null: not compared yet. */
   #seen: { minute: number; health: string } | null = null
   #cancelTick: (() => void) | null = null
 
@@ -70,48 +70,48 @@ export class LiveHub {
     this.#epoch = deps.clock.now().toString(36)
   }
 
-  /** For a page, before anything of it is read: `since` it is what its stream has to tell first. */
+  /** Call before a page reads its data: its stream then starts with changes `since` this id. */
   mark(): string {
     this.#look()
     return this.lastId
   }
 
-  /** Of the last message, for who joins now. */
+  /** Id of the last message, for new listeners. */
   get lastId(): string {
     return `${this.#epoch}.${this.#number}`
   }
 
-  /** What changed after the message `id`; everything where that is not known any more. */
+  /** Topics changed after message `id`; all topics when it is unknown. */
   since(id: string): readonly LiveTopic[] {
     const [epoch, number] = id.split('.')
     if (epoch !== this.#epoch) return LIVE_TOPICS
     return LIVE_TOPICS.filter((topic) => (this.#toldIn.get(topic) ?? 0) > Number(number))
   }
 
-  /** Touches memory only. Told with the next second, or kept for who comes back. */
+  /** Only touches memory. Sent within a second, or kept for returning listeners. */
   note(topic: LiveTopic): void {
     if (this.#listeners.size > 0) this.#pending.add(topic)
     else this.#toldIn.set(topic, ++this.#number)
   }
 
-  /** Turns have ended: told with the next second, and every five seconds where that is more than can be read. */
+  /** Requests have ended: announced within a second, or every five seconds when there are many. */
   ended(turns: number): void {
     if (this.#listeners.size > 0) this.#untold += turns
     this.note('logs')
   }
 
-  /** For `onChange`: translates what a commit announced. */
+  /** For `onChange`: maps a commit's topics. */
   committed(topics: ReadonlySet<Topic>): void {
     for (const topic of topics) {
       const told = OF_COMMIT[topic]
       if (told) this.note(told)
     }
     if (!CHECKED.some((topic) => topics.has(topic))) return
-    // One after another: each reads the database, and streams of answers wait meanwhile.
+    // Separately, because each check reads the database while streams wait.
     for (const listener of this.#listeners.keys()) this.#deps.clock.after(0, () => this.#check(listener))
   }
 
-  /** Returns the way out, which may be taken more than once. */
+  /** Returns the function that removes the listener, safe to call repeatedly. */
   join(listener: Listener): () => void {
     if (this.#cancelTick === null) this.#start()
     this.#listeners.set(listener, this.#ticks % TICKS_A_BEAT)

@@ -1,4 +1,4 @@
-/** One thread that reads, and those who wait for it: one read at a time, in turns, and none waits or works for ever. */
+/** A thread for reads and its queue: one read at a time, callers taking turns, with time limits. */
 import { AppError } from './errors.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
@@ -6,26 +6,26 @@ import type { ReadArgs, ReadName } from './model/reads.ts'
 import type { Answer, FromWorker, ToWorker } from './reader-worker.ts'
 
 export interface LaneDeps {
-  /** Of the database file, which must exist; the worker sees every commit made on it. */
+  /** Path of the existing database file; the worker sees every commit. */
   path: string
   clock: Clock
   log: Log
   newWorker: () => Worker
 }
 
-/** Of one read, from when it begins; of its wait for its turn; and of the start of a thread, before its first read begins. */
+/** Limits for a read, for waiting in the queue, and for starting a thread. */
 export const DEADLINE_MS = 2000
 export const WAIT_MS = 10_000
 export const START_MS = 10_000
-/** Reads that wait, in all and of one caller. */
+/** Waiting reads, in total and per caller. */
 export const MOST_WAITING = 64
 const MOST_WAITING_EACH = 16
-/** A query cannot be interrupted: a thread that is given up goes on until its query ends. */
+/** A query cannot be interrupted: an abandoned thread runs until its query ends. */
 const MOST_ABANDONED = 3
 
 interface Limit {
   ms: number
-  /** For the log, when the thread is given up. */
+  /** For the log, when the thread is abandoned. */
   why: string
   error: () => AppError
 }
@@ -36,7 +36,7 @@ const READING: Limit = {
   error: () => new AppError('busy', { message: 'This query takes too long. Narrow the filters.' }),
 }
 
-/** How long a thread takes to start is not the fault of the read that waits for it. */
+/** Applies to a starting thread, which is not the read's fault. */
 const STARTING: Limit = {
   ms: START_MS,
   why: 'A database thread did not start in time.',
@@ -56,19 +56,22 @@ export class ReaderLane {
   #worker: Worker | null = null
   #lastId = 0
   #turn = 0
-  /** In the order in which they came. */
+  /** In order of arrival. */
   #waiting: Call[] = []
   #running: Call | null = null
-  /** Given up and not ended yet, each with whose read it works on. */
+  /** Abandoned threads that are still running, with their callers. */
   readonly #abandoned = new Map<Worker, string>()
-  /** When each caller had a turn last; of who never had one nothing is known. */
+  /** When each caller last had a turn; unknown callers come first. */
   readonly #turns = new Map<string, number>()
 
   constructor(deps: LaneDeps) {
     this.#deps = deps
   }
 
-  /** Whoever had no turn for longest is next, so that nobody's many reads keep others from theirs. Rejects with `busy`. */
+  /**
+   * The caller waiting longest since its last turn is next, so that many reads of one cannot block others. Rejects with
+   * `busy`.
+   */
   ask(who: string, name: ReadName, args: ReadArgs<ReadName>): Promise<unknown> {
     const theirs = this.#waiting.filter((call) => call.who === who).length
     if (this.#waiting.length >= MOST_WAITING || theirs >= MOST_WAITING_EACH) return Promise.reject(tooMany())
@@ -81,7 +84,7 @@ export class ReaderLane {
     return promise
   }
 
-  /** What is under way, and what waits, fails with `busy`. */
+  /** Running and waiting reads fail with `busy`. */
   stop(): void {
     this.#end(new AppError('busy'))
   }
@@ -105,7 +108,7 @@ export class ReaderLane {
     if (!call) return
     this.#waiting = this.#waiting.filter((other) => other !== call)
     this.#running = call
-    this.#turns.delete(call.who) // set() alone would keep the old place in the order
+    this.#turns.delete(call.who) // set() alone keeps the old order
     this.#turns.set(call.who, ++this.#turn)
     if (this.#turns.size > MOST_WAITING) this.#turns.delete(this.#turns.keys().next().value ?? '')
     this.#limit(call, this.#worker ? READING : STARTING)
@@ -118,7 +121,7 @@ export class ReaderLane {
     call.cancelTimer = this.#deps.clock.after(limit.ms, () => this.#giveUp(call, limit))
   }
 
-  /** Whose last read still works in a thread that was given up, waits for its end. */
+  /** Skips callers whose last read still runs in an abandoned thread. */
   #chosen(): Call | undefined {
     const held = new Set(this.#abandoned.values())
     const turnOf = ({ who }: Call) => this.#turns.get(who) ?? 0

@@ -1,23 +1,23 @@
-/** The reader's thread: opens the database for reading only and answers one read after another. */
+/** The reader's thread: opens the database read-only and answers one read at a time. */
 import { readerDatabase } from '../db/open.ts'
 import { AppError, type Code, type ErrorExtra } from './errors.ts'
 import { type ReadArgs, type ReadName, read } from './model/reads.ts'
 
-/** To the worker: which file, once and first; then calls. */
+/** To the worker: the file once, first; then calls. */
 export type ToWorker =
   | { kind: 'open'; path: string }
   | { kind: 'call'; id: number; name: ReadName; args: ReadArgs<ReadName> }
 
-/** From the worker: that it can read, or why not, once and first; then one `Answer` for each call, in their order. */
+/** From the worker: ready or failed once, first; then one `Answer` per call, in order. */
 export type FromWorker = { kind: 'ready' } | ({ kind: 'unopened' } & Failure) | Answer
 
-/** What SQLite threw: its `code` does not cross threads with it. */
+/** A SQLite error: its `code` is lost when crossing threads. */
 interface Failure {
   error: Error
   code: unknown
 }
 
-/** A refusal is an `AppError`, whose class does not cross threads. */
+/** A rejection is an `AppError`, whose class is lost when crossing threads. */
 export type Answer =
   | { id: number; value: unknown }
   | { id: number; refusal: { code: Code; extra: ErrorExtra } }
@@ -41,7 +41,7 @@ const failureOf = (thrown: unknown): Failure => {
   return { error, code: 'code' in error ? error.code : null }
 }
 
-/** Drizzle wraps it. */
+/** Unwraps drizzle's error. */
 const thrownBySqlite = (error: unknown): Error => {
   if (!(error instanceof Error)) return new Error(String(error))
   return error.cause === undefined ? error : thrownBySqlite(error.cause)

@@ -1,6 +1,6 @@
 /**
- * Runs `serve` or one of the commands, and loads only what that needs. Every failure before the server listens is reported in
- * one sentence.
+ * Runs `serve` or a command and loads only what it needs. Failures before the server listens are reported in one
+ * sentence.
  */
 import { isIP } from 'node:net'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
@@ -9,7 +9,7 @@ import { databaseTrouble } from './ops/database-trouble.ts'
 import { placesOf } from './ops/places.ts'
 import type { Outside } from './serve.ts'
 
-/** Outside of a `try`: there the bundler silently leaves out what it cannot find (measured). */
+/** Not inside a `try`, where the bundler silently omits unresolved imports (measured). */
 const loadService = () => import('./serve.ts')
 const loadCommands = () => import('./cli/main.ts')
 
@@ -38,25 +38,25 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
   }
 }
 
-/** Leaves out control characters, so that a name cannot drive the terminal or turn the order of a line round. */
+/** Removes control characters, so that names cannot control the terminal or reverse text. */
 const writerTo = (stream: NodeJS.WriteStream) => {
   stream.on('error', giveUp)
   return (text: string): void => {
     try {
       stream.write(text.split('\n').map(withoutControls).join('\n'))
     } catch (err) {
-      giveUp(err as NodeJS.ErrnoException) // as: a stream throws what it would emit
+      giveUp(err as NodeJS.ErrnoException) // a stream throws what it would emit
     }
   }
 }
 
-/** A reader that has gone, such as `head`, has read enough. Any other failure loses output and is reported. */
+/** A closed reader such as `head` has read enough. Any other failure loses output and is reported. */
 const giveUp = ({ code, message }: NodeJS.ErrnoException): never => {
   if (code !== 'EPIPE') process.stderr.write(`sluice: The output could not be written: ${message}\n`)
   process.exit(1)
 }
 
-/** An error other than `ConfigError` comes after the environment was read, so it can be read here again. */
+/** Errors other than `ConfigError` occur after reading the environment, so it can be read again here. */
 const explain = (err: unknown, environment: Outside['environment']): string => {
   if (!(err instanceof Error)) return String(err)
   if (err instanceof ConfigError) return err.message
@@ -68,7 +68,7 @@ const explain = (err: unknown, environment: Outside['environment']): string => {
 
 const LISTENING: readonly unknown[] = ['listen', 'getaddrinfo']
 
-/** For an unknown host name the runtime gives any code, also the one of a port in use (measured). */
+/** For an unknown host name the runtime reports any code, even that of a port in use (measured). */
 const explainListening = (err: Error & { code?: unknown }, { HOST, PORT }: Config): string => {
   const where = `${HOST} port ${PORT}`
   if (isIP(HOST) === 0)

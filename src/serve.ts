@@ -1,4 +1,4 @@
-/** The command `serve`: builds the server from its parts, and runs it until a signal ends it. */
+/** The `serve` command: builds the server and runs it until a signal. */
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
@@ -20,17 +20,20 @@ import { type RunningServer, startServer } from './server.ts'
 import { createDial } from './upstream/dial.ts'
 import { VERSION } from './version.ts'
 
-/** What only `main.ts` may access directly. */
+/** Passed in because only `main.ts` may access it directly. */
 export interface Outside {
   environment: Environment
   fetch: typeof globalThis.fetch
-  /** Aborts after so many ms. */
+  /** Aborts after this many ms. */
   timeout: (ms: number) => AbortSignal
-  /** Turns served at once. */
+  /** Maximum concurrent requests. */
   maxTurns: number
 }
 
-/** Returns once it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and the error of a taken port. */
+/**
+ * Returns once it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and the error of a
+ * port in use.
+ */
 export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {
   const config = readConfig(withEnvFile(environment))
   const log = createLog({
@@ -51,7 +54,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
   const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
   for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
   makePrivateFolder(config.DATA_DIR)
-  const lock = acquireFolderLock(config.DATA_DIR) // first: no database is changed, or replaced, under another server
+  const lock = acquireFolderLock(config.DATA_DIR) // first: no database is changed or replaced under another server
   const folder = openFolder(config, { clock: systemClock, random: systemRandom, isLocked: true })
   const world: World = {
     config,
@@ -83,14 +86,14 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
 const checkpointerOf = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
   new Checkpointer({ path: databasePath, pagesBehind: () => pagesBehind(sqlite), isNamed, clock: systemClock, log })
 
-/** An error in one request must not end the others, so it is logged. A log that cannot be written is ignored. */
+/** Logs uncaught errors, so that one request cannot end the others. A failing log is ignored. */
 const survive = (log: Log): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
   process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))
 }
 
-/** One stop can arrive as two signals: sent to the process group, and passed on again by a parent such as npm. */
+/** One stop can arrive as two signals: to the process group, and forwarded by a parent such as npm. */
 const SAME_STOP_MS = 1000
 
 const drainOnSignal = (server: RunningServer, log: Log): void => {
@@ -108,8 +111,7 @@ const drainOnSignal = (server: RunningServer, log: Log): void => {
   }
   process.on('SIGTERM', () => void drain('SIGTERM'))
   process.on('SIGINT', () => void drain('SIGINT'))
-  // The terminal was closed. Without one, as under nohup (BSD's leaves it as standard input), the signal keeps the meaning that
-  // the parent process gave it.
+  // The terminal was closed. Without one, as under nohup, the parent's choice for this signal is kept.
   if (isatty(0) && isatty(2)) process.on('SIGHUP', () => void drain('SIGHUP'))
 }
 
@@ -120,7 +122,7 @@ const greet = (server: RunningServer, { HOST, DATA_DIR }: Config): void => {
   const { url, bindings } = server
   const statuses = statusesIn(server)
   const command = typedCommand()
-  // A browser cannot open "all addresses", and whoever names one of them is not on this machine for us.
+  // Browsers cannot open "all addresses". With such a Host, requests do not count as local either.
   const dashboard = `${url.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, 'http://127.0.0.1')}/dashboard`
   const next = statuses.length === 0 ? `. Add an account in the dashboard or with "${command} accounts add".` : ''
   const lines = [

@@ -1,4 +1,4 @@
-/** The running service: listens, and drains. */
+/** The running server: listens and drains. */
 import { announceAll } from '../db/commit.ts'
 import type { FolderLock } from '../db/lock.ts'
 import { waitForLocksAtMost } from '../db/open.ts'
@@ -15,21 +15,21 @@ import { IDLE_SECONDS } from './lib/idle-limit.ts'
 import { Schedule } from './lib/schedule.ts'
 
 /**
- * How long a commit waits for the lock of another process. The event loop waits with it, and the ledger tries every 100 ms, so
- * this bounds how late every other request is (`bench/foreign-lock.ts`). Commands hold the lock for one commit.
+ * How long a commit waits for another process's lock. The event loop waits too, and the ledger retries every 100 ms, so
+ * this limits the delay of other requests (`bench/foreign-lock.ts`). Commands hold the lock for one commit.
  */
 const BUSY_MS = 20
-/** Nothing is held up any more by what is written last, in two commits at most, and nobody writes it later. */
+/** At shutdown nothing else is delayed, and the last writes cannot be retried. */
 const LAST_BUSY_MS = 2500
 
 export interface RunningServer {
   url: string
   bindings: Bindings
-  /** Finishes running turns up to the deadline, then ends them honestly, and closes everything. */
+  /** Finishes running requests until the deadline, then ends them with an error, and closes everything. */
   drain(): Promise<void>
 }
 
-/** Listens, on a folder whose `lock` it gives back at the end. Throws the system's error for a taken port. */
+/** Starts listening, and releases `lock` at the end. Throws the system's error for a port in use. */
 export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const { config, folder, clock, log } = world
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
@@ -47,10 +47,10 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     hostname: config.HOST,
     port: config.PORT,
     idleTimeout: IDLE_SECONDS,
-    // Sizes are refused with an envelope by the routes (`proxy/raw-body.ts`); the runtime's own 413 has none.
+    // Routes reject large bodies with an envelope (`proxy/raw-body.ts`); the runtime's own 413 has none.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    reusePort: false, // said, because outside development the runtime shares the port with whoever asks (measured)
+    reusePort: false, // set explicitly: otherwise the runtime shares the port with other processes (measured)
     fetch: (request) => answer(request, bindings),
     websocket,
   })
@@ -91,12 +91,12 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
 }
 
 const DRAIN_BEAT_MS = 50
-/** A token that is being renewed is lost with its account when its answer is not stored. */
+/** If the answer of a running token refresh is not stored, its account is lost. */
 const REFRESH_GRACE_MS = 4000
-/** For the terminal events of the turns that were cut off to reach their clients. */
+/** Time for terminal events of cut-off requests to reach their clients. */
 const FAREWELL_MS = 500
 
-/** New work is refused by the routes meanwhile; what still runs at the deadline ends with one terminal event. */
+/** Routes reject new requests; those running at the deadline end with one terminal event. */
 const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, deadlineMs: number): Promise<void> => {
   const deadline = clock.monotonic() + deadlineMs
   while (turns.size > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)
@@ -105,7 +105,7 @@ const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, 
   await clock.sleep(FAREWELL_MS)
 }
 
-/** Sockets close with a code, which takes an answer of the client. */
+/** Waits for sockets, which close after an answer of the client. */
 const farewell = async ({ sockets, clock }: Pick<Bindings, 'sockets' | 'clock'>): Promise<void> => {
   const deadline = clock.monotonic() + FAREWELL_MS
   while (sockets.size > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)

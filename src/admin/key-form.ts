@@ -23,7 +23,7 @@ const LimitRow = z.object({
 /** An empty choice enforces nothing. */
 const choice = z.string().optional()
 
-/** What is not in the form stays as it is; what is there and empty is cleared. */
+/** Missing fields stay unchanged; empty ones are cleared. */
 const KeyFields = z.object({
   name: z.string().optional(),
   allowedModels: z.array(z.string()).optional(),

@@ -121,7 +121,8 @@ const REJECTED_COLUMNS: Record<string, (row: RejectedClient) => string | number 
 
 const csvWriter = (columns: Columns): Writer => ({
   head: csvLine(Object.keys(columns)),
-  rows: (rows) => rows.map((row) => csvLine(Object.values(columns).map((value) => value(row as never)))).join(''), // as: the columns are of these rows
+  // as: the columns belong to these rows
+  rows: (rows) => rows.map((row) => csvLine(Object.values(columns).map((value) => value(row as never)))).join(''),
   end: (isCutOff) => (isCutOff ? csvLine([`cut off after ${MOST_ROWS} rows; choose a shorter time range`]) : ''),
 })
 

@@ -86,7 +86,7 @@ export interface ReportView extends Report {
   range: Preset | null
   chart: ReportBars
   asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model' | 'client'>
-  /** The query of this page without what is empty: what its links change a part of. */
+  /** This page's query without empty parameters, for its links to change. */
   params: [name: string, value: string][]
   /** An unknown zone in the URL. */
   unknownZone: string | null

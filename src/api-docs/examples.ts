@@ -1,14 +1,14 @@
-/** A body and a curl command for each route. */
+/** An example body and curl command for each route. */
 import type { JsonSchema } from './json-schema.ts'
 import type { Operation } from './operations.ts'
 
-/** What may be sent: the words' own example, else only what must be there. null: the route takes no document. */
+/** An example body: the one in the descriptions, otherwise the required members only. null: the route takes none. */
 export const exampleOf = ({ body, words }: Operation): unknown => {
   if (words.example) return words.example
   return body ? smallest(body.json) : null
 }
 
-/** A value of `schema` with nothing in it that may be left out. */
+/** A value of `schema` with only its required members. */
 const smallest = (schema: JsonSchema): unknown => {
   if (schema.const !== undefined) return schema.const
   if (schema.enum) return schema.enum[0]
@@ -31,10 +31,10 @@ const smallest = (schema: JsonSchema): unknown => {
   }
 }
 
-/** Kept short enough for a phone to scroll little. */
+/** Short enough for little scrolling on a phone. */
 const LINE_CHARS = 76
 
-/** What to type for the route under `baseUrl`; null where a shell is no help. */
+/** The curl command for the route under `baseUrl`; null where a shell does not help. */
 export const curlOf = (operation: Operation, baseUrl: string): string | null => {
   const { words, isPage, isPlanned } = operation
   if (isPage || isPlanned || words.status === 101) return null
@@ -48,7 +48,7 @@ export const curlOf = (operation: Operation, baseUrl: string): string | null => 
 /** `sessionId` → `SESSION_ID`. */
 const placeholder = (name: string): string => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase()
 
-/** A body makes a POST of it by itself. */
+/** A body makes curl use POST. */
 const commandPart = ({ method }: Operation, hasBody: boolean): string =>
   method === (hasBody ? 'POST' : 'GET') ? 'curl' : `curl -X ${method}`
 

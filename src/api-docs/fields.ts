@@ -1,19 +1,19 @@
-/** A JSON Schema as the rows of a table: what to send, in what form, and what it means. */
+/** A JSON Schema as table rows: what to send, its type, and what it means. */
 import type { JsonSchema } from './json-schema.ts'
 
 export interface Field {
-  /** Of a field in a list of objects `limits[].maxValue`. */
+  /** For a field in a list of objects: `limits[].maxValue`. */
   name: string
   /** `string ≤ 128`, `"a" | "b" | null`, `integer 1…200`. */
   type: string
   isRequired: boolean
   /** Text with code between backticks. */
   meaning: string
-  /** As JSON; null: there is none. */
+  /** As JSON; null: none. */
   preset: string | null
 }
 
-/** The fields of an object, and below each those of the objects in it. */
+/** The fields of an object, each followed by its nested fields. */
 export const fieldsOf = (object: JsonSchema, prefix = ''): Field[] =>
   Object.entries(object.properties ?? {}).flatMap(([name, schema]) => {
     const path = prefix + name
@@ -48,7 +48,7 @@ const boundsOf = (type: string, schema: JsonSchema): string => {
   return type === 'integer' || type === 'number' ? numberBounds(schema) : ''
 }
 
-/** The upper bound of texts that nobody writes is left out, and so is that one must not be empty. */
+/** Leaves out very large upper bounds and the requirement not to be empty. */
 const textBounds = ({ format, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: JsonSchema): string => {
   if (format) return ` (${format})`
   if (minLength > 1) return maxLength < LONG ? ` ${minLength}…${maxLength}` : ` ≥ ${minLength}`

@@ -1,14 +1,14 @@
-/** The parts the routes are shown in, by how their paths begin. */
+/** Groups of routes, by path prefix. */
 
 interface Group {
   id: string
   title: string
-  /** A sentence for those who look for something. */
+  /** A sentence that helps to find something. */
   about: string
   prefixes: readonly string[]
 }
 
-/** In the order of the page. A path belongs to the longest prefix it begins with, and without one to the last group. */
+/** In page order. A path belongs to the group with the longest matching prefix, or to the last one. */
 export const GROUPS: readonly Group[] = [
   {
     id: 'v1',

@@ -1,4 +1,4 @@
-/** The zod schemas of the routes as JSON Schema 2020-12: what a client may send, in its own words. */
+/** Converts the routes' zod schemas to JSON Schema 2020-12, describing what a client may send. */
 import { z } from 'zod'
 import { DEFAULTS } from '../settings/schema.ts'
 
@@ -24,19 +24,19 @@ export interface JsonSchema {
   maxItems?: number
 }
 
-/** The input side of `schema`. A field is required when the schema refuses to be without it, whatever its type says. */
+/** The input side of `schema`. A field is required if the schema rejects its absence, whatever its type says. */
 export const jsonSchemaOf = (schema: z.ZodObject): JsonSchema => {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
   const required = Object.keys(schema.shape).filter((name) => !schema.shape[name]?.safeParse(undefined).success)
-  const { required: __, ...tidied } = tidy(json as JsonSchema) // as: no other kinds of schemas are used in routes
+  const { required: __, ...tidied } = tidy(json as JsonSchema) // as: routes use no other kinds of schemas
   return { ...tidied, ...(required.length > 0 && { required }) }
 }
 
 type Override = NonNullable<Parameters<typeof z.toJSONSchema>[1]>['override']
 
-/** What the input side alone does not tell: the choices behind a text that is cleaned first, and the words of a setting. */
+/** Adds what the input side lacks: the choices behind a transformed text, and a setting's description. */
 const override: Override = ({ zodSchema, jsonSchema, path }) => {
-  const { def } = (zodSchema as z.core.$ZodTypes)._zod // as: the union of zod's own kinds, told apart by `type`
+  const { def } = (zodSchema as z.core.$ZodTypes)._zod // as: zod's own union, distinguished by `type`
   if (def.type === 'pipe' && jsonSchema.type === 'string') {
     const out = (def.out as z.core.$ZodTypes)._zod.def // as: the same union
     if (out.type === 'enum') jsonSchema.enum = Object.values(out.entries)
@@ -53,7 +53,7 @@ const settingText = ({ label, help, unit, security, preset }: Record<string, unk
   return `${label}. ${help} Default: ${amount}.${security ? ' A security setting.' : ''}`
 }
 
-/** Leaves out what is only for validators, and says of a value that may be null so in its type. */
+/** Leaves out what only validators need, and shows null in the type. */
 const tidy = (schema: JsonSchema): JsonSchema => {
   const { properties, items, anyOf, ...rest } = bounded(schema)
   if (anyOf) return { ...withNull(anyOf.map(tidy)), ...rest }
@@ -66,7 +66,7 @@ const tidy = (schema: JsonSchema): JsonSchema => {
   }
 }
 
-/** Numbers no client comes near, and patterns that spell out the calendar. */
+/** Leaves out huge maximums and date patterns. */
 const bounded = ({ maximum, pattern, ...rest }: JsonSchema): JsonSchema => ({
   ...rest,
   ...(maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER && { maximum }),

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the service, made of its operations. */
+/** The OpenAPI 3.1 document, generated from the operations. */
 import { CODES } from '../errors.ts'
 import { VERSION } from '../version.ts'
 import { exampleOf } from './examples.ts'
@@ -7,7 +7,7 @@ import type { JsonSchema } from './json-schema.ts'
 import type { Operation, Parameter } from './operations.ts'
 import type { Refusal } from './refusals.ts'
 
-/** The address in it is relative, so it holds wherever the document was fetched. */
+/** The server address is relative, so the document is valid wherever it is fetched. */
 export const openApi = (operations: readonly Operation[]) => {
   const bodies = sharedBodies(operations)
   return {
@@ -92,7 +92,7 @@ const filesSchema = ([field, description]: readonly [string, string]): object =>
 
 type SharedBodies = ReadonlyMap<object, { name: string; json: JsonSchema }>
 
-/** Bodies that several operations take stand in the document once. */
+/** Bodies used by several operations appear once. */
 const sharedBodies = (operations: readonly Operation[]): SharedBodies => {
   const withBody = operations.flatMap(({ id, body }) => (body ? [{ id, ...body }] : []))
   const several = [...Map.groupBy(withBody, ({ schema }) => schema)].filter(([, some]) => some.length > 1)
@@ -119,7 +119,7 @@ const refusalObject = ({ envelope }: Operation, { codes }: Refusal): object => (
   'x-codes': codes,
 })
 
-/** A permission is named as the role that a scheme without scopes may ask for. */
+/** Permissions are listed as roles, which schemes without scopes allow. */
 const securityOf = ({ access }: Operation): object[] => {
   switch (access.access) {
     case 'open':

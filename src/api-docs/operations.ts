@@ -1,4 +1,4 @@
-/** The route table as documentation: every method and path with its gates, its input, its words and its errors. */
+/** The route table as documentation: each method and path with gates, input, description and errors. */
 import type { z } from 'zod'
 import type { AccessRule } from '../http/gates.ts'
 import type { RouteRow } from '../http/route-table.ts'
@@ -8,15 +8,15 @@ import { envelopeOf, type Refusals, refusalsOf } from './refusals.ts'
 import { PATH_PARAMETERS, WORDS, type Words } from './words/words.ts'
 
 export interface Operation {
-  /** Unique, of letters and digits. */
+  /** Unique, letters and digits only. */
   id: string
   method: string
-  /** As OpenAPI writes it: `/api/accounts/{id}`. */
+  /** In OpenAPI's form: `/api/accounts/{id}`. */
   path: string
-  /** As the route table writes it. */
+  /** In the route table's form. */
   route: string
   group: string
-  /** The operation this one is another name of; null: it stands for itself. */
+  /** The operation this is an alias of, or null. */
   aliasOf: string | null
   isPlanned: boolean
   isPage: boolean
@@ -36,7 +36,7 @@ export interface Parameter {
   schema: JsonSchema
 }
 
-/** One for each row, in the order of the table. */
+/** One per row, in table order. */
 export const operationsOf = (rows: readonly RouteRow[]): Operation[] => {
   const first = new Map<object, RouteRow>()
   for (const row of rows) {
@@ -49,7 +49,7 @@ export const operationsOf = (rows: readonly RouteRow[]): Operation[] => {
 
 type JsonOf = typeof jsonSchemaOf
 
-/** Many routes take the same, and making it into a JSON Schema takes most of the time there is. */
+/** Many routes share a schema, and converting it takes most of the time. */
 const once = (make: JsonOf): JsonOf => {
   const made = new Map<z.ZodObject, JsonSchema>()
   return (schema) => made.getOrInsertComputed(schema, make)
@@ -58,7 +58,7 @@ const once = (make: JsonOf): JsonOf => {
 const nameOf = ({ method, path }: RouteRow): string => `${method} ${path}`
 
 const PLANNED: Words = { does: 'Not available yet. Returns 404 `not_found`.' }
-/** A test finds these. */
+/** A test looks for this. */
 export const NO_WORDS: Words = { does: 'Not described yet.' }
 
 const operationOf = (row: RouteRow, main: RouteRow, jsonOf: JsonOf): Operation => {
@@ -74,7 +74,7 @@ const operationOf = (row: RouteRow, main: RouteRow, jsonOf: JsonOf): Operation =
     aliasOf: main === row ? null : idOf(main),
     isPlanned: row.isPlanned,
     isPage: group === 'pages',
-    access: row.access[0]!, // as the start demands
+    access: row.access[0]!, // guaranteed at start
     capability: row.capability,
     words,
     parameters: [...pathParameters(row.path), ...queryParameters(row, words, jsonOf)],
@@ -94,7 +94,7 @@ const idOf = ({ method, path }: RouteRow): string => {
   return [method.toLowerCase(), ...parts.map((word) => word.charAt(0).toUpperCase() + word.slice(1))].join('')
 }
 
-/** `/:id{pattern}` is `/{id}` to OpenAPI; a pattern may hold slashes in no route. */
+/** `/:id{pattern}` becomes `/{id}`; no pattern contains slashes. */
 const templated = (path: string): string =>
   path
     .split('/')

@@ -1,4 +1,4 @@
-/** With which errors a route can refuse, as far as its gates, its input and its words tell. */
+/** The errors a route can return, from its gates, input and description. */
 import { CODES, type Code } from '../errors.ts'
 import type { AccessRule } from '../http/gates.ts'
 import { isModelPath } from '../http/model-path.ts'
@@ -10,7 +10,7 @@ export interface Refusal {
   codes: readonly Code[]
 }
 
-/** Errors that many routes share, because the same check stands before them. */
+/** Errors shared by many routes because of the same check. */
 export type Kind = keyof typeof KINDS
 
 const NOBODY = [
@@ -68,13 +68,13 @@ export const KINDS = {
 
 export interface Refusals {
   kinds: Kind[]
-  /** What is only this route's, with the status where it differs from the usual one. */
+  /** Errors of this route only, with the status if unusual. */
   own: Refusal[]
-  /** All of them, by status, the lowest first. */
+  /** All errors, sorted by status. */
   all: Refusal[]
 }
 
-/** What every route can answer, a bad Host or a fault of ours, is left out. */
+/** Leaves out what every route can return: a bad Host or an internal error. */
 export const refusalsOf = (row: RouteRow, words: Words): Refusals => {
   const kinds = kindsOf(row, words)
   const enrollment = words.account === 'settled' ? (['totp_enrollment_required'] as const) : []
@@ -108,7 +108,7 @@ const kindsOf = (row: RouteRow, words: Words): Kind[] => {
     query: reads('query'),
     turn: words.isTurn === true,
   }
-  return (Object.keys(kinds) as Kind[]).filter((kind) => kinds[kind]) // as: Object.keys forgets the literal types
+  return (Object.keys(kinds) as Kind[]).filter((kind) => kinds[kind]) // as: Object.keys loses the literal types
 }
 
 const isForPeople = (access: AccessRule['access']): boolean => access !== 'client-key' && access !== 'open'
@@ -138,5 +138,5 @@ const accessCodes = (rule: AccessRule): Code[] => {
   }
 }
 
-/** In which of the two envelopes a path answers its errors. */
+/** The error envelope of a path. */
 export const envelopeOf = (path: string): 'dashboard' | 'openai' => (isModelPath(path) ? 'openai' : 'dashboard')

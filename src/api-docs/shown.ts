@@ -1,4 +1,4 @@
-/** The operations as the page shows them: in groups, each once under all its names. */
+/** The operations as shown on the page: grouped, aliases merged. */
 import { CODES } from '../errors.ts'
 import { curlOf } from './examples.ts'
 import { type Field, fieldOf, fieldsOf } from './fields.ts'
@@ -26,13 +26,13 @@ export interface ShownOperation {
   answer: string | null
   status: number | null
   who: string
-  /** What it does with the header of the restricted pool; null: it is no model route. */
+  /** How it treats the restricted pool's header; null: not a model route. */
   capability: Operation['capability']
   auditEvent: string | null
   path: Field[]
   query: Field[]
   body: Field[]
-  /** What the body is, where it has no fields. */
+  /** Describes a body without fields. */
   document: string | null
   kinds: Kind[]
   refusals: Refusal[]
@@ -41,17 +41,17 @@ export interface ShownOperation {
 
 interface Found {
   total: number
-  /** Of the operations. */
+  /** Ids of the operations. */
   ids: ReadonlySet<string>
 }
 
-/** Which operations have every word of `search` in them. */
+/** Finds operations that contain every word of `search`. */
 export const findIn = (groups: readonly ShownGroup[], search: string): Found => {
   const all = groups.flatMap(({ operations }) => operations)
   return { total: all.length, ids: new Set(all.filter((one) => isFound(one, search)).map(({ id }) => id)) }
 }
 
-/** `baseUrl` is where the examples go. */
+/** `baseUrl` is used in the examples. */
 export const shownGroups = (operations: readonly Operation[], baseUrl: string): ShownGroup[] => {
   const byMain = Map.groupBy(operations, ({ id, aliasOf }) => aliasOf ?? id)
   return GROUPS.map(({ id, title, about }) => {
@@ -107,7 +107,7 @@ const filesField = ([name, meaning]: readonly [string, string]): Field => ({
   preset: null,
 })
 
-/** Whether every word of `search` is somewhere in it. */
+/** Whether it contains every word of `search`. */
 const isFound = (operation: ShownOperation, search: string): boolean => {
   const text = textOf(operation).toLowerCase()
   return search
@@ -137,7 +137,7 @@ export const SHARED_ERRORS: readonly SharedErrors[] = (Object.keys(KINDS) as Kin
   id,
   title: KINDS[id].title,
   refusals: refusalsOfKind(id),
-})) // as: Object.keys forgets the literal types
+})) // as: Object.keys loses the literal types
 
-/** Every error there is: code, status, and what it says unless something better is known. */
+/** All errors: code, status and default message. */
 export const ALL_ERRORS = Object.entries(CODES).map(([code, [status, message]]) => ({ code, status, message }))

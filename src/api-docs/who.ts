@@ -1,4 +1,4 @@
-/** Who may use a route, in words. Code is between backticks. */
+/** Who may use a route, as text. Code is between backticks. */
 import type { AccessRule } from '../http/gates.ts'
 import type { Operation } from './operations.ts'
 

@@ -33,7 +33,7 @@ import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
 import { shortTime } from './table.ts'
 
-/** The good files are imported even when others cannot be read; then the exit code is 1. */
+/** Imports the valid files even if others fail; the exit code is then 1. */
 export const importFiles: Run = async (io, names, { json }) => {
   const { files, failures: unreadable } = await readFiles(names)
   const { accounts, failures: malformed } = readAuthFiles(files)
@@ -96,7 +96,7 @@ export const listOfAccounts = listing({
   document: (accounts) => ({ accounts }),
 })
 
-/** What the database knows of an account; the live part only the server has. Times are ISO 8601, as on the wire. */
+/** What the database knows of an account; only the server has its live state. Times are ISO 8601. */
 const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
   const now = systemClock.now()
   const { status, cause, evidence, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })

@@ -2,10 +2,10 @@
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
 import { printJson, type Run, withFolder } from './command.ts'
 
-/** Exit code 1 when the log is broken. */
+/** Exit code 1 when verification fails. */
 export const verifyAudit: Run = (io, _args, { json }) =>
   withFolder(io, ({ db, sqlite }) => {
-    // One snapshot: a running server may write, and purge, while the rows are read.
+    // One snapshot: a running server may write and purge at the same time.
     const verdict = sqlite.transaction(() => verifyAuditLog(db))()
     if (json) printJson(io, verdict)
     else io.stdout(`${sentence(verdict)}\n`)

@@ -15,7 +15,7 @@ interface BackupOptions {
   json?: true
 }
 
-/** Works while the server runs. Does not migrate: the running server may be of another release. */
+/** Works while the server runs. Does not migrate, because the running server may be a different release. */
 export const makeBackupFile: Run<BackupOptions> = async (io, _args, { out, withKey, json }) => {
   const { dir, databasePath, keyPath } = placesOf(configOf(io))
   if (withKey && !existsSync(keyPath)) throw new BackupError(`There is no encryption key at ${keyPath}.`)
@@ -38,7 +38,7 @@ const keyElsewhere = (keyPath: string): string =>
 const keyBeside = (keyFile: string): string =>
   `The encryption key is next to it: ${keyFile}. Anyone with both files can use every account.\n`
 
-/** Exit code 1 when it cannot be restored. A broken audit log is reported but does not count. */
+/** Exit code 1 when it cannot be restored. A broken audit log is reported but allowed. */
 export const verifyBackupFile: Run = (io, [name = ''], { json }) => {
   const file = resolve(name)
   const verdict = verifyBackup(file, existsSync(keyOf(file)) ? keyOf(file) : placesOf(configOf(io)).keyPath)

@@ -1,4 +1,4 @@
-/** `sluice bootstrap-token`: the token with which the first password is set from another machine. */
+/** `sluice bootstrap-token`: the token for setting the first password from another machine. */
 import { commit, type Db } from '../../db/commit.ts'
 import type { Config } from '../env.ts'
 import { AppError } from '../errors.ts'
@@ -7,7 +7,7 @@ import { hasBootstrapToken, rotateBootstrapToken } from '../model/bootstrap-toke
 import { hasPasswordAccount } from '../model/people.ts'
 import { cliActor, configOf, type Run, withFolder } from './command.ts'
 
-/** Only the hash of a token is stored, so without `--rotate` this only says whether there is one. */
+/** Only the token's hash is stored, so without `--rotate` this only tells whether there is one. */
 export const bootstrapToken: Run<{ rotate?: true }> = (io, _args, { rotate }) =>
   withFolder(io, ({ db }) => {
     const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_BOOTSTRAP_TOKEN: given } = configOf(io)

@@ -2,16 +2,16 @@
 import type { CliIo } from './command.ts'
 
 export interface CommandSpec {
-  /** Name and arguments, as commander reads them: `import <file...>`. */
+  /** Name and arguments in commander's syntax: `import <file...>`. */
   usage: string
   alias?: string
   summary: string
-  /** Further sentences for the help of the command. */
+  /** More text for the command's help. */
   details?: string
   options?: readonly OptionSpec[]
-  /** At least two of a command that runs. */
+  /** At least two for a runnable command. */
   examples?: readonly string[]
-  /** Loads what runs; a group of commands has none. */
+  /** Loads the implementation; command groups have none. */
   run?: () => Promise<LoadedRun>
   commands?: readonly CommandSpec[]
 }
@@ -23,7 +23,7 @@ export interface OptionSpec {
   isList?: true
 }
 
-/** A `Run` of whatever options; `program.ts` hands it those that are declared beside it. */
+/** A `Run` with the command's own options; `program.ts` passes those declared with it. */
 type LoadedRun = (io: CliIo, args: readonly string[], options: never) => number | Promise<number>
 
 export const JSON_OPTION: OptionSpec = { flags: '--json', text: 'print JSON' }

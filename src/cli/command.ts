@@ -1,4 +1,4 @@
-/** What a command works with: where it writes, the environment it was given, and the data folder while it runs. */
+/** The environment of a command: output, environment variables, and the data folder while it runs. */
 import { existsSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { type Config, readConfig } from '../env.ts'
@@ -15,33 +15,33 @@ export interface CliIo {
   stderr: (text: string) => void
   /** For commands that use the network. */
   fetch: typeof globalThis.fetch
-  /** Aborts after so many ms. */
+  /** Aborts after this many ms. */
   timeout: (ms: number) => AbortSignal
 }
 
-/** Options by their long name in camel case, as `commands.ts` declares them. */
+/** Options by long name in camel case, as declared in `commands.ts`. */
 export type Options = Readonly<Record<string, string | boolean | readonly string[] | undefined>>
 
-/** What a command does with its arguments; returns the exit code. */
+/** Runs a command with its arguments; returns the exit code. */
 export type Run<O extends object = { json?: true }> = (
   io: CliIo,
   args: readonly string[],
   options: Readonly<O>,
 ) => number | Promise<number>
 
-/** The command was not understood: exit code 2 and a hint where to find help. */
+/** Invalid usage: exit code 2 and a hint where to find help. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Opens the folder for the length of `run`; a running server notices what was written within two seconds. */
+/** Opens the folder while `run` runs; a running server notices writes within two seconds. */
 export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   const config = configOf(io)
   const { databasePath } = placesOf(config)
   const isNew = !existsSync(databasePath)
   for (const conflict of config.conflicts) io.stderr(`${conflict}\n`)
   const folder = openFolder(config, { clock: systemClock, random: systemRandom })
-  // The server may have SLUICE_DATA_DIR where this shell has not: then this is not its database.
+  // The server may have SLUICE_DATA_DIR set and this shell not: then this is another database.
   if (isNew)
     io.stderr(`Created a new database: ${databasePath}. If you expected an existing one, set SLUICE_DATA_DIR.\n`)
   try {
@@ -55,18 +55,18 @@ export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Prom
 
 export const configOf = (io: CliIo): Config => readConfig(io.environment)
 
-/** Reading a whole database must not slow down the server that uses it. */
+/** Lowers the priority, so that reading a whole database does not slow down the server. */
 export const yieldToTurns = (): void => {
   try {
     setPriority(10)
   } catch {
-    // not allowed here: then at the usual priority
+    // not permitted: keep the usual priority
   }
 }
 
-/** Who the audit log names. */
+/** The actor for the audit log. */
 export const cliActor = (): Actor => ({ id: 'cli', method: 'cli', address: null, at: systemClock.now() })
 
-/** Its own line breaks are all that is left as it is: the output leaves out what else drives a terminal. */
+/** Keeps only its own line breaks: the output removes other control characters. */
 export const printJson = (io: CliIo, value: unknown): void =>
   io.stdout(`${JSON.stringify(value, null, 2).split('\n').map(escapeControls).join('\n')}\n`)

@@ -1,4 +1,4 @@
-/** `sluice keys …` as the table of commands declares it. */
+/** Declares `sluice keys …`. */
 import { type CommandSpec, JSON_OPTION, type OptionSpec } from './command-spec.ts'
 
 const POLICY: readonly OptionSpec[] = [

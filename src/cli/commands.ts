@@ -1,8 +1,8 @@
-/** Every command: its arguments, options, help and examples. Help, completion and parsing are made from this table. */
+/** Declares all commands: arguments, options, help and examples. Help, completion and parsing use this table. */
 import { type CommandSpec, JSON_OPTION } from './command-spec.ts'
 import { KEY_COMMANDS } from './commands-keys.ts'
 
-/** `sluice serve` itself never comes here; see `run.ts`. */
+/** `sluice serve` itself is handled by `run.ts`. */
 const helpOnly = async () => () => 0
 
 const SERVER: readonly CommandSpec[] = [
@@ -258,7 +258,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
   },
 ]
 
-/** By the headings of the help. */
+/** By the help's headings. */
 export const COMMANDS: Readonly<Record<string, readonly CommandSpec[]>> = {
   'Server:': SERVER,
   'Accounts and clients:': [ACCOUNTS, KEY_COMMANDS, SETTINGS],

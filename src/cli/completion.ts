@@ -1,4 +1,4 @@
-/** `sluice completion`: scripts that complete commands and options, made from the table of commands. */
+/** `sluice completion`: shell completion scripts, generated from the table of commands. */
 import { type Run, UsageError } from './command.ts'
 import { type CommandSpec, nameOf } from './command-spec.ts'
 import { COMMANDS } from './commands.ts'
@@ -12,7 +12,7 @@ export const completion: Run = (io, [shell = '']) => {
 
 /** What can follow a command. */
 interface Place {
-  /** The words so far, `keys create`; empty at the beginning. */
+  /** The words so far, such as `keys create`; empty at the start. */
   path: string
   commands: readonly { name: string; summary: string }[]
   options: readonly { names: readonly string[]; text: string; takesValue: boolean }[]
@@ -49,7 +49,7 @@ const placeOf = (path: string, { usage, options = [], commands = [] }: CommandSp
 const wordsOf = ({ commands, options }: Place): string =>
   [...commands.map(({ name }) => name), ...options.flatMap(({ names }) => names)].join(' ')
 
-/** The path is what has been typed as far as it names commands. */
+/** The path consists of the typed words that name commands. */
 const bash = (places: readonly Place[]): string => `# Completion of sluice for bash: source <(sluice completion bash)
 _sluice() {
   local current="\${COMP_WORDS[COMP_CWORD]}" path="" word

@@ -16,7 +16,7 @@ import { readSettings } from '../settings/store.ts'
 import { createDial } from '../upstream/dial.ts'
 import { configOf, printJson, type Run, yieldToTurns } from './command.ts'
 
-/** Exit code 1 when something is a problem. Nothing is created, migrated or changed. */
+/** Exit code 1 when there is a problem. Creates, migrates and changes nothing. */
 export const doctor: Run = async (io, _args, { json }) => {
   const config = configOf(io)
   yieldToTurns()
@@ -57,7 +57,7 @@ const storedFacts = ({ databasePath }: Places): StoredFacts => {
   }
 }
 
-/** None of them where the database cannot be read; `readThrough` says why. */
+/** Empty when the database cannot be read; `readThrough` reports why. */
 const readableFacts = (databasePath: string): Partial<StoredFacts> => {
   try {
     const { sqlite, db } = readerDatabase(databasePath)

@@ -43,7 +43,7 @@ export const explainChoice: Run<ExplainOptions> = (io, _args, { model = null, ke
 const NOTE =
   'This uses only the database. The routing simulator in the dashboard also knows running requests and short cool-downs.\n'
 
-/** The pool as the database knows it. It only explains, so it never writes. */
+/** The pool from the database. It only explains and never writes. */
 const storedPool = (db: Db, settings: Settings): Pool => {
   const catalog = new Catalog(db)
   return new Pool({

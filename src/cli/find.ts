@@ -1,4 +1,4 @@
-/** Commands about one account, key or user, named by an id, the beginning of one, or a name. */
+/** Finds one account, key or user by id, id prefix or name. */
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { type CliIo, type Run, UsageError, withFolder } from './command.ts'
@@ -12,7 +12,7 @@ export interface Kind<T> {
   namesOf: (item: T) => (string | null)[]
 }
 
-/** A command whose only argument names one of `kind`; `run` returns a sentence that says what was done. */
+/** A command whose only argument names one of `kind`; `run` returns a message. */
 export const aboutOne =
   <T extends { id: string }>(kind: Kind<T>, run: (db: Db, found: T, io: CliIo) => string | Promise<string>): Run =>
   (io, [wanted = '']) =>
@@ -22,8 +22,8 @@ export const aboutOne =
     })
 
 /**
- * The item whose id or one of whose names is `wanted`, else the only one whose id begins so. Throws `not_found`, and
- * `UsageError` where several match.
+ * The item with id or name `wanted`, or the only one whose id starts with it. Throws `not_found`, and `UsageError` for
+ * several matches.
  */
 export const findOne = <T extends { id: string }>(
   { what, listedBy, namesOf }: Kind<T>,

@@ -1,8 +1,8 @@
-/** `sluice healthcheck`: whether the server of this machine is ready, for container health checks. */
+/** `sluice healthcheck`: whether the local server is ready, for container health checks. */
 import { configOf, type Run } from './command.ts'
 import { READY, readiness } from './own-server.ts'
 
-/** 0 when ready, else 1. Does not open the database. */
+/** 0 when ready, otherwise 1. Does not open the database. */
 export const healthcheck: Run = async (io) => {
   const answer = await readiness(configOf(io))
   if (answer !== READY) io.stderr(`sluice: The server is not ready: ${answer}.\n`)

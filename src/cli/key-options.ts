@@ -1,4 +1,4 @@
-/** What `keys create` and `keys edit` are given, checked and as the model takes it. */
+/** Options of `keys create` and `keys edit`, validated and converted for the model. */
 import { z } from 'zod'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -20,7 +20,7 @@ export const fieldsOf = ({ name, model, limit, expires }: KeyOptions): Record<st
   ...(expires !== undefined && { expiresAt: parseTime(expires) }),
 })
 
-/** `input` as `schema` takes it. Throws `UsageError` that names the option. */
+/** `input` parsed with `schema`. Throws a `UsageError` naming the option. */
 export const checked = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
@@ -45,7 +45,7 @@ const inWords = (issue: z.core.$ZodIssue): string => {
 
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1e3, m: 1e6, g: 1e9 }
 export const MICROS = 1e6
-/** The relative error of 1.1 M in floating point: for 17,000.01 dollars in millionths it is more than a millionth. */
+/** The relative error of `1.1M` in floating point: more than a micro-dollar for 17,000.01 dollars. */
 const ROUNDING = 2 * Number.EPSILON
 
 /** `total_tokens:daily:5M`, `cost_usd:monthly:20:gpt-5.5`; the last part, a model, may contain colons. */
@@ -68,10 +68,10 @@ const parseLimit = (text: string) => {
 
 const isOneOf = (values: readonly string[], text: string): boolean => values.includes(text)
 
-/** `Date.parse` alone accepts nearly anything: `12` is December 2001. */
+/** `Date.parse` alone accepts almost anything: `12` is December 2001. */
 const Expiry = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
 
-/** A date alone means its first moment in UTC; `never` is null. */
+/** A date alone is its start in UTC; `never` is null. */
 const parseTime = (text: string): string | null => {
   if (text === 'never') return null
   if (!Expiry.safeParse(text).success)

@@ -16,7 +16,7 @@ import { readSecret } from './secret.ts'
 
 const TIMEOUT_MS = 60_000
 
-/** Only the hash of a key is stored, so the key itself has to be given. Exit code 1 when the request fails. */
+/** Only a key's hash is stored, so the key itself must be given. Exit code 1 when the request fails. */
 export const testKey: Run<{ model?: string; json?: true }> = (io, [wanted], { model, json }) =>
   withFolder(io, async ({ db }) => {
     const named = wanted === undefined ? null : findOne(KEY, KEY.all(db), wanted)
@@ -40,7 +40,7 @@ const storedKey = (db: Db, key: string, named: StoredKey | null): StoredKey => {
   return row
 }
 
-/** The first model on the list of the key. Throws where there is none, or the server does not answer. */
+/** The first model available to the key. Throws when there is none, or the server does not answer. */
 const firstModel = async (io: CliIo, key: string): Promise<string> => {
   const { status, text } = await ask(io, { path: '/v1/models', headers: bearer(key) })
   const [first] = objectsOf(objectOf(parseJson(text)).data)

@@ -1,4 +1,4 @@
-/** `sluice keys …`: API keys of clients. A new key is shown once, here, and can never be shown again. */
+/** `sluice keys …`: API keys of clients. A new key is shown only once. */
 import { commit, type Db } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
 import { systemRandom } from '../lib/random.ts'
@@ -41,7 +41,7 @@ export const create: Run<KeyOptions & Json> = (io, _args, { json, ...options }) 
 
 const doing = () => ({ actor: cliActor(), random: systemRandom })
 
-/** The key alone on standard output, so that a script can take it. */
+/** Prints only the key to standard output, for scripts. */
 const show = (io: CliIo, { row, key }: IssuedKey, { json, sentence }: { json?: true; sentence: string }): void => {
   if (json) printJson(io, { ...toApiKey(row, systemClock.now()), key })
   else io.stdout(`${key}\n`)
@@ -54,7 +54,7 @@ const KEYS_OPTIONAL =
 
 const MOST_NAMED = 12
 
-/** Only where accounts have reported their models: before that every name is as good as another. */
+/** Warns only when accounts have reported their models; before that any name may be valid. */
 const warnOfModels = (io: CliIo, db: Db, models: readonly string[]): void => {
   const catalog = new Catalog(db)
   const listed = new Set(listAccounts(db).flatMap(({ id }) => [...(catalog.modelsOf(id) ?? [])]))
@@ -68,7 +68,7 @@ const warnOfModels = (io: CliIo, db: Db, models: readonly string[]): void => {
   )
 }
 
-/** In the words of the commands. */
+/** As used by the commands. */
 const STATES: Record<KeyState, string> = {
   active: 'active',
   off: 'revoked',

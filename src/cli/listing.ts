@@ -1,4 +1,4 @@
-/** `list`: everything there is of something, in natural order of its name, as a table or with `--json`. */
+/** `list` commands: all items in natural order of their names, as a table or with `--json`. */
 import type { Db } from '../../db/commit.ts'
 import { printJson, type Run, withFolder } from './command.ts'
 import { byName, table } from './table.ts'
@@ -8,9 +8,9 @@ interface Listing<T> {
   nameOf: (item: T) => string
   headings: readonly string[]
   cells: (item: T) => readonly string[]
-  /** A sentence that says how to add the first. */
+  /** A message on how to add the first. */
   none: string
-  /** What `--json` prints; the items themselves unless given. */
+  /** What `--json` prints; by default the items. */
   document?: (items: readonly T[]) => unknown
 }
 

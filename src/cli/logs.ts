@@ -45,10 +45,10 @@ const followLog = async (io: CliIo, look: () => void): Promise<void> => {
   }
 }
 
-/** A request is written when it ends, and up to this much later when the disk is slow. */
+/** A request is written when it ends, or this much later when the disk is slow. */
 const LATE_MS = 30_000
 
-/** Which requests were printed or were there before, so that each is printed once. */
+/** Tracks printed requests, so that each is printed once. */
 class Seen {
   readonly #db: Db
   readonly #errorsOnly: boolean
@@ -60,13 +60,13 @@ class Seen {
     this.#ids = new Set(this.#late().map(({ id }) => id))
   }
 
-  /** The same entries, which count as seen from now on. */
+  /** Marks the entries as seen and returns them. */
   both(entries: readonly LogEntry[]): readonly LogEntry[] {
     for (const { id } of entries) this.#ids.add(id)
     return entries
   }
 
-  /** What was added since the last look. */
+  /** Entries added since the last check. */
   added(): LogEntry[] {
     const late = this.#late()
     const added = late.filter(({ id }) => !this.#ids.has(id))

@@ -1,4 +1,4 @@
-/** The command line: everything but `serve`. It works on the database directly, also while the server runs. */
+/** The command line except `serve`. Works directly on the database, also while the server runs. */
 import { isBusy } from '../../db/lock.ts'
 import { ConfigError } from '../env.ts'
 import { AppError } from '../errors.ts'
@@ -8,12 +8,12 @@ import { COMMANDS } from './commands.ts'
 import { FolderError } from './open-folder.ts'
 import { CommanderError, createProgram, exitCodeOf } from './program.ts'
 
-/** Runs one command and returns its exit code: 0 done, 1 rejected or failed, 2 not understood. Never throws. */
+/** Runs one command and returns its exit code: 0 done, 1 rejected or failed, 2 invalid usage. Never throws. */
 export const runCli = async (argv: readonly string[], io: CliIo): Promise<number> => {
   let exitCode = 0
   const program = createProgram(io, async (spec, args, options) => {
     const run = await spec.run?.()
-    exitCode = (await run?.(io, args, options as never)) ?? 0 // as: commander read them by the table of the same command
+    exitCode = (await run?.(io, args, options as never)) ?? 0 // as: commander parsed them as this command declares
   })
   const path = commandPath(argv)
   try {
@@ -31,7 +31,7 @@ export const runCli = async (argv: readonly string[], io: CliIo): Promise<number
   }
 }
 
-/** Without a command, and for `help COMMAND`, what is wanted is the help. */
+/** No command, or `help COMMAND`, asks for help. */
 const helpRequest = (argv: readonly string[]): string[] => {
   const [word, ...rest] = argv
   if (word === undefined) return ['--help']
@@ -40,7 +40,7 @@ const helpRequest = (argv: readonly string[]): string[] => {
   return commandPath(rest).length === rest.length ? [...rest, '--help'] : rest
 }
 
-/** The names of commands at the beginning of `argv`. */
+/** The command names at the beginning of `argv`. */
 const commandPath = (argv: readonly string[]): string[] => {
   const path: string[] = []
   let level: readonly CommandSpec[] = Object.values(COMMANDS).flat()
@@ -62,6 +62,6 @@ const explain = (err: unknown): string => {
   return err instanceof Error ? err.message : String(err)
 }
 
-/** One line per field that was rejected. */
+/** One line per rejected field. */
 const fieldsOf = ({ extra }: AppError): string[] =>
   Object.entries(extra.details?.fields ?? {}).map(([name, messages]) => `${name}: ${[messages].flat().join(' ')}`)

@@ -19,15 +19,15 @@ export interface Folder {
   dir: string
   databasePath: string
   db: Db
-  /** The connection itself, for watching it and for the ledger's prepared statements. */
+  /** The raw connection, for watching changes and the ledger's prepared statements. */
   sqlite: Database
   sealer: Sealer
-  /** False once the database file was removed, replaced or moved away: later writes are lost with this process. */
+  /** False once the database file was removed, replaced or moved: later writes are lost when this process ends. */
   isNamed(): boolean
   close(): void
 }
 
-/** The folder or its encryption key cannot be used; the message is a sentence for stderr. */
+/** The folder or its encryption key is unusable; the message is for stderr. */
 export class FolderError extends Error {
   override readonly name = 'FolderError'
 }
@@ -35,14 +35,14 @@ export class FolderError extends Error {
 interface OpenDeps {
   clock: Clock
   random: Random
-  /** The caller has the server's lock. */
+  /** The caller holds the server's lock. */
   isLocked?: boolean
 }
 
 /**
- * Opens the folder of `config`; a missing one is created, readable by its owner only (decisions §1). Commands need no lock, so
- * they work while the server runs, except where they would change the schema under a server of an older release.
- * Throws `FolderError`, and what `migrate` throws.
+ * Opens the folder of `config`, creating it if missing, readable only by its owner (decisions §1). Commands need no
+ * lock and work while the server runs, unless they would migrate the schema under an older server. Throws
+ * `FolderError`, and what `migrate` throws.
  */
 export const openFolder = (
   config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
@@ -67,14 +67,14 @@ export const openFolder = (
 }
 
 /**
- * Notices a removed or replaced file by its link count and by the creation time of the file at its path. Inode numbers change
- * by themselves on FUSE. On a file system without creation times both are 0 and equal.
+ * Detects a removed or replaced file by its link count and the creation time of the file at its path. Inode numbers
+ * change on FUSE. Without creation times both are 0 and equal.
  */
 const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'close'> => {
   const file = openSync(path, 'r')
   const close = () => {
     sqlite.close()
-    closeSync(file) // last: closing any descriptor of the file gives up the locks SQLite has on it
+    closeSync(file) // last: closing any descriptor of the file releases SQLite's locks on it
   }
   const isNamed = () => {
     const { nlink, birthtimeMs } = fstatSync(file)
@@ -83,11 +83,11 @@ const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'clo
   return { isNamed, close }
 }
 
-/** When several commands start together, one migrates and the others wait a moment. */
+/** When several commands start together, one migrates and the others wait. */
 const LOCK_TRIES = 30
 const LOCK_PAUSE_MS = 100
 
-/** Null when nothing has to be migrated any more. Throws `FolderError` when a server keeps the lock. */
+/** Null when no migration is needed any more. Throws `FolderError` while a server holds the lock. */
 const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
   for (let tries = 1; isOutdated(sqlite, MIGRATIONS); tries++)
     try {
@@ -103,7 +103,7 @@ const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
   return null
 }
 
-/** A `FolderError` that says what to do where it is the database at `path` that failed; any other error as it is. */
+/** Converts errors of the database at `path` to a `FolderError` with advice; returns others unchanged. */
 export const asFolderError = (err: unknown, path: string): unknown => {
   const trouble = databaseTrouble(err, path)
   return trouble ? new FolderError(`${trouble.says} ${trouble.advice}`, { cause: err }) : err
@@ -122,13 +122,16 @@ export const makePrivateFolder = (dir: string): void => {
   try {
     chmodSync(dir, 0o700)
   } catch {
-    // A volume of another owner, as in a container run with --user. The files in it are 0600 anyway.
+    // A volume of another owner, as in a container run with --user. Its files are 0600 anyway.
   }
 }
 
 const STICKY = 0o1000
 
-/** Closing a shared folder such as `/tmp` would lock out all its users. A folder that was ours before has lost that bit. */
+/**
+ * Restricting a shared folder such as `/tmp` would lock out its users. A folder already used by Sluice no longer has
+ * the sticky bit.
+ */
 const demandOwn = (dir: string): void => {
   const { mode, uid } = statSync(dir)
   if ((mode & STICKY) === 0 || uid !== process.getuid?.() || readdirSync(dir).length === 0) return
@@ -147,7 +150,7 @@ const openFile = (path: string): OpenedDatabase => {
 
 const codeOf = (err: unknown): string => (err instanceof Error && 'code' in err ? String(err.code) : String(err))
 
-/** A key is created only for a database that has none yet: a new key could not open old secrets. */
+/** Creates a key only for a database without one: a new key could not decrypt old secrets. */
 const openKey = (db: Db, path: string, random: Random): Uint8Array => {
   const known = fingerprintOf(db)
   if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)

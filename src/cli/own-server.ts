@@ -1,4 +1,4 @@
-/** Calls to the server of this environment. They use no proxy of the environment. */
+/** Calls the server of this environment, without a proxy. */
 import { type IncomingMessage, request } from 'node:http'
 import type { Config } from '../env.ts'
 
@@ -6,7 +6,7 @@ type Address = Pick<Config, 'HOST' | 'PORT'>
 
 interface Call {
   path: string
-  /** Sent by POST as JSON; without it the call is a GET. */
+  /** Sent as JSON with POST; without it, GET. */
   json?: unknown
   headers?: Readonly<Record<string, string>>
   timeoutMs: number
@@ -17,13 +17,13 @@ interface Answer {
   text: string
 }
 
-/** Where browsers and clients on this machine reach it. */
+/** The local URL for browsers and clients. */
 export const ownUrl = (address: Address): string => {
   const host = hostOf(address)
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.PORT}`
 }
 
-/** The answer, or in words why there is none. */
+/** The answer, or a text saying why there is none. */
 export const askOwnServer = (address: Address, { path, json, headers, timeoutMs }: Call): Promise<Answer | string> => {
   const { promise, resolve } = Promise.withResolvers<Answer | string>()
   const body = json === undefined ? undefined : JSON.stringify(json)
@@ -49,7 +49,7 @@ export const askOwnServer = (address: Address, { path, json, headers, timeoutMs 
   return promise
 }
 
-/** `ready`, `not ready`, or in words why there is no answer. */
+/** `ready`, `not ready`, or a text saying why there is no answer. */
 export const readiness = async (address: Address, timeoutMs = 3000): Promise<string> => {
   const answer = await askOwnServer(address, { path: '/health/ready', timeoutMs })
   if (typeof answer === 'string') return answer
@@ -68,7 +68,7 @@ const textOf = async (response: IncomingMessage): Promise<string> => {
   return Buffer.concat(parts).toString()
 }
 
-/** An address of this machine, without brackets. */
+/** A local address without brackets. */
 const hostOf = ({ HOST }: Address): string => {
   const host = HOST.replace(/^\[(.*)\]$/, '$1')
   return ['0.0.0.0', '::', 'localhost'].includes(host) ? '127.0.0.1' : host

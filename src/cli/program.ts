@@ -1,14 +1,14 @@
-/** The table of commands as a commander program: parsing, help and messages about what was not understood. */
+/** Builds a commander program from the table of commands: parsing, help and usage errors. */
 import { type Argument, Command, CommanderError } from 'commander'
 import { VERSION } from '../version.ts'
 import type { CliIo, Options } from './command.ts'
 import type { CommandSpec, OptionSpec } from './command-spec.ts'
 import { COMMANDS } from './commands.ts'
 
-/** Runs a command that was understood. */
+/** Runs a parsed command. */
 export type Execute = (spec: CommandSpec, args: readonly string[], options: Options) => Promise<void>
 
-/** Throws `CommanderError` in place of ending the process; `outcomeOf` says what that means. */
+/** Throws `CommanderError` instead of ending the process; see `exitCodeOf`. */
 export const createProgram = (io: Pick<CliIo, 'stdout' | 'stderr'>, execute: Execute): Command => {
   const program = new Command('sluice')
     .description('Sluice pools your ChatGPT accounts behind one endpoint.')
@@ -75,7 +75,7 @@ const sentenceOf = (text: string): string => {
   return [sentence(first.replace(/\.$/, '')), ...hints].join(' ')
 }
 
-/** The exit code of what commander ended with: 0 after help and version, else 2. */
+/** The exit code for a commander exit: 0 after help and version, otherwise 2. */
 export const exitCodeOf = ({ code, exitCode }: CommanderError): number =>
   exitCode === 0 && code !== 'commander.help' ? 0 : 2
 

@@ -1,4 +1,4 @@
-/** `sluice restore FILE`: replaces the database by a backup, while no server runs. */
+/** `sluice restore FILE`: replaces the database with a backup while no server runs. */
 import { resolve } from 'node:path'
 import { plural } from '../model/pool-words.ts'
 import { placesOf } from '../ops/places.ts'
@@ -36,6 +36,6 @@ const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Revived
   ...(guests ? ['Guest access is on again. See Settings → Access & keys.'] : []),
 ]
 
-/** As JSON, so that a name cannot move the cursor of a terminal. */
+/** As JSON, so that names cannot control the terminal. */
 const valid = (names: readonly string[], say: (names: string) => string): string[] =>
   names.length === 0 ? [] : [say(names.map((name) => JSON.stringify(name)).join(', '))]

@@ -1,4 +1,4 @@
-/** `sluice service print`: a unit for systemd, or a property list for launchd, that runs this program as it is set up now. */
+/** `sluice service print`: a systemd unit or launchd property list that runs this program with its current setup. */
 import { resolve } from 'node:path'
 import { variablesSet, withEnvFile } from '../env.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
@@ -14,16 +14,18 @@ export const printService: Run<{ launchd?: true }> = (io, _args, { launchd }) =>
 interface Service {
   /** The program and its arguments. */
   command: readonly string[]
-  /** Where it must be started; null: anywhere. */
+  /** Its working directory; null: any. */
   folder: string | null
   dataDir: string
-  /** Set for it; secrets belong into the `.env` of the data folder instead. */
+  /** Environment variables; secrets belong in the data folder's `.env`. */
   environment: Readonly<Record<string, string>>
-  /** What the reader must know before saving it, a sentence or two each. */
+  /** Warnings to read before saving it, a sentence or two each. */
   warnings: readonly string[]
-  /** Seconds it may take to finish running turns. */
+  /** Seconds for finishing running requests. */
   drainSeconds: number
-  /** Whose home the folder, its key or the program is in; null: in none, so the service can have a user of its own. */
+  /**
+   * The user whose home contains the folder, its key or the program; null: none, so the service can have its own user.
+   */
   homeOf: string | null
 }
 
@@ -45,24 +47,24 @@ const serviceOf = (io: CliIo): Service => {
   }
 }
 
-/** Who runs this; null: unknown. The variables come second, because `su` keeps those of the previous user. */
+/** The current user; null: unknown. Variables come second, because `su` keeps the previous user's. */
 const userOf = ({ environment: { LOGNAME, USER } }: CliIo): string | null =>
   [loginName(), LOGNAME, USER].find((name) => name && USER_NAME.test(name)) ?? null
 
-/** As `useradd` takes them. */
+/** As accepted by `useradd`. */
 const USER_NAME = /^[a-z_][\w.-]*\$?$/i
 
 const loginName = (): string | null => {
   try {
     return Bun.spawnSync(['id', '-un']).stdout.toString().trim() || null
   } catch {
-    return null // there is no such program here
+    return null // the program does not exist here
   }
 }
 
 const ownerWarning = (path: string): string => `The owner of ${path} could not be determined: set User= to it.`
 
-/** What is in the data folder's `.env` is left out: the service reads it there, also after a change. */
+/** Leaves out variables from the data folder's `.env`, which the service reads itself. */
 const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; host: string; port: number }) => {
   const inFile = new Map(
     variablesSet(withEnvFile({ SLUICE_DATA_DIR: dataDir })).map(({ name, value }) => [name, value]),
@@ -95,10 +97,10 @@ const cacheWarning = (): string[] =>
 
 const isInHome = (path: string): boolean => /^\/(home|root|Users)\//.test(path)
 
-/** More than the drain itself: the last records are written after it. */
+/** In addition to draining: the last records are written afterwards. */
 const GRACE_SECONDS = 15
 
-/** What the service does not need is taken from it (systemd.exec(5)); `systemd-analyze security` calls it well protected. */
+/** Removes privileges the service does not need (systemd.exec(5)). */
 const systemdUnit = ({ command, folder, dataDir, environment, drainSeconds, homeOf, warnings }: Service): string =>
   `# Save as /etc/systemd/system/sluice.service, then:
 #   systemctl daemon-reload && systemctl enable --now sluice
@@ -156,7 +158,7 @@ const ownUser = (dataDir: string): string => `# It runs as a user of its own. Cr
 
 const shellWord = (word: string): string => (/^[\w./:=@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
 
-/** Quoted where the syntax needs it; a `%` begins a specifier (systemd.syntax(7), systemd.unit(5)). */
+/** Quoted where required; `%` starts a specifier (systemd.syntax(7), systemd.unit(5)). */
 const systemdWord = (word: string): string => {
   const plain = word.replaceAll('%', '%%')
   return /^[\w./:=@%$-]+$/.test(plain) ? plain : `"${plain.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`

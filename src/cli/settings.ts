@@ -29,7 +29,7 @@ const row = (name: SettingName, current: Settings): string[] => [name, text(curr
 
 const text = (value: unknown): string => (value === null ? 'none' : String(value))
 
-/** All of them in one commit, or none. */
+/** In one commit, all or nothing. */
 export const setSettings: Run = (io, assignments) => {
   const patch = Object.fromEntries(assignments.map(assignment))
   return withFolder(io, ({ db }) => {
@@ -56,7 +56,7 @@ const assignment = (argument: string): [SettingName, unknown] => {
   return [name, readValue(name, argument.slice(at + 1))]
 }
 
-/** Read as JSON where the setting is a number, true or false, or none; otherwise as text. */
+/** Parsed as JSON for numbers, booleans and none; otherwise text. */
 const readValue = (name: SettingName, given: string): unknown => {
   const schema = Settings.shape[name]
   const candidates = given === 'none' ? [null, given] : [parseJson(given), given]

@@ -1,4 +1,4 @@
-/** `sluice status`: the server and the pool on one screen, from the database and the health of the running server. */
+/** `sluice status`: server and pool on one screen, from the database and the running server's health. */
 import { resolve } from 'node:path'
 import type { Db } from '../../db/commit.ts'
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
@@ -21,7 +21,7 @@ import { configOf, printJson, type Run, withFolder } from './command.ts'
 import { NOT_RUNNING, ownUrl, READY, readiness } from './own-server.ts'
 import { shortTime } from './table.ts'
 
-/** Exit code 0 also when the server does not run: `healthcheck` is for scripts. */
+/** Exit code 0 even when the server is not running: scripts use `healthcheck`. */
 export const status: Run = (io, _args, { json }) =>
   withFolder(io, async ({ db }) => {
     const config = configOf(io)
@@ -58,7 +58,7 @@ const storedFacts = (db: Db) => {
   }
 }
 
-/** Each state that an account is in, with the next moment at which one of them is expected to change. */
+/** The number of accounts in each state, and when the next of them should change. */
 const accountsByState = (db: Db, now: number) => {
   const usage = usageOf(db)
   const accounts = listAccounts(db).map((row) => {

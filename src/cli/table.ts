@@ -1,7 +1,7 @@
-/** Lists for people: columns as wide as their widest cell, two spaces apart. */
+/** Text tables: columns as wide as their widest cell, two spaces apart. */
 import { withoutControls } from '../lib/controls.ts'
 
-/** One line a row under the headings, each ended by a line break. Control characters of stored names are left out. */
+/** One line per row below the headings, each ending with a line break. Control characters are removed. */
 export const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string => {
   const lines = [headings, ...rows].map((row) => row.map(withoutControls))
   const widths = headings.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))))
@@ -16,10 +16,10 @@ export const table = (headings: readonly string[], rows: readonly (readonly stri
     .join('')
 }
 
-/** `2026-11-20 19:30` in the time zone of this machine; a dash for null. */
+/** `2026-11-20 19:30` in this machine's time zone; a dash for null. */
 export const shortTime = (ms: number | null): string => (ms === null ? '-' : localTime(ms).slice(0, 16))
 
-/** `2026-11-20 19:30:05` in the time zone of this machine. */
+/** `2026-11-20 19:30:05` in this machine's time zone. */
 export const localTime = (ms: number): string => {
   const at = new Date(ms)
   const two = (number: number) => String(number).padStart(2, '0')

@@ -51,7 +51,7 @@ const usernameOf = (given: string): string => {
   throw new UsageError(`The user name ${parsed.error.issues[0]?.message}.`)
 }
 
-/** Hashing takes a while and comes before the commit. */
+/** Hashes before the commit, because it takes a while. */
 const readHash = async (io: CliIo): Promise<string> => {
   const parsed = NewPassword.safeParse(await readNewPassword(io))
   if (!parsed.success)

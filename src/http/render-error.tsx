@@ -125,8 +125,8 @@ const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
 /** as: also null before any gate */
 const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
   const typed = c.get('typed') as Typed | undefined // as: an error can occur before the body was read
-  const owner = (c.get('principal') as Principal | undefined)?.id // as: or before any gate
-  // After a conflict one has to see what the other has changed, not what one typed over it.
+  const owner = (c.get('principal') as Principal | undefined)?.id // as: also null before any gate
+  // After a conflict the user has to see the other change, not their own input on top of it.
   if (!typed || owner === undefined || CONFLICTS.includes(err.code)) return null
   const url = new URL(c.req.url)
   const refused = Object.keys(fieldsOf(err))
@@ -135,7 +135,8 @@ const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
 
 const CONFLICTS: readonly Code[] = ['settings_conflict', 'edit_conflict']
 
-const fieldsOf = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Record<string, readonly string[]> // as: what `invalid` puts there
+// as: set by `invalid`
+const fieldsOf = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Record<string, readonly string[]>
 
 const spoken = (err: AppError, message: string): string => {
   const { code, extra } = err
@@ -145,5 +146,5 @@ const spoken = (err: AppError, message: string): string => {
   return problemText(said, message) ?? message
 }
 
-/** More would be no sentence any more. */
+/** More would not be readable. */
 const MOST_FIELDS = 4

@@ -65,7 +65,7 @@ function encode(value: unknown): string {
   try {
     return escapeControls(JSON.stringify(value, plain) ?? 'null')
   } catch {
-    return '"[not serializable]"' // a cycle, or a getter that throws: the line matters more
+    return '"[not serializable]"' // a cycle, or a getter that throws: still write the line
   }
 }
 

@@ -1,4 +1,4 @@
-/** The course of a report: bars of hours, days or weeks, beside the same bars of the period before, and this month. */
+/** A report over time: bars of hours, days or weeks, next to those of the previous period, and this month. */
 import { and, between, desc, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
@@ -189,7 +189,7 @@ const firstTokenOf = (
 const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefined =>
   asked.length === 0 ? undefined : or(inArray(column, [...asked]), asked.includes(WITHOUT) ? isNull(column) : undefined)
 
-/** A pace from less than a day would say nothing. */
+/** The pace of less than a day is meaningless. */
 const monthOf = (sumOf: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {
   const first = `${localDate(now, zone).slice(0, 8)}01`
   const length = new Date(Date.UTC(Number(first.slice(0, 4)), Number(first.slice(5, 7)), 0)).getUTCDate()

@@ -54,7 +54,7 @@ interface Telling {
 
 type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
 
-/** Phases are milliseconds from the arrival of the request, so that each contains the one before. */
+/** Phases are in ms since the request arrived, so each includes the previous ones. */
 export const toEntry = (
   { row, account, key, upstreamStatus, upstreamCode, accountsTried }: Joined,
   { names, sensitive }: Telling,
@@ -85,7 +85,7 @@ export const toEntry = (
     movedAccount: row.moved,
     paidCredits: row.paidCredits,
     status: logStatus(row),
-    /** What happened, by its cause: in words, and as a name that does not change with them. */
+    /** The cause, as text and as a stable name. */
     result: resultText(row, accountsTried),
     cause: causeOf(row),
     httpStatus: row.httpStatus,
@@ -115,10 +115,10 @@ export const toEntry = (
   }
 }
 
-/** null: the account is gone, or there was none. */
+/** null: deleted, or there was none. */
 const nameIn = (names: Names, id: string | null): string | null => (id === null ? null : (names.get(id) ?? null))
 
-/** As `proxy/select.ts` wrote it, maybe in an earlier version. */
+/** As written by `proxy/select.ts`, possibly in an earlier version. */
 const Considered = z.object({
   id: z.string(),
   score: z.number().nullable().catch(null),
@@ -137,7 +137,7 @@ export const toAttempt = (row: typeof attempts.$inferSelect, names: Names) => ({
   upstreamStatus: row.upstreamStatus,
   code: row.code,
   message: row.message,
-  /** Whether `considered` is still there: it is kept for failures and the last turns only. */
+  /** Whether `considered` is still stored: only for failures and the latest requests. */
   isExplained: row.considered !== null,
   considered: (row.considered ?? []).flatMap((entry): CandidateView[] => {
     const { data } = Considered.safeParse(entry)

@@ -29,7 +29,7 @@ const KEPT: readonly (readonly [spanHours: number, dimension: Dimension])[] = [
   [LONG_HOURS, 'client'],
 ]
 
-/** Where the hours have the id of each. */
+/** The id column of the hours by dimension. */
 export const ID_OF = {
   all: "''",
   account: 'account_id',

@@ -1,4 +1,7 @@
-/** Makes one backup: a copy of the database as of one moment, read through before it gets its name. Blocks; never call it in a server. */
+/**
+ * Makes one backup: a snapshot of the database, checked before it gets its final name. Blocks; never call it in a
+ * server.
+ */
 import type { Database } from 'bun:sqlite'
 import {
   chmodSync,
@@ -23,15 +26,15 @@ import { fingerprintOf } from '../model/key-fingerprint.ts'
 import { BackupError, integrityFindings, isOurs, tryKey } from './backup-verify.ts'
 
 interface BackupRequest {
-  /** Of the database, which may be in use. */
+  /** The database, which may be in use. */
   source: string
-  /** Where the copy goes; nothing may be there. */
+  /** Path of the copy; must not exist. */
   target: string
-  /** The key file that goes along as `<target>.key`; null: none does, and the copy opens no secret by itself. */
+  /** The key file to copy to `<target>.key`; null: no key, so the backup's secrets stay encrypted. */
   keyFile: string | null
-  /** For tests: bytes that are free for the file at a path. */
+  /** For tests: free bytes on the disk of a path. */
   roomFor?: (path: string) => number
-  /** For tests: gives a file a second name. */
+  /** For tests: creates a hard link. */
   link?: typeof linkSync
 }
 
@@ -42,13 +45,13 @@ interface BackupMade {
 }
 
 /**
- * `VACUUM INTO`: one read transaction, so that a running server goes on writing and the copy is of one moment. Both files
- * have mode 0600 from the start. Throws `BackupError`; what was begun is removed then.
+ * Uses `VACUUM INTO`: one read transaction, so a running server continues writing and the copy is consistent. Both
+ * files have mode 0600 from the start. Throws `BackupError` after removing partial files.
  */
 export const makeBackup = (request: BackupRequest): BackupMade => {
   const { source, target, keyFile, roomFor = freeBytes, link = linkSync } = request
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
-  // SQLite would take the log of an earlier file of that name for this one's.
+  // SQLite would use an earlier log file of that name for this database.
   const names = [target, ...logsOf(target), ...(keyFile === null ? [] : [keyOf(target)])]
   for (const path of names) if (existsSync(path)) throw taken(path)
   if (!existsSync(dirname(target)))
@@ -73,8 +76,8 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
 }
 
 /**
- * From the connection of a server whose database file lost its name: no other process can read it any more. Blocks all
- * streams, which is better than to lose everything. Like what a child writes: null, or why it failed.
+ * Copies through the connection of a server whose database file was deleted, which no other process can read. Blocks
+ * all streams, which is better than losing everything. Returns null, or why it failed, like `writeInChild`.
  */
 export const rescue = (sqlite: Database, target: string): string | null => {
   const partial = partialOf(target)
@@ -91,19 +94,22 @@ export const rescue = (sqlite: Database, target: string): string | null => {
   }
 }
 
-/** One of its own for each that is being made: of two under one name neither may take the other's file away. */
+/** A separate name for each running backup, so that two never remove each other's file. */
 const partialOf = (target: string): string => `${target}.${systemRandom.bytes(4).toHex()}.partial`
 
-/** What was to become of a file that is called so; null: it is no backup that was begun. */
+/** The target of a partial backup's file name; null: not a partial backup. */
 const targetOf = (name: string): string | null => {
   const target = name.replace(/(\.[0-9a-f]{8})?\.partial(\.key|-wal|-shm|-journal)?$/, '')
   return target === name ? null : target
 }
 
-/** A younger one may still be written. */
+/** Younger files may still be in use. */
 const LEFTOVER_MS = HOUR_MS
 
-/** Of backups that were killed, under the names that `isMeant` says. `now` is by the clock of the file system, which may be another machine's. */
+/**
+ * Removes partial backups of killed processes whose target passes `isMeant`. `now` is by the file system's clock, which
+ * may be another machine's.
+ */
 export const removeLeftovers = (folder: string, now: number, isMeant: (name: string) => boolean): void => {
   for (const name of readdirSync(folder).filter((name) => isMeant(targetOf(name) ?? ''))) {
     const path = join(folder, name)
@@ -112,19 +118,19 @@ export const removeLeftovers = (folder: string, now: number, isMeant: (name: str
   }
 }
 
-/** A copy that was begun, with the key beside it and what SQLite puts there. */
+/** Removes a partial copy with its key and SQLite's files. */
 export const removePartial = (partial: string): void => {
   for (const path of [partial, ...logsOf(partial), keyOf(partial)]) rmSync(path, { force: true })
 }
 
-/** What SQLite keeps beside a database. */
+/** SQLite's files next to a database. */
 export const logsOf = (path: string): string[] => ['-wal', '-shm', '-journal'].map((suffix) => path + suffix)
 
 const MIB = 1024 * 1024
-/** What is left for turns and tokens, which need to be stored meanwhile. */
+/** Left free for requests and tokens, which are stored at the same time. */
 const SPARE_BYTES = 200 * MIB
 
-/** With its log, which may hold what the file does not yet. */
+/** Includes the log, which may contain newer pages. */
 const demandRoom = (source: string, free: number): void => {
   const log = `${source}-wal`
   const bytes = statSync(source).size + (existsSync(log) ? statSync(log).size : 0)
@@ -140,7 +146,7 @@ const freeBytes = (path: string): number => {
   return bavail * bsize
 }
 
-/** By a link: a rename would replace what somebody else put there meanwhile. */
+/** By a link, because a rename would replace a file created in the meantime. */
 const giveName = (partial: string, target: string, link: typeof linkSync): void => {
   try {
     link(partial, target)
@@ -155,10 +161,10 @@ const giveName = (partial: string, target: string, link: typeof linkSync): void 
   }
 }
 
-/** Where the key of a backup lies, when it was asked for. */
+/** Path of a backup's key, if it has one. */
 export const keyOf = (backup: string): string => `${backup}.key`
 
-/** For any other file: readable by its owner only, at no moment by others. */
+/** Copies any other file, readable only by its owner at all times. */
 export const copyPrivately = (from: string, to: string): void => {
   createPrivately(to)
   copyFileSync(from, to)
@@ -166,7 +172,7 @@ export const copyPrivately = (from: string, to: string): void => {
   flush(to)
 }
 
-/** Makes what was written to `path` last through a power cut. */
+/** Makes data written to `path` survive a power cut. */
 export const flush = (path: string): void => {
   const file = openSync(path, 'r')
   try {
@@ -176,14 +182,17 @@ export const flush = (path: string): void => {
   }
 }
 
-/** One file, readable by its owner only, with all that is committed in `source`, also in a log beside it. `target` must not be there. */
+/**
+ * Creates one file, readable only by its owner, with everything committed in `source`, including its log. `target` must
+ * not exist.
+ */
 export const copyDatabase = (source: string, target: string): void => {
   createPrivately(target)
   vacuumInto(source, target)
   flush(target)
 }
 
-/** Into an empty file that is there. */
+/** Into an existing empty file. */
 const vacuumInto = (source: string, target: string): void => {
   const { sqlite } = readerDatabase(source)
   try {
@@ -195,18 +204,18 @@ const vacuumInto = (source: string, target: string): void => {
 }
 
 /**
- * While it was copied, all that a server wrote stayed in the log. Carried over here, and at once, no commit of the server has
- * to do it, which would hold its turns for as long (measured: 0.4 s after half a minute of them).
+ * During the copy, all writes stay in the server's log. Checkpointing here spares the server's next commit from it,
+ * which would block requests for as long (measured: 0.4 s after half a minute).
  */
 const carryOver = (source: string): void => {
   try {
     checkpoint(source)
   } catch {
-    // The copy is there. Who may not write to the folder, or meets a server that is opening or closing, owes it nothing.
+    // The copy is complete. Without write permission, or while a server opens or closes, this is not needed.
   }
 }
 
-/** SQLite takes an empty file for its target. */
+/** SQLite accepts an empty file as target. */
 const createPrivately = (path: string): void => {
   try {
     closeSync(openSync(path, 'wx', 0o600))
@@ -219,7 +228,7 @@ const createPrivately = (path: string): void => {
 const taken = (path: string, cause?: unknown): BackupError =>
   new BackupError(`${path} already exists. Choose another name.`, { cause })
 
-/** Of what was just written: that it is there to stay, sound, and sealed with the key that goes along. */
+/** Checks a new backup: stored durably, intact, and encrypted with its key. */
 const demandWhole = (path: string, keyFile: string | null = null): void => {
   flush(path)
   const { sqlite, db } = readerDatabase(path)

@@ -1,4 +1,4 @@
-/** Proves that a backup can be restored: whole file, known schema, the right key, an unbroken audit log. Reads only. */
+/** Verifies that a backup can be restored: intact file, known schema, matching key, valid audit log. Reads only. */
 import type { Database } from 'bun:sqlite'
 import { existsSync, statSync } from 'node:fs'
 import type { Db } from '../../db/commit.ts'
@@ -10,24 +10,24 @@ import { fingerprint } from '../lib/seal.ts'
 import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
 import { fingerprintOf } from '../model/key-fingerprint.ts'
 
-/** A backup cannot be made or used; the message is a sentence for stderr. */
+/** A backup cannot be made or used; the message is for stderr. */
 export class BackupError extends Error {
   override readonly name = 'BackupError'
 }
 
-/** `current`, or of a release before or after this program. */
+/** `current`, or of an older or newer release. */
 type SchemaAge = 'current' | 'older' | 'newer'
 
 export interface BackupVerdict {
   file: string
-  /** What SQLite finds wrong with it; empty: nothing. */
+  /** SQLite's integrity findings; empty: none. */
   damage: string[]
   schema: SchemaAge
-  /** Tables, indexes, triggers and views that differ from what the releases of Sluice create; empty when `newer`. */
+  /** Tables, indexes, triggers and views that differ from the known releases; empty when `newer`. */
   schemaDifferences: string[]
-  /** Of the key its secrets are sealed with; null: it holds none yet. */
+  /** The key its secrets are encrypted with; null: it has no secrets yet. */
   keyFingerprint: string | null
-  /** Whether the key at hand is that one; `missing`: there is no key to try. */
+  /** Whether the available key matches; `missing`: there is none. */
   key: 'fits' | 'other' | 'missing'
   audit: AuditVerdict
   accounts: number
@@ -35,11 +35,11 @@ export interface BackupVerdict {
   requests: number
 }
 
-/** Whether it can be restored as it is. A broken audit log is told, and does not make the rest worthless. */
+/** Whether it can be restored. A broken audit log is reported but does not prevent it. */
 export const isRestorable = ({ damage, schema, schemaDifferences, key }: BackupVerdict): boolean =>
   damage.length === 0 && schema !== 'newer' && schemaDifferences.length === 0 && key === 'fits'
 
-/** `keyFile` is tried on it. Throws `BackupError` when it is no database of ours at all. */
+/** Tries `keyFile` on it. Throws `BackupError` when it is not a Sluice database. */
 export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw new BackupError(`There is no file ${file}.`)
   const { sqlite, db } = opened(file)
@@ -106,11 +106,11 @@ const hasOurs = (sqlite: Database, file: string): boolean => {
   }
 }
 
-/** Whether a release of this program has written it. */
+/** Whether a release of Sluice wrote it. */
 export const isOurs = (sqlite: Database): boolean =>
   sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get() !== null
 
-/** Before releases hashed their audit log there was nothing to prove. */
+/** Releases without audit hashes have nothing to verify. */
 const auditOf = (sqlite: Database, db: Db): AuditVerdict => {
   const columns = sqlite.query<{ name: string }, []>('PRAGMA table_info(audit_logs)').all()
   if (columns.some(({ name }) => name === 'hash')) return verifyAuditLog(db)
@@ -118,7 +118,7 @@ const auditOf = (sqlite: Database, db: Db): AuditVerdict => {
   return { isWhole: true, rows, unchained: rows, purgedThroughId: null }
 }
 
-/** Whether the key in the file at `path` is the one of the fingerprint; null: any is. Throws when it is no key. */
+/** Whether the key at `path` has the wanted fingerprint; null: any key fits. Throws for an invalid key. */
 export const tryKey = (wanted: string | null, path: string): BackupVerdict['key'] => {
   if (!existsSync(path)) return wanted === null ? 'fits' : 'missing'
   return wanted === null || fingerprint(readKey(path)) === wanted ? 'fits' : 'other'

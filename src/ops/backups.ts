@@ -1,4 +1,4 @@
-/** The backups in the data folder: which there are, making one in a process of its own, and keeping the newest few. */
+/** Backups in the data folder: lists them, makes one in a child process, and deletes old ones. */
 import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../errors.ts'
@@ -9,44 +9,46 @@ import { runOwnCommand } from './own-command.ts'
 export interface Backup {
   name: string
   bytes: number
-  /** ms since epoch, as its name says. */
+  /** ms since epoch, from its name. */
   at: number
   kind: BackupKind
 }
 
-/** Made by itself, or because somebody asked: these do not count among those that are kept of the others. */
+/** Scheduled or manual: the two are kept and deleted separately. */
 type BackupKind = 'scheduled' | 'manual'
 
 interface BackupsDeps {
   /** The data folder. */
   dir: string
   clock: Clock
-  /** Writes a backup to `target`; null, or why it failed. Must not block: it runs beside turns. */
+  /**
+   * Writes a backup to `target`; resolves with null, or why it failed. Must not block, because requests are running.
+   */
   write: (target: string, signal?: AbortSignal) => Promise<string | null>
 }
 
 const FOLDER = 'backups'
-/** Only what is called like this is counted and removed here: other files in the folder are somebody's own. */
+/** Only files with these names are counted and deleted; others in the folder are left alone. */
 const NAME = /^sluice-(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)(-manual)?\.db$/
-/** Between the last one and another that somebody asks for. */
+/** Minimum time between manual backups. */
 const PAUSE_MS = 60_000
 
-/** Where those of the data folder `dir` lie. */
+/** The backup folder of data folder `dir`. */
 export const backupFolder = (dir: string): string => join(dir, FOLDER)
 
-/** Where a backup made at `at` (ms since epoch) goes unless told otherwise. */
+/** The default path of a backup made at `at` (ms since epoch). */
 export const backupPath = (dir: string, at: number, kind: BackupKind): string => {
   const stamp = new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   return join(backupFolder(dir), `sluice-${stamp}${kind === 'manual' ? '-manual' : ''}.db`)
 }
 
-/** Made when missing, for its owner only. */
+/** Created if missing, accessible only to its owner. */
 export const makeBackupFolder = async (dir: string): Promise<void> => {
   await mkdir(backupFolder(dir), { recursive: true, mode: 0o700 })
   await chmod(backupFolder(dir), 0o700)
 }
 
-/** `sluice backup` as a child: copying a large database holds its process for seconds. */
+/** Runs `sluice backup` in a child process, because copying a large database blocks for seconds. */
 export const writeInChild =
   (environment: Readonly<Record<string, string | undefined>>): BackupsDeps['write'] =>
   (target, signal) =>
@@ -61,12 +63,12 @@ export class Backups {
     this.#deps = deps
   }
 
-  /** When the newest was made, as of the last look into the folder; ms since epoch. */
+  /** Time of the newest backup (ms since epoch), as of the last listing. */
   get newestAt(): number | null {
     return this.#newestAt
   }
 
-  /** The newest first. */
+  /** Newest first. */
   async list(): Promise<Backup[]> {
     const folder = backupFolder(this.#deps.dir)
     const names = await readdir(folder).catch(nothingThere)
@@ -78,8 +80,8 @@ export class Backups {
   }
 
   /**
-   * Whoever asks while one is being made gets that one. Throws `internal_error` saying why it failed, and `busy` for a manual
-   * one within a minute of the last.
+   * Concurrent calls share one backup. Throws `internal_error` with the reason, and `busy` for a manual one within a
+   * minute of the last.
    */
   make(kind: BackupKind, signal?: AbortSignal): Promise<Backup> {
     this.#making ??= this.#make(kind, signal).finally(() => {
@@ -113,8 +115,8 @@ export class Backups {
   }
 
   /**
-   * Removes all but the newest `count` of each kind, with their keys, so that asking for many takes none away that were made
-   * by themselves. Those of a time to come neither count nor go: a clock was wrong. Returns their names.
+   * Deletes all but the newest `count` of each kind, with their keys. Backups dated in the future are ignored, because
+   * a clock was wrong. Returns the deleted names.
    */
   async keepNewest(count: number): Promise<string[]> {
     const now = this.#deps.clock.now()
@@ -125,7 +127,7 @@ export class Backups {
     return old.map(({ name }) => name)
   }
 
-  /** Its path. Throws `not_found`; a name that leads elsewhere is none. */
+  /** Its path. Throws `not_found`, also for names outside the folder. */
   async find(name: string): Promise<string> {
     const known = (await this.list()).find((backup) => backup.name === name)
     if (!known) throw new AppError('not_found', { message: 'Backup not found. It may have been deleted.' })
@@ -138,7 +140,7 @@ const makeReady = async (dir: string, now: number): Promise<void> => {
   removeLeftovers(backupFolder(dir), now, (name) => NAME.test(name))
 }
 
-/** What a command says on stderr, as the end of a sentence. */
+/** A command's stderr as the end of a sentence. */
 const spoken = (said: string): string => said.replace(/^sluice: /, '').replace(/\.?$/, '.')
 
 const nothingThere = (err: NodeJS.ErrnoException): string[] => {
@@ -150,7 +152,7 @@ const backupAt = async (folder: string, name: string): Promise<Backup | null> =>
   const [, ...parts] = NAME.exec(name) ?? []
   const [year, month, day, hour, minute, second] = parts.slice(0, 6).map(Number)
   if (year === undefined || month === undefined) return null
-  const { size } = await stat(join(folder, name)).catch(() => ({ size: null })) // removed a moment ago
+  const { size } = await stat(join(folder, name)).catch(() => ({ size: null })) // removed in the meantime
   if (size === null) return null
   const kind = parts[6] === undefined ? 'scheduled' : 'manual'
   return { name, bytes: size, at: Date.UTC(year, month - 1, day, hour, minute, second), kind }

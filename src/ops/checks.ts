@@ -15,7 +15,7 @@ export interface Finding {
   advice: string | null
 }
 
-/** A named check. What it throws becomes a finding, so the other checks still show. */
+/** A named check. A throw becomes a finding, so the other checks still run. */
 export interface Check {
   id: string
   title: string
@@ -29,7 +29,7 @@ export const unknown = (says: string, advice: string | null = null): Found => ({
 export const warning = (says: string, advice: string): Found => ({ verdict: 'warning', says, advice })
 export const problem = (says: string, advice: string): Found => ({ verdict: 'problem', says, advice })
 
-/** All at once, in their order. */
+/** Runs all at once; results in order. */
 export const runChecks = (checks: readonly Check[]): Promise<Finding[]> => Promise.all(checks.map(runOne))
 
 const runOne = async ({ id, title, run }: Check): Promise<Finding> => {
@@ -44,6 +44,6 @@ const MISSING = 'It doesn’t exist yet. It is created on first start.'
 
 const isMissing = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'ENOENT'
 
-/** The worst of them; `unknown` is no reason to worry. */
+/** The worst verdict; `unknown` counts as good. */
 export const worst = (findings: readonly Finding[]): Verdict =>
   findings.reduce<Verdict>((so, { verdict }) => (VERDICTS.indexOf(verdict) > VERDICTS.indexOf(so) ? verdict : so), 'ok')

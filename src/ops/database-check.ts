@@ -1,4 +1,4 @@
-/** Reads a database through as the doctor does from a shell. Blocks; never call it in a server. */
+/** Checks a whole database for the doctor command. Blocks; never call it in a server. */
 import type { Database } from 'bun:sqlite'
 import { schemaProblem } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
@@ -6,7 +6,7 @@ import { readerDatabase } from '../../db/open.ts'
 import { type Found, problem, unknown } from './checks.ts'
 import { damaged, databaseTrouble } from './database-trouble.ts'
 
-/** What keeps a server from working on the database at `path`, which is there; null: nothing. Never throws. */
+/** Why a server cannot use the existing database at `path`; null: it can. Never throws. */
 export const readThrough = (path: string): Found | null => {
   try {
     const { sqlite } = readerDatabase(path)
@@ -24,7 +24,7 @@ export const readThrough = (path: string): Found | null => {
 const damageOf = (sqlite: Database, path: string): Found | null => {
   const finding = sqlite.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check ?? 'ok'
   if (finding === 'ok') return null
-  const { says, advice } = damaged(path, finding.replace(/^\*{3}.*\n/, '')) // it begins with a line that names no place
+  const { says, advice } = damaged(path, finding.replace(/^\*{3}.*\n/, '')) // the first line names no place
   return problem(says, advice)
 }
 

@@ -1,4 +1,4 @@
-/** Says why a database cannot be used, and what to do about it. */
+/** Explains why a database is unusable, with advice. */
 import { dirname, join } from 'node:path'
 
 export interface Trouble {
@@ -6,24 +6,24 @@ export interface Trouble {
   advice: string
 }
 
-/** What `err` says of the database at `path`; null: it is about something else. */
+/** Explains `err` about the database at `path`; null: unrelated. */
 export const databaseTrouble = (err: unknown, path: string): Trouble | null => {
   if (!(err instanceof Error)) return null
   const trouble = TROUBLES[codeOf(err, path)]
   return trouble ? trouble(path, err.message) : databaseTrouble(err.cause, path)
 }
 
-/** Of SQLite without what it adds, as in `SQLITE_IOERR_READ`; of the file system where it was this very file. */
+/** SQLite's base code, without extensions as in `SQLITE_IOERR_READ`; a file system code only for this file. */
 const codeOf = (err: Error, path: string): string => {
-  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined where they are not there
+  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined if absent
   const [sqlite] = /^SQLITE_[A-Z]+/.exec(String(code)) ?? []
   return sqlite ?? (at === path ? String(code) : '')
 }
 
-/** Whether `err` says, of something in the folder of the database at `path`, that there is no folder. */
+/** Whether `err` says that the folder of the database at `path` is not a folder. */
 export const saysNoFolder = (err: unknown, path: string): boolean => {
   if (!(err instanceof Error)) return false
-  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined where they are not there
+  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined if absent
   return code === 'ENOTDIR' && String(at).startsWith(join(dirname(path), '/'))
 }
 
@@ -39,7 +39,7 @@ export const lost = (path: string): Trouble => ({
     'Then stop the server and run "sluice restore FILE".',
 })
 
-/** No backup can be made: its folder lies in what is none. */
+/** No backup is possible, because its folder would be inside a non-folder. */
 export const lostFolder = (dir: string): Trouble => ({
   says: `${dir} is no longer a folder, although the server is using it. Changes are lost when the server stops.`,
   advice:

@@ -1,11 +1,11 @@
-/** Everything that is worth a look when something is wrong, each with a sentence and what to do. */
+/** All health checks, each with a finding and advice. */
 import type { Clock } from '../lib/clock.ts'
 import { type Finding, runChecks, type Verdict, worst } from './checks.ts'
 import { type FolderFacts, folderChecks } from './folder-checks.ts'
 import { type UpstreamFacts, upstreamChecks } from './upstream-checks.ts'
 
 interface Report {
-  /** The worst of the findings. */
+  /** The worst verdict. */
   verdict: Verdict
   findings: Finding[]
   /** ms since epoch */
@@ -18,7 +18,7 @@ interface DoctorDeps {
   upstream: UpstreamFacts
 }
 
-/** Behind `folder` at most about five seconds, which is how long the upstream may take. Never rejects. */
+/** Takes at most five seconds longer than `folder`, for the upstream checks. Never rejects. */
 export const examine = async ({ clock, folder, upstream }: DoctorDeps): Promise<Report> => {
   const at = clock.now()
   const findings = await runChecks([...folderChecks(folder()), ...upstreamChecks(upstream)])
@@ -27,7 +27,7 @@ export const examine = async ({ clock, folder, upstream }: DoctorDeps): Promise<
 
 const FRESH_MS = 30_000
 
-/** Keeps a report for half a minute: looking at a page must not become traffic towards the upstream. */
+/** Caches a report for half a minute, so that page views do not cause upstream traffic. */
 export class Doctor {
   readonly #deps: DoctorDeps
   #last: { at: number; report: Promise<Report> } | null = null

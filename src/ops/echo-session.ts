@@ -1,4 +1,4 @@
-/** A socket that says one message back and goes: the other end of the doctor's measurement. */
+/** A socket that echoes one message and closes, for the doctor's measurement. */
 import type { Clock } from '../lib/clock.ts'
 
 type EchoSocket = Pick<Bun.ServerWebSocket<unknown>, 'send' | 'close'>

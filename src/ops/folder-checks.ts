@@ -1,4 +1,4 @@
-/** What can be wrong with the data folder: who may read it, where it lies, how much room is left, its key, its backups. */
+/** Checks of the data folder: permissions, file system, free space, key and backups. */
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { HOUR_MS } from '../lib/durations.ts'
 import { readKey } from '../lib/key-file.ts'
@@ -10,12 +10,12 @@ export interface FolderFacts {
   dir: string
   databasePath: string
   keyPath: string
-  /** Of the key the database is sealed with; null: it holds no secret yet; undefined: it could not be read. */
+  /** The key the database is encrypted with; null: no secrets yet; undefined: unreadable. */
   keyFingerprint: string | null | undefined
-  /** What reading the database through found, or the server that works on it; null: nothing. */
+  /** The result of checking the database, or its running server; null: no problem. */
   databaseFinding: Found | null
   backups: () => Promise<Backup[]>
-  /** 0: none are made by themselves. */
+  /** 0: no scheduled backups. */
   backupIntervalHours: number
   /** ms since epoch */
   now: number
@@ -32,7 +32,7 @@ export const folderChecks = (facts: FolderFacts): Check[] => [
 const OTHERS = 0o077
 const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(4, '0')
 
-/** File systems over a network, by the magic number of statfs(2): their locks cannot be relied on (sqlite.org/faq.html q5). */
+/** Network file systems by statfs(2) magic number: their locks are unreliable (sqlite.org/faq.html q5). */
 const NETWORK = new Map([
   [0x6969, 'NFS'],
   [0xff534d42, 'CIFS'],
@@ -42,12 +42,12 @@ const NETWORK = new Map([
 
 const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
   const folder = await stat(dir).catch((err: NodeJS.ErrnoException) => {
-    if (err.code === 'ENOTDIR') return null // it lies in a file
+    if (err.code === 'ENOTDIR') return null // its parent is a file
     throw err
   })
   if (!folder?.isDirectory()) return problem(`${dir} is not a folder.`, 'Set SLUICE_DATA_DIR to a folder.')
   const { mode, uid } = folder
-  const { uid: owner } = await stat(databasePath).catch(() => ({ uid })) // the server made it
+  const { uid: owner } = await stat(databasePath).catch(() => ({ uid })) // created by the server
   const isWritable = await access(dir, constants.W_OK).then(
     () => true,
     () => false,
@@ -162,14 +162,14 @@ const checkBackups = async (facts: FolderFacts): Promise<Found> => {
   return fine(`Last backup ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
 }
 
-/** A server makes none there either. */
+/** A server cannot make backups there either. */
 const unreadable = async ({ dir, databasePath }: FolderFacts, { code, message }: NodeJS.ErrnoException) => {
   const folder = backupFolder(dir)
   if (code === 'ENOTDIR')
     return problem(`${folder} is not a folder.`, 'Move that file away. The next backup creates the folder.')
   if (code !== 'EACCES' && code !== 'EPERM')
     return problem(`${folder} can’t be read: ${message}.`, 'The disk may be failing. Check the system log.')
-  const { uid } = await stat(databasePath).catch(() => ({ uid: 'USER' })) // the server made it
+  const { uid } = await stat(databasePath).catch(() => ({ uid: 'USER' })) // created by the server
   return problem(
     `The current user can’t read ${folder}.`,
     `Run this as the user that runs Sluice. If you already do, run as root: chown -R ${uid} ${folder} && chmod 0700 ${folder}`,

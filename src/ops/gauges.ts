@@ -1,4 +1,4 @@
-/** What is true at the moment of a scrape: accounts, turns, sockets, bodies, the ledger, and the process itself. */
+/** Current values for a scrape: accounts, requests, sockets, bodies, the ledger, and the process. */
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
 import type { RejectionReason } from '../model/rejections.ts'
 import { usedNow } from '../model/usage-windows.ts'
@@ -10,15 +10,15 @@ interface Present {
   pool: Pick<Pool, 'all'>
   /** ms since epoch */
   now: number
-  /** Turns under way. */
+  /** Running requests. */
   turns: number
   /** Open sockets of clients. */
   clientSockets: number
-  /** Sockets to the upstream that wait between turns. */
+  /** Idle upstream sockets between requests. */
   keptUpstreamSockets: number
   heldBytes: number
   ledger: { unwrittenTurns: number; healthy: boolean; rejections: Readonly<Record<RejectionReason, number>> }
-  /** ms since epoch; null: none was made yet. */
+  /** ms since epoch; null: none yet. */
   lastBackupAt: number | null
   /** ms since epoch */
   startedAt: number
@@ -83,7 +83,7 @@ const WINDOWS = [
   ['monthly', 'monthly'],
 ] as const
 
-/** A window the upstream never told of has no series. */
+/** Windows never reported have no series. */
 function* usedPercents({ pool, now }: Present): Generator<Sample> {
   for (const { id, usage } of pool.all())
     for (const [kind, window] of WINDOWS) {

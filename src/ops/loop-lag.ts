@@ -1,4 +1,4 @@
-/** How late the event loop comes to its timers: the time in which every stream of the process stood still. */
+/** How late the event loop runs its timers: the time in which all streams were blocked. */
 import type { Clock } from '../lib/clock.ts'
 import { type Family, Histogram } from './prometheus.ts'
 
@@ -14,7 +14,7 @@ export class LoopLag {
     this.#clock = clock
   }
 
-  /** Four looks a second until `stop`. A histogram, and not the latest, so that nothing between two scrapes is missed. */
+  /** Measures four times a second until `stop`. A histogram, so that nothing between two scrapes is missed. */
   start(): void {
     let expected = this.#clock.monotonic() + BEAT_MS
     this.#stop ??= this.#clock.every(BEAT_MS, () => {

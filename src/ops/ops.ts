@@ -1,4 +1,4 @@
-/** What the running server keeps about itself: counts of turns, whether they all fail, the lag of its loop, its backups, and its doctor. */
+/** What the running server knows about itself: request counts, outages, event loop lag, backups, and the doctor. */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import type { Config } from '../env.ts'
@@ -17,20 +17,20 @@ import { placesOf } from './places.ts'
 import { TurnCounts } from './turn-counts.ts'
 
 export interface Ops {
-  /** Told of each ended turn. */
+  /** Called for each ended request. */
   count: (entry: LedgerEntry) => void
   turns: TurnCounts
   outage: OutageWatch
   loopLag: LoopLag
   backups: Backups
   doctor: Doctor
-  /** What to do where the database file was removed or replaced; null: it has its name. */
+  /** Advice when the database file was removed or replaced; otherwise null. */
   lostDatabase: () => Trouble | null
 }
 
 interface OpsDeps {
   config: Config
-  /** What the server works on. */
+  /** The server's database. */
   database: { sqlite: Database; isNamed: () => boolean }
   keyFingerprint: () => string | null
   clock: Clock
@@ -39,7 +39,7 @@ interface OpsDeps {
   isKnownModel: (model: string) => boolean
 }
 
-/** Nothing is started or touched yet. */
+/** Starts nothing yet. */
 export const createOps = (deps: OpsDeps): Ops => {
   const { config, database, keyFingerprint, clock, dial, settings } = deps
   const places = placesOf(config)
@@ -80,7 +80,7 @@ export const createOps = (deps: OpsDeps): Ops => {
   }
 }
 
-/** By what is no folder, itself or one it lies in. Where nothing is, a backup makes it anew. */
+/** Whether the folder or a parent was replaced by a file. A missing folder is recreated by the next backup. */
 const isReplaced = (dir: string): boolean => {
   try {
     return !statSync(dir).isDirectory()

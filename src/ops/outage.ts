@@ -1,21 +1,21 @@
-/** Whether turn after turn fails though accounts can be asked: what accounts that look well do not tell. In memory, since the start. */
+/** Detects consecutive failed requests although accounts are available, which account states do not show. In memory. */
 import type { Clock } from '../lib/clock.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
 import type { LedgerEntry } from '../proxy/ledger.ts'
 
 export interface Outage {
-  /** How many failed one after another, and no other was answered meanwhile. */
+  /** Consecutive failures without a successful request in between. */
   turns: number
-  /** What the newest of them failed with. */
+  /** The newest error message. */
   message: string
 }
 
-/** Fewer are what the attempts of a client are for. */
+/** Fewer failures are left to the clients' retries. */
 const TOLD_FROM = 3
-/** Failures that are older say little of now. */
+/** Older failures say little about now. */
 const TOLD_FOR_MS = 15 * MINUTE_MS
 
-/** An upstream may write pages. */
+/** Limits upstream messages, which may be whole pages. */
 const MESSAGE_LENGTH = 200
 
 const shortened = (message: string): string =>
@@ -25,7 +25,7 @@ interface Ended extends Pick<LedgerEntry, 'isServiceFault'> {
   row: Pick<LedgerEntry['row'], 'kind' | 'status' | 'errorMessage'>
 }
 
-/** Turns that a client left or got wrong, and prewarms, count for neither. */
+/** Requests cancelled by clients, invalid ones and prewarms do not count. */
 export class OutageWatch {
   readonly #clock: Pick<Clock, 'monotonic'>
   #turns = 0
@@ -48,7 +48,7 @@ export class OutageWatch {
     return this.#clock.monotonic() - this.#last.at < TOLD_FOR_MS
   }
 
-  /** Null: turns are answered, or none was asked for lately. */
+  /** Null: requests succeed, or there were none recently. */
   get current(): Outage | null {
     return this.#turns >= TOLD_FROM && this.#isRecent ? { turns: this.#turns, message: this.#last.message } : null
   }

@@ -1,21 +1,21 @@
-/** How this program starts itself again, for work that must not hold up the event loop. */
+/** Starts this program again in a child process, for work that must not block the event loop. */
 import { dirname, resolve } from 'node:path'
 
-/** Whether this is the single file; otherwise a checkout, which the runtime runs. */
+/** Whether this is the compiled executable; otherwise a checkout run by the runtime. */
 const isCompiled = (): boolean => Bun.main.startsWith('/$bunfs/')
 
-/** The compiled binary is its own entry; a checkout is run by the runtime. */
+/** The executable starts itself; a checkout is started with the runtime. */
 export const ownCommand = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
 
-/** The same as people type it: the binary by its name, a checkout through npm, where Bun may not be on PATH. */
+/** The command users type: the executable by name, a checkout through npm, because Bun may not be on PATH. */
 export const typedCommand = (): string => (isCompiled() ? 'sluice' : 'npm run sluice --')
 
-/** The folder a checkout must be run in: the runtime reads tsconfig.json there and nowhere else. Null for the binary. */
+/** The folder a checkout must run in: the runtime reads tsconfig.json only there. Null for the executable. */
 export const ownFolder = (): string | null => (isCompiled() ? null : resolve(dirname(Bun.main), '..'))
 
 /**
- * Runs a command of this program to its end, in a process of its own with `environment`. Resolves with what it wrote to
- * stderr when it failed, null when it succeeded. An abort of `signal` ends it, and rejects with the reason.
+ * Runs a command to its end in a child process with `environment`. Resolves with its stderr when it failed, otherwise
+ * null. Aborting `signal` kills it and rejects with the reason.
  */
 export const runOwnCommand = async (
   args: readonly string[],

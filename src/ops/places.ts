@@ -1,4 +1,4 @@
-/** Where the parts of a data folder lie. */
+/** Paths in a data folder. */
 import { join } from 'node:path'
 import type { Config } from '../env.ts'
 
@@ -8,7 +8,7 @@ export interface Places {
   keyPath: string
 }
 
-/** Nothing is opened or made. */
+/** Opens and creates nothing. */
 export const placesOf = ({
   DATA_DIR: dir,
   ENCRYPTION_KEY_FILE,

@@ -7,7 +7,7 @@ export type Labels = Readonly<Record<string, string>>
 export interface Sample {
   labels?: Labels
   value: number
-  /** Appended to the name of the family: `_bucket`, `_sum`, `_count`. */
+  /** Suffix of the family's name: `_bucket`, `_sum`, `_count`. */
   suffix?: string
 }
 
@@ -18,7 +18,7 @@ export interface Family {
   samples: Iterable<Sample>
 }
 
-/** One family without a sample is left out: a help line alone says nothing. */
+/** Families without samples are left out. */
 export const exposition = (families: Iterable<Family>): string => {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
@@ -41,14 +41,14 @@ const escaped = (text: string): string =>
     .replaceAll('\n', '\\n')
     .replace(/[\p{Cc}]/gu, '')
 
-/** Counts how long things took. To observe costs a walk over a dozen bounds. */
+/** A histogram of durations. Observing takes one pass over a dozen bounds. */
 export class Histogram {
   readonly #bounds: readonly number[]
-  /** Of each bound alone, and of what exceeds them all; added up when they are read. */
+  /** Counts per bucket, the last for values above all bounds; summed up when read. */
   readonly #counts: number[]
   #sum = 0
 
-  /** `bounds` ascend; the unit is the caller's, by convention seconds. */
+  /** `bounds` ascend, in the caller's unit, usually seconds. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds
     this.#counts = new Array<number>(bounds.length + 1).fill(0)

@@ -1,16 +1,16 @@
-/** Whether the service knows the reverse proxy in front of it: the peer that was seen, against the ranges it trusts. */
+/** Checks whether Sluice trusts the reverse proxy in front of it. */
 import { anyContains, type Cidr, normaliseIp } from '../lib/cidr.ts'
 import { type Check, type Found, fine, unknown, warning } from './checks.ts'
 
 export interface SeenRequest {
   /** The socket's own remote address. */
   peer: string | null
-  /** Who that makes the client. */
+  /** The resulting client address. */
   clientIp: string | null
   headers: Headers
-  /** Ranges whose forwarded headers are believed; null: header trust is off. */
+  /** Ranges whose forwarded headers are trusted; null: header trust is off. */
   trust: readonly Cidr[] | null
-  /** What browsers call this service, as configured; null: nothing is. */
+  /** The configured public URL; null: none. */
   publicUrl: string | null
 }
 
@@ -19,7 +19,7 @@ export const proxyChecks = (seen: SeenRequest): Check[] => [
   { id: 'host_header', title: 'Host header', run: () => checkHost(seen) },
 ]
 
-/** The headers that name a client (RFC 7239, and the one everybody sends). */
+/** Headers that name a client (RFC 7239, and the common one). */
 const NAMING = ['x-forwarded-for', 'forwarded']
 
 const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
@@ -51,7 +51,10 @@ const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
     : fine(`The proxy ${ip} is trusted. Your address is ${clientIp}.`)
 }
 
-/** Browsers send their own address with every change; where the proxy rewrote Host, the two differ and changes are refused. */
+/**
+ * Browsers send their origin with every change; if the proxy rewrites the Host, the two differ and changes are
+ * rejected.
+ */
 const checkHost = ({ headers, publicUrl }: SeenRequest): Found => {
   const host = headers.get('host')
   const forwarded = headers.get('x-forwarded-host')

@@ -1,4 +1,4 @@
-/** Puts a backup in the place of the present database: checked, brought up to date, and what it replaces kept aside. */
+/** Replaces the database with a verified and migrated backup, keeping the old files. */
 import type { Database } from 'bun:sqlite'
 import {
   constants,
@@ -30,32 +30,32 @@ import { type Revived, revivedBy } from './revived.ts'
 interface RestoreRequest {
   /** The backup. */
   file: string
-  /** The data folder; made when missing. */
+  /** The data folder; created if missing. */
   dir: string
   databasePath: string
   keyPath: string
-  /** `at` is when this happens. */
+  /** `at` is the time of the restore. */
   actor: Actor
 }
 
 export interface Restored {
   verdict: BackupVerdict
-  /** Migrations that were applied to it. */
+  /** Applied migrations. */
   migrated: string[]
-  /** Accounts that kept their present tokens, which are newer than those of the backup. */
+  /** Accounts that kept their current tokens, which are newer than the backup's. */
   tokensKept: number
-  /** Null when what was there could not be read, was of another installation, or nothing was there. */
+  /** Null when the old database was unreadable, of another installation, or missing. */
   revived: Revived | null
-  /** What it replaces is another installation's: sealed with another key. */
+  /** The old database belongs to another installation, with another key. */
   isForeign: boolean
-  /** Where what was replaced lies now; null: nothing was there. */
+  /** Where the old files are now; null: there were none. */
   aside: string | null
 }
 
 /**
- * Nothing is touched before the backup has proved itself; then one rename puts it in place. Tokens that were renewed since
- * the backup are carried over, because those in it are spent; sessions are not, so that nobody is signed in again who was
- * signed out. Throws `FolderLockedError` while a server works on the folder, and `BackupError`.
+ * Changes nothing before the backup is verified; then one rename replaces the database. Tokens refreshed since the
+ * backup are kept, because the backup's are spent; sessions are not restored, so that no signed-out user is signed in
+ * again. Throws `FolderLockedError` while a server uses the folder, and `BackupError`.
  */
 export const restoreBackup = (asked: RestoreRequest): Restored => {
   const { file, dir } = asked
@@ -70,11 +70,11 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
     )
   const locks = [acquireFolderLock(dir)]
   try {
-    if (resolveLinks(dir) !== resolveLinks(home)) locks.push(acquireFolderLock(home)) // another server may work there
-    removePartial(incoming) // of one that was killed
+    if (resolveLinks(dir) !== resolveLinks(home)) locks.push(acquireFolderLock(home)) // another server may use it
+    removePartial(incoming) // left by a killed process
     const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath
     demandRestorable(verifyBackup(file, chosenKey), keyPath)
-    copyDatabase(file, incoming) // not its bytes: the newest commits may lie in a log beside it
+    copyDatabase(file, incoming) // not copied bytewise: the newest commits may be in its log
     const verdict = { ...verifyBackup(incoming, chosenKey), file }
     demandRestorable(verdict, keyPath)
     const prepared = prepare(incoming, request)
@@ -93,7 +93,10 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
   }
 }
 
-/** Where a name leads, so that a database on another disk stays there; itself where nothing is. Throws for a link that leads nowhere. */
+/**
+ * Resolves links, so that a database on another disk stays there; a missing path is returned unchanged. Throws for a
+ * broken link.
+ */
 const resolveLinks = (path: string): string => {
   try {
     return realpathSync(path)
@@ -120,7 +123,7 @@ const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   )
 }
 
-/** Brings the copy up to date and closes it as one file, its log written into it. */
+/** Migrates the copy and closes it as one file without log. */
 const prepare = (
   path: string,
   request: RestoreRequest,
@@ -151,7 +154,7 @@ type PresentTokens = Pick<
   'id' | 'accessTokenSealed' | 'refreshTokenSealed' | 'idTokenSealed' | 'lastRefreshAt'
 >
 
-/** When the secrets of the database that is replaced are sealed with the same key; else none. */
+/** Tokens of the old database if encrypted with the same key; otherwise none. */
 const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
   if (fingerprintOf(present) !== fingerprintOf(db)) return []
   const { id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt } = accounts
@@ -161,13 +164,13 @@ const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
     .all()
 }
 
-/** A release without fingerprints tells nothing. */
+/** Releases without fingerprints count as the same installation. */
 const areStrangers = (restored: Db, present: Db): boolean => {
   const [ours, theirs] = [fingerprintOf(restored), fingerprintOf(present)]
   return ours !== null && theirs !== null && ours !== theirs
 }
 
-/** What `look` finds in the database that is replaced; null when there is none that can be read. */
+/** The result of `look` on the old database; null when missing or unreadable. */
 const withPresent = <T>(path: string, look: (present: OpenedDatabase) => T): T | null => {
   if (!existsSync(path)) return null
   let present: OpenedDatabase | null = null
@@ -175,13 +178,13 @@ const withPresent = <T>(path: string, look: (present: OpenedDatabase) => T): T |
     present = readerDatabase(path)
     return look(present)
   } catch {
-    return null // damaged, which may be why somebody restores
+    return null // damaged, which may be the reason for the restore
   } finally {
     present?.sqlite.close()
   }
 }
 
-/** They are sealed for their column of their row, and both are the same here. */
+/** They are sealed for their column and row, which are the same here. */
 const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
   tx
     .update(accounts)
@@ -189,7 +192,10 @@ const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
     .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
     .run().changes > 0
 
-/** By a second link, so that the database has its name until the very rename that replaces it. Under the names it was asked for by. */
+/**
+ * Keeps the old files by a second link under their usual names, so that the database keeps its name until the final
+ * rename.
+ */
 const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
   const database = resolveLinks(databasePath)
   const files = [database, ...logsOf(database), ...(withKey ? [keyPath] : [])]
@@ -197,13 +203,13 @@ const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withK
   const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   const aside = freeName(join(dir, `before-restore-${stamp}`))
   mkdirSync(aside, { mode: 0o700 })
-  if (existsSync(database)) writeLogInto(database) // alone it would make an empty one, and drop the log
+  if (existsSync(database)) writeLogInto(database) // SQLite would otherwise create an empty file and drop the log
   const keep = (from: string, name: string) => {
     if (existsSync(from)) linkOrCopy(from, join(aside, name))
   }
   keep(database, basename(databasePath))
   if (withKey) keep(resolveLinks(keyPath), basename(keyPath))
-  // What of it could not be written into the database must not be taken for the log of the next one.
+  // A leftover log must not be used for the new database.
   for (const path of logsOf(database)) {
     keep(path, basename(databasePath) + path.slice(database.length))
     rmSync(path, { force: true })
@@ -213,21 +219,21 @@ const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withK
   return aside
 }
 
-/** Two restores can begin in one second; nobody else makes such folders while the lock is held. */
+/** Two restores may start in the same second; the lock excludes other writers. */
 const freeName = (path: string): string => {
   let name = path
   for (let n = 2; existsSync(name); n++) name = `${path}-${n}`
   return name
 }
 
-/** The last connection to close takes the write-ahead log with it; of a damaged database the log is kept as it is. */
+/** Closing the last connection writes the log into the database; for a damaged one the log is kept. */
 const writeLogInto = (path: string): void => {
   let opened: { sqlite: Database } | null = null
   try {
     opened = openDatabase(path)
     opened.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
-    // what can be kept is kept: file and log go aside together
+    // keep what is possible: file and log are moved together
   } finally {
     opened?.sqlite.close()
   }
@@ -237,7 +243,7 @@ const linkOrCopy = (from: string, to: string): void => {
   try {
     linkSync(from, to)
   } catch {
-    copyFileSync(from, to, constants.COPYFILE_EXCL) // a file system without links, or another one
+    copyFileSync(from, to, constants.COPYFILE_EXCL) // a file system without links, or a different one
     flush(to)
   }
 }
@@ -245,7 +251,7 @@ const linkOrCopy = (from: string, to: string): void => {
 const isSameKey = (one: string, other: string): boolean =>
   existsSync(other) && readFileSync(one, 'utf8').trim() === readFileSync(other, 'utf8').trim()
 
-/** Beside its place, so that what can fail has failed before anything is replaced. */
+/** Next to its destination, so that anything that can fail does so before files are replaced. */
 const prepareKey = (from: string, to: string): string => {
   const incoming = `${to}.partial`
   rmSync(incoming, { force: true })

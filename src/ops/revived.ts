@@ -1,4 +1,4 @@
-/** What a restore makes valid again that is not valid any more: somebody revoked it for a reason, and has to do so anew. */
+/** What a restore makes valid again although it was revoked, so that it can be revoked again. */
 import { and, eq } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
@@ -6,19 +6,19 @@ import { passkeys, users } from '../../db/schema/people.ts'
 import { settings } from '../../db/schema/system.ts'
 
 export interface Revived {
-  /** Names of keys that were switched off or deleted since. */
+  /** Names of keys disabled or deleted since. */
   keys: string[]
-  /** Usernames of people who were disabled or deleted since. */
+  /** User names of users disabled or deleted since. */
   people: string[]
-  /** Usernames whose password was changed since: the old one signs in again. */
+  /** User names whose password has changed since: the old one works again. */
   passwords: string[]
-  /** Names of passkeys that were removed since, with whom they sign in. */
+  /** Names of passkeys removed since, with their users. */
   passkeys: string[]
-  /** Whether guests are let in again. */
+  /** Whether guest access is on again. */
   guests: boolean
 }
 
-/** `restored` beside what is `present`. Throws what SQLite throws when a table is not there. */
+/** Compares `restored` with `present`. Throws SQLite errors for missing tables. */
 export const revivedBy = (restored: Db, present: Db): Revived => {
   const [before, now] = [validIn(restored), validIn(present)]
   const lost = new Map([...before.people].filter(([id]) => !now.people.has(id)))

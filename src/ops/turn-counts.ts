@@ -1,4 +1,4 @@
-/** What ended turns add up to since the start, in memory: by result, account, key and model. Fed with each ledger entry. */
+/** Counts of ended requests since start, in memory: by result, account, key and model. */
 import { CODES } from '../errors.ts'
 import { causeOf } from '../model/request-result.ts'
 import type { LedgerEntry } from '../proxy/ledger.ts'
@@ -7,7 +7,7 @@ import { type Family, Histogram, type Labels, type Sample } from './prometheus.t
 type Row = LedgerEntry['row']
 type Status = Row['status']
 
-/** Sums of one account, key or model. */
+/** Sums per account, key or model. */
 interface Tally {
   ok: number
   error: number
@@ -20,15 +20,15 @@ interface Tally {
 }
 
 const OTHER = 'other'
-/** Of keys and models; a label that comes and goes must not grow the process. */
+/** Limits key and model labels, so that changing ones do not grow memory. */
 const MAX_LABELS = 1000
 
 const FIRST_EVENT_BOUNDS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120]
 const DURATION_BOUNDS = [0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800]
 
 /**
- * `count` touches numbers only: three look-ups and some thirty additions, well under a microsecond (measured), after the
- * last byte has left. A model that no account offers is counted as `other`.
+ * `count` only touches numbers, well under a microsecond (measured), after the last byte was sent. Models no account
+ * offers count as `other`.
  */
 export class TurnCounts {
   readonly #isKnownModel: (model: string) => boolean
@@ -57,7 +57,7 @@ export class TurnCounts {
     this.#duration.observe(row.totalMs / 1000)
   }
 
-  /** Forgets the accounts that are no more: their series end, as the pool ends them. */
+  /** Drops deleted accounts and ends their series. */
   keepAccounts(ids: ReadonlySet<string>): void {
     for (const id of this.#accounts.keys()) if (id !== 'none' && !ids.has(id)) this.#accounts.delete(id)
   }
@@ -146,7 +146,7 @@ const counter = (name: string, help: string, samples: Iterable<Sample>): Family 
   samples,
 })
 
-/** Three families a dimension, and not one over all three: 200 accounts, 100 keys and 20 models would be 400,000 series. */
+/** Three families instead of one with all labels: 200 accounts, 100 keys and 20 models would make 400,000 series. */
 const tallyFamilies = (dimension: 'account' | 'key' | 'model', tallies: ReadonlyMap<string, Tally>): Family[] => [
   counter(
     `sluice_${dimension}_requests_total`,

@@ -1,4 +1,6 @@
-/** Whether the upstream can be reached as turns reach it, over HTTP and by WebSocket, and whether the clocks agree. */
+/**
+ * Checks whether the upstream is reachable over HTTP and WebSocket, as requests use it, and whether the clocks agree.
+ */
 import type { Agent } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from '../upstream/dial.ts'
@@ -6,7 +8,7 @@ import { PLAIN_JSON_HEADERS, USER_AGENT } from '../upstream/headers.ts'
 import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
 
 export interface UpstreamFacts {
-  /** Where the environment's choice of proxy for sockets is not built in, `socketAgent` is missing and nothing is tried. */
+  /** Without `socketAgent` (no proxy support for sockets) the socket check is skipped. */
   dial: Pick<Dial, 'fetch' | 'isProxied' | 'canConnect'> & { socketAgent?: Dial['socketAgent'] }
   clock: Clock
   /** Without a trailing slash. */
@@ -15,9 +17,9 @@ export interface UpstreamFacts {
 }
 
 export const upstreamChecks = (facts: UpstreamFacts): Check[] => {
-  // One question answers two checks. It carries no token, so the answer is a refusal, and any answer will do.
+  // One request serves two checks. It carries no token, so it is rejected, and any answer will do.
   const answer = timed(facts, `${facts.baseUrl}/codex/models`)
-  answer.catch(() => {}) // told by both checks
+  answer.catch(() => {}) // reported by both checks
   return [
     { id: 'upstream_http', title: 'ChatGPT over HTTP', run: () => checkReached(facts, facts.baseUrl, answer) },
     { id: 'upstream_websocket', title: 'ChatGPT over WebSocket', run: () => checkHandshake(facts) },
@@ -34,9 +36,9 @@ const TIMEOUT_MS = 5000
 
 interface Timed {
   status: number
-  /** The Date header as ms since epoch; NaN: none, or one that cannot be read. */
+  /** The Date header as ms since epoch; NaN: missing or unreadable. */
   date: number
-  /** Our wall clock half-way between question and answer. */
+  /** Our wall clock halfway between request and answer. */
   middle: number
   tookMs: number
 }
@@ -78,7 +80,7 @@ const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promis
 const WARN_SKEW_MS = 30_000
 const BAD_SKEW_MS = 120_000
 
-/** The header has whole seconds, so half a second is in doubt. */
+/** The header has whole seconds, so the result may be off by half a second. */
 const checkClock = async (answer: Promise<Timed>): Promise<Found> => {
   const found = await answer.catch(() => null)
   if (!found?.date) return unknown('Can’t check it, because ChatGPT didn’t answer.')
@@ -112,9 +114,10 @@ interface Handshake {
   clock: Clock
 }
 
-/** Without a token it is refused; that it was answered at all, and by whom, is what counts. */
+/** Rejected without a token; what counts is that ChatGPT answered. */
 const handshake = async ({ url, agent, clock }: Handshake): Promise<{ status: number; tookMs: number }> => {
-  const { default: WebSocket } = await import('ws') // the runtime's own; its global one hides the status of a refused handshake
+  // the runtime's own; its global one hides the status of a rejected handshake
+  const { default: WebSocket } = await import('ws')
   const start = clock.monotonic()
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const ws = new WebSocket(url, { agent, perMessageDeflate: false, headers: { 'user-agent': USER_AGENT } })

@@ -240,7 +240,7 @@ const relativeAvailability: Ordering = (measured, { now, random, relativePower, 
   ordered.forEach((m, place) => {
     m.draw = place < relativeTopK && m.score >= MIN_RELATIVE_WEIGHT ? drawOf(m.score, random) : Number.POSITIVE_INFINITY
   })
-  // Stable: those outside the draw keep the order of their scores.
+  // Stable: accounts outside the draw stay in score order.
   return ordered.sort((a, b) => (a.draw === b.draw ? 0 : a.draw - b.draw))
 }
 

@@ -1,4 +1,4 @@
-/** The settings in force as one frozen object, swapped whole when a commit changes them. Read once a turn. */
+/** The current settings as one frozen object, replaced when a commit changes them. Read once per request. */
 import type { Db } from '../../db/commit.ts'
 import { Signal } from '../lib/signal.ts'
 import type { Settings } from './schema.ts'
@@ -23,7 +23,7 @@ export class SettingsCache {
     return this.#stored.version
   }
 
-  /** Called by the change notice of the commit (or of another process's write). */
+  /** Called after a commit, or after another process wrote. */
   reload(): void {
     this.#stored = readSettings(this.#db)
     this.#changed.emit(this.#stored.values)

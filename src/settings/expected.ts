@@ -1,4 +1,4 @@
-/** What a setting may be, in words that complete "… must be". */
+/** The allowed values of a setting, as the end of "… must be". */
 import { z } from 'zod'
 import { type SettingName, Settings } from './schema.ts'
 

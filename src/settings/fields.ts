@@ -1,18 +1,18 @@
-/** What a form needs to know of each setting, read from the schema: its words, its bounds, its value and its default. */
+/** What a form needs to know about each setting, from the schema: text, bounds, value and default. */
 import { z } from 'zod'
 import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
 
-/** A text is a choice whose page knows what there is to choose. */
+/** A text may be a choice whose options the page knows. */
 type Control =
   | { kind: 'switch' }
   | { kind: 'choice'; choices: readonly Choice[] }
   | { kind: 'text'; maxLength: number }
-  /** Both bounds are included, but for a `min` of 0 of a number that is not whole. */
+  /** Both bounds are included, except a `min` of 0 for a fractional number. */
   | { kind: 'number'; min: number; max: number; isWhole: boolean }
 
 interface Choice {
   value: string
-  /** null: the page has words for it. */
+  /** null: the page has a label. */
   label: string | null
 }
 
@@ -31,7 +31,7 @@ export interface SettingField {
 
 type Value = Settings[SettingName]
 
-/** Every setting with the value it has in `current`, in the order of the schema. */
+/** All settings with their values in `current`, in schema order. */
 export const fieldsOf = (current: Settings): SettingField[] =>
   SETTING_NAMES.map((name) => ({
     ...DESCRIBED[name],
@@ -40,7 +40,7 @@ export const fieldsOf = (current: Settings): SettingField[] =>
     isChanged: current[name] !== DEFAULTS[name],
   }))
 
-/** What `z.toJSONSchema` says of the kinds of settings there are. */
+/** The members of `z.toJSONSchema` used for settings. */
 const Described = z.looseObject({
   section: z.string(),
   label: z.string(),
@@ -59,7 +59,8 @@ type Described = z.output<typeof Described>
 const describe = (name: SettingName): Omit<SettingField, 'value' | 'default' | 'isChanged'> => {
   const described = Described.parse(z.toJSONSchema(Settings.shape[name]))
   const { section, label, help, unit, security } = described
-  return { name, section: section as Section, label, help, unit, isSecurity: security, control: controlOf(described) } // as: `meta` takes no other
+  // as: `meta` allows no other
+  return { name, section: section as Section, label, help, unit, isSecurity: security, control: controlOf(described) }
 }
 
 const controlOf = (described: Described): Control => {
@@ -89,4 +90,4 @@ const boundsOf = ({ minimum, exclusiveMinimum, maximum }: Described) => ({
 const DESCRIBED = Object.fromEntries(SETTING_NAMES.map((name) => [name, describe(name)])) as Record<
   SettingName,
   ReturnType<typeof describe>
-> // as: every name is there
+> // as: contains every name

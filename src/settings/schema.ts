@@ -35,13 +35,13 @@ interface SettingMeta {
   label: string
   /** What the setting does, in one or two sentences. */
   help: string
-  /** Of a number, in words. */
+  /** Unit of a number, as a word. */
   unit?: string
   /** Asks for `security:write` and a recent confirmation when the value changes. */
   security?: true
 }
 
-/** `words` as metadata of `schema`, where `settings/fields.ts` reads them. */
+/** `words` as metadata of `schema`, read by `settings/fields.ts`. */
 const setting = <S extends z.ZodType>(schema: S, words: SettingMeta): S => schema.meta({ ...words })
 
 const seconds = (max: number) => z.int().min(1).max(max)
@@ -51,8 +51,8 @@ const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
 const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
 
 /**
- * An origin as browsers send it: without the default port, the host in Punycode. The origin of a URL is `null` for schemes
- * the URL standard does not know, like `app://`. Null: not a URL.
+ * An origin as browsers send it: without default port, host in Punycode. Built by hand because a URL's own origin is
+ * `null` for unknown schemes like `app://`. Null: not a URL.
  */
 const normalOrigin = (text: string): string | null => {
   const url = URL.parse(text)
@@ -263,7 +263,7 @@ export type Settings = z.output<typeof Settings>
 export type SettingName = keyof Settings
 export const SettingsPatch = Settings.partial()
 
-/** Kept apart from the schema: `.default()` would fill every key a PATCH leaves out (measured, zod 4.6). */
+/** Separate from the schema: `.default()` would fill keys that a PATCH leaves out (measured, zod 4.6). */
 export const DEFAULTS: Settings = {
   routingStrategy: 'capacity_weighted',
   upstreamStreamTransport: 'auto',

@@ -1,4 +1,4 @@
-/** Settings as rows: only what differs from its default is stored, and each change raises one version number. */
+/** Settings as rows: only values that differ from the default are stored, and each change increments one version. */
 import { eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
@@ -10,13 +10,13 @@ const VERSION = 'settings_version'
 
 export interface StoredSettings {
   values: Readonly<Settings>
-  /** Rises with every change; sent back as `expectedVersion` to refuse a lost update. */
+  /** Increases with every change; sent back as `expectedVersion` to reject lost updates. */
   version: number
 }
 
 /**
- * The settings in force: defaults, overlaid by stored rows. A row that no longer fits its schema (an older or newer
- * version wrote it) falls back to the default; `ignored` names it.
+ * The current settings: defaults overridden by stored rows. A row that does not fit its schema (from another version)
+ * is replaced by the default and listed in `ignored`.
  */
 export const readSettings = (db: Db): StoredSettings & { ignored: string[] } => {
   const values: Record<string, unknown> = { ...DEFAULTS }
@@ -32,15 +32,15 @@ export const readSettings = (db: Db): StoredSettings & { ignored: string[] } => 
 interface Writing {
   /** ms since epoch */
   now: number
-  /** The version the patch was made from. */
+  /** The version the patch is based on. */
   expectedVersion?: number
-  /** Only a later change of what the patch names contradicts that version; otherwise every one does. */
+  /** Only later changes to settings in the patch conflict; otherwise any change does. */
   isPartial?: boolean
 }
 
 /**
- * Stores a patch and returns which settings really changed. Throws `settings_conflict` when `expectedVersion` is given
- * and no longer true, `validation_error` when the merged whole is not valid.
+ * Stores a patch and returns the settings that changed. Throws `settings_conflict` when `expectedVersion` is outdated,
+ * `validation_error` when the merged settings are invalid.
  */
 export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing): SettingName[] => {
   const { now } = writing
@@ -80,7 +80,7 @@ const hasChanged = (db: Db, patch: Partial<Settings>, since: number): boolean =>
     .all()
     .some(({ value }) => Number(value) > since)
 
-/** The version that changed this setting last stands under this name; none: it never was, as far as is known. */
+/** Stores the version of this setting's last change; missing: never changed, as far as known. */
 const versionName = (key: string): string => `${VERSION}:${key}`
 
 const storeOne = (tx: Tx, key: SettingName, value: unknown, now: number) => {

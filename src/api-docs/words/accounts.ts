@@ -1,4 +1,4 @@
-/** Words for accounts: adding, listing, changing and deleting them. */
+/** API descriptions of accounts. */
 import type { WordsByRoute } from './words.ts'
 
 const UPSTREAM = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const

@@ -1,7 +1,7 @@
-/** Words for the routes of model clients. */
+/** API descriptions of model routes. */
 import type { Words, WordsByRoute } from './words.ts'
 
-/** The native client takes other statuses better. */
+/** The native client handles these statuses better. */
 const NATIVE_TURN: Words['throws'] = [['payload_too_large', 400], 'model_not_found']
 const PUBLIC_TURN: Words['throws'] = ['payload_too_large', 'model_not_allowed', 'unsupported_parameter']
 const SOCKET: Words['throws'] = ['not_found', 'draining', 'busy', 'bad_upgrade']

@@ -1,4 +1,4 @@
-/** Words for what browsers open. Most pages answer the same values as JSON to clients that do not accept HTML. */
+/** API descriptions of pages. Most answer the same values as JSON to clients that do not accept HTML. */
 import type { WordsByRoute } from './words.ts'
 
 const SOME_ACCOUNT = { throws: ['account_not_found'] } as const

@@ -1,4 +1,4 @@
-/** Words for settings, the firewall, backups, health and this documentation. */
+/** API descriptions of settings, firewall, backups, health and this documentation. */
 import type { WordsByRoute } from './words.ts'
 
 export const SERVICE_WORDS: WordsByRoute = {

@@ -1,4 +1,4 @@
-/** What the code cannot say about a route: what it does and answers. Text between backticks is code. */
+/** Route descriptions that cannot be derived from code. Text between backticks is code. */
 import type { Code } from '../../errors.ts'
 import { ACCOUNT_WORDS } from './accounts.ts'
 import { KEY_WORDS } from './keys.ts'
@@ -12,33 +12,33 @@ import { SIGN_IN_WORDS } from './sign-in.ts'
 export interface Words {
   /** A sentence. */
   does: string
-  /** What a success is answered with; absent: a page, or nothing. */
+  /** The successful answer; absent: a page, or nothing. */
   answer?: string
-  /** Of a success, unless it is 200. */
+  /** Success status other than 200. */
   status?: 101 | 201 | 204 | 301 | 302
-  /** A browser that has nothing to do here is led on, with 302. */
+  /** May redirect a browser with 302. */
   leadsOn?: true
-  /** Of the answer, unless it is JSON, or HTML on a page. */
+  /** Content type other than JSON, or HTML for a page. */
   type?: string
-  /** The handler asks for an account by itself: `held`, also for one that must set up two-factor first. */
+  /** The handler requires a user itself: `held` also accepts users who must set up two-factor first. */
   account?: 'settled' | 'held'
-  /** It may take an account and ask the upstream, with all that can go wrong then. */
+  /** May use an account and call the upstream, with all possible errors. */
   isTurn?: true
-  /** What else the handler refuses with by itself, besides its gates and the checks of its input. */
+  /** Errors of the handler itself, besides its gates and input checks. */
   throws?: readonly (Code | readonly [code: Code, status: number])[]
-  /** Open to all, and yet it reads or sets the cookie of the session. */
+  /** Open to everyone, but reads or sets the session cookie. */
   cookie?: true
-  /** A body, where the smallest one that is valid says too little. */
+  /** An example body, where the smallest valid one says too little. */
   example?: Readonly<Record<string, unknown>>
-  /** What is read without a schema. */
+  /** Query parameters without a schema. */
   query?: Readonly<Record<string, string>>
-  /** A form with files in it: the name of its field, and what the files are. */
+  /** A form with files: the field's name, and what the files are. */
   files?: readonly [field: string, meaning: string]
-  /** A document that is handed on and not checked by a schema. */
+  /** A document passed on without schema validation. */
   document?: string
 }
 
-/** `METHOD /path` as in the route table. Several rows with the same handler share the words of one of them. */
+/** `METHOD /path` as in the route table. Rows with the same handler share one description. */
 export type WordsByRoute = Readonly<Record<string, Words>>
 
 export const WORDS: WordsByRoute = {
@@ -52,7 +52,7 @@ export const WORDS: WordsByRoute = {
   ...PAGE_WORDS,
 }
 
-/** Parameters of paths, by the path up to and including them; the longest that fits counts. */
+/** Path parameters, by the path up to and including them; the longest match applies. */
 export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/docs/:guide': '`clients`, `operating`, `reverse-proxies` or `security`.',
   '/v1/models/:id': 'Name of the model.',

@@ -8,13 +8,13 @@ interface ConfirmProps {
   /** What the user can confirm with: `password`, `totp`, `passkey`. */
   methods: readonly string[]
   username: string
-  /** Where a browser without script continues. */
+  /** Where a browser without scripts continues. */
   returnTo: string
   /** Why the last attempt failed. */
   problem?: string | null
 }
 
-/** Swapped into the dialog of the page, or a page of its own. */
+/** Shown in the page's dialog, or as a separate page. */
 export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem }) => {
   const hasSecret = methods.includes('password') || methods.includes('totp')
   return (

@@ -79,7 +79,7 @@ const Outcome: FC<MeasureOutcome> = ({ verdict, says, advice }) => (
   </div>
 )
 
-/** The page has all outcomes; the script shows the one it measured. */
+/** Contains all outcomes; the script shows the measured one. */
 const Measured: FC = () => (
   <Card id="browser" title="Checked from this browser">
     <ul data-measure-now>

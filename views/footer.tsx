@@ -1,4 +1,4 @@
-/** The footer of every page. The script fetches it again when it changed, and marks the tab while nothing is served. */
+/** The footer of every page. The script reloads it after changes, and marks the tab while no request can be served. */
 import type { FC } from 'hono/jsx'
 import type { Service } from '../src/http/service.ts'
 import { alarmOf } from './levels.ts'
@@ -8,7 +8,7 @@ import { Since } from './ui/time.tsx'
 export interface FooterProps {
   version: string
   isGuest: boolean
-  /** null: this visitor may not see it. */
+  /** null: hidden from this user. */
   service: Service | null
 }
 

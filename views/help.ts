@@ -2,14 +2,14 @@
 
 export interface Help {
   says: string
-  /** Below `/docs`. */
+  /** Path below `/docs`. */
   more: string
 }
 
 const USERS = 'operating#users'
 const SETTINGS = 'operating#settings'
 
-/** Id of the card → its help. Cards with the same id elsewhere are about the same thing. */
+/** Card id → help. Cards with the same id are about the same topic. */
 export const HELP: Readonly<Partial<Record<string, Help>>> = {
   // Overview
   checklist: {

@@ -1,4 +1,4 @@
-/** The words for whether requests are answered now. */
+/** Texts for the service level. */
 import type { ServiceLevel } from '../src/model/service-level.ts'
 import type { Tone } from './ui/badge.tsx'
 
@@ -11,7 +11,7 @@ export const LEVELS: Readonly<Record<ServiceLevel, readonly [word: string, tone:
   draining: ['Shutting down', 'wait'],
 }
 
-/** What turns the browser tab red; null: nothing does. */
+/** The text that turns the browser tab red; null: none. */
 export const alarmOf = (level: ServiceLevel | undefined): string | null => {
   if (level === undefined) return null
   const [word, tone] = LEVELS[level]

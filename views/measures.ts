@@ -1,14 +1,14 @@
-/** The checks that run in the browser, and the words for each outcome; `views/assets/measures.js` runs them. */
+/** The checks that run in the browser (`views/assets/measures.js`), and the text for each outcome. */
 import type { Finding } from '../src/ops/checks.ts'
 
 export type MeasureOutcome = Pick<Finding, 'verdict' | 'says' | 'advice'>
 
 export interface Measure {
-  /** What the script does. */
+  /** The kind of measurement. */
   kind: 'stream' | 'socket' | 'upload' | 'headers' | 'path' | 'lasting'
   title: string
   path: string
-  /** By what the script finds. `%s`: after how long. */
+  /** By the script's result. `%s`: the time it took. */
   outcomes: Readonly<Record<string, MeasureOutcome>>
 }
 
@@ -28,7 +28,7 @@ const BODY_LIMIT =
   'Raise the body size limit of your reverse proxy. nginx: client_max_body_size 0. Caddy: request_body max_size. ' +
   'For others, see docs/reverse-proxies.md.'
 
-/** Clients come without cookies, so the script asks without them, too: a sign-in of the proxy is in their way. */
+/** Clients have no cookies, so the script sends none either: a proxy's sign-in page would block them. */
 const pathMeasure = (prefix: string, path: string, clients: string): Measure => ({
   kind: 'path',
   title: `Path ${prefix}`,
@@ -50,7 +50,7 @@ const pathMeasure = (prefix: string, path: string, clients: string): Measure => 
   },
 })
 
-/** Each is over within seconds; made one after the other, so that none is in the way of another. */
+/** Each takes seconds; they run one after another, so as not to affect each other. */
 export const MEASURES: readonly Measure[] = [
   {
     kind: 'stream',

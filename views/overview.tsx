@@ -1,4 +1,4 @@
-/** The overview: health, what needs attention, remaining quota, accounts, and the figures of the chosen period. */
+/** The overview: health, what needs attention, remaining quota, accounts, and the totals of the chosen period. */
 import type { FC } from 'hono/jsx'
 import type { Overview } from '../src/admin/overview.ts'
 import type { Period } from '../src/model/overview-slots.ts'
@@ -8,7 +8,7 @@ import { PERIOD_CHOICES } from './overview/periods.ts'
 import { OverviewPoolPart } from './overview/pool.tsx'
 import { live } from './ui/live.tsx'
 
-/** It is renewed as a whole, so that its parts always agree. */
+/** Refreshed as a whole, so that its parts agree. */
 export const OverviewPage: FC<Overview> = ({ generatedAt, period, now, pool, figures }) => (
   <div class="page overview" data-now={generatedAt} {...live({ id: 'overview', topics: TOPICS, src: hrefOf(period) })}>
     <h1 class="sr">Overview</h1>

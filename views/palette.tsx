@@ -1,4 +1,4 @@
-/** The results of the command palette, and the same as a page. The script makes the dialog, see views/assets/palette.js. */
+/** The results of the command palette, also as a page. The script shows the dialog (views/assets/palette.js). */
 import type { FC } from 'hono/jsx'
 import type { Palette } from '../src/admin/palette.ts'
 

@@ -8,7 +8,7 @@ interface ShownCodes {
   recoveryCodes: readonly string[]
 }
 
-/** `isNew`: two-factor was just turned on; else the codes replace earlier ones. */
+/** `isNew`: two-factor was just turned on; otherwise the codes replace earlier ones. */
 export const recoveryCodesAt = ({ isNew, returnTo }: { isNew: boolean; returnTo: string }): Titled<ShownCodes> => {
   const Codes: Titled<ShownCodes> = ({ recoveryCodes }) => (
     <Entrance title="Save your recovery codes">

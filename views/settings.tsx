@@ -11,14 +11,14 @@ import { Action, Field, Form, NeedsScript, Outcome } from './ui/form.tsx'
 
 export interface SettingsProps {
   frame: Frame
-  /** null: the visitor does not see settings. */
+  /** null: the user may not see settings. */
   settings: ShownSettings | null
-  /** null: the local user of an install without a password, or nobody is asked to sign in. */
+  /** null: the local user of an install without a password, or authentication is off. */
   me: { username: string; roleName: string; ways: readonly string[] } | null
   authMode: 'standard' | 'trusted_header' | 'disabled'
-  /** null: the visitor may not change what is about security. */
+  /** null: the user may not change security settings. */
   security: SecurityProps | null
-  /** null: the visitor does not manage people. */
+  /** null: the user does not manage users. */
   people: { first: readonly ListedUser[]; total: number } | null
   /** ISO 8601: when the page was made. */
   now: string

@@ -1,4 +1,4 @@
-/** Around every page: head, navigation, messages, dialogs and footer. */
+/** The frame of every page: head, navigation, messages, dialogs and footer. */
 import { type FC, type PropsWithChildren, useContext } from 'hono/jsx'
 import type { Service } from '../src/http/service.ts'
 import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
@@ -25,7 +25,7 @@ import {
 } from './ui/icons.tsx'
 import { ViewerClockContext } from './ui/viewer-clock.ts'
 
-/** The visitor, as far as pages show. */
+/** The signed-in user, as far as pages show it. */
 export type Visitor = { grants: Grants } & (
   | { kind: 'account'; name: string; role: string; hasSession: boolean }
   | { kind: 'guest' | 'local_bootstrap' | 'disabled' }
@@ -33,17 +33,17 @@ export type Visitor = { grants: Grants } & (
 
 interface ShellProps {
   path: string
-  /** Where the path alone does not say it. */
+  /** Used if the path alone is not enough. */
   title?: string
-  /** The cookie of the theme switch; anything but its two values follows the system. */
+  /** The theme cookie; anything but its two values follows the system. */
   theme?: string
   assets: { style: string; script: string; access: string; htmx: string }
   version: string
   /** null: not signed in, so there is no navigation. */
   visitor: Visitor | null
-  /** The id of the last change that is on the page. */
+  /** The id of the last change included in the page. */
   liveId: string
-  /** null: not for this visitor. */
+  /** null: hidden from this user. */
   service: Service | null
   /** E-mail addresses and names are masked. */
   isPrivate: boolean
@@ -53,17 +53,17 @@ interface Entry {
   path: string
   label: string
   icon: FC
-  /** After `g`. */
+  /** The key pressed after `g`. */
   key: string
-  /** null: everybody but guests. */
+  /** null: everyone except guests. */
   needs: Permission | null
-  /** The bar of a phone has room for five. */
+  /** The bar on a phone has room for five. */
   isOnDesksOnly?: boolean
-  /** Other paths of this part; they win over a part that they are below. */
+  /** Other paths of this entry; they take precedence over a parent entry's path. */
   also?: readonly string[]
 }
 
-/** Visitors get only the links they may open. */
+/** Users get only links they may open. */
 const NAVIGATION: readonly Entry[] = [
   { path: '/dashboard', label: 'Overview', icon: GaugeIcon, key: 'o', needs: 'dashboard:read' },
   {
@@ -292,7 +292,7 @@ const OwnMenu: FC<Extract<Visitor, { kind: 'account' }>> = ({ name, role, grants
   </details>
 )
 
-/** What need not be encoded in an attribute stays as it is: the icon is in every page. */
+/** Characters that need no encoding in an attribute are kept, because the icon is in every page. */
 const shorter = (encoded: string): string =>
   encoded.replaceAll('%20', ' ').replaceAll('%2F', '/').replaceAll('%3D', '=').replaceAll('%3A', ':')
 
@@ -302,5 +302,5 @@ const FAVICON = `data:image/svg+xml,${shorter(
   ),
 )}`
 
-/** Two reds, so that the script can turn them back: see `alarm` in views/assets/app.js. */
+/** Two reds, so that the script can restore them: see `alarm` in views/assets/app.js. */
 const redden = (icon: string): string => icon.replaceAll('%230e7f93', '%23d33a2c').replaceAll('%237b8a92', '%23d33a2d')

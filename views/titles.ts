@@ -1,7 +1,7 @@
-/** The titles of pages in browser tabs. */
+/** Page titles for browser tabs. */
 import type { FC } from 'hono/jsx'
 
-/** A view with a title of its own, such as the name of the account it shows. */
+/** A view with its own title, such as the account's name. */
 export type Titled<T> = FC<T> & { title?: (value: T) => string }
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -37,13 +37,13 @@ const TITLES: Readonly<Record<string, string>> = {
   '/confirm': 'Confirm it’s you',
   '/auth/pending': 'You don’t have access yet',
   '/invite': 'Join Sluice',
-  // Where a form without script ends.
+  // Where a form without scripts ends.
   '/api/api-keys': 'Keys',
   '/api/dashboard-auth/totp': 'Recovery codes',
   '/api/dashboard-users': 'Users',
 }
 
-/** A page without a title has that of its parent page. */
+/** A page without a title uses its parent's. */
 export const titleOf = (path: string): string => {
   for (let part = path; part !== ''; part = part.slice(0, part.lastIndexOf('/'))) {
     const title = TITLES[part]

@@ -5,7 +5,7 @@ import { Entrance, Logout, withReturn } from './ui/entrance.tsx'
 import { CodeField, Form } from './ui/form.tsx'
 
 interface TwoFactorProps {
-  /** Created for this page and not stored until a code proves it. */
+  /** Created for this page and stored only after a code confirms it. */
   secret: string
   otpauthUri: string
   qrSvgDataUri: string

@@ -1,10 +1,10 @@
-/** The words for errors and finished changes on pages. */
+/** Texts for errors and completed changes on pages. */
 
 interface Problem {
   code: string
-  /** The field it is about. */
+  /** The field concerned. */
   field?: string | null
-  /** Until the next try. */
+  /** Until the next attempt. */
   waitSeconds?: number | null
 }
 
@@ -44,14 +44,14 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   invalid_totp_config: 'Set up your own two-factor authentication first, then require it from others.',
 }
 
-/** One or two sentences; null for an unknown code. `fallback` is the message of the error itself. */
+/** One or two sentences; null for an unknown code. `fallback` is the error's own message. */
 export const problemText = ({ code, field, waitSeconds }: Problem, fallback: string | null): string | null => {
   const tooMany = code === 'own_account_rate_limited' ? 'changes to your account' : 'attempts'
   if (code.endsWith('_rate_limited')) return `Too many ${tooMany}. Try again in ${waitSeconds ?? 60} seconds.`
   return PROBLEMS[`${code}:${field}`] ?? PROBLEMS[code] ?? fallback
 }
 
-/** What is wrong with one field of a form. `message` is the schema's own. */
+/** The error of one form field. `message` is the schema's. */
 export const fieldText = (name: string, message: string): string =>
   PROBLEMS[`validation_error:${name}`] ?? `${fieldName(name)}: ${message.replace(/\.?$/, '.')}`
 
@@ -127,10 +127,10 @@ const UNDONE: Readonly<Record<string, string>> = {
   accounts_deleted_none: 'No account was deleted. They no longer exist.',
 }
 
-/** The sentence for `?done=…` when nothing was changed; null for anything else. */
+/** The text for `?done=…` when nothing changed; null otherwise. */
 export const undoneText = (name: string | undefined): string | null =>
   name !== undefined && Object.hasOwn(UNDONE, name) ? (UNDONE[name] ?? null) : null
 
-/** The sentence for `?done=…`; null for anything else. */
+/** The text for `?done=…`; null otherwise. */
 export const doneText = (name: string | undefined): string | null =>
   name !== undefined && Object.hasOwn(DONE, name) ? (DONE[name] ?? null) : null

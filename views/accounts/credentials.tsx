@@ -11,7 +11,7 @@ import { Since, Until } from '../ui/time.tsx'
 
 export interface CredentialsProps {
   tokens: TokenHealth
-  /** ChatGPT's id of the workspace; null: none is known. */
+  /** ChatGPT's workspace id; null: unknown. */
   chatgptAccountId: string | null
   /** ISO 8601 */
   addedAt: string

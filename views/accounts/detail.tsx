@@ -23,14 +23,14 @@ export type Tab =
 
 export interface AccountProps {
   account: WireAccount
-  /** null: hidden from the visitor, or not known. */
+  /** null: hidden from the user, or unknown. */
   workspace: string | null
   actions: readonly OfferedAction[]
-  /** The tabs the visitor may open. */
+  /** The tabs the user may open. */
   tabs: readonly TabName[]
   content: Tab
   mayWrite: boolean
-  /** The last probe, for an hour; null: there was none, or the visitor may not see it. */
+  /** The last probe within an hour; null: none, or hidden from the user. */
   probe: AccountHistoryEntry | null
   /** ISO 8601: when the page was made. */
   now: string

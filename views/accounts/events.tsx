@@ -11,7 +11,7 @@ import { withQuery } from '../ui/with-query.ts'
 import { accountPath } from './links.ts'
 
 export interface EventsProps extends AccountHistoryPage {
-  /** The page begins after this event; null: with the newest. */
+  /** The page starts after this event; null: with the newest. */
   before: number | null
 }
 

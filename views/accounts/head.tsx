@@ -94,7 +94,7 @@ const WHAT: Record<WireAccount['status'], string> = {
   deactivated: 'ChatGPT has closed this account or its workspace.',
 }
 
-/** By the cause of the block, where that says more than the state. */
+/** By the block's cause, if that says more than the state. */
 const REPORTED: Partial<Record<string, string>> = {
   spend_cap_reached:
     'This account has reached the spend cap of its ChatGPT workspace. It is used again when the cap resets or is raised.',

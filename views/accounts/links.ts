@@ -1,4 +1,4 @@
-/** The addresses of the account pages. Every view, filter and tab has one; defaults are left out of it. */
+/** The URLs of account pages. Every view, filter and tab has one; defaults are omitted. */
 import type { AccountQuery } from '../../src/model/account-filter.ts'
 import { withQuery } from '../ui/with-query.ts'
 
@@ -6,7 +6,7 @@ export const SIMULATOR = '/accounts/simulator'
 
 export const accountPath = (accountId: string): string => `/accounts/${encodeURIComponent(accountId)}`
 
-/** The account list with some of its query changed, back on its first page unless `change` says otherwise. */
+/** The account list with a changed query, on its first page unless `change` sets one. */
 export const listLink = (query: AccountQuery, change: Partial<AccountQuery>): string => {
   const { q, state, eligible, plan, sort, order, view, per, page } = { ...query, page: 1, ...change }
   return withQuery('/accounts', {

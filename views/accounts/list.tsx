@@ -13,14 +13,14 @@ import { PlanTotals } from './plans.tsx'
 import { AccountTable } from './table.tsx'
 
 export interface AccountsProps {
-  /** The page of the list that is shown. */
+  /** The current page of the list. */
   accounts: readonly ListedAccount[]
-  /** How many pass the filters, and how many there are. */
+  /** How many match the filters, and how many there are. */
   found: number
   total: number
   pages: number
   query: AccountQuery
-  /** One for each plan, of all accounts. */
+  /** One per plan, over all accounts. */
   plans: readonly PlanTotal[]
   /** States to filter by, with their number of accounts. */
   states: Readonly<Record<string, number>>

@@ -12,7 +12,7 @@ interface DeleteProps {
   title: string
 }
 
-/** Sits in the form that names the accounts. */
+/** Inside the form that names the accounts. */
 export const DeleteDialog: FC<PropsWithChildren<DeleteProps>> = ({ id, title, children }) => (
   <dialog id={id} class="dialog" aria-labelledby={`${id}-title`}>
     <div class="panel">
@@ -45,7 +45,7 @@ export const DeleteDialog: FC<PropsWithChildren<DeleteProps>> = ({ id, title, ch
   </dialog>
 )
 
-/** Sits in the form that names the accounts: one button for each policy. */
+/** Inside the form that names the accounts: one button per policy. */
 export const PolicyDialog: FC<{ id: string }> = ({ id }) => (
   <dialog id={id} class="dialog" aria-labelledby={`${id}-title`}>
     <div class="panel">

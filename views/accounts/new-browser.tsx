@@ -11,7 +11,7 @@ export const NewBrowser: FC<SignInProps> = ({ flow, target, problem }) => {
   return flow.status === 'pending' ? <Pending flow={flow} problem={problem} /> : <Ended flow={flow} />
 }
 
-/** With script this is replaced by the link as soon as it is there. */
+/** With scripts this is replaced by the link as soon as it is ready. */
 const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, problem }) => (
   <AddFrame way="browser" target={target}>
     <p>Sign in at chatgpt.com. You'll be brought back here.</p>
@@ -40,7 +40,7 @@ const COMES_BACK: Record<NonNullable<SignInValue['callback']>, string> = {
   remote: "Sign in at chatgpt.com. Sluice runs on another machine, so the last page won't load: paste its URL below.",
 }
 
-/** Open from the start where it will be needed. */
+/** Open initially if it will be needed. */
 const Paste: FC<{ flow: SignInValue; problem: string | null }> = ({ flow, problem }) => (
   <details class="fold paste" open={flow.callback !== 'listening' || problem !== null}>
     <summary class="reveal">Didn't come back? Paste the URL</summary>

@@ -10,7 +10,7 @@ export const NewDevice: FC<SignInProps> = ({ flow, target, problem }) => {
   return flow.status === 'pending' ? <Pending flow={flow} /> : <Ended flow={flow} />
 }
 
-/** With script this is replaced by the code as soon as it is there. */
+/** With scripts this is replaced by the code as soon as it is ready. */
 const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, problem }) => (
   <AddFrame way="device" target={target}>
     <p>Get a code and enter it at OpenAI on any device.</p>

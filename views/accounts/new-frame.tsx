@@ -20,7 +20,7 @@ export const wayPath = (way: Way): string => `/accounts/new/${way}`
 interface FrameProps {
   title: string
   isWide?: boolean
-  /** The page behind the dialog is out of date once this is shown. */
+  /** The page behind the dialog is outdated once this is shown. */
   isChange?: boolean
 }
 
@@ -62,11 +62,11 @@ interface StepFormProps {
   action: string
   problem?: string | null
   hasFiles?: boolean
-  /** Sent by the script as soon as it is shown. */
+  /** Submitted by the script as soon as it is shown. */
   isSentOnLoad?: boolean
 }
 
-/** Its answer is the next step, in the same place. */
+/** A form whose answer replaces it with the next step. */
 export const StepForm: FC<PropsWithChildren<StepFormProps>> = ({ name, action, problem, children, ...options }) => (
   <form
     id={`form-${name}`}
@@ -88,7 +88,7 @@ export const StepForm: FC<PropsWithChildren<StepFormProps>> = ({ name, action, p
 )
 
 export interface SignInProps {
-  /** Null: none was started yet. */
+  /** Null: none has been started. */
   flow: SignInValue | null
   /** The account to sign in again. */
   target: KnownAccount | null
@@ -127,7 +127,7 @@ export const AsTarget: FC<Pick<SignInProps, 'target'>> = ({ target }) =>
     </p>
   )
 
-/** Leaves the dialog, or goes to the accounts. */
+/** Closes the dialog, or goes to the accounts. */
 export const Leave: FC<{ label: string; to?: string; isMain?: boolean }> = ({ label, to = '/accounts', isMain }) => (
   <ButtonLink isMain={isMain} href={to} data-action="close">
     {label}
@@ -144,7 +144,7 @@ export const Cancel: FC<{ flow: SignInValue }> = ({ flow }) => (
   </StepForm>
 )
 
-/** Asks every two seconds for the result and changes nothing until there is one. Without script a link does. */
+/** Polls every two seconds and changes only once there is a result. Without scripts a link does it. */
 export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text }) => {
   const path = wayPath(flow.method)
   return (

@@ -11,7 +11,7 @@ import { AddFrame, Frame, Leave, StepForm, wayPath } from './new-frame.tsx'
 import { planName } from './standing.tsx'
 
 interface ImportProps {
-  /** Null: no files were sent yet. */
+  /** Null: no files sent yet. */
   draft: ImportValue | null
   problem: string | null
 }
@@ -94,7 +94,7 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
   )
 }
 
-/** The list can have a thousand rows, with the invalid ones at its end. */
+/** The list may have a thousand rows, with invalid ones last. */
 const countsOf = (files: readonly PreflightFile[]): string => {
   const useful = files.filter(({ isWorthwhile }) => isWorthwhile).length
   const broken = files.filter(({ verdict }) => verdict === 'broken').length

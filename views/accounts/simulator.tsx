@@ -88,7 +88,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
 
 const DRAWN: readonly Explanation['strategy'][] = ['capacity_weighted', 'relative_availability']
 
-/** Whether chance plays a part: another candidate could win, so not one that resets later or has nothing left. */
+/** Whether chance is involved: another candidate could win that neither resets later nor is used up. */
 const isDrawn = ({ strategy, candidates }: Pick<Explanation, 'strategy' | 'candidates'>): boolean => {
   const [chosen = null, ...others] = candidates
   const mayWin = (one: CandidateView) => one.skipped === null && (one.score ?? 0) > 0 && !resetsLater(one, chosen)

@@ -14,7 +14,7 @@ interface Props {
 
 export const WINDOWS = ['fiveHour', 'weekly', 'monthly'] as const
 
-/** The windows that were reported. What is not known is left out, not drawn as zero. */
+/** The reported windows. Unknown ones are left out, not shown as zero. */
 export const Windows: FC<Props> = ({ account: { windows }, now }) => {
   if (WINDOWS.every((name) => !windows[name])) return <span class="muted">No usage reported yet</span>
   return (
@@ -67,7 +67,7 @@ const eligibleText = ({ tier, paidCredits }: WireAccount): string => {
   return tier === 'draining' ? 'Available, used last' : 'Available'
 }
 
-/** Once the included quota is used up: what is left of the credits, and when they are used. Null before. */
+/** After the included quota is used up: the remaining credits, and when they are used. Otherwise null. */
 export const paidCreditsText = ({ paidCredits, credits }: WireAccount): string | null => {
   if (paidCredits === null) return null
   const left = credits?.unlimited
@@ -80,7 +80,7 @@ export const paidCreditsText = ({ paidCredits, credits }: WireAccount): string |
 
 const PAID = { never: 'not used', last: 'used last', freely: 'used freely' } as const
 
-/** The evidence for what keeps the account from being used, or from being used as often as others. */
+/** Why the account is not used, or less than others. */
 export const Evidence: FC<Props> = ({ account, now }) => {
   const { evidence, since } = groundsOf(account)
   return evidence === null ? null : (
@@ -111,7 +111,7 @@ const POLICIES: Record<WireAccount['routingPolicy'], string | null> = {
   preserve: 'last resort',
 }
 
-/** The few facts that tell accounts apart. */
+/** Facts that distinguish accounts. */
 export const factsOf = (account: WireAccount): string[] =>
   [
     planName(account.planType),
@@ -130,6 +130,6 @@ const creditsText = ({ credits }: WireAccount): string | null => {
 
 const amountText = (amount: number): string => amount.toLocaleString('en', { maximumFractionDigits: 2 })
 
-/** The address where the name is another. */
+/** The e-mail address, if the name differs. */
 export const addressOf = ({ alias, email }: WireAccount): string | null =>
   alias === null || alias === email ? null : email

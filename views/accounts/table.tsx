@@ -93,7 +93,7 @@ const Row: FC<{ account: ListedAccount; mayWrite: boolean; now: string }> = ({ a
   </tr>
 )
 
-/** A plan without a weekly window has a monthly one. */
+/** Plans without a weekly window have a monthly one. */
 const LongWindow: FC<{ account: WireAccount; now: string }> = ({ account: { windows }, now }) => {
   const isMonthly = !windows.weekly && windows.monthly !== null
   return (
@@ -123,7 +123,7 @@ export const Pick: FC<{ account: WireAccount }> = ({ account }) => (
   />
 )
 
-/** The text says what the bar shows. A page has many of these, so the markup is kept small. */
+/** The text repeats what the bar shows. There are many per page, so the markup is small. */
 const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now }) =>
   window === null ? (
     <span>not reported</span>

@@ -67,7 +67,7 @@ export const TrendChart: FC<TrendProps> = ({ from, series }) => {
   )
 }
 
-/** Each run of hours is a line of its own. */
+/** Each run of hours is a separate line. */
 export const linePath = (values: readonly (number | null)[]): string =>
   values
     .map((value, hour) => {
@@ -76,7 +76,7 @@ export const linePath = (values: readonly (number | null)[]): string =>
     })
     .join('')
 
-/** An hour between two gaps makes no line: it is a dot, the round ends of a line without length. */
+/** A single hour between gaps is a dot: the round ends of a line of zero length. */
 export const dotsPath = (values: readonly (number | null)[]): string =>
   values.map((value, hour) => (value !== null && isAlone(values, hour) ? `M${pointAt(hour, value)}h.01` : '')).join('')
 

@@ -19,13 +19,13 @@ export interface UsageProps {
   /** Credits left in each window, and their total; null: the plan has none, or nothing was reported. */
   credits: Record<(typeof WINDOWS)[number], { left: number; capacity: number } | null>
   trend: Trend
-  /** `byKey` is null for visitors who may not see keys. */
+  /** `byKey` is null for users who may not see keys. */
   spend: Omit<AccountSpend, 'byKey'> & { byKey: AccountSpend['byKey'] | null }
   /** null: not fetched yet. */
   resetCredits: ResetCreditsView | null
   /** Why none can be used; null: one can. */
   resetRefusal: string | null
-  /** Makes repeated presses of the button one redemption. */
+  /** Repeated submissions of the form redeem once. */
   redeemRequestId: string
 }
 
@@ -140,7 +140,7 @@ const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
   </table>
 )
 
-/** By cost; by tokens where nothing has a price. */
+/** By cost, or by tokens if nothing has a price. */
 const shareOf = (row: Spend, total: Spend): { percent: number; of: string } =>
   total.costMicros > 0
     ? { percent: (row.costMicros / total.costMicros) * 100, of: 'the cost' }

@@ -1,4 +1,4 @@
-/** Files imported as text (`with { type: 'text' }`) and embedded in the binary. A script with types of its own is a module. */
+/** Files imported as text (`with { type: 'text' }`) and embedded in the executable. Scripts with types are modules. */
 declare module '*.css' {
   const text: string
   export default text

@@ -1,4 +1,4 @@
-/** The scripts of all pages as one text; each is by itself and does nothing on pages it is not for. */
+/** The scripts of all pages as one text; each is independent and does nothing on other pages. */
 import accounts from './accounts.js' with { type: 'text' }
 import app from './app.js' with { type: 'text' }
 import charts from './charts.js' with { type: 'text' }

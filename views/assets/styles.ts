@@ -1,4 +1,4 @@
-/** The style of all pages as one text: colours and plain elements first, then what parts share, and each page's own last. */
+/** The styles of all pages as one text: colours and plain elements first, then shared parts, then single pages. */
 import account from './account.css' with { type: 'text' }
 import accounts from './accounts.css' with { type: 'text' }
 import audit from './audit.css' with { type: 'text' }

@@ -1,4 +1,4 @@
-/** Errors: the two envelopes, the errors that many routes share, and the list of all. */
+/** The API errors: the two envelopes, errors shared by many routes, and the full list. */
 import type { FC } from 'hono/jsx'
 import type { Docs } from '../../src/admin/docs.ts'
 import { Card } from '../ui/card.tsx'

@@ -1,4 +1,4 @@
-/** One operation, folded: what it is called outside, and inside who may, what to send, what comes back. */
+/** One operation as a fold: its name outside; access, input and answers inside. */
 import type { FC } from 'hono/jsx'
 import type { Field } from '../../src/api-docs/fields.ts'
 import type { ShownOperation } from '../../src/api-docs/shown.ts'
@@ -8,7 +8,7 @@ import { Codes, Text } from './text.tsx'
 
 interface OperationProps {
   operation: ShownOperation
-  /** Not what was searched for. */
+  /** Does not match the search. */
   isHidden: boolean
   isOpen: boolean
 }

@@ -66,7 +66,7 @@ interface GroupProps {
   found: ReadonlySet<string>
 }
 
-/** So few that they are what was looked for. */
+/** With so few matches they are opened. */
 const FEW = 3
 
 const Group: FC<GroupProps> = ({ group: { id, title, about, operations }, found }) => (

@@ -1,8 +1,8 @@
-/** Small things of the API pages: sentences with code in them, and lists of errors. */
+/** Parts of the API pages: text with code, and lists of errors. */
 import type { FC } from 'hono/jsx'
 import type { Refusal } from '../../src/api-docs/refusals.ts'
 
-/** Code stands between backticks. */
+/** Code is between backticks. */
 export const Text: FC<{ text: string }> = ({ text }) => (
   <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code>{part}</code> : part))}</>
 )

@@ -6,7 +6,7 @@ import { type Connection, snippets } from './snippets.ts'
 export interface ConnectProps extends Omit<Connection, 'key'> {
   /** The key itself, or its placeholder. */
   apiKey: string
-  /** The address comes from the Host header alone: the script replaces it with the one in the address bar. */
+  /** The address comes only from the Host header: the script replaces it with the one in the address bar. */
   isGuess: boolean
 }
 

@@ -23,9 +23,9 @@ interface ListedKey extends ApiKey {
 export interface KeysProps {
   /** ISO 8601: when the page was made. */
   generatedAt: string
-  /** Of this page, in the order asked for. */
+  /** The current page's keys in the requested order. */
   keys: readonly ListedKey[]
-  /** Searched for or not. */
+  /** With or without a search. */
   total: number
   pages: number
   query: KeysQuery
@@ -71,7 +71,7 @@ export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query
   )
 }
 
-/** The list with some of its query changed. */
+/** The list with a changed query. */
 const keysLink = ({ q, sort, dir }: KeysQuery, change: Partial<KeysQuery>): string =>
   withQuery('/keys', { q, sort, dir, ...change })
 

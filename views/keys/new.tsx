@@ -72,7 +72,7 @@ interface ShownProps {
   key: string
 }
 
-/** The page after creating or renewing a key. `where` says how clients reach Sluice; only HTML answers need it. */
+/** The page after creating or regenerating a key. `where` gives the connection texts; only HTML answers need it. */
 export const shownKeyAt =
   (where: () => Omit<ConnectProps, 'apiKey'>, isRenewed: boolean): FC<ShownProps> =>
   ({ id, name, key }) => (

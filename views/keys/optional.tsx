@@ -8,9 +8,9 @@ import { WarningIcon } from '../ui/icons.tsx'
 import { LivePart } from '../ui/live.tsx'
 
 interface BarProps {
-  /** null: keys are required, and there is no bar. */
+  /** null: keys are required, so there is no bar. */
   optional: OptionalKeys | null
-  /** Of the page. */
+  /** The page's URL. */
   src: string
   /** Whether the page is about one key. */
   isOneKey?: boolean

@@ -14,7 +14,7 @@ interface Snippet {
   label: string
   /** In the order of use. */
   parts: readonly Part[]
-  /** What the client shows if the key is wrong, as far as tests against it show. */
+  /** What the client shows for a wrong key, as far as tests show. */
   wrongKey: string
 }
 
@@ -26,7 +26,7 @@ interface Part {
 
 /** Placeholder for the key, which is shown only once. */
 export const KEY_PLACEHOLDER = '<your key>'
-/** In place of a model while the catalog is empty. */
+/** Used while the catalog is empty. */
 export const EXAMPLE_MODEL = 'gpt-5.5'
 /** The Codex CLI reads the key from this variable. */
 export const KEY_FROM_SHELL = 'env_key = "SLUICE_API_KEY"'
@@ -102,8 +102,8 @@ export const snippets = (to: Connection): readonly Snippet[] => {
 const CODEX_WRONG_KEY = 'Wrong key: Codex shows `401 Unauthorized` and `Invalid API key`.'
 
 /**
- * WebSockets first, HTTP where they are blocked, and compaction by ChatGPT. `auth` is the line that says where the key is.
- * `model` is named because Codex would start with its own choice, which the key or the pool may not have.
+ * WebSockets first, HTTP where they are blocked, and compaction by ChatGPT. `auth` is the line with the key. `model` is
+ * set because Codex's own default may not be available to the key or the pool.
  */
 export const codexConfig = (baseUrl: string, auth: string, model: string): string =>
   [
@@ -143,8 +143,8 @@ const javascriptProgram = ({ baseUrl, key, model }: Connection): string =>
   ].join('\n')
 
 /**
- * A provider of its own: under the name `openai`, OpenCode bypasses Sluice if the user signed in to ChatGPT with it.
- * `small_model` writes the titles of conversations.
+ * A separate provider: under the name `openai`, OpenCode bypasses Sluice if the user signed in to ChatGPT with it.
+ * `small_model` writes conversation titles.
  */
 const openCodeConfig = ({ baseUrl, key, model }: Connection): string => {
   const sluice = {
@@ -162,7 +162,7 @@ const openCodeConfig = ({ baseUrl, key, model }: Connection): string => {
   return JSON.stringify(config, null, 2)
 }
 
-/** OpenCode cannot know these: without the limit of the ChatGPT models it compacts too late. */
+/** OpenCode does not know these: without the ChatGPT models' limit it compacts too late. */
 const OPENCODE_MODEL = {
   attachment: true,
   reasoning: true,

@@ -1,4 +1,4 @@
-/** Testing a key: the button, what came of the turn, and what the browser measures on its way here. */
+/** Testing a key: the button, the result, and the browser's measurements. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { KeyTest } from '../../src/admin/key-test.ts'
 import { VERDICT_TONES } from '../doctor.tsx'
@@ -73,7 +73,7 @@ const factsOf = (test: KeyTest): string[] => [
   ...(test.attempts > 1 ? [`${test.attempts} attempts`] : []),
 ]
 
-/** What to do, where the error message does not say it. */
+/** Advice where the error message has none. */
 const ADVICE: Readonly<Record<string, string>> = {
   invalid_api_key: 'The key is turned off or expired, or its owner is disabled. No request was sent.',
   ip_forbidden: 'The firewall does not allow this browser’s address. Clients on the same network are rejected too.',
@@ -99,7 +99,7 @@ const Line: FC<PropsWithChildren<{ tone: Tone }>> = ({ tone, children }) => (
   </p>
 )
 
-/** The page contains all outcomes; the script shows the one it measured. */
+/** Contains all outcomes; the script shows the measured one. */
 const Measured: FC<Measure> = ({ kind, title, path, outcomes }) => (
   <li data-measure={kind} data-path={path}>
     <div data-outcome="running">

@@ -1,4 +1,4 @@
-/** The last 7 days of a key in bars of up to six hours of the viewer's clock, and the same as a table of days. */
+/** The last 7 days of a key as bars of up to six hours in the viewer's time zone, and as a table of days. */
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'

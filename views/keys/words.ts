@@ -1,4 +1,4 @@
-/** How the pages name keys, their states and their limits. */
+/** Names of keys, key states and limits on pages. */
 import type { ApiKey } from '../../src/model/api-key-view.ts'
 import type { KeyState } from '../../src/model/key-list.ts'
 import { dollarText, shortCount } from '../ui/amounts.ts'
@@ -47,6 +47,6 @@ export const boundText = (limit: Limit): string => {
 const inWindow = ({ limitWindow, modelFilter }: Pick<Limit, 'limitWindow' | 'modelFilter'>): string =>
   `${WINDOW_NAMES[limitWindow]}${modelFilter ? ` for ${modelFilter}` : ''}`
 
-/** "$12.50" for micro-dollars, "3.1 M" for everything that is counted. */
+/** "$12.50" for micro-dollars, "3.1 M" for counts. */
 export const amountText = (type: Limit['limitType'], value: number): string =>
   type === 'cost_usd' ? dollarText(value / 1e6) : shortCount(value)

@@ -14,7 +14,7 @@ interface ListProps {
   chosen: CandidateView | null
 }
 
-/** The rest is folded. */
+/** Further ones are folded. */
 const SHOWN = 8
 
 export const Candidates: FC<CandidatesProps> = ({ candidates, chosenId }) => {
@@ -39,7 +39,7 @@ export const Candidates: FC<CandidatesProps> = ({ candidates, chosenId }) => {
   )
 }
 
-/** Whether `chosen` came first because its quota resets on an earlier day. An unknown reset counts as the last. */
+/** Whether `chosen` came first because its quota resets on an earlier day. An unknown reset counts as last. */
 export const resetsLater = (candidate: CandidateView, chosen: CandidateView | null): boolean =>
   chosen !== null &&
   chosen.resetDays !== null &&

@@ -119,7 +119,7 @@ const viewOf = ({ filters: { status, slow } }: Logs): string | null => {
   return chosen === 'failed' ? 'errors' : chosen === 'rejected' ? 'rejected' : null
 }
 
-const COLUMNS = Object.keys(COLUMN_NAMES) as MoreColumn[] // as: Object.keys forgets the literal types
+const COLUMNS = Object.keys(COLUMN_NAMES) as MoreColumn[] // as: Object.keys loses the literal types
 
 const FURTHER: Readonly<Record<string, string>> = {
   accountId: 'account',

@@ -8,15 +8,15 @@ import { logTimeText } from './log-time.tsx'
 
 interface HistogramProps {
   histogram: LogHistogram
-  /** Its bars are rejections. */
+  /** The bars are rejections. */
   isOfRejected: boolean
   /** ISO 8601: when the page was made. */
   now: string
-  /** The page it is renewed from every minute; null: it shows a time that is over. */
+  /** The page to reload it from every minute; null: a past period. */
   src: string | null
 }
 
-/** A single error must be visible: of 100. */
+/** Percent; keeps a single error visible. */
 const MIN_PART = 4
 
 export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, src }) => {
@@ -64,7 +64,7 @@ export const hasAny = (bar: Bar): boolean => totalOf(bar) > 0
 
 const totalOf = ({ completed, cancelled, errors }: Bar): number => completed + cancelled + errors
 
-/** With their colors. Errors are at the bottom, where a few of them are still visible. */
+/** With colors. Errors are at the bottom, where even a few are visible. */
 const PARTS = [
   ['errors', 'error'],
   ['cancelled', 'cancelled'],

@@ -1,4 +1,4 @@
-/** When a row of the log happened: the exact time, without the day if it is today's. */
+/** The exact time of a log row, without today's date. */
 import type { FC } from 'hono/jsx'
 import { momentText, sinceText, utcText } from '../ui/time.tsx'
 
@@ -9,7 +9,7 @@ interface LogTimeProps {
   now: string
 }
 
-/** The tooltip says how long ago that was; the script keeps it true. */
+/** The tooltip says how long ago; the script updates it. */
 export const LogTime: FC<LogTimeProps> = ({ at, now }) => (
   <time datetime={at} title={`${sinceText(at, now)} · ${utcText(at)}`} data-ago>
     {logTimeText(at, now)}

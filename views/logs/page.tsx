@@ -125,7 +125,7 @@ const OlderLinks: FC<Logs> = ({ links, requests, rejected, searchedTo }) => {
   )
 }
 
-/** Tells an empty log, filters without a match and an unfinished search apart. */
+/** Distinguishes an empty log, filters without a match and an unfinished search. */
 const Nothing: FC<Logs> = ({ links, searchedTo, prevCursor }) => (
   <div class="empty" id="log-empty">
     {links.clear ? (

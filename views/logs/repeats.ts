@@ -1,7 +1,7 @@
-/** Repeated errors of a list, folded: what a client that retries leaves in the log reads as one row. */
+/** Groups repeated errors of a list, so that a retrying client takes one row. */
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
 
-/** Neighbours in the list that failed for the same client in the same way; anything else is a group of its own. */
+/** Groups adjacent requests that failed for the same client in the same way; others form their own groups. */
 export const groupRepeats = (requests: readonly LogEntry[]): LogEntry[][] => {
   const groups: LogEntry[][] = []
   for (const request of requests) {

@@ -12,7 +12,7 @@ import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
 import { KIND_NAMES, phaseText } from './words.ts'
 
-/** A page of its own, or the inside of the drawer. */
+/** A separate page, or the content of the drawer. */
 export const RequestPage: Titled<RequestView> = (request) => (
   <div class="page page-narrow" data-now={request.generatedAt}>
     <h1 class="sr">Request</h1>
@@ -104,7 +104,7 @@ const Facts: FC<RequestView> = (request) => (
   </>
 )
 
-/** A rejected request spends nothing. */
+/** A rejected request costs nothing. */
 const paidText = ({ status }: RequestView): string =>
   status === 'ok' || status === 'cancelled' ? 'served with paid credits' : 'on paid credits'
 
@@ -119,7 +119,7 @@ const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): stri
     .filter(Boolean)
     .join(', ')
 
-/** Left out when it is empty. */
+/** Omitted when empty. */
 const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => {
   const isEmpty = children === null || children === undefined || (Array.isArray(children) && children.every(isNothing))
   return isEmpty ? null : (
@@ -187,7 +187,7 @@ const Cost: FC<RequestView> = (request) => {
 
 const tokensText = (count: number | null): string => (count === null ? '–' : countText(count))
 
-/** Stored costs are never recomputed, so the current prices may give another amount. */
+/** Stored costs are never recomputed, so current prices may give a different amount. */
 const pricesText = ({ pricesVersion, totalUsd }: CostFormula, costUsd: number | null): string => {
   if (costUsd === null) return `List prices of ${pricesVersion}. No cost was logged for this request.`
   return Math.abs(totalUsd - costUsd) < 0.000_001

@@ -1,4 +1,4 @@
-/** Requests in a table: the usual columns and those that were added to them; the same in each list and in the live tail. */
+/** Requests as table rows with the usual and optional columns, for every list and the live tail. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { LogTail } from '../../src/admin/logs-page.ts'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
@@ -12,15 +12,15 @@ import { groupRepeats } from './repeats.ts'
 import { COLUMN_NAMES, KIND_NAMES, LOOKS } from './words.ts'
 
 interface RowProps {
-  /** Shown in addition to the usual ones. */
+  /** Optional columns. */
   columns?: readonly MoreColumn[]
-  /** The list without an open request: requests open beside it. null: each opens as a page. */
+  /** The list's URL: requests open beside it. null: each opens as a page. */
   here?: string | null
   /** Row id of the open request. */
   openId?: string | null
   /** ISO 8601: when the page was made. */
   now: string
-  /** The list with every repeat: repeated errors are folded, and this is where the rest of them is. null: nothing is folded. */
+  /** The URL of the list with all repeats. null: repeats are not folded. */
   ungrouped?: string | null
 }
 
@@ -56,7 +56,7 @@ export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEnt
   </table>
 )
 
-/** The answer to a live tail: new rows, and in the attribute the URL to ask next. */
+/** The answer to a live tail: new rows, and the URL of the next poll in an attribute. */
 export const NewRows: FC<LogTail> = ({ requests, columns, here, next, generatedAt }) => (
   <tbody data-next={next} data-now={generatedAt}>
     {requests.map((request) => (
@@ -74,9 +74,9 @@ type RequestRowProps = Omit<RowProps, 'ungrouped'> & {
   request: LogEntry
   /** Set on the first row of a group. */
   repeats?: Repeats | null
-  /** It is one of the others of a group, and hidden. */
+  /** A repeat within a group, hidden. */
   isFolded?: boolean
-  /** The first of its group. */
+  /** The first row of its group. */
   firstId?: string
 }
 
@@ -130,7 +130,7 @@ const RequestRow: FC<RequestRowProps> = ({
   </tr>
 )
 
-/** Without the script it leads to the list with every row. */
+/** Without scripts it opens the list with all rows. */
 const RepeatsLink: FC<Repeats & { now: string }> = ({ group, ungrouped, now }) => {
   const oldest = group.at(-1)
   return (
@@ -161,7 +161,7 @@ const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = 
 
 const Nothing: FC = () => <span class="muted">–</span>
 
-/** What happened, with an icon, and the error code. */
+/** The result with icon and error code. */
 export const Result: FC<{ request: LogEntry }> = ({ request }) => {
   const { tone, Icon } = LOOKS[request.status]
   const { attemptCount: attempts } = request

@@ -13,7 +13,7 @@ interface Segment {
   ms: number
 }
 
-/** Each part ends where the next begins. Parts that were not reached are missing; the rest of the time belongs to the last. */
+/** Each part ends where the next begins. Phases not reached are missing; the remaining time belongs to the last one. */
 const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Phases): Segment[] => {
   const ends = [
     ['Queue', 'queue', admitMs],

@@ -1,4 +1,4 @@
-/** Words of the log beside the results, which are in `model/request-result.ts`: phases, filters, columns, strategies. */
+/** Texts of the log: phases, filters, columns, strategies. Results are in `model/request-result.ts`. */
 import type { FC } from 'hono/jsx'
 import type { LogEntry } from '../../src/model/request-log-entry.ts'
 import type { MoreColumn, PageStatus, RangeName } from '../../src/model/request-log-page.ts'
@@ -66,7 +66,7 @@ export const COLUMN_NAMES: Record<MoreColumn, string> = {
   paid: 'Paid credits',
 }
 
-/** How far a request came that did not complete; shown beside it when it is opened. */
+/** The phase in which a request failed; shown when it is opened. */
 const PHASES: Readonly<Record<string, string>> = {
   request: 'Reading the request',
   auth: 'Checking the key',

@@ -1,4 +1,4 @@
-/** My account, Time: the zone and hours in which pages show times. */
+/** My account, Time: time zone and hour format of pages. */
 import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
@@ -7,12 +7,12 @@ import { Select } from '../ui/select.tsx'
 import { Moment, zoneName } from '../ui/time.tsx'
 
 export interface ClockProps {
-  /** null: the zone of the browser is used. */
+  /** null: the browser's zone is used. */
   chosenZone: string | null
-  /** The chosen zone is one this server does not know. */
+  /** The server does not know the chosen zone. */
   isUnknown: boolean
   hours: 12 | 24
-  /** Offered while typing. */
+  /** Suggestions while typing. */
   zones: readonly string[]
 }
 

@@ -17,7 +17,7 @@ export interface PasskeysProps {
   items: readonly Passkey[]
   /** null: passkeys work at this address. */
   unavailableReason: string | null
-  /** An address on this machine where they work. */
+  /** A local address where they work. */
   availableAt: string | null
 }
 

@@ -1,18 +1,20 @@
-/** The small drawings of the overview, made on the server: geometry in attributes, colours in classes, text in titles. */
+/** Small charts of the overview, drawn on the server: geometry in attributes, colours in classes, text in titles. */
 import type { FC } from 'hono/jsx'
 import type { Outcome } from '../../src/model/outcome-strip.ts'
 import { units } from '../ui/svg.ts'
 
-/** A cell is 6 wide and has a gap of 2: the dashes of a thick line, which start again with each stretch of one kind. */
+/** A cell is 6 wide with a gap of 2: dashes of a thick line that restarts with each run of one kind. */
 const CELL = 8
 const GAP = 2
 const HEIGHT = 18
 
-/** They differ in height and notch as well as in colour: full, full with a notch, half, a line. Middles of the lines. */
+/**
+ * Kinds differ in height and shape as well as colour: full, full with a notch, half, a line. Values are line centres.
+ */
 const LINES: Record<Outcome, readonly number[]> = { ok: [9], some_errors: [4, 14], blocked: [13.5], idle: [17] }
 const KINDS = Object.keys(LINES) as Outcome[] // as: a record of all outcomes
 
-/** `cells`: how many fit on the axis; a young strip fills it from the left. */
+/** `cells`: how many the axis shows; a short strip fills it from the left. */
 export const OutcomeStrip: FC<{ strip: readonly Outcome[]; cells: number; label: string }> = ({
   strip,
   cells,
@@ -24,7 +26,7 @@ export const OutcomeStrip: FC<{ strip: readonly Outcome[]; cells: number; label:
   </svg>
 )
 
-/** Each stretch of one kind is one dashed line. Moves are relative, because a page has many of them. */
+/** Each run of one kind is one dashed line. Moves are relative to keep the markup small. */
 const pathOf = (strip: readonly Outcome[], kind: Outcome): string => {
   const starts = strip.flatMap((outcome, index) => (outcome === kind && strip[index - 1] !== kind ? [index] : []))
   const lines = starts.map((start) => {
@@ -39,14 +41,14 @@ const pathOf = (strip: readonly Outcome[], kind: Outcome): string => {
 const moveTo = (before: { x: number; length: number } | undefined, x: number, y: number): string =>
   before ? `m${x - before.x - before.length} 0` : `M${x} ${y}`
 
-/** What a cell of this kind looks like, for the legend. */
+/** A cell of this kind, for the legend. */
 export const OutcomeCell: FC<{ outcome: Outcome }> = ({ outcome }) => (
   <svg class="outcomes" viewBox={`0 0 6 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
     <path class={`outcome-${outcome}`} d={pathOf([outcome], outcome)} />
   </svg>
 )
 
-/** A line that breaks where nothing is known; a single point is a dash. */
+/** A line with gaps where values are unknown; a single point is a dash. */
 export const Sparkline: FC<{ series: readonly (number | null)[]; label: string }> = ({ series, label }) => {
   const top = Math.max(...series.map((value) => value ?? 0))
   const y = (value: number) => units(top === 0 ? 23 : 23 - (value / top) * 21)

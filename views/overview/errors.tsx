@@ -1,4 +1,4 @@
-/** What failed in the period, repeated errors as one row with a count. */
+/** Errors of the period, repeated ones as one row with a count. */
 import type { FC } from 'hono/jsx'
 import type { ErrorGroup } from '../../src/model/overview-errors.ts'
 import type { Period } from '../../src/model/overview-slots.ts'
@@ -44,7 +44,7 @@ export const LastErrors: FC<ErrorsProps> = ({ errors, period, now, hasRequests }
     </Card>
   )
 
-/** The key is that of the newest request. */
+/** Uses the newest request's key. */
 const ErrorRow: FC<{ group: ErrorGroup; period: Period; now: string }> = ({
   group: { count, newest },
   period,

@@ -1,4 +1,4 @@
-/** A period in figures: six tiles, one chart of the requests, and what failed. */
+/** The totals of a period: six tiles, a chart of requests, and errors. */
 import type { FC } from 'hono/jsx'
 import type { FiguresPart } from '../../src/admin/overview.ts'
 import type { Chart as ChartData } from '../../src/model/overview-chart.ts'
@@ -55,7 +55,7 @@ const TileRow: FC<{ tiles: Tiles; period: Period }> = ({ tiles, period }) => (
   </section>
 )
 
-/** In percent of the requests. */
+/** Percent of the requests. */
 const HIGH_ERROR_RATE = 20
 const RAISED_ERROR_RATE = 5
 
@@ -69,7 +69,7 @@ interface TileProps {
   tile: Tile
   text: (value: number) => string
   more?: string | null
-  /** How a change is shown: in percent, or in points of a rate. */
+  /** Unit of a change: percent, or points of a rate. */
   unit?: 'percent' | 'points'
   tone?: 'wait' | 'bad'
 }
@@ -89,7 +89,7 @@ const TileCard: FC<TileProps> = ({ label, tile, text, more = null, unit = 'perce
   )
 }
 
-/** Null where there is nothing to compare with, or where the comparison would say nothing. */
+/** Null without a meaningful comparison. */
 const changeText = ({ ended, before }: Tile, unit: TileProps['unit']): string | null => {
   if (ended === null || before === null) return null
   const change = unit === 'points' ? ended - before : before === 0 ? null : ((ended - before) / before) * 100

@@ -1,4 +1,4 @@
-/** The first steps as commands to paste, with the address this dashboard was opened at. */
+/** The first steps as commands to paste, with this dashboard's address. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { Checklist } from '../../src/admin/overview.ts'
 import { codexConfig, EXAMPLE_MODEL, KEY_FROM_SHELL, KEY_PLACEHOLDER, variables } from '../keys/snippets.ts'

@@ -1,4 +1,4 @@
-/** How the periods of the overview read in a sentence. */
+/** Names of the overview's periods in a sentence. */
 import type { Period } from '../../src/model/overview-slots.ts'
 
 export const PERIOD_NAMES: Record<Period, string> = {

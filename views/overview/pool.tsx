@@ -1,4 +1,4 @@
-/** What is left in all accounts together, and the use, state and recent history of each account. */
+/** The remaining quota of all accounts, and each account's use, state and recent history. */
 import type { FC } from 'hono/jsx'
 import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
 import { STATE_NAMES } from '../../src/model/account-words.ts'

@@ -16,8 +16,8 @@ export interface ListedUser extends User {
   /** Where they are signed in; empty for users who are not manageable. */
   sessions: readonly Session[]
   /**
-   * For users of the reverse proxy: the role with which their next visit recreates them after deletion, null if that visit
-   * is rejected. null: they do not sign in through the proxy.
+   * For proxy users: the role with which their next visit recreates them after deletion, null if it is rejected. null:
+   * not a proxy user.
    */
   afterDeletion: { roleName: string | null } | null
 }

@@ -17,7 +17,7 @@ export interface ProviderProps {
     config: { identityHeader?: string }
   }
   roles: readonly RoleOption[]
-  /** The role of new users now, also if the signed-in user may not assign it: saving must not change what was not edited. */
+  /** The current role of new users, even if the signed-in user may not assign it: saving must keep unedited values. */
   current: RoleOption | undefined
   canEdit: boolean
 }

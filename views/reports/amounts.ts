@@ -4,7 +4,7 @@ import { plural, tokenCost } from '../ui/amounts.ts'
 
 export const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens
 
-/** A dash where no price is known. */
+/** A dash without a known price. */
 export const costOf = (sums: Sums): string => tokenCost(sums.costUsd, tokens(sums))
 
 export const unpricedText = ({ unpriced }: Sums): string | null =>

@@ -1,4 +1,4 @@
-/** The chart of a report: one measure over time, stacked, beside the period before. */
+/** The chart of a report: one measure over time, stacked, next to the previous period. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Measure, ReportBar, ReportBars, Stack } from '../../src/model/report-bars.ts'
@@ -16,7 +16,7 @@ import { hrefWith } from './links.ts'
 interface MeasureWords {
   name: string
   text: (value: number) => string
-  /** null: nothing is known. */
+  /** null: unknown. */
   of: (sums: Sums, firstToken: number | null) => number | null
 }
 
@@ -50,7 +50,7 @@ const NONE: Record<Stack, string> = {
   none: '',
 }
 
-/** More would be too thin to tell apart. */
+/** More would be too thin to distinguish. */
 const LAYERS_SHOWN = 5
 
 export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, asked }) => {
@@ -125,7 +125,7 @@ const stepOf = (bars: readonly ReportBar[]): string => {
   return first && lengthMs(first) > 48 * HOUR_MS ? 'week' : 'day'
 }
 
-/** A layer in the legend narrows the report to it. */
+/** Legend entries filter the report. */
 const layersOf = (
   { measure, stack, layers }: ReportBars,
   values: readonly number[],
@@ -150,7 +150,7 @@ const layersOf = (
 /** The log cannot filter by these. */
 const isNotInLog = (id: string): boolean => id === WITHOUT || id === OTHER_CLIENTS
 
-/** The requests of a bar, under the same filters. */
+/** The requests of a bar under the same filters. */
 const logHref = ({ from, to }: ReportBar, asked: ReportView['asked']): string | undefined => {
   if (Object.values(asked).some((ids) => ids.some(isNotInLog))) return undefined
   const filters = [

@@ -1,11 +1,11 @@
-/** Every figure of each day, newest first. */
+/** All values of each day, newest first. */
 import type { FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
 import { TableHead } from '../ui/table.tsx'
 import { costOf } from './amounts.ts'
 
-/** More days are in the download: a page of them would be heavy. */
+/** More days are in the download, to keep the page small. */
 const DAYS_SHOWN = 31
 
 export const DayFigures: FC<ReportView> = ({ daily }) => (

@@ -1,4 +1,4 @@
-/** Links of the report to itself with a part of its query changed. */
+/** Links from the report to itself with a changed query. */
 
 type Params = readonly (readonly [name: string, value: string])[]
 

@@ -1,4 +1,7 @@
-/** `/reports`: the use in a range of days: totals beside the period before, a chart, and tables by model, key and account. */
+/**
+ * `/reports`: usage in a range of days: totals next to the previous period, a chart, and tables by model, key and
+ * account.
+ */
 import type { FC } from 'hono/jsx'
 import type { Preset, ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
@@ -156,7 +159,7 @@ const Summary: FC<ReportView> = ({ summary, comparison, chart }) => {
 const paceText = ({ paceUsd, spentUsd }: ReportView['chart']['month']): string | null =>
   paceUsd === null || spentUsd === 0 ? null : `on pace for ${dollarText(paceUsd)}`
 
-/** Decimals only for small numbers: a few requests are not none. */
+/** Decimals only for small numbers, so that a few requests are not shown as zero. */
 const fewDigits = (mean: number): number => Number(mean < 1 ? mean.toPrecision(1) : mean.toFixed(mean < 10 ? 1 : 0))
 
 const Tile: FC<{ name: string; value: string; change?: string | null; note?: string | null }> = (tile) => (

@@ -1,4 +1,4 @@
-/** The use by model, key or account: every row narrows the report to it. */
+/** Usage by model, key or account; every row filters the report. */
 import type { FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import { WITHOUT } from '../../src/model/report-filters.ts'
@@ -14,9 +14,9 @@ interface SharesProps extends Pick<ReportView, 'params'> {
   id: string
   title: string
   shares: readonly ReportShare[]
-  /** The parameter that narrows the report to a row. */
+  /** The parameter a row filters by. */
   filter: 'model' | 'api_key_id' | 'account_id' | 'client'
-  /** Requests without one. */
+  /** Text for requests without one. */
   none: string
   gone?: string
 }

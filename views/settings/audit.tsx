@@ -35,7 +35,7 @@ export const AuditLogPage: FC<Audit> = (audit) => {
   )
 }
 
-/** Each entry is hashed with the one before it, so a changed or removed entry shows. */
+/** Each entry includes the hash of the previous one, so changed or removed entries are detected. */
 const ChainLine: FC<{ chain: Chain; verify: string }> = ({ chain, verify }) => {
   if (chain.isWhole === null)
     return (
@@ -124,7 +124,7 @@ const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, tar
 const methodText = (method: string): string =>
   method === 'local_bootstrap' ? 'before the first password' : method.replaceAll('_', ' ')
 
-/** Where the name of an event is not what people would call it. */
+/** Events whose name would be unclear. */
 const EVENTS: Readonly<Record<string, string>> = {
   account_reactivated: 'Account resumed',
   account_reauthenticated: 'Account signed in again',

@@ -75,7 +75,7 @@ const Backups: FC<Data & { backups: NonNullable<Data['backups']> }> = ({ backups
   </Card>
 )
 
-/** The same as a page, for browsers without script. */
+/** The same as a page, for browsers without scripts. */
 export const SizesPage: FC<TableSizes> = (sizes) => (
   <div class="page page-narrow">
     <nav class="crumbs" aria-label="Breadcrumb">

@@ -1,10 +1,10 @@
-/** The tabs beside every settings page, a menu above it on phones, and the search over all settings. */
+/** The tabs beside every settings page, a menu above it on phones, and the settings search. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { Frame } from '../../src/admin/settings-frame.ts'
 
 interface SettingsFrameProps {
   frame: Frame
-  /** ISO 8601: when the page was made; living times count from it. */
+  /** ISO 8601: when the page was made; relative times count from it. */
   now?: string
   title: string
 }
@@ -20,7 +20,7 @@ export const SettingsFrame: FC<PropsWithChildren<SettingsFrameProps>> = ({ frame
   </Framed>
 )
 
-/** For a page that brings its own head. */
+/** For a page with its own head. */
 export const Framed: FC<PropsWithChildren<{ frame: Frame }>> = ({ frame, children }) => (
   <div class="settings">
     <aside class="settings-side">

@@ -1,4 +1,4 @@
-/** Settings, Routing: how an account is chosen, over what answers stream, and the limits and times of a turn. */
+/** Settings, Routing: how an account is chosen, the transport of streams, and limits and timeouts of requests. */
 import type { FC } from 'hono/jsx'
 import type { Routing } from '../../src/admin/settings-pages.ts'
 import { NeedsScript, Outcome } from '../ui/form.tsx'

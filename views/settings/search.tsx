@@ -1,4 +1,4 @@
-/** Search results over all settings, each with its value and a link to it. */
+/** Search results over all settings, with values and links. */
 import type { FC } from 'hono/jsx'
 import type { Found, Search } from '../../src/admin/settings-pages.ts'
 import { SettingsFrame } from './frame.tsx'

@@ -1,4 +1,4 @@
-/** One section of settings: inputs, or plain values where the visitor can't change them. */
+/** One section of settings: inputs, or plain values if the user cannot change them. */
 import type { FC } from 'hono/jsx'
 import type { ShownField, ShownSettings } from '../../src/admin/settings-frame.ts'
 import type { Section, SettingName } from '../../src/settings/schema.ts'
@@ -12,7 +12,7 @@ import { choiceWords, PICKED, SECTION_WORDS, STRATEGY_OF, ZEROS } from './words.
 interface SectionProps {
   section: Section
   settings: ShownSettings
-  /** Another sentence after the help of a setting. */
+  /** Another sentence after a setting's help. */
   notes?: Partial<Record<SettingName, string>>
 }
 
@@ -59,7 +59,7 @@ const SectionForm: FC<SectionProps & { isPart?: boolean }> = ({ section, setting
   )
 }
 
-/** One bar for all forms of the page; the script shows it when something is changed. */
+/** One bar for all forms of the page; the script shows it after a change. */
 export const UnsavedBar: FC = () => (
   <div id="unsaved" class="unsaved" role="status" hidden>
     <strong class="unsaved-count" />
@@ -105,7 +105,7 @@ const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
   )
 }
 
-/** Puts the default into the field; saving is a step of its own. */
+/** Puts the default into the field without saving. */
 const ToDefault: FC<ShownField> = (field) => (
   <button
     class="link-button small needs-script"
@@ -131,7 +131,7 @@ const aboutOf = (field: ShownField): string => {
 const boundsText = ({ min, max, isWhole }: { min: number; max: number; isWhole: boolean }): string =>
   isWhole ? `${countText(min)} to ${countText(max)}` : `above ${countText(min)}, up to ${countText(max)}`
 
-/** A value in words. */
+/** A value as text. */
 export const valueText = ({ name, control, unit }: ShownField, value: ShownField['value']): string => {
   if (value === null || value === '') return 'none'
   if (typeof value === 'boolean') return value ? 'on' : 'off'

@@ -1,9 +1,9 @@
-/** Variables of the environment, shown beside the settings they belong to. */
+/** Environment variables, next to the settings they belong to. */
 import type { FC } from 'hono/jsx'
 import type { Variable } from '../../src/admin/about.ts'
 import { LockIcon } from '../ui/icons.tsx'
 
-/** Read-only; a change needs a restart. */
+/** Read-only; changing one requires a restart. */
 export const Variables: FC<{ variables: readonly Variable[] }> = ({ variables }) => (
   <dl>
     {variables.map(({ name, value, isSet, isSecret }) => (

@@ -1,4 +1,4 @@
-/** The words for sections, choices and sizes on the settings pages. */
+/** Texts for sections, choices and sizes on the settings pages. */
 import type { Section, SettingName, Settings } from '../../src/settings/schema.ts'
 
 export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: string | null }>> = {
@@ -68,7 +68,7 @@ const CHOICES: Partial<Record<SettingName, Words>> = {
   paidCredits: PAID_CREDITS,
 }
 
-/** The label and description of a choice; its value where there are no words for it. */
+/** Label and description of a choice; otherwise its value. */
 export const choiceWords = (name: SettingName, value: string): Words[string] =>
   CHOICES[name]?.[value] ?? { label: value, says: null }
 
@@ -82,12 +82,12 @@ const LENGTHS: readonly [seconds: number, label: string][] = [
   [31_536_000, '1 year'],
 ]
 
-/** Numbers that people pick from a few. */
+/** Numbers usually chosen from a list. */
 export const PICKED: Partial<Record<SettingName, readonly [value: number, label: string][]>> = {
   dashboardSessionTtlSeconds: LENGTHS,
 }
 
-/** What 0 means for a number, where it is not an amount: a switch beside the field says it. `amount` is suggested instead. */
+/** Settings where 0 is not an amount: a switch beside the field says it. `amount` is the suggestion. */
 export const ZEROS: Partial<Record<SettingName, { label: string; amount: number }>> = {
   proxyAccountStreamLimit: { label: 'unlimited', amount: 8 },
   requestLogRetentionDays: { label: 'forever', amount: 90 },
@@ -95,7 +95,7 @@ export const ZEROS: Partial<Record<SettingName, { label: string; amount: number 
   backupIntervalHours: { label: 'never', amount: 24 },
 }
 
-/** Settings that only one strategy uses; they are hidden while another one is chosen. */
+/** Settings used by only one strategy; hidden while another one is chosen. */
 export const STRATEGY_OF: Partial<Record<SettingName, Settings['routingStrategy']>> = {
   singleAccountId: 'single_account',
   relativeAvailabilityPower: 'relative_availability',

@@ -1,9 +1,9 @@
-/** Amounts in words: counts, tokens and dollars, with as many digits as one reads. */
+/** Amounts as text: counts, tokens and dollars, with a readable number of digits. */
 
 /** "12,400". */
 export const countText = (count: number): string => count.toLocaleString('en')
 
-/** In few signs: "840", "12.4 k", "3.1 M". */
+/** Shortened: "840", "12.4 k", "3.1 M". */
 export const shortCount = (count: number): string => {
   if (count < 1000) return String(count)
   if (count < 999_500) return `${trim(count / 1000)} k`
@@ -12,7 +12,7 @@ export const shortCount = (count: number): string => {
 
 const trim = (value: number): string => value.toFixed(value < 99.95 ? 1 : 0).replace(/\.0$/, '')
 
-/** What a request cost: dollars with as many digits as a small amount needs. */
+/** The cost of a request: dollars with enough digits for small amounts. */
 export const costText = (usd: number): string => {
   if (usd === 0) return '$0'
   if (usd < 0.0001) return '<$0.0001'
@@ -20,11 +20,11 @@ export const costText = (usd: number): string => {
   return `$${usd.toFixed(usd < 0.1 ? 4 : usd < 10 ? 3 : 2)}`
 }
 
-/** A sum or a limit: dollars and cents, unless it is less than a few of them. */
+/** A sum or limit: dollars and cents, with more digits for tiny amounts. */
 export const dollarText = (usd: number): string =>
   usd < 0.1 ? costText(usd) : `$${usd.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`
 
-/** What so many tokens cost: for nothing only models without a known price have any, and that is not zero. */
+/** The cost of tokens: zero with tokens means an unknown price, shown as a dash. */
 export const tokenCost = (usd: number, tokens: number): string => (usd === 0 && tokens > 0 ? '–' : dollarText(usd))
 
 /** "3 requests", "1 request". */

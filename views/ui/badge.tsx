@@ -1,4 +1,4 @@
-/** A state in one word, or an outcome as an icon; the colour repeats what the word says, it never says it alone. */
+/** A state as one word, or an outcome as an icon; colour only repeats the meaning. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/account-state.ts'
 import { STATE_NAMES } from '../../src/model/account-words.ts'

@@ -1,26 +1,26 @@
 /**
- * Amounts over time as bars on a ground line, made on the server. Each has a column to be pointed at; bars and columns are
- * strokes as wide as they look, the bars in one shape, because a page of them weighs something.
+ * Amounts over time as bars, drawn on the server. Each has a column for pointing; bars and columns are strokes, the
+ * bars in one path to keep the page small.
  */
 import type { FC } from 'hono/jsx'
 import { units } from './svg.ts'
 
 interface BarsProps {
-  /** What the picture says in one sentence. */
+  /** A sentence describing the picture. */
   label: string
   /** Oldest first. */
   bars: readonly { title: string; value: number }[]
-  /** The labels below both ends, and possibly between them. */
+  /** Labels at both ends, and possibly between. */
   ends: readonly (string | undefined)[]
 }
 
-/** For each bar; the picture is as wide as its place, whatever the number. */
+/** Width per bar; the picture scales to its place. */
 const STEP = 10
 const HEIGHT = 100
 const BAR_WIDTH = 7.6
-/** A few bars are no walls: of the whole width. */
+/** Share of the whole width, so that a few bars do not fill it. */
 const MAX_BAR_SHARE = 0.06
-/** Something is never nothing. */
+/** Keeps small values visible. */
 const MIN_BAR_HEIGHT = 2
 
 export const Bars: FC<BarsProps> = ({ label, bars, ends }) => {

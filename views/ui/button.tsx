@@ -1,4 +1,4 @@
-/** Buttons: one that sends its form, links that look like one, and small ones without words for the page's script. */
+/** Buttons: form buttons, links styled as buttons, and icon buttons for the page's script. */
 import type { FC, JSX, PropsWithChildren } from 'hono/jsx'
 import { CopyIcon } from './icons.tsx'
 
@@ -20,21 +20,21 @@ export const ButtonLink: FC<LinkProps> = ({ isMain = false, isWide, ...link }) =
   <a class={buttonClass({ isPlain: !isMain, isWide })} {...link} />
 )
 
-/** What would do something, and may not: the reason is told. */
+/** A disabled button with the reason. */
 export const Refused: FC<{ label: string; why: string; isMain?: boolean }> = ({ label, why, isMain = false }) => (
   <button class={buttonClass({ isPlain: !isMain })} type="button" disabled title={why}>
     {label}
   </button>
 )
 
-/** What is risky is plain, too: nothing invites to it. */
+/** Risky buttons are plain too, so that they do not stand out. */
 const buttonClass = ({ isPlain, isRisky, isWide }: Look): string =>
   ['button', (isPlain || isRisky) && 'button-plain', isRisky && 'button-risky', isWide && 'wide']
     .filter(Boolean)
     .join(' ')
 
 interface IconButtonProps {
-  /** What the script does. */
+  /** The script's action. */
   action: string
   label: string
   icon: FC
@@ -48,7 +48,7 @@ export const IconButton: FC<IconButtonProps> = ({ action, label, icon: Icon, cla
   </button>
 )
 
-/** Copies the text of the element before it. */
+/** Copies the text of the preceding element. */
 export const CopyButton: FC<{ label?: string }> = ({ label = 'Copy' }) => (
   <IconButton action="copy" label={label} icon={CopyIcon} />
 )
@@ -56,11 +56,11 @@ export const CopyButton: FC<{ label?: string }> = ({ label = 'Copy' }) => (
 interface CommandProps {
   text: string
   class?: string
-  /** It scrolls by itself, and takes the focus so that keys can do it. */
+  /** Scrolls on its own, and is focusable for the keyboard. */
   isLong?: boolean
 }
 
-/** A text to paste, with its button. */
+/** Text to paste, with a copy button. */
 export const Command: FC<CommandProps> = ({ text, class: name, isLong = false }) => (
   <div class={name ? `command ${name}` : 'command'}>
     <pre tabindex={isLong ? 0 : undefined}>

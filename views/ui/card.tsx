@@ -1,15 +1,15 @@
-/** A part of a page under a heading that names it. */
+/** A titled part of a page. */
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
 import { HELP } from '../help.ts'
 
 interface CardProps {
   id: string
   title: string
-  /** A number or a word beside the title. */
+  /** A number or word beside the title. */
   count?: Child
-  /** What else stands in the head: links, buttons. */
+  /** Other elements of the head: links, buttons. */
   aside?: Child
-  /** The entry in `HELP`, where the id is not it. */
+  /** The entry in `HELP`, if it differs from the id. */
   help?: string
   class?: string
 }
@@ -26,14 +26,14 @@ export const Card: FC<PropsWithChildren<CardProps>> = ({ id, title, count, aside
   </section>
 )
 
-/** Its content is text or a form that keeps clear of the edges; lists and tables do not. */
+/** For text and forms, which need padding; lists and tables do not. */
 export const TextCard: FC<PropsWithChildren<CardProps>> = ({ children, ...card }) => (
   <Card {...card}>
     <div class="card-body">{children}</div>
   </Card>
 )
 
-/** A popover, which browsers open, place, and close with Esc by themselves. */
+/** A popover, which browsers open, place and close with Esc themselves. */
 const CardHelp: FC<{ id: string; title: string; entry: string }> = ({ id, title, entry }) => {
   const help = HELP[entry]
   if (!help) return null

@@ -1,6 +1,6 @@
 /**
- * Amounts over time as stacked bars with axes, made on the server. The table below has the same figures; the script shows
- * the row of the bar under the pointer, and opens its link on a click.
+ * Stacked bars over time with axes, drawn on the server. The table below has the same values; the script shows the row
+ * of the bar under the pointer, and opens its link on a click.
  */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { type BarLayer, StackedBars } from './stacked-bars.tsx'
@@ -13,24 +13,24 @@ export interface Layer extends BarLayer {
 }
 
 interface ChartProps {
-  /** What the chart shows, in one sentence. */
+  /** A sentence describing the chart. */
   label: string
-  /** The lowest first. */
+  /** From bottom to top. */
   layers: readonly Layer[]
   /** Drawn above the bars; null is a gap. */
   line?: { name: string; values: readonly (number | null)[] } | null
-  /** Bars that fit on the axis. */
+  /** Number of bars the axis shows. */
   cells: number
   /** `place`: 0 to 1. */
   ticks: readonly { place: number; label: string }[]
-  /** The amount beside a grid line. */
+  /** The label of a grid line. */
   scale: (value: number) => string
 }
 
 const PLOT_HEIGHT = 150
 const HEIGHT = 172
 
-/** The children are the table: its rows newest first, one for each bar. */
+/** The children are the table's rows, newest first, one per bar. */
 export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, cells, ticks, scale, children }) => {
   const totals = Array.from({ length: cells }, (_, n) => layers.reduce((all, { values }) => all + (values[n] ?? 0), 0))
   const top = niceTop(Math.max(...totals, ...(line?.values ?? []).map((value) => value ?? 0)))
@@ -93,7 +93,7 @@ const linePath = (values: readonly (number | null)[], top: number): string =>
 const STEPS = [1, 1.6, 2, 3, 4, 5, 6, 8, 10]
 const EVEN_STEPS = [2, 4, 6, 8, 10]
 
-/** The next number that is round, also by half. */
+/** The next round number. */
 const niceTop = (most: number): number => {
   if (most <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(most))

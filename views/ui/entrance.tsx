@@ -1,4 +1,4 @@
-/** One card in the middle of the page, for signing in, joining and confirming, and what these have in common. */
+/** One card in the middle of the page, for signing in, joining and confirming. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { KeyIcon } from './icons.tsx'
 
@@ -11,19 +11,19 @@ export const Entrance: FC<PropsWithChildren<{ title: string }>> = ({ title, chil
   </div>
 )
 
-/** The address of a form that goes on at `returnTo`. */
+/** The URL of a form that continues at `returnTo`. */
 export const withReturn = (action: string, returnTo: string): string =>
   `${action}?return=${encodeURIComponent(returnTo)}`
 
 interface PasskeyProps {
-  /** What the script does. */
+  /** The script's action. */
   action: 'sign-in-passkey' | 'confirm-passkey'
   then: string
-  /** Whether there is another way above it. */
+  /** Whether there is another method above it. */
   isAlternative: boolean
 }
 
-/** Shown to browsers that offer passkeys. */
+/** Shown to browsers that support passkeys. */
 export const PasskeyButton: FC<PasskeyProps> = ({ action, then, isAlternative }) => (
   <div class="needs-passkey stack">
     {isAlternative && <p class="or">or</p>}
@@ -34,7 +34,7 @@ export const PasskeyButton: FC<PasskeyProps> = ({ action, then, isAlternative })
   </div>
 )
 
-/** Out of a sign-in that is halfway, or of a page that lets nobody go on. */
+/** Leaves a half-completed sign-in, or a page without another way out. */
 export const Logout: FC<{ label: string }> = ({ label }) => (
   <form method="post" action="/api/dashboard-auth/logout">
     <button class="link" type="submit">

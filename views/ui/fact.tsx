@@ -1,4 +1,4 @@
-/** One fact of a definition list: what is asked, and what is so. */
+/** A name and value of a definition list. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
 export const Fact: FC<PropsWithChildren<{ name: string }>> = ({ name, children }) => (

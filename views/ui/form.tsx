@@ -1,4 +1,4 @@
-/** Forms: posted as they stand by any browser, and in place by htmx, with what went wrong beside them. */
+/** Forms: posted by any browser or in place by htmx, with errors beside them. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { type Expected, expects } from './badge.tsx'
 import { IconButton, Submit } from './button.tsx'
@@ -9,18 +9,18 @@ interface FormProps {
   name: string
   action: string
   method?: 'post' | 'patch' | 'put' | 'delete'
-  /** Where the answer goes; without it the page is renewed. */
+  /** The target of the answer; without it the page is refreshed. */
   target?: string
-  /** Asked before it is sent. */
+  /** A question asked before sending. */
   confirm?: string
   class?: string
-  /** What the last attempt came to, in a browser without script. */
+  /** The last attempt's error, for browsers without scripts. */
   problem?: string | null
   /** Shown while it is sent. */
   expected?: Expected
 }
 
-/** A browser cannot send another method by itself: without script such a form is read, and `dialog` sends nothing. */
+/** Browsers send no other methods: without scripts such a form does nothing (`dialog` sends nothing). */
 export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 'post', target, problem, ...rest }) => (
   <form
     id={`form-${name}`}
@@ -43,8 +43,8 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
 )
 
 /**
- * Where no script asks, the browser wants the box ticked before it sends the form. The script takes it away: in a `noscript`
- * it would come to life when the page is swapped.
+ * Without scripts, a required checkbox asks for confirmation. The script removes it: in a `noscript` it would appear
+ * when the page is swapped.
  */
 const AskedFirst: FC<{ question: string }> = ({ question }) => (
   <label class="check without-script asked-first">
@@ -59,7 +59,7 @@ interface ActionProps extends FormProps {
   isRisky?: boolean
 }
 
-/** A form that is one button, with what stands beside it. */
+/** A form consisting of a button and what is next to it. */
 export const Action: FC<PropsWithChildren<ActionProps>> = ({ label, values = {}, isRisky, children, ...form }) => (
   <Form
     {...form}
@@ -75,7 +75,7 @@ export const Action: FC<PropsWithChildren<ActionProps>> = ({ label, values = {},
   </Form>
 )
 
-/** The line below a form that says what was wrong. */
+/** The error below a form. */
 export const Problem: FC<PropsWithChildren<{ text: string }>> = ({ text, children }) => (
   <p class="problem-line">
     <WarningIcon />
@@ -86,7 +86,7 @@ export const Problem: FC<PropsWithChildren<{ text: string }>> = ({ text, childre
   </p>
 )
 
-/** The form stays as it is: the cookie of the other tab is this one's, too. */
+/** Keeps the form: after signing in in another tab, this one has its cookie too. */
 export const SignedOut: FC = () => (
   <Problem text="You are signed out. ">
     <a href="/login" target="_blank" rel="noopener">
@@ -108,7 +108,7 @@ interface FieldProps {
   minlength?: number
   maxlength?: number
   placeholder?: string
-  /** Id of the `datalist` with what to suggest. */
+  /** Id of the `datalist` with suggestions. */
   list?: string
   class?: string
 }
@@ -130,7 +130,7 @@ const PlainField: FC<FieldProps> = ({ label, hint, value, class: name, type = 't
   </label>
 )
 
-/** With a button that shows the password, where scripts run. It stands beside the label, whose text names the field. */
+/** With a button that shows the password, if scripts run. It is outside the label, whose text names the field. */
 const PasswordField: FC<FieldProps & { strength?: string }> = ({ label, hint, strength, ...input }) => (
   <div class="field password-field">
     <PlainField label={label} {...input} />
@@ -143,10 +143,10 @@ const PasswordField: FC<FieldProps & { strength?: string }> = ({ label, hint, st
   </div>
 )
 
-/** What the hint below a new password says as it grows; the script chooses. */
+/** Texts below a new password; the script chooses one. */
 const STRENGTHS = ['Weak. Add more words.', 'Fair. Longer is stronger.', 'Strong.']
 
-/** At least eight characters; the name goes along for password managers and is not sent. */
+/** At least eight characters; the name is included for password managers and not sent. */
 export const NewPassword: FC<{ name?: string; label?: string; username?: string; autofocus?: boolean }> = ({
   name = 'password',
   label = 'Password',
@@ -173,11 +173,11 @@ export const NewPassword: FC<{ name?: string; label?: string; username?: string;
 interface CodeProps {
   label?: string
   autofocus?: boolean
-  /** Accepts recovery codes too, for forms that are used rarely: the phone then shows all keys instead of digits. */
+  /** Accepts recovery codes too, for rarely used forms: phones then show a full keyboard instead of digits. */
   takesRecoveryCodes?: boolean
 }
 
-/** Six digits, offered by phones and password managers. */
+/** Six digits, filled in by phones and password managers. */
 export const CodeField: FC<CodeProps> = ({
   autofocus,
   takesRecoveryCodes = false,
@@ -219,7 +219,7 @@ interface CheckProps {
   hint?: string
 }
 
-/** Off is said, too: a form leaves an unchecked box out. */
+/** Also sends off, because forms omit unchecked boxes. */
 export const Check: FC<CheckProps> = ({ label, name, isOn, hint }) => (
   <label class="check">
     <input type="hidden" name={name} value="false" />
@@ -246,7 +246,7 @@ export const Switch: FC<PropsWithChildren<CheckProps>> = ({ label, name, isOn, h
   </div>
 )
 
-/** What the last change came to. */
+/** The result of the last change. */
 export const Done: FC<{ text: string | null }> = ({ text }) =>
   text === null ? null : (
     <p class="done" role="status">
@@ -258,11 +258,11 @@ export const Done: FC<{ text: string | null }> = ({ text }) =>
 interface OutcomeProps {
   done: string | null
   problem: string | null
-  /** Whether what was done is told elsewhere on the page. */
+  /** Whether the result is shown elsewhere on the page. */
   isSaid?: boolean
 }
 
-/** Above a page with forms: what the last change came to. */
+/** The result of the last change, above a page with forms. */
 export const Outcome: FC<OutcomeProps> = ({ done, problem, isSaid = false }) => (
   <>
     {!isSaid && <Done text={done} />}
@@ -274,7 +274,7 @@ export const Outcome: FC<OutcomeProps> = ({ done, problem, isSaid = false }) => 
   </>
 )
 
-/** For what only works with script: these changes need methods a plain form does not have. */
+/** For features that need scripts, because plain forms lack the methods. */
 export const NeedsScript: FC = () => (
   <noscript>
     <p class="note">Some changes on this page need JavaScript. Without it, use the sluice command.</p>

@@ -7,7 +7,7 @@ const Line: FC<PropsWithChildren> = ({ children }) => (
   </svg>
 )
 
-/** Of one stroke or several, without anything round or filled. */
+/** Strokes only, without round or filled shapes. */
 const icon =
   (path: string): FC =>
   () => (

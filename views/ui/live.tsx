@@ -1,12 +1,12 @@
-/** What of a page is renewed by itself when something changed: the script fetches the page again and takes this part out of it. */
+/** A part of a page that refreshes after changes: the script reloads the page and takes this part from it. */
 import type { Child, FC } from 'hono/jsx'
 import type { LiveTopic } from '../../src/live.ts'
 
 interface LiveProps {
   id: string
-  /** Any of these has it fetched again. */
+  /** Any of these topics triggers a reload. */
   topics: readonly LiveTopic[]
-  /** Of the page, as it is shown. */
+  /** The current page's URL. */
   src: string
 }
 

@@ -8,7 +8,7 @@ const STYLES: Record<Style, Intl.DateTimeFormatOptions> = {
   moment: { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' },
 }
 
-/** Making a format takes longer than using it, so a page makes one for all its times. */
+/** Creating a format is slow, so a page uses one for all its times. */
 export const localTimes = (zone: string, style: Style): ((at: string) => string) => {
   const format = new Intl.DateTimeFormat('en', { ...STYLES[style], timeZone: zone })
   return (at) => format.format(new Date(at))

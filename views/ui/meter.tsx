@@ -1,4 +1,4 @@
-/** How much of something is used: the bar fills with what is used, the text says what is left and when it resets. */
+/** A quota bar: it shows what is used, the text what is left and when it resets. */
 import type { FC } from 'hono/jsx'
 import { units } from './svg.ts'
 import { Until } from './time.tsx'
@@ -33,13 +33,13 @@ export const Meter: FC<MeterProps> = ({ label, window, now }) => (
   </div>
 )
 
-/** Whole percents; never 0 while something is left, never 100 once something is used. */
+/** Whole percents, never 0 while something is left and never 100 once something is used. */
 export const leftPercent = (usedPercent: number): number => {
   const left = 100 - usedPercent
   return left <= 0 ? 0 : Math.min(usedPercent > 0 ? 99 : 100, Math.max(1, Math.round(left)))
 }
 
-/** How far the window is through: use beyond this mark runs out before the reset. */
+/** Elapsed part of the window: use beyond it runs out before the reset. */
 const pacePercent = ({ resetAt, windowMinutes }: MeterWindow, now: string): number | null => {
   if (resetAt === null || windowMinutes <= 0) return null
   const leftMs = Date.parse(resetAt) - Date.parse(now)
@@ -49,9 +49,9 @@ const pacePercent = ({ resetAt, windowMinutes }: MeterWindow, now: string): numb
 
 interface BarProps {
   label: string
-  /** Percent, also above 100. */
+  /** Percent, possibly above 100. */
   used: number
-  /** Where even use would stand, in percent. */
+  /** Where even use would be, in percent. */
   pace?: number | null
 }
 
@@ -68,7 +68,7 @@ export const Bar: FC<BarProps> = ({ label, used, pace = null }) => (
 
 export const toneOf = (used: number): string => (used >= 90 ? 'bar-full' : used >= 75 ? 'bar-high' : 'bar-low')
 
-/** A part of a whole, below its name. */
+/** A share of a total, below its name. */
 export const ShareBar: FC<{ percent: number; of: string }> = ({ percent, of: whole }) => (
   <svg class="bar bar-low share" viewBox="0 0 100 3" preserveAspectRatio="none" role="img">
     <title>{`${Math.round(percent)} % of ${whole}`}</title>

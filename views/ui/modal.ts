@@ -1,4 +1,4 @@
-/** Native dialogs that are part of the page, opened and closed by the browser itself (HTML, invoker commands). */
+/** Native dialogs of the page, opened and closed by the browser (HTML invoker commands). */
 
 /** Attributes of the button that opens the dialog `id`. */
 export const opens = (id: string) => ({ command: 'show-modal', commandfor: id })

@@ -1,10 +1,10 @@
-/** The ways to the other pages of a list: by number, or older and newer where nobody counts. */
+/** Links to other pages of a list: by number, or older and newer without a count. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
 interface NumberedProps {
   page: number
   pages: number
-  /** The address of a page. */
+  /** The URL of a page. */
   at: (page: number) => string
 }
 
@@ -30,7 +30,7 @@ export const NumberedPager: FC<PropsWithChildren<NumberedProps>> = ({ page, page
 interface AgeProps {
   /** null: this is the newest page. */
   newest: string | null
-  /** null: there is nothing older. */
+  /** null: no older ones. */
   older: string | null
 }
 

@@ -1,4 +1,4 @@
-/** Choosing one of a few: the options, as a field of a form, and as a filter that may be left open. */
+/** Select fields: options, a form field, and an optional filter. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './button.tsx'
 import { fieldTime } from './time.tsx'
@@ -23,10 +23,10 @@ export const Options: FC<OptionsProps> = ({ of: options, chosen }) => (
 export const optionsOf = (choices: readonly { id: string; name: string }[]): Option[] =>
   choices.map(({ id, name }) => [id, name])
 
-/** Options that are called what they are. */
+/** Options labelled with their value. */
 export const plainOptions = (values: readonly string[]): Option[] => values.map((value) => [value, value])
 
-/** What is chosen and no longer offered stays chosen until somebody chooses anew. */
+/** Keeps a chosen value that is no longer offered. */
 export const keeping = (options: readonly Option[], chosen: string | null | undefined, label?: string) =>
   !chosen || options.some(([value]) => value === chosen) ? options : [[chosen, label ?? chosen] as const, ...options]
 
@@ -53,7 +53,7 @@ interface FilterProps {
   name: string
   options: readonly Option[]
   chosen: string | null | undefined
-  /** What choosing none of them is called. */
+  /** The label for choosing none. */
   none?: string
 }
 
@@ -75,7 +75,7 @@ export const TimeFilter: FC<{ label: string; name: string; at: string | null }> 
   </label>
 )
 
-/** Sends the filters; `clear` is the same page without them. */
+/** Submits the filters; `clear` is the page without them. */
 export const FilterActions: FC<{ label: string; clear?: string | null }> = ({ label, clear = null }) => (
   <div class="filter-actions">
     <Submit>{label}</Submit>

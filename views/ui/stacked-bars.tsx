@@ -1,27 +1,27 @@
-/** Stacked bars, drawn as one stroke for each layer: in a `viewBox` one unit wide for each bar and 100 high. */
+/** Stacked bars, one path per layer, in a `viewBox` one unit wide per bar and 100 high. */
 import type { FC } from 'hono/jsx'
 import { units } from './svg.ts'
 
 export interface BarLayer {
-  /** Of the color: `chart-…` in charts.css. */
+  /** Color class: `chart-…` in charts.css. */
   kind: string
   /** Oldest first. */
   values: readonly number[]
 }
 
 interface StackedBarsProps {
-  /** The lowest first. */
+  /** From bottom to top. */
   layers: readonly BarLayer[]
-  /** The value at the top of the picture. */
+  /** The value at the top. */
   top: number
-  /** How many bars fit in it. */
+  /** Number of bars. */
   cells: number
   /** Height of the smallest part, so that a single error is visible. */
   minPart?: number
 }
 
 const BAR_WIDTH = 0.8
-/** Of the whole width, so that a few bars do not fill it. */
+/** Share of the whole width, so that a few bars do not fill it. */
 const MAX_BAR_SHARE = 0.06
 
 export const StackedBars: FC<StackedBarsProps> = ({ layers, top, cells, minPart = 0 }) => {

@@ -1,3 +1,3 @@
-/** Geometry as attributes want it: two decimals are finer than any screen. */
+/** SVG coordinates with two decimals, finer than any screen. */
 
 export const units = (value: number): string => String(Math.round(value * 100) / 100)

@@ -1,4 +1,4 @@
-/** Heads of tables: names of columns, texts first and numbers after them, and names that sort. */
+/** Table headings: text columns first, then numbers, and sortable ones. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 
 interface HeadProps {
@@ -24,9 +24,9 @@ export const TableHead: FC<PropsWithChildren<HeadProps>> = ({ texts, numbers = [
 
 interface SortHeadingProps {
   label: string
-  /** The list sorted by this column, or the other way round. */
+  /** The list sorted by this column, or reversed. */
   href: string
-  /** How it is sorted by it now; null: by another. */
+  /** Current order by this column; null: sorted by another. */
   order: 'asc' | 'desc' | null
   isNumber?: boolean
 }
@@ -42,7 +42,7 @@ export const SortHeading: FC<SortHeadingProps> = ({ label, href, order, isNumber
   </th>
 )
 
-/** The same as a picture above it, for those who want figures or cannot see it. It takes the focus, so that keys can scroll it. */
+/** The values of the picture above as a table. Focusable, so that keys can scroll it. */
 export const AsTable: FC<PropsWithChildren> = ({ children }) => (
   <details class="as-table">
     <summary class="reveal">As a table</summary>

@@ -1,4 +1,4 @@
-/** Moments and spans in words, in the viewer's own time: "in 2 h 10 min", "2026-01-10 14:20:31". UTC is in the tooltip. */
+/** Times and durations as text in the viewer's zone: "in 2 h 10 min", "2026-01-10 14:20:31". UTC is in the tooltip. */
 import { type FC, useContext } from 'hono/jsx'
 import { type ViewerClock, ViewerClockContext } from './viewer-clock.ts'
 
@@ -12,7 +12,7 @@ interface RelativeProps extends MomentProps {
   now: string
 }
 
-/** "in 2 h 10 min", counting down; what has come is "now". */
+/** "in 2 h 10 min", counting down to "now". */
 export const Until: FC<RelativeProps> = ({ at, now }) => (
   <time datetime={at} title={utcText(at)} data-live="until">
     {untilText(at, now)}
@@ -46,7 +46,7 @@ export const Moment: FC<MomentProps> = ({ at }) => (
   </time>
 )
 
-/** "14:20", with the weekday when it is most of a day away. The script keeps it right past midnight. */
+/** "14:20", with the weekday if most of a day away. The script updates it past midnight. */
 export const ClockTime: FC<RelativeProps> = ({ at, now }) => (
   <time datetime={at} title={utcText(at)} data-live="clock">
     {Math.abs(Date.parse(at) - Date.parse(now)) < 72e6 ? clockText(at) : `${weekdayText(at)} ${clockText(at)}`}
@@ -63,7 +63,9 @@ export const sinceText = (at: string, now: string): string => {
   return ms < 1000 ? 'now' : `${spanText(ms)} ago`
 }
 
-/** The two largest units, rounded down: "4 d 3 h", "2 h 10 min", "3 min", "42 s". `views/assets/app.js` says the same. */
+/**
+ * The two largest units, rounded down: "4 d 3 h", "2 h 10 min", "3 min", "42 s". The same as in `views/assets/app.js`.
+ */
 export const spanText = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -74,7 +76,7 @@ export const spanText = (ms: number): string => {
   return pair(Math.floor(hours / 24), 'd', hours % 24, 'h')
 }
 
-/** A duration that was measured: "84 ms", "0.92 s", "12.4 s", "2 min". */
+/** A measured duration: "84 ms", "0.92 s", "12.4 s", "2 min". */
 export const durationText = (ms: number): string => {
   if (ms < 100) return `${Math.round(ms)} ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(2)} s`
@@ -84,7 +86,7 @@ export const durationText = (ms: number): string => {
 const pair = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
   small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`
 
-/** "2026-01-10 14:20:31", or "2026-01-10 2:20:31 pm". Call it while a page is rendered, as all below. */
+/** "2026-01-10 14:20:31", or "2026-01-10 2:20:31 pm". Call while rendering, like all below. */
 export const momentText = (at: string): string => {
   const clock = useContext(ViewerClockContext)
   return `${dateOf(clock, at)} ${timeOf(clock, at, true)}${clock.isKnown ? '' : ' UTC'}`
@@ -105,7 +107,7 @@ export const hourOf = (at: string): number => Number(useContext(ViewerClockConte
 /** "Sat" */
 export const weekdayText = (at: string): string => useContext(ViewerClockContext).partsOf(Date.parse(at)).weekday
 
-/** "2026-01-10T14:20:31" for a field of the type `datetime-local`, whose value comes back in the viewer's zone. */
+/** "2026-01-10T14:20:31" for a `datetime-local` field, whose value comes back in the viewer's zone. */
 export const fieldTime = (at: string): string => {
   const clock = useContext(ViewerClockContext)
   return `${dateOf(clock, at)}T${timeOf({ ...clock, hours: 24 }, at, true)}`

@@ -1,19 +1,19 @@
-/** The clock of the person looking at a page: their time zone and whether they read 12 or 24 hours. */
+/** The viewer's time zone and 12- or 24-hour format. */
 import { createContext } from 'hono/jsx'
 
 export interface ViewerClock {
   /** IANA name. */
   zone: string
   hours: 12 | 24
-  /** False until the browser has named a zone: times are then in UTC and say so. */
+  /** False until the browser has reported a zone: times are then in UTC and say so. */
   isKnown: boolean
-  /** The parts of a time (ms since epoch) as clocks in the zone show it, each with leading zeros. */
+  /** The parts of a time (ms since epoch) in the zone, with leading zeros. */
   partsOf: (at: number) => Readonly<Record<Part, string>>
 }
 
 type Part = 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'weekday'
 
-/** `zone` must be one that this runtime knows. A format is slow to make, so one serves all times of a page. */
+/** `zone` must be known to this runtime. Creating a format is slow, so one serves all times of a page. */
 export const createClock = (zone: string | null, hours: 12 | 24 = 24): ViewerClock => {
   let format: Intl.DateTimeFormat | null = null
   return {
@@ -32,7 +32,7 @@ export const createClock = (zone: string | null, hours: 12 | 24 = 24): ViewerClo
         second: '2-digit',
         weekday: 'short',
       })
-      // as: the options above ask for each of these parts
+      // as: the options above request all these parts
       return Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value])) as Record<
         Part,
         string
@@ -41,5 +41,5 @@ export const createClock = (zone: string | null, hours: 12 | 24 = 24): ViewerClo
   }
 }
 
-/** Around every page and fragment; see `src/http/viewer-clock.ts`. */
+/** Provided around every page and fragment; see `src/http/viewer-clock.ts`. */
 export const ViewerClockContext = createContext<ViewerClock>(createClock(null))

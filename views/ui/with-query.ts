@@ -1,6 +1,6 @@
-/** Addresses with a query. */
+/** URLs with a query. */
 
-/** `path` with those of `values` that say something. */
+/** `path` with the non-empty `values`. */
 export const withQuery = (
   path: string,
   values: Readonly<Record<string, string | number | null | undefined>>,

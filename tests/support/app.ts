@@ -101,7 +101,6 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: () => new AbortController().signal,
     })
-  let bindings = build()
   const addAccount = (options: AccountOptions = {}): { id: string; sim: Account } => {
     const sim = upstream.addAccount(options)
     const imported = parseAuthJson(sim.authJson(), 'auth.json')
@@ -111,6 +110,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   const members = wanted.map(addAccount)
   const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
   change({ upstreamStreamTransport: 'http', ...settings }) // no socket can be dialled in process; `live.ts` dials them
+  let bindings = build() // last: each commit above would make it reload everything
 
   const ask = async (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
     const [method, path] = route.split(' ')

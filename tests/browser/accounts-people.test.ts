@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
-import { runCommand } from '../support/spawn.ts'
+import { runHere } from '../support/cli.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { arrivedAt, launchBrowser, liveAfter, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
 import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
@@ -45,7 +45,7 @@ const closeAndSwapElsewhere = (): void => {
 const openAccounts = async (page: Page, { url, server }: Owned): Promise<void> => {
   const path = join(server.dataDir, 'auth.json')
   writeFileSync(path, createUpstream().addAccount({ email: 'ada@example.test' }).authJson())
-  const imported = await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  const imported = await runHere(['accounts', 'import', path], { dataDir: server.dataDir })
   expect(imported.exitCode).toBe(0)
   await signIn(page, url)
   await until(async () => {
@@ -88,7 +88,7 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   const upstream = createUpstream()
   const path = join(server.dataDir, 'auth.json')
   writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
-  await runCommand(['accounts', 'import', path], { dataDir: server.dataDir })
+  await runHere(['accounts', 'import', path], { dataDir: server.dataDir })
   const invited = await send(
     own.url,
     'POST',

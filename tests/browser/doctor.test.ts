@@ -1,7 +1,8 @@
 /** The doctor's page in a browser: it fits, it reads, and it measures what passes whatever stands between. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+import { runHere } from '../support/cli.ts'
+import { type RunningServer, spawnServer } from '../support/spawn.ts'
 import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf } from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 
@@ -13,7 +14,7 @@ const nowhere = 'http://127.0.0.1:1'
 beforeAll(async () => {
   const env = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
   ;[browser, server] = await Promise.all([launchBrowser(), spawnServer({ env })])
-  await runCommand(['backup'], { env: server.env })
+  await runHere(['backup'], { env: server.env })
 }, 30_000)
 
 afterAll(async () => {

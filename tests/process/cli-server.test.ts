@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { version } from '../../package.json'
+import { runHere } from '../support/cli.ts'
 import { runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { answers } from '../support/upstream/script.ts'
@@ -42,7 +43,7 @@ const start = (args: string[], env: Record<string, string>) => {
 
 describe('beside a running server', () => {
   let world: World
-  const sluice = (...args: string[]) => runCommand(args, world.spawn && { ...world.spawn, env: world.server.env })
+  const sluice = (...args: string[]) => runHere(args, { dataDir: world.spawn.dataDir, env: world.server.env })
   const withKey = (key: string, ...args: string[]) => runCommand(args, { env: world.server.env, stdin: `${key}\n` })
   const turn = async (requestId: string) => eventsUntilEnd(await askTurn(world.server.url, world.key, { requestId }))
   const emails = async () =>
@@ -190,7 +191,7 @@ describe('accounts add', () => {
       expect(await child.exited).toBe(0)
       expect(output()).toContain(says)
     }
-    expect(JSON.parse((await runCommand(['accounts', 'list', '--json'], { env })).stdout).accounts).toHaveLength(1)
+    expect(JSON.parse((await runHere(['accounts', 'list', '--json'], { env })).stdout).accounts).toHaveLength(1)
   }, 60_000)
 
   test('ends with a sentence when the sign-in is denied or not offered', async () => {
@@ -215,8 +216,8 @@ test('the names of lists come first, in natural order', async () => {
       writeFileSync(file, upstream.addAccount({ email: `${name}@example.test`, plan: 'plus' }).authJson())
       return file
     })
-    await runCommand(['accounts', 'import', ...files], { dataDir })
-    const { stdout } = await runCommand(['accounts', 'list'], { dataDir })
+    await runHere(['accounts', 'import', ...files], { dataDir })
+    const { stdout } = await runHere(['accounts', 'list'], { dataDir })
     expect(stdout.split('\n').map((line) => line.split(' ')[0])).toEqual([
       'ACCOUNT',
       'Team1@example.test',

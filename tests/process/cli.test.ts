@@ -1,9 +1,10 @@
-/** The command line as people and containers run it: real processes on a data folder, alone and beside a server. */
+/** The command line on a data folder, alone and beside a server: as processes where the process matters, else in this one. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runHere } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { zipOf } from '../support/zip.ts'
@@ -18,7 +19,8 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-const sluice = (...args: string[]) => runCommand(args, { dataDir })
+const sluice = (...args: string[]) => runHere(args, { dataDir })
+const spawned = (...args: string[]) => runCommand(args, { dataDir })
 const json = async (...args: string[]) => JSON.parse((await sluice(...args, '--json')).stdout)
 
 const authFile = (name: string, email: string): string => {
@@ -31,7 +33,7 @@ describe('accounts', () => {
   test('are imported, the bad file is named, the good one kept', async () => {
     const bad = join(folder, 'bad.json')
     writeFileSync(bad, '{"OPENAI_API_KEY":"sk-secret"}')
-    const result = await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
+    const result = await spawned('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toBe('Imported ada@example.test (pro).\n')
     expect(result.stderr).toContain(`${bad} is from the Codex CLI signed in with an API key`)
@@ -359,41 +361,41 @@ describe('output', () => {
   })
 
   test('that nobody reads to the end is no reason for a message', async () => {
-    await sluice('settings', 'get')
+    await spawned('settings', 'get')
     expect((await shell('settings get | true')).stderr).toBe('')
   })
 
   test('leaves out the control characters of names that somebody typed', async () => {
-    await sluice('keys', 'create', '--name', 'a\x1b]0;b\x07')
-    const [{ id }] = await json('keys', 'list')
-    expect((await sluice('keys', 'revoke', id)).stdout).toStartWith('Revoked key "a]0;b" (')
+    await spawned('keys', 'create', '--name', 'a\x1b]0;b\x07')
+    const [{ id }] = JSON.parse((await spawned('keys', 'list', '--json')).stdout)
+    expect((await spawned('keys', 'revoke', id)).stdout).toStartWith('Revoked key "a]0;b" (')
   })
 
   test('leaves out what in a name turns the order of a line round, and escapes it in JSON', async () => {
-    await sluice('keys', 'create', '--name', 'a\u202eb\u2066c')
-    const listed = await sluice('keys', 'list')
+    await spawned('keys', 'create', '--name', 'a\u202eb\u2066c')
+    const listed = await spawned('keys', 'list')
     expect(listed.stdout).toContain('abc')
     expect(listed.stdout).not.toMatch(/\p{Bidi_C}/u)
-    const { stdout } = await sluice('keys', 'list', '--json')
+    const { stdout } = await spawned('keys', 'list', '--json')
     expect(stdout).toContain('a\\u202eb\\u2066c')
     expect(JSON.parse(stdout)).toMatchObject([{ name: 'a\u202eb\u2066c' }])
     const [{ id }] = JSON.parse(stdout)
-    expect((await sluice('keys', 'revoke', id)).stdout).toStartWith('Revoked key "abc" (')
+    expect((await spawned('keys', 'revoke', id)).stdout).toStartWith('Revoked key "abc" (')
   })
 })
 
 test('help and version open nothing', async () => {
-  const [bare, help] = [await sluice(), await sluice('help')]
+  const [bare, help] = [await spawned(), await spawned('help')]
   expect([bare.exitCode, bare.stderr, bare.stdout]).toEqual([0, '', help.stdout])
   expect(help.stdout).toContain('Usage: sluice')
-  expect((await sluice('accounts', '--help')).exitCode).toBe(0)
-  expect((await sluice('version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  expect((await spawned('accounts', '--help')).exitCode).toBe(0)
+  expect((await spawned('version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   expect(existsSync(dataDir)).toBe(false)
 })
 
 describe('the folder', () => {
   test('that had no database is named, once: the one of the service may lie elsewhere', async () => {
-    const [first, second] = [await sluice('audit', 'verify'), await sluice('audit', 'verify')]
+    const [first, second] = [await spawned('audit', 'verify'), await spawned('audit', 'verify')]
     expect(first.stderr).toBe(
       `Created a new database: ${join(dataDir, 'sluice.db')}. If you expected an existing one, set SLUICE_DATA_DIR.\n`,
     )
@@ -402,7 +404,7 @@ describe('the folder', () => {
 
   test('that others could look into is closed to them', async () => {
     mkdirSync(dataDir, { mode: 0o755 })
-    await sluice('keys', 'list')
+    await spawned('keys', 'list')
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
   })
 
@@ -418,18 +420,18 @@ describe('the folder', () => {
 
 describe('the key of the folder', () => {
   test('another one stops everything with a clear message', async () => {
-    await sluice('keys', 'list')
+    await spawned('keys', 'list')
     writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
-    const { exitCode, stderr } = await sluice('accounts', 'list')
+    const { exitCode, stderr } = await spawned('accounts', 'list')
     expect(exitCode).toBe(1)
     expect(stderr).toContain('is not the encryption key of this database')
     expect(stderr).not.toContain('    at ')
   })
 
   test('a missing one is not replaced by a new one', async () => {
-    await sluice('keys', 'list')
+    await spawned('keys', 'list')
     rmSync(join(dataDir, 'encryption.key'))
-    const { exitCode, stderr } = await sluice('accounts', 'list')
+    const { exitCode, stderr } = await spawned('accounts', 'list')
     expect(exitCode).toBe(1)
     expect(stderr).toContain('encryption.key is missing')
     expect(existsSync(join(dataDir, 'encryption.key'))).toBe(false)
@@ -453,9 +455,9 @@ describe('beside a running server', () => {
     const upstream = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
     await using server = await spawnServer({ dataDir, env: upstream })
     expect((await runCommand(['healthcheck'], { env: server.env })).exitCode).toBe(0)
-    await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
+    await spawned('accounts', 'import', authFile('a.json', 'ada@example.test'))
     expect(await seen(server.url, (accounts) => accounts.length === 1)).toBe(true)
-    await sluice('accounts', 'pause', 'ada@example.test')
+    await spawned('accounts', 'pause', 'ada@example.test')
     expect(await seen(server.url, ([account]) => account?.status === 'paused')).toBe(true)
     await server.stop()
     const dead = await runCommand(['healthcheck'], { env: server.env })

@@ -17,6 +17,7 @@ import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import type { Finding } from '../../src/ops/checks.ts'
 import { freePort } from '../support/free-port.ts'
+import { runHere } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 
@@ -31,7 +32,9 @@ afterEach(() => rmSync(root, { recursive: true }))
 
 const nowhere = 'http://127.0.0.1:1'
 const alone = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
-const sluice = (args: string[], env: Record<string, string> = alone) => runCommand(args, { dataDir, env })
+const sluice = (args: string[], env: Record<string, string> = alone) => runHere(args, { dataDir, env })
+/** For what depends on how the program was started, or on how its failures are explained. */
+const spawned = (args: string[], env: Record<string, string> = alone) => runCommand(args, { dataDir, env })
 
 const keyNames = async (url: string): Promise<string[]> => {
   const keys = (await (await fetch(`${url}/api/api-keys`)).json()) as { name: string }[]
@@ -344,7 +347,7 @@ describe('a database that stops the start', () => {
       expect(found.key_file?.verdict).toBe(key)
 
       for (const args of [['serve'], ['accounts', 'list']]) {
-        const { exitCode, stderr } = await sluice(args, { ...alone, PORT: String(freePort()) })
+        const { exitCode, stderr } = await spawned(args, { ...alone, PORT: String(freePort()) })
         expect(exitCode).toBe(1)
         expect(stderr).toContain(says)
         expect(stderr).toContain(todo)
@@ -368,13 +371,13 @@ test('the doctor makes nothing where there is nothing', async () => {
 })
 
 test('the unit runs this very program on this very folder', async () => {
-  const { exitCode, stdout } = await sluice(['service', 'print'], { ...alone, PORT: '4000' })
+  const { exitCode, stdout } = await spawned(['service', 'print'], { ...alone, PORT: '4000' })
   expect(exitCode).toBe(0)
   expect(stdout).toContain(`Environment=SLUICE_DATA_DIR=${dataDir}\n`)
   expect(stdout).toContain('Environment=PORT=4000\n')
   expect(stdout).toMatch(/^ExecStart=\/.* serve$/m)
   expect(stdout).toContain('TimeoutStopSec=45\n')
-  const plist = await sluice(['service', 'print', '--launchd'])
+  const plist = await spawned(['service', 'print', '--launchd'])
   expect(plist.stdout).toContain('<string>serve</string>')
   expect(plist.stdout).toMatch(/<key>WorkingDirectory<\/key>\n {2}<string>\/.*<\/string>/)
   expect(existsSync(dataDir)).toBe(false)
@@ -383,7 +386,7 @@ test('the unit runs this very program on this very folder', async () => {
 test('the unit takes along how this program is set up, and no secret', async () => {
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, '.env'), 'CODEX_LB_LOG_FORMAT=json\n')
-  const { stdout } = await sluice(['service', 'print'], {
+  const { stdout } = await spawned(['service', 'print'], {
     ...alone,
     CODEX_LB_PUBLIC_URL: 'https://sluice.example',
     CODEX_LB_METRICS_TOKEN: 'a-token-nobody-may-read',
@@ -401,16 +404,16 @@ test('the unit takes along how this program is set up, and no secret', async () 
 
 test('a folder is written as systemd and XML want it, whatever its name', async () => {
   const env = { ...alone, CODEX_LB_DATA_DIR: `${root}/a b%"&<c` }
-  const { stdout: unit } = await sluice(['service', 'print'], env)
+  const { stdout: unit } = await spawned(['service', 'print'], env)
   expect(unit).toContain(`\nEnvironment="SLUICE_DATA_DIR=${root}/a b%%\\"&<c"\n`)
   expect(unit).toContain(`\nReadWritePaths="${root}/a b%%\\"&<c"\n`)
-  const { stdout: plist } = await sluice(['service', 'print', '--launchd'], env)
+  const { stdout: plist } = await spawned(['service', 'print', '--launchd'], env)
   expect(plist).toContain(`<key>SLUICE_DATA_DIR</key>\n    <string>${root}/a b%"&amp;&lt;c</string>\n`)
 })
 
 describe('whose the service is where it lies in a home', () => {
   const IN_HOME = { CODEX_LB_DATA_DIR: '/home/ada/sluice' }
-  const printed = async (env: Record<string, string>) => (await sluice(['service', 'print'], env)).stdout
+  const printed = async (env: Record<string, string>) => (await spawned(['service', 'print'], env)).stdout
 
   test('is what the machine says, whatever variables somebody left behind', async () => {
     const name = Bun.spawnSync(['id', '-un']).stdout.toString().trim()
@@ -437,7 +440,7 @@ describe('whose the service is where it lies in a home', () => {
 })
 
 test('the unit starts a server from the folder it names', async () => {
-  const printed = await sluice(['service', 'print'], { ...alone, CODEX_LB_PUBLIC_URL: 'https://sluice.example' })
+  const printed = await spawned(['service', 'print'], { ...alone, CODEX_LB_PUBLIC_URL: 'https://sluice.example' })
   const unit = linesOf(printed.stdout)
   const [command = '', folder = '/'] = [unit('ExecStart')[0], unit('WorkingDirectory')[0]]
   const { PORT, ...env } = Object.fromEntries(unit('Environment').map((line) => line.split(/=(.*)/s)))
@@ -468,7 +471,7 @@ describe('a server on all addresses', () => {
 
 describe('where the server cannot listen', () => {
   const serve = async (HOST: string, port: number) =>
-    (await sluice(['serve'], { ...alone, HOST, PORT: String(port) })).stderr
+    (await spawned(['serve'], { ...alone, HOST, PORT: String(port) })).stderr
 
   test('a port that another program or another Sluice has is named, and shared with neither', async () => {
     using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })

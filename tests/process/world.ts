@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
-import { type RunningServer, runCommand, type SpawnOptions, spawnServer } from '../support/spawn.ts'
+import { runHere } from '../support/cli.ts'
+import { type RunningServer, type SpawnOptions, spawnServer } from '../support/spawn.ts'
 import type { Answer } from '../support/upstream/script.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
@@ -104,7 +105,7 @@ export const eventsUntilEnd = async (response: Response): Promise<StreamEvent[]>
 }
 
 const command = async (args: string[], dataDir: string): Promise<string> => {
-  const { exitCode, stdout, stderr } = await runCommand(args, { dataDir })
+  const { exitCode, stdout, stderr } = await runHere(args, { dataDir })
   if (exitCode !== 0) throw new Error(`sluice ${args.join(' ')} ended with ${exitCode}: ${stderr}`)
   return stdout
 }

@@ -39,7 +39,7 @@ export interface RunningServer extends AsyncDisposable {
   kill(): Promise<void>
 }
 
-interface CommandResult {
+export interface CommandResult {
   exitCode: number
   stdout: string
   stderr: string
@@ -138,7 +138,7 @@ async function untilLive(url: string, child: Child): Promise<void> {
 }
 
 /** A developer's proxies, tokens and `CODEX_LB_*` never reach a test. */
-function bareEnv(more: Record<string, string>): Record<string, string> {
+export function bareEnv(more: Record<string, string>): Record<string, string> {
   return { PATH: process.env.PATH ?? '', HOME: tmpdir(), TZ: 'UTC', ...more }
 }
 

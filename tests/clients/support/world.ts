@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type RunningServer, runCommand, spawnServer } from '../../support/spawn.ts'
+import { runHere } from '../../support/cli.ts'
+import { type RunningServer, spawnServer } from '../../support/spawn.ts'
 import type { AccountOptions } from '../../support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../../support/upstream/app.ts'
 import type { ReceivedRequest } from '../../support/upstream/ledger.ts'
@@ -102,7 +103,7 @@ async function setUp(upstream: Upstream, settings: Record<string, string>, optio
 }
 
 async function sluice(args: string[], options: CommandOptions): Promise<string> {
-  const { exitCode, stdout, stderr } = await runCommand(args, options)
+  const { exitCode, stdout, stderr } = await runHere(args, options)
   if (exitCode !== 0) throw new Error(`sluice ${args.join(' ')} ended with ${exitCode}.\n${stdout}${stderr}`)
   return stdout
 }

@@ -1,0 +1,23 @@
+/** The command line in this process, for tests about what a command does rather than about its process. */
+import { runCli } from '../../src/cli/main.ts'
+import { withEnvFile } from '../../src/env.ts'
+import { bareEnv, type CommandResult, type SpawnOptions } from './spawn.ts'
+
+/**
+ * As `runCommand`, without the quarter of a second of CPU that each new process takes. A command that reads its standard
+ * input, and output that is cleaned for a terminal, need a real process.
+ */
+export const runHere = async (
+  args: readonly string[],
+  { dataDir, env }: Pick<SpawnOptions, 'dataDir' | 'env'> = {},
+): Promise<CommandResult> => {
+  const written = { stdout: '', stderr: '' }
+  const exitCode = await runCli(args, {
+    environment: withEnvFile(bareEnv({ ...(dataDir && { CODEX_LB_DATA_DIR: dataDir }), ...env })),
+    stdout: (text) => void (written.stdout += text),
+    stderr: (text) => void (written.stderr += text),
+    fetch,
+    timeout: AbortSignal.timeout,
+  })
+  return { exitCode, ...written }
+}

@@ -33,7 +33,13 @@ describe('accounts', () => {
   test('are imported, the bad file is named, the good one kept', async () => {
     const bad = join(folder, 'bad.json')
     writeFileSync(bad, '{"OPENAI_API_KEY":"sk-secret"}')
-    const result = await spawned('accounts', 'import', authFile('a.json', 'ada@example.test'), bad, join(folder, 'none'))
+    const result = await spawned(
+      'accounts',
+      'import',
+      authFile('a.json', 'ada@example.test'),
+      bad,
+      join(folder, 'none'),
+    )
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toBe('Imported ada@example.test (pro).\n')
     expect(result.stderr).toContain(`${bad} is from the Codex CLI signed in with an API key`)

@@ -11,13 +11,18 @@ export const runHere = async (
   args: readonly string[],
   { dataDir, env }: Pick<SpawnOptions, 'dataDir' | 'env'> = {},
 ): Promise<CommandResult> => {
-  const written = { stdout: '', stderr: '' }
+  let stdout = ''
+  let stderr = ''
   const exitCode = await runCli(args, {
     environment: withEnvFile(bareEnv({ ...(dataDir && { CODEX_LB_DATA_DIR: dataDir }), ...env })),
-    stdout: (text) => void (written.stdout += text),
-    stderr: (text) => void (written.stderr += text),
+    stdout: (text) => {
+      stdout += text
+    },
+    stderr: (text) => {
+      stderr += text
+    },
     fetch,
     timeout: AbortSignal.timeout,
   })
-  return { exitCode, ...written }
+  return { exitCode, stdout, stderr }
 }

@@ -14,7 +14,7 @@ test.each([...PAGE_PATHS, ...MORE_PATHS].filter((path) => !path.startsWith('/doc
     const html = await openIn(await buildHouse(), path)
     for (const [, title, help, id] of html.matchAll(HEAD)) {
       expect([title, help !== undefined]).toEqual([title, true])
-      expect(html).toMatch(new RegExp(`<div class="help-text" id="${id}" popover[^>]*>[^<]+ <a href="/docs/`))
+      expect(html).toMatch(new RegExp(`<div class="help-text" id="${id}" popover="auto">[^<]+ <a href="/docs/`))
     }
   },
 )

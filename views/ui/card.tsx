@@ -42,7 +42,7 @@ const CardHelp: FC<{ id: string; title: string; entry: string }> = ({ id, title,
       <button class="help" type="button" popovertarget={`${id}-help`} aria-label={`Help: ${title}`}>
         ?
       </button>
-      <div class="help-text" id={`${id}-help`} popover>
+      <div class="help-text" id={`${id}-help`} popover="auto">
         {help.says} <a href={`/docs/${help.more}`}>Read more</a>
       </div>
     </>

@@ -1,20 +1,22 @@
 /** `npm test`: every layer of tests, one line each, and the sum as the plain last line. */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { inLanes } from '../src/lib/lanes.ts'
 import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 
-/** A layer that hangs, or a file of one with lanes, is killed, its output shown, and counted as failed. A slow machine must not reach it. */
-const LAYER_TIMEOUT_MS = 900_000
+/** A run that takes longer is killed, its output shown, and counted as failed. A slow machine must not reach it. */
+const RUN_TIMEOUT_MS = 900_000
 /** Of one test: many start processes, which on a busy machine take seconds. */
 const TEST_TIMEOUT_MS = 30_000
 
 /** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
-/** Two run side by side, in this order: the quickest answers first, then the longest, so that both lanes end together. */
+/** Runs side by side: one more than there are processors, because tests of processes and pages also wait. */
+const LANES = Math.min(availableParallelism() + 1, 4)
+/** Started in this order: the quickest answers first, then the longest runs, so that all lanes end together. */
 const ORDER = ['types', 'lint', 'browser', 'process', 'unit', 'clients', 'spec'] as const
 type LayerName = (typeof ORDER)[number]
 
@@ -32,15 +34,17 @@ interface Report extends Counts {
   output: string
 }
 
-/** A layer answers with its report, or with the reason why it did not run. */
-const LAYERS: Record<LayerName, () => Promise<Report | string>> = {
-  types: () => oneTest(['node_modules/.bin/tsc', '--noEmit']),
-  lint,
-  unit: () => bunTest('unit'),
-  spec: () => bunTest('spec'),
-  process: () => bunTest('process'),
+/** What a layer is made of: runs that may be side by side, or the reason why there are none. */
+type Runs = (() => Promise<Report>)[] | string
+
+const LAYERS: Record<LayerName, () => Runs> = {
+  types: () => [() => oneTest(['node_modules/.bin/tsc', '--noEmit'])],
+  lint: () => [lint],
+  unit: () => bunTests('unit', 4),
+  spec: () => bunTests('spec', 1),
+  process: () => bunTests('process', 4),
   browser: browserTests,
-  clients: () => bunTest('clients'),
+  clients: () => bunTests('clients', 2),
 }
 
 /**
@@ -93,7 +97,7 @@ async function main(): Promise<void> {
   // Here once, because layers side by side would all install it.
   await ensureProgram(CHROMIUM, { isBest: true })
   const chosen = ORDER.filter((name) => only.length === 0 || only.includes(name))
-  await inLanes(chosen, 2, async (name) => add(total, await runLayer(name)))
+  await inLanes(chosen.flatMap(runsOf), LANES, async (run) => add(total, await run()))
   console.log(closingLine(total))
   process.exit(total.failed > 0 ? 1 : 0)
 }
@@ -110,18 +114,32 @@ async function installPackages(): Promise<Counts> {
   return counts
 }
 
-async function runLayer(name: LayerName): Promise<Counts> {
-  const startedNs = Bun.nanoseconds()
-  const report = await LAYERS[name]()
-  const seconds = ((Bun.nanoseconds() - startedNs) / 1e9).toFixed(1)
-  if (typeof report === 'string') {
-    console.log(`${name.padEnd(8)} NOT RUN: ${report}`)
-    return { passed: 0, failed: 0, skipped: 0 }
+/** The runs of a layer; the last to end prints the sum of all. */
+function runsOf(name: LayerName): (() => Promise<Counts>)[] {
+  const runs = LAYERS[name]()
+  if (typeof runs === 'string') {
+    console.log(`${name.padEnd(8)} NOT RUN: ${runs}`)
+    return []
   }
+  const layer: Report = { passed: 0, failed: 0, skipped: 0, output: '' }
+  let left = runs.length
+  let seconds = 0
+  return runs.map((run) => async () => {
+    const startedNs = Bun.nanoseconds()
+    const report = await run()
+    seconds += (Bun.nanoseconds() - startedNs) / 1e9
+    add(layer, report)
+    layer.output += report.output
+    left -= 1
+    if (left === 0) print(name, layer, seconds)
+    return report
+  })
+}
+
+function print(name: LayerName, report: Report, seconds: number): void {
   if (report.failed > 0) console.log(withoutPassed(report.output))
   else for (const note of notesIn(report.output)) console.log(note)
-  console.log(`${name.padEnd(8)} ${closingLine(report)} in ${seconds} s`)
-  return report
+  console.log(`${name.padEnd(8)} ${closingLine(report)} in ${seconds.toFixed(1)} s`)
 }
 
 async function lint(): Promise<Report> {
@@ -133,26 +151,30 @@ async function lint(): Promise<Report> {
   return asOneTest(failed, biome.output + guards.output)
 }
 
-async function browserTests(): Promise<Report | string> {
-  if (testFiles('browser').length === 0 || findProgram(CHROMIUM)) return bunTest('browser', 2)
+/** A file a run: Chromium takes far longer than a new process. */
+function browserTests(): Runs {
+  const files = testFiles('browser')
+  if (files.length === 0 || findProgram(CHROMIUM)) return bunTests('browser', files.length)
   const reason = 'no Chromium on this machine; install chromium and run again'
-  return process.env.CI === 'true' ? asOneTest(true, reason) : reason
+  return process.env.CI === 'true' ? [async () => asOneTest(true, reason)] : reason
 }
 
-/** The files of a layer in one run, or, where `lanes` says how many, one after another in each lane. */
-async function bunTest(layer: LayerName, lanes?: number): Promise<Report | string> {
+/** The files of a layer in so many runs, dealt out in turn, since files that are dear often have similar names. */
+function bunTests(layer: LayerName, count: number): Runs {
   const files = testFiles(layer)
   if (files.length === 0) return 'it has no test file yet'
-  const total: Report = { passed: 0, failed: 0, skipped: 0, output: '' }
-  const play = async (some: string[]) => {
-    const { output, exitCode } = await command([process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...some])
-    add(total, readCounts(output, exitCode))
-    total.output += output
-  }
-  if (lanes === undefined) await play(files)
-  else await inLanes(files, lanes, (file) => play([file]))
-  return total
+  const shares = Array.from({ length: Math.min(count, files.length) }, (_, n) =>
+    files.filter((_file, place) => place % count === n),
+  )
+  return shares.map((share) => async () => {
+    const argv = [process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...share]
+    const { output, exitCode } = await command(argv, ROOT, FOR_TESTS)
+    return { ...readCounts(output, exitCode), output }
+  })
 }
+
+/** The last tier of the compiler costs a test process more than it saves: 6 to 12 % of the processor time (measured). */
+const FOR_TESTS = { BUN_JSC_useFTLJIT: '0' }
 
 function testFiles(layer: string): string[] {
   const found = [...new Bun.Glob('tests/**/*.test.{ts,tsx}').scanSync({ cwd: ROOT })]
@@ -170,15 +192,20 @@ function asOneTest(hasFailed: boolean, output: string): Report {
 }
 
 /** Both streams go to one file, which keeps their order; a pipe each would not. */
-async function command(argv: string[], cwd = ROOT): Promise<{ output: string; exitCode: number }> {
+async function command(
+  argv: string[],
+  cwd = ROOT,
+  env: Record<string, string> = {},
+): Promise<{ output: string; exitCode: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   try {
     const path = join(folder, 'output')
     const file = openSync(path, 'a')
     const child = Bun.spawn(argv, {
       cwd,
+      env: { ...process.env, ...env },
       stdio: ['ignore', file, file],
-      timeout: LAYER_TIMEOUT_MS,
+      timeout: RUN_TIMEOUT_MS,
       killSignal: 'SIGKILL',
     })
     const exitCode = await child.exited

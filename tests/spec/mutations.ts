@@ -349,6 +349,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   [`POST ${AUTH}/logout-all`]: { open: 'account', held: null },
   [`PATCH ${AUTH}/me`]: profile,
   [`POST ${AUTH}/me`]: profile,
+  [`POST ${AUTH}/clock`]: { fields: () => ({ timeZone: 'Europe/Berlin' }) },
 
   [`POST ${AUTH}/passkeys/register/start`]: {},
   [`POST ${AUTH}/passkeys/register/finish`]: {

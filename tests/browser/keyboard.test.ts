@@ -127,7 +127,7 @@ test('making a key, copying it, and trying it', async () => {
   await typeInto(page.locator('[name=name]'), 'by keyboard')
   await pressAt(page.locator('[name=allowedModels][value="gpt-5.5"]'), 'Space')
   await pressAt(page.locator('.switch[name=neverExpires]'), 'Space')
-  await tabTo(page.getByLabel('Expires', { exact: true }))
+  await tabTo(page.getByRole('combobox', { name: 'Expires' }))
   await page.keyboard.press('ArrowDown')
   await pressAt(page.locator('summary', { hasText: 'Limits' }))
   await pressAt(page.locator('.switch[name=unlimited]'), 'Space')

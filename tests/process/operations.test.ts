@@ -135,7 +135,7 @@ test('a restore onto the database of another installation does not say that anyt
 }, 30_000)
 
 describe('a data folder that became a file under the server', () => {
-  const says = '/data is no folder any more'
+  const says = '/data is no longer a folder'
   const asPage = { headers: { accept: 'text/html' } }
   const backUp = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
 

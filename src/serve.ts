@@ -70,7 +70,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     timeout,
   }
   const server = startServer(world, lock)
-  survive(log)
+  logUncaughtErrors(log)
   drainOnSignal(server, log)
   if (config.LOG_FORMAT === 'json')
     log.info('listening', {
@@ -87,7 +87,7 @@ const checkpointerOf = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Ch
   new Checkpointer({ path: databasePath, pagesBehind: () => pagesBehind(sqlite), isNamed, clock: systemClock, log })
 
 /** Logs uncaught errors, so that one request cannot end the others. A failing log is ignored. */
-const survive = (log: Log): void => {
+const logUncaughtErrors = (log: Log): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   process.on('unhandledRejection', (err) => log.error('an unhandled rejection', { err }))
   process.on('uncaughtException', (err) => log.error('an uncaught exception', { err }))

@@ -70,7 +70,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.stop()
     await finishTurns(bindings, config.SHUTDOWN_DRAIN_SECONDS * 1000)
-    await farewell(bindings)
+    await waitForSockets(bindings)
     await server.stop(true)
     stopWatching()
     bindings.ops.loopLag.stop()
@@ -94,7 +94,7 @@ const DRAIN_BEAT_MS = 50
 /** If the answer of a running token refresh is not stored, its account is lost. */
 const REFRESH_GRACE_MS = 4000
 /** Time for terminal events of cut-off requests to reach their clients. */
-const FAREWELL_MS = 500
+const SOCKET_CLOSE_MS = 500
 
 /** Routes reject new requests; those running at the deadline end with one terminal event. */
 const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, deadlineMs: number): Promise<void> => {
@@ -102,11 +102,11 @@ const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, 
   while (turns.size > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)
   if (turns.size === 0) return
   for (const turn of turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
-  await clock.sleep(FAREWELL_MS)
+  await clock.sleep(SOCKET_CLOSE_MS)
 }
 
 /** Waits for sockets, which close after an answer of the client. */
-const farewell = async ({ sockets, clock }: Pick<Bindings, 'sockets' | 'clock'>): Promise<void> => {
-  const deadline = clock.monotonic() + FAREWELL_MS
+const waitForSockets = async ({ sockets, clock }: Pick<Bindings, 'sockets' | 'clock'>): Promise<void> => {
+  const deadline = clock.monotonic() + SOCKET_CLOSE_MS
   while (sockets.size > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)
 }

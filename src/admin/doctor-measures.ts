@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { refuseOtherSites } from '../http/cross-site.ts'
+import { rejectOtherSites } from '../http/cross-site.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
@@ -76,7 +76,7 @@ const eventsApart = (clock: Clock, pausesMs: readonly number[], leave: () => voi
 
 /** Echoes one message. Throws `not_found` with status 426 when no upgrade arrived, which is the result. */
 export const socketForBrowser = createHandlers(measurer(), (c) => {
-  refuseOtherSites(c)
+  rejectOtherSites(c)
   if (c.req.header('upgrade')?.toLowerCase() !== 'websocket')
     throw new AppError('not_found', { status: 426, message: 'The request arrived without a WebSocket upgrade.' })
   const { server, clock } = c.env
@@ -96,7 +96,7 @@ const PROBE_HEADER = 'x_sluice_probe'
  * `payload_too_large`, `cross_site_request_rejected`.
  */
 export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
-  refuseOtherSites(c)
+  rejectOtherSites(c)
   if (Number(c.req.header('content-length')) > MOST_BYTES) throw new AppError('payload_too_large')
   const leave = takeSeat(c)
   try {

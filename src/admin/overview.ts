@@ -256,10 +256,10 @@ const commandFor = ({ DATA_DIR, raw }: Config): string =>
   findVariable(raw, 'DATA_DIR') ? `SLUICE_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
 
 /** Set by the page's script. */
-const PUT_AWAY = 'checklist'
+const HIDDEN_COOKIE = 'checklist'
 
 const checklistOf = (c: Ctx, hasAccount: boolean): Checklist | null => {
-  if (!mayWrite(c.var.principal.grants) || getCookie(c, PUT_AWAY) === 'off') return null
+  if (!mayWrite(c.var.principal.grants) || getCookie(c, HIDDEN_COOKIE) === 'off') return null
   const isStandard = c.env.env.DASHBOARD_AUTH_MODE === 'standard'
   const password = !isStandard ? 'elsewhere' : hasPasswordAccount(c.env.db) ? 'done' : 'open'
   const { hasKey, hasAnswered } = firstSteps(c.env.db)

@@ -32,7 +32,7 @@ export const resolve = (c: Ctx): Resolution => {
   if (mode === 'disabled')
     return isServedHost(c) ? principal(UNGUARDED) : nobody(new AppError('bad_host', { message: OPEN }))
   const cookie = fromCookie(c)
-  const local = isMereConfirmation(cookie) ? null : cookie
+  const local = isConfirmationOnly(cookie) ? null : cookie
   if (mode === 'standard') return local ?? withoutCookie(c)
   const subject = proxySubject(c)
   if (subject === null) return local ?? fallback(c)
@@ -117,7 +117,7 @@ const isGuest = (cookie: Resolution | null): boolean =>
   cookie?.kind === 'principal' && cookie.principal.kind === 'guest'
 
 /** A session that only holds a confirmation; without the proxy it signs no one in. */
-const isMereConfirmation = (cookie: Resolution | null): boolean =>
+const isConfirmationOnly = (cookie: Resolution | null): boolean =>
   cookie?.kind === 'principal' &&
   cookie.principal.kind === 'account' &&
   cookie.principal.session?.method === 'trusted_header'

@@ -17,7 +17,7 @@ export const readSessionToken = (c: Ctx): string | null =>
 
 /** `expiresAt`: of the session, in ms since epoch. */
 export const writeSessionToken = (c: Ctx, token: string, expiresAt: number): void => {
-  dropStray(c)
+  dropHttpsCookie(c)
   setCookie(c, NAME, token, {
     ...attributesOf(c),
     httpOnly: true,
@@ -28,12 +28,12 @@ export const writeSessionToken = (c: Ctx, token: string, expiresAt: number): voi
 }
 
 export const clearSessionToken = (c: Ctx): void => {
-  dropStray(c)
+  dropHttpsCookie(c)
   deleteCookie(c, NAME, { ...attributesOf(c), path: '/' })
 }
 
 /** A cookie from https through a proxy that is no longer trusted would be read first and hide a new one. */
-const dropStray = (c: Ctx): void => {
+const dropHttpsCookie = (c: Ctx): void => {
   if (isHttps(c) || getCookie(c, NAME, 'host') === undefined) return
   deleteCookie(c, NAME, { secure: true, prefix: 'host', path: '/' })
 }

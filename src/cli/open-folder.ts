@@ -7,7 +7,7 @@ import { isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
 import type { Config } from '../env.ts'
-import { type Clock, standStill } from '../lib/clock.ts'
+import { type Clock, sleepSync } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
@@ -94,7 +94,7 @@ const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
       return acquireFolderLock(dir)
     } catch (cause) {
       if (!(cause instanceof FolderLockedError)) throw cause
-      if (tries < LOCK_TRIES) standStill(LOCK_PAUSE_MS)
+      if (tries < LOCK_TRIES) sleepSync(LOCK_PAUSE_MS)
       else
         throw new FolderError(`${cause.message} It runs an older release than this program. Restart it first.`, {
           cause,

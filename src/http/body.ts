@@ -11,7 +11,7 @@ import { readUpload } from './upload.ts'
 /** Twice the longest form. */
 const MAX_BYTES = 1024 * 1024
 /** For open routes; a passkey response is the largest, at some KB. These bodies count against no budget. */
-const MAX_BYTES_OF_ANYBODY = 64 * 1024
+const MAX_OPEN_ROUTE_BYTES = 64 * 1024
 /** Enough for any reader; a hundred thousand invalid fields must not produce an answer many times that long. */
 const MOST_FIELDS = 50
 /** More than the longest form has. Parsing hundreds of thousands would block all streams. */
@@ -41,7 +41,7 @@ export const body = <S extends z.ZodObject>(schema: S) => {
     return parse(schema, fromForm(schema, form))
   })
   const limited = (...[c, next]: Parameters<typeof validate>) =>
-    (c.get('principal') ? withinLimit : withinLimitOfAnybody)(c, async () => {
+    (c.get('principal') ? withinLimit : withinOpenRouteLimit)(c, async () => {
       await validate(c, () => {
         c.get('passAgain')?.(c)
         return next()
@@ -120,7 +120,7 @@ const exactly = ({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): A
   buffer.byteLength === byteLength ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)
 
 const withinLimit = atMost(MAX_BYTES)
-const withinLimitOfAnybody = atMost(MAX_BYTES_OF_ANYBODY)
+const withinOpenRouteLimit = atMost(MAX_OPEN_ROUTE_BYTES)
 
 /** `input` parsed with the schema. Throws `validation_error` with `details.fields`: path → messages. */
 export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {

@@ -22,13 +22,13 @@ export const crossSite = createMiddleware(async (c, next) => {
  * enough to spend a turn. Since no cookie is involved, Hosts that a page could give itself are rejected too. Throws
  * `cross_site_request_rejected`.
  */
-export const refusePages = (c: Ctx): void => {
-  refuseOtherSites(c)
+export const rejectForeignPages = (c: Ctx): void => {
+  rejectOtherSites(c)
   if (isFromPage(c) && !isOwnHost(c) && !hasBearer(c)) throw rejection(c, FOREIGN_NAME)
 }
 
 /** Applies to every method, because a socket begins with a GET. Throws `cross_site_request_rejected`. */
-export const refuseOtherSites = (c: Ctx): void => {
+export const rejectOtherSites = (c: Ctx): void => {
   if (!isSameOrigin(c) && !hasBearer(c)) throw rejection(c)
 }
 

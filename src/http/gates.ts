@@ -17,7 +17,7 @@ import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import { holds, type Permission } from '../model/permissions.ts'
 import { authorizationOf, listedOrigin } from './cors.ts'
-import { refusePages } from './cross-site.ts'
+import { rejectForeignPages } from './cross-site.ts'
 import { demandPlainHost } from './host.ts'
 
 /** The access rule; every route has exactly one. */
@@ -151,7 +151,7 @@ export const clientKey = (need: KeyNeed) =>
     const { settings, clock } = c.env
     const { apiKeyAuthEnabled: keyAuthEnabled } = settings.current()
     const client = authenticateClient({ ...knockOf(c, need), keyAuthEnabled, now: clock.now() })
-    if (client.key === null) refusePages(c)
+    if (client.key === null) rejectForeignPages(c)
     c.set('client', client)
   })
 

@@ -30,7 +30,7 @@ export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
   return c.req.header('accept')?.includes('text/html') ? 'page' : 'json'
 }
 
-/** Called before the page reads any data, so that the page is told of every change from then on. */
+/** Called before the page reads any data, so that the page learns of every change from then on. */
 export const markLive = createMiddleware((c, next) => {
   if (representation(c) === 'page') c.set('liveId', c.env.live.mark())
   return next()

@@ -15,7 +15,7 @@ export interface Service {
   now: string
 }
 
-/** null: an error came before any gate, or this visitor may not see it. */
+/** null: an error came before any gate, or it is hidden from this user. */
 export const serviceFor = (c: Ctx): Service | null => {
   const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
   return principal && holds(principal.grants, 'dashboard:read') ? serviceOf(c) : null

@@ -6,7 +6,7 @@ import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import type { JobDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
-import { greetNewcomers } from './newcomers.ts'
+import { pollNewAccounts } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
@@ -38,7 +38,7 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
-  schedule.add('newcomers', MINUTE_MS, (signal) => greetNewcomers(deps, met, signal), { runAtStart: true })
+  schedule.add('newcomers', MINUTE_MS, (signal) => pollNewAccounts(deps, met, signal), { runAtStart: true })
   schedule.add('usage', USAGE_BEAT_MS, (signal) => pollUsage(deps, signal))
   schedule.add('reset credits', RESET_CREDITS_INTERVAL_MS, resetCreditsJob({ ...deps, pool, resetCredits, random }), {
     jitter: 0.1,

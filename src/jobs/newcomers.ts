@@ -8,7 +8,7 @@ import { pollAccount } from './usage.ts'
 const LANES = 4
 
 /** Polls accounts not in `met`, also those that appear in the meantime. */
-export const greetNewcomers = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
+export const pollNewAccounts = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
   for (;;) {
     const ids = newcomers(deps, met)
     if (ids.length === 0) return

@@ -1,4 +1,4 @@
-/** Computes the overview's totals before its first visitor when that would take noticeable time. */
+/** Computes the overview's totals before the page is first opened, when that would take noticeable time. */
 import { gte } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'

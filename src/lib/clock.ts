@@ -49,7 +49,7 @@ function sleep(ms: number, signal?: StopSignal): Promise<void> {
 }
 
 /** Blocks the whole process for `ms`, for commands with nothing else to do. */
-export const standStill = (ms: number): void => Bun.sleepSync(ms)
+export const sleepSync = (ms: number): void => Bun.sleepSync(ms)
 
 function after(ms: number, run: () => void): () => void {
   return startTimer(ms, false, run)

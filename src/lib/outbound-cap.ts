@@ -3,7 +3,7 @@
 export const CAP_VARIABLE = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
 
 /** The runtime's default, also for invalid values (measured, Bun 1.4.5). */
-const UNTOLD = 256
+const DEFAULT_CAP = 256
 const MOST = 65_535
 
 /** The variable's value as the runtime reads it; null when invalid (measured, Bun 1.4.5). */
@@ -14,4 +14,5 @@ export const outboundCap = (text: string | undefined): number | null => {
 }
 
 /** Turns that fit under `cap` (null: the default); the rest is for tokens, usage and catalogs. */
-export const turnsUnder = (cap: number | null): number => Math.max(1, Math.floor(((cap ?? UNTOLD) * 200) / UNTOLD))
+export const turnsUnder = (cap: number | null): number =>
+  Math.max(1, Math.floor(((cap ?? DEFAULT_CAP) * 200) / DEFAULT_CAP))

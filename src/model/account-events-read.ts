@@ -11,7 +11,7 @@ export interface AccountHistoryEntry {
   at: string
   kind: AccountEventKind
   result: string
-  /** null: there is none, or the visitor may not see it. */
+  /** null: none, or hidden from the user. */
   detail: string | null
 }
 
@@ -50,7 +50,7 @@ export const lastProbe = (db: Db, accountId: string, since: number): AccountHist
   return row ? { ...row, at: iso(row.at) } : null
 }
 
-/** For visitors who don't manage accounts: without the details. */
+/** For users who do not manage accounts: without the details. */
 export const maskedHistory = (page: AccountHistoryPage): AccountHistoryPage => ({
   ...page,
   events: page.events.map((event) => ({ ...event, detail: null })),

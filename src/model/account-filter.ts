@@ -40,7 +40,7 @@ export interface ListedAccount extends WireAccount {
   lastUsedAt: string | null
 }
 
-/** The accounts that pass, sorted. Mask before filtering, so visitors cannot search for what is hidden from them. */
+/** The matching accounts, sorted. Mask before filtering, so that users cannot search for hidden values. */
 export const filterAccounts = (accounts: readonly ListedAccount[], query: AccountQuery): ListedAccount[] =>
   accounts.filter((account) => passes(account, query)).toSorted(comparing(query))
 

@@ -41,7 +41,7 @@ export const judgeFiles = async (
   const now = clock.now()
   const entries = await inSlices(clock, files, (slice) => slice.map((file) => judge(db, file, { sealer, now })))
   const broken = failures.map(({ file, message }) => brokenEntry(file, message))
-  for (const rivals of seatsOf(entries)) outdo(rivals)
+  for (const rivals of seatsOf(entries)) markOutdated(rivals)
   return [...entries, ...broken].map((entry, index) => ({ ...entry, id: String(index) }))
 }
 
@@ -85,7 +85,7 @@ const seatOf = (identity: AccountIdentity | undefined): string =>
 /**
  * Of several files for one account, skips all but the newest; of equal ones the last stays. Broken ones stay broken.
  */
-const outdo = (rivals: readonly PreflightEntry[]): void => {
+const markOutdated = (rivals: readonly PreflightEntry[]): void => {
   if (rivals.length < 2) return
   const at = ({ account }: PreflightEntry) => account?.lastRefreshAt ?? Number.NEGATIVE_INFINITY
   const best = rivals.reduce((a, b) => (at(b) >= at(a) ? b : a))

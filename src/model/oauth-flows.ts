@@ -33,7 +33,7 @@ export const asOf = (row: FlowRow, now: number): FlowRow =>
   row.status === 'pending' && row.expiresAt <= now ? { ...row, status: 'error', errorMessage: EXPIRED } : row
 
 /**
- * Throws `oauth_flow_not_found`, also for other users' flows: whoever completes a sign-in decides which tokens are
+ * Throws `oauth_flow_not_found`, also for other users' flows: the user who completes a sign-in decides which tokens are
  * stored.
  */
 export const getFlowOf = (db: Db, createdBy: string, id: string): FlowRow => {

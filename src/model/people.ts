@@ -14,7 +14,7 @@ export interface Person {
   role: Role
 }
 
-const NOBODY_ROLE: Role = {
+const NO_GRANTS_ROLE: Role = {
   ...PRESET_ROLES[0]!,
   id: 'role_none',
   slug: 'none',
@@ -23,7 +23,7 @@ const NOBODY_ROLE: Role = {
   grants: new Map(),
 } // presets are not empty
 
-export const personOf = (db: Db, row: UserRow): Person => ({ row, role: findRole(db, row.roleId) ?? NOBODY_ROLE })
+export const personOf = (db: Db, row: UserRow): Person => ({ row, role: findRole(db, row.roleId) ?? NO_GRANTS_ROLE })
 
 export const findPerson = (db: Db, id: string): Person | null => {
   const row = db.select().from(users).where(eq(users.id, id)).get()
@@ -49,7 +49,7 @@ export const listPeople = (db: Db): Person[] => {
     .from(users)
     .orderBy(asc(users.createdAt), asc(users.id))
     .all()
-    .map((row) => ({ row, role: roles.get(row.roleId) ?? NOBODY_ROLE }))
+    .map((row) => ({ row, role: roles.get(row.roleId) ?? NO_GRANTS_ROLE }))
 }
 
 /** Active users with a password: with none, password sign-in is impossible; with one, no name is needed. */

@@ -11,9 +11,9 @@ export interface Outage {
 }
 
 /** Fewer failures are left to the clients' retries. */
-const TOLD_FROM = 3
+const MIN_FAILURES = 3
 /** Older failures say little about now. */
-const TOLD_FOR_MS = 15 * MINUTE_MS
+const RECENT_MS = 15 * MINUTE_MS
 
 /** Limits upstream messages, which may be whole pages. */
 const MESSAGE_LENGTH = 200
@@ -45,11 +45,11 @@ export class OutageWatch {
   }
 
   get #isRecent(): boolean {
-    return this.#clock.monotonic() - this.#last.at < TOLD_FOR_MS
+    return this.#clock.monotonic() - this.#last.at < RECENT_MS
   }
 
   /** Null: requests succeed, or there were none recently. */
   get current(): Outage | null {
-    return this.#turns >= TOLD_FROM && this.#isRecent ? { turns: this.#turns, message: this.#last.message } : null
+    return this.#turns >= MIN_FAILURES && this.#isRecent ? { turns: this.#turns, message: this.#last.message } : null
   }
 }

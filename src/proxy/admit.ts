@@ -73,8 +73,8 @@ export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 't
 export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const { isNative, kind } = admission
   const { key } = arrival.client
-  const asked = orRefuse(arrival, admission, 'request', () => askedOf(arrival, admission))
-  return orRefuse(arrival, admission, 'auth', () => {
+  const asked = orReject(arrival, admission, 'request', () => requestedOptions(arrival, admission))
+  return orReject(arrival, admission, 'auth', () => {
     if (key) demandAllowed(key, asked, isNative)
     const isCounted = kind !== 'prewarm' && kind !== 'warmup'
     const reservation = key && isCounted ? reserved(key, asked, isNative) : NOTHING_RESERVED
@@ -87,7 +87,7 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
  * `previous_response_not_found` on a socket, because the client immediately resends the whole conversation and that
  * turn is logged.
  */
-export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase, work: () => T): T => {
+export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase, work: () => T): T => {
   try {
     return work()
   } catch (err) {
@@ -96,7 +96,7 @@ export const orRefuse = <T>(arrival: Arrival, admission: Admission, phase: Phase
     if (error.extra.rejection) throw err // the rejected client is logged instead
     const turn = newTurn(arrival, admission, { ...readableOf(arrival, admission), reservation: NOTHING_RESERVED })
     turn.log.phase = phase
-    refuseTurn(arrival.env, turn, error)
+    rejectTurn(arrival.env, turn, error)
     throw err
   }
 }

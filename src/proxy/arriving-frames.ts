@@ -7,9 +7,9 @@ import type { Peer, TcpInfo } from '../lib/tcp-info.ts'
 import type { BodyBudget, BodyHold } from './raw-body.ts'
 
 /** A gigabyte takes about a second over loopback. */
-const LOOK_MS = 50
+const CHECK_MS = 50
 /** Sockets without a large frame are checked only every so many rounds: each check costs about 2 µs. */
-const LOOKS_PER_ROUND = 2
+const CHECKS_PER_ROUND = 2
 /** Smaller frames are not counted: this also covers what the system already holds of the next frame. */
 const MIN_BYTES = 256 * 1024
 
@@ -90,11 +90,11 @@ export class ArrivingFrames {
       this.#isOpened = true
       this.#tcp = this.#open()
     }
-    if (this.#tcp && this.#watched.size > 0) this.#stopLooking ??= this.#clock.every(LOOK_MS, () => this.#look())
+    if (this.#tcp && this.#watched.size > 0) this.#stopLooking ??= this.#clock.every(CHECK_MS, () => this.#look())
   }
 
   #look(): void {
-    const isRound = this.#looks++ % LOOKS_PER_ROUND === 0
+    const isRound = this.#looks++ % CHECKS_PER_ROUND === 0
     if (isRound) this.#findDescriptors()
     for (const watched of this.#watched) if (isRound || watched.hold.bytes > 0) this.#count(watched)
   }

@@ -10,12 +10,18 @@ import { FAILURE_COOLDOWN_MS, passingFailure } from '../upstream/credentials.ts'
 import { AttemptFailed, attemptOn, type Exchange, openAndRead } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
-import { moreTelling, noteNobody, noteUpstreamFailing, triedEnough, withSooner } from './nobody-left.ts'
+import {
+  exhaustedError,
+  noteNoAccount,
+  noteUpstreamFailing,
+  preferredError,
+  withShorterWait,
+} from './no-account-left.ts'
 import { evidenceOf, penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { isMove, type Owner } from './select.ts'
-import { isFrameTooLarge, isOfSocketsAlone } from './socket-trouble.ts'
+import { isFrameTooLarge, mayWorkOverHttp } from './socket-trouble.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
@@ -50,7 +56,7 @@ export interface Progress {
   next: Owner | null
   dropReasoning: boolean
   /** Account → evidence of an unexplained rejection. */
-  refusedBy: Map<string, string>
+  rejectedBy: Map<string, string>
   /**
    * The account that could not read the ciphertext. Retried without reasoning if the ciphertext's owner cannot serve.
    */
@@ -76,7 +82,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   refreshed: new Set(),
   next: null,
   dropReasoning: false,
-  refusedBy: new Map(),
+  rejectedBy: new Map(),
   unread: null,
   last: null,
   waits: new Map(),
@@ -107,9 +113,9 @@ export const attemptWith = async <Committed>(
 }
 
 /** Another account served this request, so the earlier rejections were about those accounts, not the request. */
-const blame = ({ pool, clock }: Plane, { refusedBy }: Progress, servedBy: string): void => {
+const chargeRejections = ({ pool, clock }: Plane, { rejectedBy }: Progress, servedBy: string): void => {
   const at = clock.now()
-  for (const [id, evidence] of refusedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at, evidence })
+  for (const [id, evidence] of rejectedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at, evidence })
 }
 
 const budgetMs = ({ kind, relay, settings }: Turn): number =>
@@ -139,20 +145,20 @@ const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<L
     return lease
   } catch (err) {
     if (!(err instanceof AppError) || turn.signal.aborted) throw err
-    if (next && moveOn(progress, next.id)) return leaseFor(plane, turn, progress)
-    if (goesBack(progress)) return leaseFor(plane, turn, progress)
-    noteNobody(plane, turn, { needs, err, began })
+    if (next && excludeAccount(progress, next.id)) return leaseFor(plane, turn, progress)
+    if (retryUnread(progress)) return leaseFor(plane, turn, progress)
+    noteNoAccount(plane, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
     // a fixed account was required
-    throw next === null ? moreTelling(last, err) : triedEnough(plane, turn, { error: last ?? err, last })
+    throw next === null ? preferredError(last, err) : exhaustedError(plane, turn, { error: last ?? err, last })
   }
 }
 
 /** Retries the same account. */
-const again = (id: string): Owner => ({ id, hard: true, isRetried: true })
+const sameAccount = (id: string): Owner => ({ id, hard: true, isRetried: true })
 
 /** Excludes an account that failed or became unavailable. False when no other may be tried. */
-const moveOn = (progress: Progress, id: string): boolean => {
+const excludeAccount = (progress: Progress, id: string): boolean => {
   progress.next = null
   progress.tried.add(id)
   return mayTryMore(progress)
@@ -197,12 +203,13 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || saysAll(plane, turn, step)) throw error
   if (!mayBeSentAgain(turn, err)) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal))) progress.next = again(id)
-  else if (staysHere(plane, turn, step)) {
+  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal)))
+    progress.next = sameAccount(id)
+  else if (shouldRetryAccount(plane, turn, step)) {
     await backOff(plane, turn, progress)
-    progress.next = again(id)
-  } else if (!moveOn(progress, id) && !goesBack(progress))
-    throw triedEnough(plane, turn, { error, last: progress.last })
+    progress.next = sameAccount(id)
+  } else if (!excludeAccount(progress, id) && !retryUnread(progress))
+    throw exhaustedError(plane, turn, { error, last: progress.last })
 }
 
 /** A relayed request may have taken effect upstream, and then only one that changes nothing may be sent again. */
@@ -220,24 +227,24 @@ const mayBeSentAgain = ({ relay, log }: Turn, { failure }: AttemptFailed): boole
  */
 const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progress }: Step): Promise<boolean> => {
   const { failure } = err
-  if (turn.chain !== null || progress.byHttp.has(id) || !isOfSocketsAlone(plane, turn, failure)) return false
+  if (turn.chain !== null || progress.byHttp.has(id) || !mayWorkOverHttp(plane, turn, failure)) return false
   if (plane.clock.monotonic() >= progress.deadline) return false
   turn.session?.drop()
   const isTooLarge = isFrameTooLarge(failure)
   if (isTooLarge || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES - 1) progress.byHttp.add(id)
   if (!isTooLarge) await backOff(plane, turn, progress)
-  progress.next = again(id)
+  progress.next = sameAccount(id)
   return true
 }
 
 /** Counts against the account only if another one serves this turn. */
 const noteRejection = ({ pool, clock }: Plane, { err, id, progress }: Step): void => {
-  progress.refusedBy.set(id, evidenceOf(err.failure))
+  progress.rejectedBy.set(id, evidenceOf(err.failure))
   pool.health(id, { kind: 'unserved', at: clock.now(), lostConnection: null })
 }
 
 /** Whether another account would fail the same way: overloaded model, unlisted model, or upstream down. */
-const saysAll = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
+const wouldFailEverywhere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict, penalty } = err.classified
   if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
   if (penalty?.kind === 'model_unsupported') return turn.surface === 'turn' && plane.pool.isUnlisted(turn.model)
@@ -261,7 +268,7 @@ const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
   err.classified.verdict === 'slow_account' && progress.tried.size > 0 && clock.monotonic() >= progress.deadline
 
 /** Whether to retry the same account; a slow one only when no other is available. */
-const staysHere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
+const shouldRetryAccount = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified
   if (progress.isUpstreamFailing || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
   if (progress.wereFailing.has(id)) return false
@@ -310,18 +317,18 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
     if (!turn.isAnchored) progress.unread = id
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
-    progress.next = again(id)
+    progress.next = sameAccount(id)
     plane.log.info('left out reasoning that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }
 
 /** Retries the account that could not read the ciphertext, without reasoning. False when there is none. */
-const goesBack = (progress: Progress): boolean => {
+const retryUnread = (progress: Progress): boolean => {
   const { unread } = progress
   if (unread === null) return false
   progress.unread = null
   progress.tried.delete(unread)
-  progress.next = again(unread)
+  progress.next = sameAccount(unread)
   progress.dropReasoning = true
   return true
 }

@@ -97,6 +97,6 @@ class Life implements EventListenerObject {
 }
 
 /** Settles a turn that was rejected before any attempt. The answer is the error itself. */
-export const refuseTurn = (env: Bindings, turn: Turn, error: AppError): void => {
+export const rejectTurn = (env: Bindings, turn: Turn, error: AppError): void => {
   settle(env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
 }

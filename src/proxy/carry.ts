@@ -10,7 +10,7 @@ import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-bo
 import type { LiveAccount } from './live-account.ts'
 import type { Plane } from './plane.ts'
 import { PrewarmStream } from './prewarm.ts'
-import { goesOnByHttp, isOnHttp, noteSocketFailure } from './socket-trouble.ts'
+import { isOnHttp, noteSocketFailure, shouldFallBackToHttp } from './socket-trouble.ts'
 import { MAX_FRAME_BYTES, transportFor } from './transport.ts'
 import type { Turn } from './turn.ts'
 import type { Connection } from './upstream-session.ts'
@@ -155,7 +155,7 @@ const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
     return { socket, accountId: account.id, accessToken: credentials.accessToken }
   } catch (err) {
     if (controller.signal.aborted) throw err
-    if (goesOnByHttp(plane, turn, { account, err, isRenewed })) return null
+    if (shouldFallBackToHttp(plane, turn, { account, err, isRenewed })) return null
     if (!(err instanceof HandshakeRefused)) throw err
     throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
   }

@@ -86,7 +86,7 @@ const rateLimit = (failure: UpstreamFailure, at: number): AppError => {
   })
 }
 
-/** The native client waits however long it is told; an account may be available much earlier. */
+/** The native client waits as long as `Retry-After` says; an account may be available much earlier. */
 const boundedSeconds = (waitMs: number): number =>
   Math.min(MAX_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(waitMs / 1000)))
 

@@ -51,7 +51,7 @@ export const isOnHttp = ({ clock, failedSockets }: Plane, turn: Turn, { id, http
  * After a handshake failed with `err`: whether the attempt continues over HTTP. `isRenewed`: the token is known to be
  * valid.
  */
-export const goesOnByHttp = (
+export const shouldFallBackToHttp = (
   plane: Plane,
   turn: Turn,
   { account, err, isRenewed }: { account: LiveAccount; err: unknown; isRenewed: boolean },
@@ -86,7 +86,7 @@ const wouldBypassProxy = ({ upstream: { dial, baseUrl } }: Plane, { path }: Turn
   dial.isProxied(socketUrl(baseUrl, path)) && !dial.isProxied(baseUrl + path)
 
 /** Whether HTTP might succeed: the handshake got a 5xx, or the socket closed without an error from ChatGPT. */
-export const isOfSocketsAlone = (plane: Plane, turn: Turn, failure: UpstreamFailure): boolean =>
+export const mayWorkOverHttp = (plane: Plane, turn: Turn, failure: UpstreamFailure): boolean =>
   turn.log.upstreamTransport === 'websocket' &&
   failure.where !== 'event' &&
   SOCKET_KINDS.has(kindOf(failure)) &&

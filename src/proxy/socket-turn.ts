@@ -3,11 +3,11 @@ import type { Client } from '../auth/client-key.ts'
 import { AppError } from '../errors.ts'
 import { textOf } from '../lib/json.ts'
 import { Stopper } from '../lib/stopper.ts'
-import { admit, demandOpen, orRefuse } from './admit.ts'
+import { admit, demandOpen, orReject } from './admit.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
-import { toldToResend } from './lost-chain.ts'
+import { errorForResend } from './lost-chain.ts'
 import { MAX_PREWARM_BYTES } from './prewarm.ts'
 import { demandSingle } from './single-members.ts'
 import {
@@ -109,7 +109,7 @@ export class SocketTurn {
       body: { bytes, json: frame, hold: create.hold },
       signal: this.#stopper.signal,
     } as const
-    const made = orRefuse(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
+    const made = orReject(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
     const { body, chain, isInstructed } = made
     const turn = admit(arrival, { ...admission, body, chain })
     const keepsInput = turn.kind === 'prewarm' && body.bytes.length <= MAX_PREWARM_BYTES
@@ -153,7 +153,7 @@ export class SocketTurn {
     const error = AppError.from(err)
     if (flow && this.#contract) return this.#contract.failed(error, flow.meter)
     const { isNative, headers } = this.#session.handshake
-    return [errorFrame(isNative ? toldToResend(error, headers) : error)]
+    return [errorFrame(isNative ? errorForResend(error, headers) : error)]
   }
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { scheduleJobs } from '../../src/jobs/all.ts'
 import { fetchCatalogs } from '../../src/jobs/catalog.ts'
 import type { JobDeps } from '../../src/jobs/context.ts'
-import { greetNewcomers } from '../../src/jobs/newcomers.ts'
+import { pollNewAccounts } from '../../src/jobs/newcomers.ts'
 import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { renewTokens } from '../../src/jobs/tokens.ts'
 import { pollUsage } from '../../src/jobs/usage.ts'
@@ -57,7 +57,7 @@ test('an account that appears while others are greeted is greeted with them, one
   const at = app.clock.now()
   app.bindings.pool.apply(lost ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'seen' })
   const met = new Set<string>()
-  const greeting = greetNewcomers(jobDeps(app), met, never)
+  const greeting = pollNewAccounts(jobDeps(app), met, never)
   const { id } = app.addAccount()
   await greeting
   expect([...met]).toEqual([kept ?? '', id])

@@ -42,7 +42,7 @@ export const acceptInvitation = createHandlers(
   async (c) => {
     const acceptance = c.req.valid('json')
     demandManaged(c)
-    demandNobody(c)
+    demandSignedOut(c)
     const { invitation, giveBack } = tryLink(c, acceptance.token)
     const resolution = await join(c, invitation, acceptance).finally(giveBack)
     return proceed(c, sessionView(c, resolution), '/dashboard')
@@ -82,7 +82,7 @@ const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof 
 }
 
 /** Throws `already_signed_in`: the link is for another user, or was just accepted in this browser. */
-const demandNobody = (c: Ctx): void => {
+const demandSignedOut = (c: Ctx): void => {
   const resolution = resolve(c)
   const isSomebody =
     resolution.kind === 'half' || (resolution.kind === 'principal' && resolution.principal.kind === 'account')

@@ -26,7 +26,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   if (source.status === 'failed') throw upstreamFailure(source)
   const output = objectsOf(source.output)
   const toolCalls = output.flatMap(toolCall)
-  const isAlone = opts.isJson && output.some(isElse)
+  const isAlone = opts.isJson && output.some(isOtherOutput)
   const shown = output.filter((item, index) => !isCommentary(item) || !(isAlone || leadsToAnswer(output.slice(index))))
   const text = joined(shown, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
@@ -66,9 +66,9 @@ export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'comme
 /** `partial_answer` or `final_answer`. */
 export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
 
-const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isElse) ?? {})
+const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isOtherOutput) ?? {})
 
-const isElse = (item: JsonObject): boolean =>
+const isOtherOutput = (item: JsonObject): boolean =>
   callKind(item) !== undefined || (!isCommentary(item) && saysAnything(item))
 
 /** An answer may be started and stay empty. */

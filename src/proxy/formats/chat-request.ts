@@ -1,14 +1,14 @@
 /** Turns a Chat Completions request into the equivalent Responses request. */
 import { z } from 'zod'
 import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
+import { acceptedItems } from './accepted-items.ts'
 import { withOutputKinds } from './call-kinds.ts'
 import { choiceOfFunction, functionsOf, usesFunctions, withToolCalls } from './chat-functions.ts'
 import { messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesFunctions, responsesToolChoice, responsesTools } from './chat-tools.ts'
 import { type Conversation, placed } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
-import { ALIASES, checkParameters, foldAliases, isImplied, refuseStateful } from './parameters.ts'
-import { takenBack } from './taken-back.ts'
+import { ALIASES, checkParameters, foldAliases, isImplied, rejectStateful } from './parameters.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 interface ChatOptions {
@@ -85,7 +85,7 @@ function requestOf(body: JsonObject, { messages, tools }: z.output<typeof Option
 
 function refuse(body: JsonObject): void {
   checkParameters(body)
-  refuseStateful(body)
+  rejectStateful(body)
   if (body.input != null) throw invalid('input', "Send either 'messages' or 'input'.")
 }
 
@@ -127,7 +127,7 @@ function conversation(messages: unknown[]): Conversation {
     said.items.push(...items)
     if (isInstruction(message)) for (const item of items) said.system.add(item)
   }
-  return { ...said, items: takenBack(withOutputKinds(said.items)) }
+  return { ...said, items: acceptedItems(withOutputKinds(said.items)) }
 }
 
 const isInstruction = (message: unknown): boolean =>

@@ -1,10 +1,10 @@
 /** Turns a unary compact request into a Responses request, and the response into a compact reply. */
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { isKnownId } from './accepted-items.ts'
 import { COMPACTION_TRIGGER, checkCompactionTrigger } from './compaction-trigger.ts'
 import { clientItems, withParts } from './input-items.ts'
 import { upstreamFailure } from './responses-event.ts'
-import { isKnownId } from './taken-back.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 interface CompactRequest extends NormalisedRequest {

@@ -2,12 +2,12 @@
 
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { acceptedItems } from './accepted-items.ts'
 import { withOutputKinds } from './call-kinds.ts'
 import { withToolCalls } from './chat-functions.ts'
 import { messageItems } from './chat-messages.ts'
 import type { Conversation } from './instructions.ts'
 import { invalid } from './invalid-request.ts'
-import { takenBack } from './taken-back.ts'
 
 export interface InputItems extends Conversation {
   /** A cache hint that the upstream rejects was removed from a content part. */
@@ -28,7 +28,7 @@ export function inputItems(body: JsonObject): InputItems {
     if (isChat) result.items.push(...messageItems(item, at))
     else addItem(result, item, at)
   }
-  return { ...result, items: takenBack(withOutputKinds(result.items)) }
+  return { ...result, items: acceptedItems(withOutputKinds(result.items)) }
 }
 
 /** The client's list: `input` as text or list, or `messages` instead. */

@@ -78,7 +78,7 @@ export function foldAliases(body: JsonObject): JsonObject {
  * Rejects what needs state that the upstream does not keep over HTTP. Throws `previous_response_not_found`, or
  * `unsupported_parameter` for `conversation` and stored prompts.
  */
-export function refuseStateful(body: JsonObject): void {
+export function rejectStateful(body: JsonObject): void {
   for (const param of ['conversation', 'prompt']) {
     if (body[param] != null) {
       throw new AppError('unsupported_parameter', {

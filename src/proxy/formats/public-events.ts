@@ -8,7 +8,7 @@ import type { Meter } from '../meter.ts'
 import { withoutAccountFacts } from './account-facts.ts'
 import { errorEvent, responseCreatedEvent, responseFailedEvent } from './failed-event.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
-import { SaidItems } from './said-items.ts'
+import { StreamedItems } from './streamed-items.ts'
 
 export interface PublicOptions {
   model: string | null
@@ -26,7 +26,7 @@ export interface PublicOptions {
 /** The events of one answer, in order; `failed` at most once and last. */
 export class PublicEvents {
   readonly #options: PublicOptions
-  readonly #said = new SaidItems()
+  readonly #said = new StreamedItems()
   #isBegun = false
 
   constructor(options: PublicOptions) {

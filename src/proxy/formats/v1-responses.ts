@@ -4,7 +4,7 @@ import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { type Placing, placed } from './instructions.ts'
-import { ALIASES, checkParameters, foldAliases, isImplied, REFUSED_UPSTREAM, refuseStateful } from './parameters.ts'
+import { ALIASES, checkParameters, foldAliases, isImplied, REFUSED_UPSTREAM, rejectStateful } from './parameters.ts'
 import { filledTool } from './required-members.ts'
 
 export interface NormalisedRequest {
@@ -21,7 +21,7 @@ export interface NormalisedRequest {
  */
 export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'text'>): NormalisedRequest {
   checkParameters(body)
-  refuseStateful(body)
+  rejectStateful(body)
   const said = inputItems(body)
   checkCompactionTrigger(said.items)
   const changed = changedMembers(body, placed(textOf(body.instructions), said, { ...placing, text: body.text }))

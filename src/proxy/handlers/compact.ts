@@ -15,7 +15,7 @@ import type { Plane } from '../plane.ts'
 import { rewritten } from '../rewrite.ts'
 import { spliced } from '../splice.ts'
 import { releaseRequest, type Turn, type TurnBody } from '../turn.ts'
-import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
+import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const compact = (isNative: boolean) => {
   const turns: TurnKindOf = {
@@ -49,7 +49,7 @@ const compact = (isNative: boolean) => {
 const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const raw = await readTurnBody(c, turns)
   const body = prepared(c, raw, turns, () => {
-    refusePreviousResponse(raw.json.previous_response_id)
+    rejectPreviousResponse(raw.json.previous_response_id)
     return turns.isNative ? spliced(raw, enforcedMembers(raw.json, c.get('client').key)) : translated(c, raw)
   })
   return admitTurn(c, { ...turns, route: c.req.path, body })

@@ -10,7 +10,7 @@ import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import { rewritten } from '../rewrite.ts'
 import { alwaysStreamed, spliced } from '../splice.ts'
-import { admitTurn, prepared, readTurnBody, refusePreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
+import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const PUBLIC: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 const NATIVE: TurnKindOf = { ...PUBLIC, isNative: true }
@@ -18,7 +18,7 @@ const NATIVE: TurnKindOf = { ...PUBLIC, isNative: true }
 export const nativeResponses = turnRoute(async (c) => {
   const raw = await readTurnBody(c, NATIVE)
   const body = prepared(c, raw, NATIVE, () => {
-    refusePreviousResponse(raw.json.previous_response_id)
+    rejectPreviousResponse(raw.json.previous_response_id)
     return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.get('client').key) })
   })
   const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })

@@ -8,7 +8,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { Stopper } from '../../lib/stopper.ts'
-import { type Admission, admit, demandOpen, orRefuse } from '../admit.ts'
+import { type Admission, admit, demandOpen, orReject } from '../admit.ts'
 import type { Answered } from '../answer.ts'
 import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../raw-body.ts'
 import { demandSingle } from '../single-members.ts'
@@ -93,7 +93,7 @@ const SLOW_BODY_MS = 1000
  * Not logged: clients that disconnected, and failures on our side such as a lack of room, where logging would add load
  * at the worst time.
  */
-const refuseUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
+const rejectUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
   if (c.req.raw.signal.aborted || AppError.from(err).status >= 500) throw err
   const nothing = { bytes: new Uint8Array(), json: {}, hold: new BodyHold(c.env.bodies) }
   return prepared(c, nothing, turns, () => {
@@ -144,7 +144,7 @@ export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answere
 }
 
 /** The upstream keeps no state over HTTP (decisions §3 `previous_response_id`). */
-export const refusePreviousResponse = (previous: unknown): void => {
+export const rejectPreviousResponse = (previous: unknown): void => {
   if (previous !== undefined && previous !== null)
     throw new AppError('previous_response_not_found', { param: 'previous_response_id' })
 }

@@ -42,7 +42,7 @@ const SUBSTANCE: Readonly<Record<string, readonly string[]>> = {
  * The items as the upstream accepts them; unchanged ones are the client's own objects. Items without content are left
  * out. Long call ids become the same short id in a call and its output, in every turn.
  */
-export const takenBack = (items: JsonObject[]): JsonObject[] => items.map(fitting).filter((item) => !isHollow(item))
+export const acceptedItems = (items: JsonObject[]): JsonObject[] => items.map(fitting).filter((item) => !isHollow(item))
 
 const fitting = (item: JsonObject): JsonObject => {
   const source = typeOf(item) === 'reasoning' ? summarised(item) : item

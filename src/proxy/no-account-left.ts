@@ -10,16 +10,16 @@ import { needsOf } from './turn-needs.ts'
  * The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available
  * sooner.
  */
-export const moreTelling = (last: AppError | null, nobody: AppError): AppError => {
-  if (!last || POOL_KNOWS.has(nobody.code)) return nobody
+export const preferredError = (last: AppError | null, noAccount: AppError): AppError => {
+  if (!last || POOL_WIDE_CODES.has(noAccount.code)) return noAccount
   // Clients retry these, and nothing changes until someone acts.
-  if (nobody.extra.shouldRetry === false && (last.status === 429 || last.status >= 500)) return nobody
-  const back = nobody.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
-  return back < LONGEST_WAIT_SECONDS ? withSooner(last, back) : last
+  if (noAccount.extra.shouldRetry === false && (last.status === 429 || last.status >= 500)) return noAccount
+  const back = noAccount.extra.retryAfterSeconds ?? LONGEST_WAIT_SECONDS
+  return back < LONGEST_WAIT_SECONDS ? withShorterWait(last, back) : last
 }
 
 /** The error with its wait shortened to `seconds`. */
-export const withSooner = (error: AppError, seconds: number): AppError =>
+export const withShorterWait = (error: AppError, seconds: number): AppError =>
   seconds < (error.extra.retryAfterSeconds ?? 0)
     ? new AppError(error.code, { ...error.extra, retryAfterSeconds: seconds })
     : error
@@ -32,21 +32,21 @@ const POOL_KNOWS: ReadonlySet<string> = new Set([
 ])
 
 /** Limits of single accounts, which say nothing about the others. */
-const OF_ONE: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
+const SINGLE_ACCOUNT_CODES: ReadonlySet<string> = new Set(['usage_limit_reached', 'rate_limit_exceeded'])
 
 /**
  * The error after the maximum number of attempts. The pool decides whether all accounts are used up and which is back
  * first.
  */
-export const triedEnough = (
+export const exhaustedError = (
   plane: Plane,
   turn: Turn,
   { error, last }: { error: AppError; last: AppError | null },
 ): AppError => {
   const { pool, clock } = plane
   const selection = pool.explain({ ...needsOf(plane, turn, new Set()), streamCap: 0 })
-  if (selection.kind === 'none') return moreTelling(last, selectionError(selection.failure, clock.now()))
-  if (!OF_ONE.has(error.code)) return last ?? error
+  if (selection.kind === 'none') return preferredError(last, selectionError(selection.failure, clock.now()))
+  if (!SINGLE_ACCOUNT_CODES.has(error.code)) return last ?? error
   const message = 'The accounts tried cannot serve this request now. A retry may reach another account.'
   const { code, extra } = error.code === 'usage_limit_reached' ? new AppError('no_accounts', { message }) : error
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })
@@ -60,12 +60,12 @@ export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
   isNative && err.extra.shouldRetry === false ? new AppError(err.code, { ...err.extra, status: 400 }) : err
 
 /** Logs why no account was chosen, in the place of an attempt. */
-export const noteNobody = (plane: Plane, turn: Turn, { needs, err, began }: Nobody): void => {
+export const noteNoAccount = (plane: Plane, turn: Turn, { needs, err, began }: NoAccount): void => {
   const durationMs = elapsedMs(began, plane.clock.monotonic())
   noteNoAttempt(plane, turn, { needs, durationMs, code: err.code, message: err.message })
 }
 
-interface Nobody {
+interface NoAccount {
   needs: SelectionNeeds
   err: AppError
   began: number

@@ -5,7 +5,7 @@ import type { ResponsesEvent } from './responses-event.ts'
 
 const BEGUN = 'response.output_item.added'
 
-export class SaidItems {
+export class StreamedItems {
   readonly #collector = new ResponseCollector()
   /**
    * Announced but without complete text. If the stream breaks off, they would be empty answers or calls, so they are

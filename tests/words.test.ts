@@ -1,13 +1,13 @@
 /**
  * How Sluice talks: plain English with one word for one thing. Covers what people read in the interface, the command line,
- * errors, log lines and documentation. Comments are not covered yet.
+ * errors, log lines and documentation, and the comments of the source.
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Glob } from 'bun'
 import { CODES, type Code } from '../src/errors.ts'
-import { proseOf, stringsOf } from './support/wording.ts'
+import { commentsOf, proseOf, stringsOf } from './support/wording.ts'
 
 const ROOT = join(import.meta.dir, '..')
 
@@ -89,6 +89,20 @@ describe('banned phrases', () => {
   })
 })
 
+/** Phrases that no comment needs. Other banned words have a technical meaning there, such as "turn" and "caller". */
+const BANNED_IN_COMMENTS =
+  /\b(?:nobody|somebody|anybody|whoever|anew|for ever|meanwhile|let go of|under way|passed over|left by the client)\b|\b(?:is|are|was|were) (?:told|believed|looked at)\b|\b(?:is|are|was|were|be|been) refused\b|\basked (?:first|last)\b|\bstands (?:there|here)\b/i
+
+test('comments have none of the phrases that only this repository used', () => {
+  const found = filesIn(['{src,views}/**/*.{ts,tsx}', 'db/*.ts']).flatMap((file) =>
+    commentsOf(readFileSync(join(ROOT, file), 'utf8')).flatMap(({ number, text }) => {
+      const phrase = BANNED_IN_COMMENTS.exec(text)?.[0]
+      return phrase === undefined ? [] : [`${file}:${number}: "${phrase}"`]
+    }),
+  )
+  expect(found).toEqual([])
+})
+
 /** Where users and their sign-in are written about, so that "account" would be the wrong word. */
 const ABOUT_USERS = [
   'views/people/**/*.tsx',
@@ -148,6 +162,14 @@ describe('what is read', () => {
       [3, 'second … text'],
       [5, 'Third text'],
       [5, 'and fourth'],
+    ])
+  })
+
+  test('in comments, over several lines', () => {
+    const source = ['/**', ' * One', ' * two', ' */', "const a = '// no' // three"].join('\n')
+    expect(commentsOf(source).map(({ number, text }) => [number, text.trim()])).toEqual([
+      [1, '/** One two'],
+      [5, '// three'],
     ])
   })
 

@@ -39,3 +39,16 @@ export const stringsOf = (source: string, { isJsx }: { isJsx: boolean }): Line[]
   if (isJsx) for (const match of withoutTokens.matchAll(JSX_TEXT)) add(match[1] ?? '', match.index)
   return found
 }
+
+/** The comments of a TypeScript file, each as one line of text. */
+export const commentsOf = (source: string): Line[] =>
+  [...source.matchAll(TOKEN)].flatMap(({ 0: token, index }) =>
+    token.startsWith('/')
+      ? [
+          {
+            number: source.slice(0, index).split('\n').length,
+            text: token.replaceAll(/\s*\n\s*(?:\*\/?|\/\/)?\s*/g, ' '),
+          },
+        ]
+      : [],
+  )

@@ -46,13 +46,13 @@ const topicsOf = ({ told }: { told: Told[] }): string[] =>
 const pause = (app: TestApp, index = 0) => app.ask(`POST /api/accounts/${app.members[index]?.id}/pause`)
 
 describe('who may listen', () => {
-  test('nobody who is not signed in', async () => {
+  test('rejects clients that are not signed in', async () => {
     const app = testApp()
     people(app).add({ role: 'admin' })
     expect(await problem(await app.ask('GET /api/events', { peer: REMOTE }))).toEqual([401, 'authentication_required'])
   })
 
-  test('everybody else, and is told only of what they may see', async () => {
+  test('accepts all others, with only the topics they may see', async () => {
     const app = testApp()
     const { as } = people(app)
     const streams = Object.fromEntries(
@@ -67,7 +67,7 @@ describe('who may listen', () => {
     for (const stream of Object.values(streams)) await stream.leave()
   })
 
-  test('eight streams at once at an address, which takes none from anybody else', async () => {
+  test('allows eight streams per address, without affecting other users', async () => {
     const app = testApp()
     const { as } = people(app)
     const [ada, grace] = [as('admin'), as('admin')]
@@ -81,7 +81,7 @@ describe('who may listen', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('64 guests at once, however many addresses they have, and those with an account after them', async () => {
+  test('allows 64 guests from any addresses, and users in addition', async () => {
     const app = testApp()
     people(app).add({ role: 'admin' })
     const guest = (n: number) => people(app).guest(`192.0.2.${n % 32}`)
@@ -92,7 +92,7 @@ describe('who may listen', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('64 of one person, so that nobody with a network of addresses takes all there are', async () => {
+  test('allows 64 streams per user, so that a user with many addresses cannot use up all', async () => {
     const app = testApp()
     const { as } = people(app)
     const viewer = as('viewer')
@@ -114,8 +114,8 @@ describe('who may listen', () => {
   })
 })
 
-describe('what is said', () => {
-  test('a topic, and nothing of what changed', async () => {
+describe('the messages', () => {
+  test('name a topic but not what changed', async () => {
     const app = testApp({ accounts: 2 })
     const stream = await listen(app)
     await pause(app)
@@ -127,7 +127,7 @@ describe('what is said', () => {
     await stream.leave()
   })
 
-  test('the first event comes at once, uncompressed and unbuffered', async () => {
+  test('the first event comes immediately, uncompressed and unbuffered', async () => {
     const app = testApp()
     const stream = await listen(app, { 'accept-encoding': 'gzip' })
     await app.clock.advance(0)
@@ -153,7 +153,7 @@ describe('what is said', () => {
     await stream.leave()
   })
 
-  test('a turn that ended is told, numbers of accounts every five seconds, a minute when it is over', async () => {
+  test('an ended request is announced, account numbers every five seconds, a minute when it is complete', async () => {
     const app = testApp()
     const stream = await listen(app)
     await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
@@ -166,7 +166,7 @@ describe('what is said', () => {
     await stream.leave()
   })
 
-  test('more turns in a second than can be read are told of every five seconds', async () => {
+  test('many requests in a second are announced every five seconds', async () => {
     const app = testApp()
     const stream = await listen(app)
     const each = async (turns: number) => {
@@ -232,7 +232,7 @@ describe('what is said', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('who lost the stream is told what was missed, and everything after a restart', async () => {
+  test('after losing the stream, missed topics are sent, and all topics after a restart', async () => {
     const app = testApp({ accounts: 2 })
     const stream = await listen(app)
     await app.clock.advance(0)
@@ -261,7 +261,7 @@ describe('a page', () => {
     return stream.told[0]?.data
   }
 
-  test('is told by its first stream what changed since it was made', async () => {
+  test('the first stream announces changes since the page was made', async () => {
     const app = testApp({ accounts: 2 })
     const id = idOn(await pageOf(app))
     expect(await missed(app, id)).toBe('')
@@ -270,7 +270,7 @@ describe('a page', () => {
     expect(await missed(app, idOn(await pageOf(app)))).toBe('')
   })
 
-  test('also that a minute went by or the readiness changed while nobody listened', async () => {
+  test('including a new minute or changed readiness while there were no listeners', async () => {
     const app = testApp()
     await (await listen(app)).leave()
     app.bindings.lifecycle.draining = true
@@ -280,7 +280,7 @@ describe('a page', () => {
     expect(await missed(app, id)).toBe('minute health')
   })
 
-  test('of an earlier process is told everything, and after a break the last message counts', async () => {
+  test('a page of an earlier process gets all topics, and after a break the last message counts', async () => {
     const app = testApp()
     const id = idOn(await pageOf(app))
     await pause(app)
@@ -288,13 +288,13 @@ describe('a page', () => {
     expect(await missed(app, id, { 'last-event-id': idOn(await pageOf(app)) ?? '' })).toBe('')
   })
 
-  test('of who is not signed in says nothing of it', async () => {
+  test('the sign-in page gets none', async () => {
     expect(idOn(await pageOf(testApp(), '/setup'))).toBeUndefined()
   })
 })
 
 describe('when it ends', () => {
-  test('at once with the session, and not for others', async () => {
+  test('ends immediately with its session, and not for others', async () => {
     const app = testApp()
     const { as } = people(app)
     const [ada, grace] = [as('admin'), as('viewer')]
@@ -306,7 +306,7 @@ describe('when it ends', () => {
     await other.leave()
   })
 
-  test('at once when the person is disabled', async () => {
+  test('ends immediately when the user is disabled', async () => {
     const app = testApp()
     const { as } = people(app)
     const admin = as('admin')
@@ -332,7 +332,7 @@ describe('when it ends', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('for guests when guests are let in no more', async () => {
+  test('ends for guests when guest access is turned off', async () => {
     const app = testApp()
     people(app).add({ role: 'admin' })
     const stream = await listen(people(app).guest(REMOTE))
@@ -343,7 +343,7 @@ describe('when it ends', () => {
     expect(stream.isOver).toBe(true)
   })
 
-  test('what somebody may see no more is told no more', async () => {
+  test('topics stop when the permission is lost', async () => {
     const app = testApp()
     const { as, addRole } = people(app)
     addRole('auditor', { 'dashboard:read': 'all' })

@@ -56,7 +56,7 @@ const ids = async (path: string) => (await logs(path)).requests.map(({ id }) => 
 const page = async (path: string, who: Asking = app) => (await who.ask(`GET ${path}`, { headers: HTML })).text()
 const link = (path: string | null) => path ?? 'no link'
 
-test('seats of one person are told apart in rows, entries, reports and the overview', async () => {
+test('accounts with the same e-mail are distinguishable in rows, entries, reports and the overview', async () => {
   const email = 'ada@example.test'
   app = testApp({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
   const at = app.clock.now()
@@ -88,7 +88,7 @@ test('seats of one person are told apart in rows, entries, reports and the overv
   )
 })
 
-test('names that are alike when masked are told apart, too', async () => {
+test('names that are equal when masked are distinguishable, too', async () => {
   app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
   const visitors = people(app)
   for (const [n, { id }] of app.members.entries()) add(`r${n}`, 10, { accountId: id, keyId: null, status: 'error' })
@@ -132,14 +132,14 @@ describe('filters are the query string', () => {
     expect(await ids(`/logs?apiKeyId=${keyId}&status=cancelled`)).toBe('c')
   })
 
-  test('what the form shows is what is asked for: a time of one’s own goes before a range by name', async () => {
+  test("the form's values are used: a chosen time takes precedence over a named range", async () => {
     const since = new Date(now - 30_000).toISOString().slice(0, 19)
     const shown = await logs(`/logs?range=24h&since=${since}`)
     expect(shown.requests.map(({ id }) => id)).toEqual(['d', 'c'])
     expect([shown.filters.range, shown.filters.since]).toEqual([null, `${since}.000Z`])
   })
 
-  test('what the form has no field for is said, and sent on with it', async () => {
+  test('filters without a form field are shown and kept', async () => {
     const html = await page('/logs?model=gpt-5.4&model=gpt-5.5&reasoningEffort=high&limit=20')
     expect(fieldsOf(html, 'log-filters')).toEqual(
       expect.arrayContaining([
@@ -154,7 +154,7 @@ describe('filters are the query string', () => {
   })
 
   test.each(['/logs?range=2h', '/logs?cursor=x', '/logs?columns=secrets', '/logs?live=perhaps', '/logs?since=then'])(
-    '%s is refused',
+    '%s is rejected',
     async (path) => {
       expect(await problem(await app.ask(`GET ${path}`))).toEqual([422, 'validation_error'])
     },
@@ -167,12 +167,12 @@ describe('filters are the query string', () => {
     expect((await logs()).links.clear).toBeNull()
   })
 
-  test('attempts are told as such: they may all be of one account', async () => {
+  test('attempts are counted as attempts: all may be of one account', async () => {
     add('again', 0, { attempts: 3 })
     expect(await page('/logs?search=client-again')).toContain('> · 3 attempts<')
   })
 
-  test('the form shows what is asked for', async () => {
+  test('the form shows the current filters', async () => {
     const html = await page(`/logs?accountId=${accountId}&status=failed&search=%22x%3Cy`)
     expect(html).toContain(`<option value="${accountId}" selected="">ada@example.test</option>`)
     expect(html).toContain('value="&quot;x&lt;y"')
@@ -339,7 +339,7 @@ describe('exports', () => {
 })
 
 describe('pages', () => {
-  test('older and newer lead through every row once and back, also when rows arrive meanwhile', async () => {
+  test('older and newer visit every row once in both directions, also when rows are added', async () => {
     for (let place = 0; place < 7; place++) add(`r${place}`, 100 - Math.floor(place / 3))
     const first = await logs('/logs?limit=3')
     expect(first.requests.map(({ id }) => id)).toEqual(['r6', 'r5', 'r4'])
@@ -399,7 +399,7 @@ describe('one request', () => {
     })
   })
 
-  test('stands open beside the list, and alone', async () => {
+  test('opens beside the list, or as a page', async () => {
     const beside = await page('/logs?open=one&columns=total')
     expect(beside).toContain('data-request="one"')
     expect(beside).toContain('href="/logs?columns=total" data-drawer-close')
@@ -418,7 +418,7 @@ describe('one request', () => {
     expect(html.split('Why this account?')).toHaveLength(2)
   })
 
-  test('one whose reasons were let go says so', async () => {
+  test('one whose reasons were deleted says so', async () => {
     commit(app.db, (tx) => void tx.update(attempts).set({ considered: null }).run())
     expect(await page('/logs/one')).toContain('too old to explain')
   })
@@ -438,7 +438,7 @@ describe('one request', () => {
     expect(await page('/logs/one')).toContain('× $0.5 per million')
   })
 
-  test('a cost from an older price table is kept and told apart', async () => {
+  test('a cost from an older price table is kept and marked', async () => {
     commit(app.db, (tx) => void tx.update(requests).set({ costMicros: 9000 }).run())
     expect(await page('/logs/one')).toContain('Logged with earlier prices.')
   })
@@ -453,7 +453,7 @@ describe('the tail', () => {
   const tail = async (path: string | null): Promise<LogTail> =>
     (await (await app.ask(`GET ${link(path)}`)).json()) as LogTail // as: the shape is what the tests look at
 
-  test('tells what ended since, also a turn that began before what is shown', async () => {
+  test('returns requests that ended since, including ones that began before the shown rows', async () => {
     add('shown', 10)
     const { links } = await logs()
     await app.clock.advance('10s')
@@ -493,7 +493,7 @@ describe('the tail', () => {
   })
 })
 
-describe('what a viewer and a guest are not told', () => {
+describe('hides values from a viewer and a guest', () => {
   beforeEach(() => {
     add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was refused' })
     const considered = [{ id: accountId, score: 1, skipped: null, until: null }]
@@ -534,7 +534,7 @@ describe('what a viewer and a guest are not told', () => {
     expect((await logs('/logs?search=192.0.2', who)).requests).toEqual([])
   })
 
-  test('asking for a key or a conversation is refused to who may not know it', async () => {
+  test('filtering by a key or a conversation requires permission to see it', async () => {
     const viewer = people(app).as('viewer')
     for (const path of [
       `/logs?apiKeyId=${keyId}`,
@@ -550,7 +550,7 @@ describe('what a viewer and a guest are not told', () => {
     expect(await problem(await people(app).as('member').ask('GET /logs'))).toEqual([403, 'permission_required'])
   })
 
-  test('nobody signed in is sent to the door', async () => {
+  test('without signing in, redirects to the sign-in page', async () => {
     people(app).as('admin')
     const response = await app.ask('GET /logs', { headers: HTML, peer: '192.0.2.9' })
     expect([response.status, response.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])

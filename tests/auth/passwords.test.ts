@@ -4,7 +4,7 @@ import { createPasswords, DUMMY_HASH } from '../../src/auth/passwords.ts'
 
 const costOf = (hash: string) => hash.split('$').slice(1, 4)
 
-test('nobody has a password, and looking takes what a real one takes', async () => {
+test('a user without a password takes the same time to check', async () => {
   const passwords = await createPasswords()
   const hash = await passwords.hash('a long password')
   expect(costOf(DUMMY_HASH)).toEqual(costOf(hash))

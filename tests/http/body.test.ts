@@ -45,14 +45,14 @@ test.each(['null', '[]', '3', '"x"'])('%s is no object', async (text) => {
   expect((await postJson(text)).status).toBe(422)
 })
 
-test('broken JSON and a body of another type are told apart from an empty document', async () => {
+test('broken JSON and a body of another type differ from an empty document', async () => {
   expect((await problemOf(await postJson('{"name"'))).code).toBe('malformed_json')
   const xml = await ask('POST /api/thing', { body: '<a/>', headers: { 'content-type': 'text/xml' } })
   expect([xml.status, (await problemOf(xml)).code]).toEqual([415, 'unsupported_media_type'])
   expect(await (await ask('POST /api/maybe')).json()).toEqual({})
 })
 
-test('a form that is cut off or empty is refused as one, not as a fault of ours', async () => {
+test('a truncated or empty form is rejected as such, not as an internal error', async () => {
   const headers = { 'content-type': 'multipart/form-data; boundary=x' }
   for (const body of ['', '--x\r\ncontent-disp']) {
     const refused = await ask('POST /api/thing', { body, headers })
@@ -60,7 +60,7 @@ test('a form that is cut off or empty is refused as one, not as a fault of ours'
   }
 })
 
-test('from somebody nobody asked for, more than 64 KiB are refused, declared or counted', async () => {
+test('on an open route, more than 64 KiB are rejected, declared or counted', async () => {
   const declared = { ...JSON_TYPE, 'content-length': String(64 * 1024 + 1) }
   const blanks = new Uint8Array(16 * 1024).fill(0x20)
   let pulls = 0
@@ -76,7 +76,7 @@ test('from somebody nobody asked for, more than 64 KiB are refused, declared or 
   }
 })
 
-test('who is signed in may send 1 MiB', async () => {
+test('signed-in users may send 1 MiB', async () => {
   const { ask: send } = testApp()
   const names = (kib: number) => `{"name":"x","allowedModels":["${'y'.repeat(kib * 1024)}"]}`
   const codes = [900, 1024].map(
@@ -97,7 +97,7 @@ test('of very many wrong fields the first are named', async () => {
   }
 })
 
-test('a form of more fields than any of ours has is refused before it is taken apart', async () => {
+test('a form with more fields than any of ours is rejected before parsing', async () => {
   const odd = (count: number) => Array.from({ length: count }, (_, index) => `no${index}=`).join('&')
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   const answers = [4000, 4001].map((count) => ask('POST /api/thing', { body: odd(count), headers }))
@@ -137,7 +137,7 @@ test.each([
   'boundary=b; application/x-www-form-urlencoded',
   'boundary=b; x=application/x-www-form-urlencoded',
   'boundary=application/x-www-form-urlencoded',
-])('a multipart form whose boundary is in doubt is refused: %s', async (parameters) => {
+])('an ambiguous multipart boundary is rejected: %s', async (parameters) => {
   const headers = { 'content-type': `multipart/form-data; ${parameters}` }
   for (const body of [`--b${PART}--b--\r\n`, 'a=&'.repeat(4001)]) {
     const refused = await ask('POST /api/thing', { body, headers })
@@ -160,7 +160,7 @@ test.each([
   expect([await code(4000), await code(4001)]).toEqual(['validation_error', 'payload_too_large'])
 })
 
-test('a field called __proto__ is refused by name', async () => {
+test('a field called __proto__ is rejected by name', async () => {
   const response = await postJson('{"name":"x","__proto__":{"isOn":true}}')
   expect(response.status).toBe(422)
   expect((await problemOf(response)).param).toBe('__proto__')
@@ -188,7 +188,7 @@ test('a form becomes the same document', async () => {
   })
 })
 
-test('an unchecked box is false, an empty number is left out, a bad one is refused at its field', async () => {
+test('an unchecked box is false, an empty number is left out, an invalid one is rejected at its field', async () => {
   expect(fromForm(Thing, { name: 'x', isOn: 'false', seconds: '' })).toEqual({ name: 'x', isOn: false })
   const bad = await ask('POST /api/thing', { body: new URLSearchParams({ name: 'x', seconds: 'soon' }) })
   expect((await problemOf(bad)).details).toMatchObject({ fields: { seconds: [expect.any(String)] } })
@@ -200,7 +200,7 @@ test('a form cannot reach the prototype', () => {
   expect(({} as { isOn?: unknown }).isOn).toBeUndefined()
 })
 
-test('parameters are refused the same way', async () => {
+test('parameters are rejected the same way', async () => {
   expect(await (await ask('GET /api/list?limit=4')).json()).toEqual({ limit: 4 })
   for (const path of ['/api/list?limit=9', '/api/list?limit=1&other=2']) {
     const response = await ask(`GET ${path}`)

@@ -24,7 +24,7 @@ const beatFor = async (app: ReturnType<typeof testApp>, deps: JobDeps, ms: numbe
   return pollsOf(app).slice(before)
 }
 
-test('every account is asked at once, then once a minute, and never all together', async () => {
+test('every account is polled immediately, then once a minute, and never all together', async () => {
   const app = testApp({ accounts: 24 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
@@ -36,7 +36,7 @@ test('every account is asked at once, then once a minute, and never all together
   expect(perBeat.length).toBe(2)
 })
 
-test('of those who wait, who has waited longest is asked first', async () => {
+test('the account waiting longest is polled first', async () => {
   const app = testApp({ accounts: 2 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
@@ -45,7 +45,7 @@ test('of those who wait, who has waited longest is asked first', async () => {
   expect(await beatFor(app, deps, USAGE_BEAT_MS)).toEqual([app.members[1]!.sim.chatgptAccountId])
 })
 
-test('what comes back is known to the pool', async () => {
+test('the pool gets the result', async () => {
   const app = testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   const resetAt = app.clock.now() + 3_600_000
@@ -67,7 +67,7 @@ test('the windows of a former plan leave with the next poll', async () => {
   expect(app.bindings.pool.get(id)?.usage?.windows).toEqual({ fiveHour, weekly: null, monthly: null })
 })
 
-test('a clock that is set back keeps nobody from being asked', async () => {
+test('a clock that is set back does not stop polling', async () => {
   const app = testApp({ accounts: 2 })
   const deps = jobDeps(app)
   app.members[0]!.sim.next({ on: 'usage', status: 403, body: { error: { message: 'Forbidden.' } } })
@@ -77,7 +77,7 @@ test('a clock that is set back keeps nobody from being asked', async () => {
   expect(await beatFor(app, deps, 300_000)).toContain(app.members[0]!.sim.chatgptAccountId)
 })
 
-test('paused accounts are left alone, and asked at once when they come back', async () => {
+test('paused accounts are skipped, and polled immediately when they return', async () => {
   const app = testApp()
   const deps = jobDeps(app)
   const [{ id }] = app.members as [(typeof app.members)[0]]
@@ -97,7 +97,7 @@ describe('a blocked account', () => {
     return { app, id, deps: jobDeps(app) }
   }
 
-  test('is asked like the others, and freed by a report of room', async () => {
+  test('is polled like the others, and unblocked by a report with room', async () => {
     const { app, id, deps } = blocked(3_600_000)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     await app.clock.advance(1)
@@ -106,7 +106,7 @@ describe('a blocked account', () => {
     expect(app.bindings.pool.get(id)?.state.status).toBe('active')
   })
 
-  test('is asked at once when its block should be over', async () => {
+  test('is polled immediately when its block should have ended', async () => {
     const { app, deps } = blocked(67_000)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     const resetAt = app.clock.now() + 67_000
@@ -161,7 +161,7 @@ describe('a refusal', () => {
     expect(await beatFor(app, deps, 5000)).toHaveLength(1)
   })
 
-  test('that goes on is told once', async () => {
+  test('that continues is logged once', async () => {
     const app = testApp()
     const deps = jobDeps(app)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
@@ -171,7 +171,7 @@ describe('a refusal', () => {
     expect(app.lines.filter((line) => line.includes('usage of an account'))).toHaveLength(1)
   })
 
-  test('that comes again after an answer is told again', async () => {
+  test('that recurs after an answer is logged again', async () => {
     const app = testApp()
     const deps = jobDeps(app)
     const [{ sim }] = app.members as [(typeof app.members)[0]]

@@ -32,7 +32,7 @@ const withLimit = (limitType: LimitType, maxValue: number, options: TestOptions 
 }
 
 describe('a key limit', () => {
-  test('is held while the turn runs and charged once with what was used', async () => {
+  test('is reserved while the request runs and charged once with the actual use', async () => {
     const { app, live, headers } = withLimit('total_tokens', 1_000_000)
     app.members[0]!.sim.next({ dripMs: 10 })
     const asked = answerOf(app, NATIVE, { json, headers })
@@ -150,7 +150,7 @@ describe('a key limit', () => {
       await expectNothingLeft(app)
     })
 
-  test('is charged with input and what was seen of output when the client leaves', async () => {
+  test('is charged for input and the output seen when the client disconnects', async () => {
     const { app, live, headers } = withLimit('total_tokens', 1_000_000)
     app.members[0]!.sim.next({ silence: { afterEvents: 11 } })
     const reader = (await app.ask(NATIVE, { json, headers })).body!.getReader()
@@ -185,7 +185,7 @@ describe('slots of an account', () => {
     await expectNothingLeft(app)
   })
 
-  test('a turn that waits is served at once by an account that is added', async () => {
+  test('a waiting request immediately uses an added account', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const second = answerOf(app, NATIVE, { json })
@@ -199,7 +199,7 @@ describe('slots of an account', () => {
     await expectNothingLeft(app)
   })
 
-  test('those who wait are served in the order they came', async () => {
+  test('waiting requests are served in order', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const asked = ['a', 'b', 'c'].map((text) => answerOf(app, NATIVE, { json: codexBody(text) }))
@@ -259,7 +259,7 @@ describe('slots of an account', () => {
     await expectNothingLeft(app)
   })
 
-  test('another account is used before anybody waits', async () => {
+  test('another account is used before any request waits', async () => {
     const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
     app.prefer(app.members[0]!.id)
     const first = await holding(app)
@@ -293,7 +293,7 @@ describe('bodies in flight', () => {
     expect(response.headers.get('retry-after')).toBe('2')
   }
 
-  test('one too many is refused before it is read', async () => {
+  test('one too many is rejected before it is read', async () => {
     const app = testApp({ settings: { inFlightBodyMiB: 16 } })
     const first = await heldBody(app, 10)
     await expectBusy(await app.ask(NATIVE, { body: large, headers: { 'content-length': String(large.length) } }))
@@ -301,7 +301,7 @@ describe('bodies in flight', () => {
     await expectNothingLeft(app)
   })
 
-  test('one that turns out large while it is read or decoded is refused too', async () => {
+  test('one that turns out large while read or decoded is rejected too', async () => {
     const app = testApp({ settings: { inFlightBodyMiB: 16 } })
     const first = await heldBody(app, 10)
     await expectBusy(await app.ask(NATIVE, { body: large }))
@@ -322,7 +322,7 @@ describe('bodies in flight', () => {
     ['POST /v1/chat/completions', messages],
     ['POST /v1/responses/compact', said],
     ['POST /backend-api/codex/responses/compact', { ...said, input: json.input, instructions: 'Be brief.' }],
-  ])('a body is let go at the commit point, and nothing keeps it in memory: %s %j', async (route, json) => {
+  ])('a body is released at the commit point and does not stay in memory: %s %j', async (route, json) => {
     const app = testApp()
     const { sim } = app.members[0]!
     sim.next({ on: 'compact', status: 404, body: { detail: 'Not Found' } }) // the long way
@@ -385,7 +385,7 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
-  test('who had only the time that another account left is not charged for being slow', async () => {
+  test('an account that only had the remaining time is not charged for being slow', async () => {
     const app = testApp({ accounts: 2, settings: { firstEventTimeoutSeconds: 170 } })
     const [slow, other] = app.members
     app.prefer(slow!.id)
@@ -504,7 +504,7 @@ describe('draining', () => {
     await expectNothingLeft(app)
   })
 
-  test('is no selection that found nobody, for a turn that waits for a slot', async () => {
+  test('a request that waits for a slot is not a failed selection', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const waiting = answerOf(app, NATIVE, { json })
@@ -517,7 +517,7 @@ describe('draining', () => {
   })
 })
 
-test('beyond the turns that fit under the outbound cap of the runtime, a turn is refused and may come back', async () => {
+test("beyond the runtime's outbound cap, a request is rejected and may be retried", async () => {
   const app = testApp()
   app.bindings.lifecycle.maxTurns = 0
   const refused = await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })

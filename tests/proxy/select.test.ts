@@ -116,7 +116,7 @@ describe('tiers and classes', () => {
     expect(chosen([failing('a', 2), other], { owner: { id: 'a', hard: true } })).toBe('a')
   })
 
-  test('a probing account not asked for a minute gets one turn first', () => {
+  test('a probing account unused for a minute gets one request first', () => {
     const due = { ...probing, lastSelectedAt: NOW - 60_000 }
     const waiting = { ...probing, id: 'waiting', lastSelectedAt: NOW - 60_001 }
     expect(chosen([due, healthy])).toBe('probing')
@@ -138,7 +138,7 @@ describe('tiers and classes', () => {
     expect(chosen([anAccount('b'), first], {}, { strategy })).toBe('a')
   })
 
-  test('single_account uses nobody else', () => {
+  test('single_account uses no other account', () => {
     const ctx = { strategy: 'single_account', singleAccountId: 'b' } as const
     expect(chosen([anAccount('a'), anAccount('b')], {}, ctx)).toBe('b')
     expect(chosen([anAccount('a'), anAccount('b', { state: limited(NOW + 9) })], {}, ctx)).toBe('none')
@@ -197,7 +197,7 @@ describe('owners', () => {
     })
   })
 
-  test('turns under way are no reason to move', () => {
+  test('running requests are no reason to move', () => {
     expect(chosen([other, anAccount('own', { inFlight: 30, usage: used(90, 90) })], soft)).toBe('own')
   })
 
@@ -314,7 +314,7 @@ describe('failures', () => {
     expect(refusal([known]).status).toBe(429)
   })
 
-  test('a model nobody that may be asked offers, a restricted pool and an empty service say so', () => {
+  test('an unavailable model, a restricted pool and an empty pool have their own errors', () => {
     const lacking = anAccount('a', { models: new Set() })
     const both = [lacking, anAccount('b', { models: new Set(['gpt-x']) })]
     const model = refusal(both, { model: 'gpt-x', scope: new Set(['a']) })

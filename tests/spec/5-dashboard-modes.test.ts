@@ -31,7 +31,7 @@ const proxied = (house: ReturnType<typeof open>, subject?: string) => {
 }
 
 describe('§5 mode standard', () => {
-  test('believes no header about who is asking', async () => {
+  test('ignores all headers about the user', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const refused = await browser().ask('GET /api/settings', { headers: { 'remote-user': 'admin' } })
@@ -42,7 +42,7 @@ describe('§5 mode standard', () => {
 describe('§5 mode disabled', () => {
   const house = () => open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
 
-  test('everybody is the administrator, without an account', async () => {
+  test('every client is the administrator, without a user', async () => {
     const { browser } = house()
     expect(await browser(REMOTE).session()).toMatchObject({
       authenticated: true,
@@ -86,7 +86,7 @@ describe('§5 mode disabled', () => {
   )
 
   test.each(['evil.example', 'evil.example:2455', 'localhost.evil.example', 'evil.', '127.0.0.1.evil.example'])(
-    'a name that anybody can let lead here is refused: %s',
+    'a name that another site can point here is rejected: %s',
     async (host) => {
       expect(await under(host)).toEqual([400, 'bad_host'])
     },
@@ -127,7 +127,7 @@ describe('§5 mode disabled', () => {
       [{ host: 'evil.example', 'x-forwarded-proto': 'https' }, REMOTE],
       [{ host: 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'sluice.home.example' }, '127.0.0.1'],
       [{ host: 'evil.example', 'x-forwarded-host': 'sluice.example, evil.example' }, '10.0.0.1'],
-    ])('a name that nobody trusted forwards is refused: %j from %p', async (headers, peer) => {
+    ])('a name forwarded by an untrusted peer is rejected: %j from %p', async (headers, peer) => {
       expect(await via(headers, peer)).toEqual([400, 'bad_host'])
     })
   })
@@ -151,7 +151,7 @@ describe('§5 mode disabled', () => {
     },
   )
 
-  test('/login under a name that anybody can let lead here says what is wrong', async () => {
+  test('/login under a foreign name explains what is wrong', async () => {
     const { browser } = house()
     const headers = { accept: 'text/html', host: 'evil.example' }
     for (const path of ['/login', '/setup']) {
@@ -160,7 +160,7 @@ describe('§5 mode disabled', () => {
     }
   })
 
-  test('each start says that everybody is', () => {
+  test('each start warns that every client is an administrator', () => {
     const { app } = house()
     warnOfOpenDashboard(app.bindings)
     expect(app.lines.join()).toContain('sign-in is turned off')
@@ -169,7 +169,7 @@ describe('§5 mode disabled', () => {
     expect(other.app.lines.join()).not.toContain('sign-in is turned off')
   })
 
-  test('what is one person’s own needs a person', async () => {
+  test('personal routes need a user', async () => {
     for (const route of [`GET ${AUTH}/me`, `POST ${AUTH}/step-up`, `POST ${AUTH}/logout-all`])
       expect(
         await problem(
@@ -182,7 +182,7 @@ describe('§5 mode disabled', () => {
 })
 
 describe('§5 mode trusted_header', () => {
-  test('without the header, the password is what there is to fall back on', async () => {
+  test('without the header, the password is the fallback', async () => {
     const house = open({ environment: PROXY })
     house.add({ username: 'admin', role: 'admin' })
     const here = proxied(house)
@@ -196,7 +196,7 @@ describe('§5 mode trusted_header', () => {
     expect(await here.session()).toMatchObject({ authMethod: 'password', passwordSessionActive: true })
   })
 
-  test('an account that holds users:manage makes the local account, and stays who it is', async () => {
+  test('a user with users:manage creates the local administrator and stays signed in', async () => {
     const house = open({ environment: PROXY })
     const anna = proxied(house, 'anna')
     const setUp = async () => problem(await anna.ask(`POST ${AUTH}/password/setup`, { password: 'break glass' }))
@@ -213,7 +213,7 @@ describe('§5 mode trusted_header', () => {
     expect(house.audit().find(({ event }) => event === 'password_set')?.actorName).toBe('anna')
   })
 
-  test('nobody else does: no header, no permission, or a role that holds less than the account would', async () => {
+  test('others cannot: without header, permission, or a role that holds as much', async () => {
     const house = open({ environment: PROXY })
     const setUp = async (subject?: string) =>
       problem(await proxied(house, subject).ask(`POST ${AUTH}/password/setup`, { password: 'break glass' }))
@@ -248,7 +248,7 @@ describe('§5 mode trusted_header', () => {
     return { house, ask, show }
   }
 
-  test('somebody announced who has a password and a second factor here signs in with both, and manages them', async () => {
+  test('a proxy user with a password and second factor signs in with both, and manages them', async () => {
     const { house, ask, show } = annaWithPassword(true)
     expect(await show('GET /login?return=%2Fme')).toBe(200)
     const login = `POST ${AUTH}/password/login?return=%2Fme`
@@ -263,7 +263,7 @@ describe('§5 mode trusted_header', () => {
     expect((await ask(`POST ${AUTH}/password/change`, change)).status).toBe(200)
   })
 
-  test('half a sign-in of somebody else is not completed by a code of who is announced', async () => {
+  test("another user's half sign-in cannot be completed by the announced user's code", async () => {
     const { house, ask } = annaWithPassword(true)
     house.add({ username: 'berta', hasTotp: true })
     expect((await ask(`POST ${AUTH}/password/login`, { username: 'berta', password: PASSWORD })).status).toBe(200)
@@ -271,7 +271,7 @@ describe('§5 mode trusted_header', () => {
     expect(await after.json()).toMatchObject({ passwordSessionActive: false, user: { username: 'anna' } })
   })
 
-  test('somebody announced who is held at the enrollment gate gets past it', async () => {
+  test('a proxy user held at the enrollment gate can pass it', async () => {
     const { house, show } = annaWithPassword(false)
     house.app.change({ totpRequiredOnLogin: true })
     expect(await show('GET /dashboard')).toBe('/me/two-factor')
@@ -284,7 +284,7 @@ describe('§5 mode trusted_header', () => {
     expect(await show('GET /dashboard')).toBe(200)
   })
 
-  test('a password is managed by those who gave it, not by the header alone', async () => {
+  test('managing a password requires entering it, not only the header', async () => {
     const house = open({ environment: PROXY })
     const anna = proxied(house, 'anna')
     await anna.ask('GET /api/settings')
@@ -302,12 +302,12 @@ describe('§5 mode trusted_header', () => {
     expect((await anna.ask(`POST ${AUTH}/password/change`, change)).status).toBe(200)
   })
 
-  test('who has no password may enroll, because confirming needs it', async () => {
+  test('a user without a password can enroll, because confirming needs a factor', async () => {
     const house = open({ environment: PROXY })
     expect((await proxied(house, 'anna').ask(`POST ${AUTH}/totp/setup/start`)).status).toBe(200)
   })
 
-  test('a refused identity is pending', async () => {
+  test('a rejected identity is pending', async () => {
     const house = open({ environment: PROXY })
     await proxied(house, 'anna').ask('GET /api/settings')
     house.app.sqlite.run("UPDATE users SET status = 'disabled'")
@@ -341,7 +341,7 @@ describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
     expect((await guest.session()).authenticated).toBe(true)
   })
 
-  test('ends what the browser was signed in to', async () => {
+  test("ends the browser's previous session", async () => {
     const { as, browser } = open({ settings: { guestAccessEnabled: true } })
     const anna = as('admin')
     await anna.ask(SET, { json: { password: 'for all guests' } })
@@ -354,7 +354,7 @@ describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
 describe('§2 Guest', () => {
   const GUEST = `POST ${AUTH}/guest/login`
 
-  test('without a password guests are whoever is not signed in', async () => {
+  test('without a password, everyone who is not signed in is a guest', async () => {
     const { as, browser } = open({ settings: { guestAccessEnabled: true } })
     as('admin')
     const guest = browser(REMOTE)
@@ -397,7 +397,7 @@ describe('§2 Guest', () => {
     },
   )
 
-  test('are let in at once with an old cookie where nobody can sign in', async () => {
+  test('are accepted immediately with an old cookie where no one can sign in', async () => {
     const { as, browser } = open({ settings: { guestAccessEnabled: true } })
     as('admin', { hasPassword: false })
     const visitor = Object.assign(browser(REMOTE), { cookie: `sluice_session=${'x'.repeat(43)}` })
@@ -433,7 +433,7 @@ describe('§2 Guest', () => {
     expect(await problem(await third.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
-  test('are not let in by a password that was changed while it was being checked', async () => {
+  test('are rejected with a password that was changed during the check', async () => {
     const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
     const anna = as('admin')
     const set = (password: string) => anna.ask(`POST ${AUTH}/guest/password`, { json: { password } })

@@ -8,8 +8,8 @@ import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 import { behindProxy, HEADER, SETTINGS } from '../support/proxied.ts'
 
-describe('§5 Trusted-header 1: without the header nobody comes in', () => {
-  test('and a browser is told that the proxy is needed', async () => {
+describe('§5 Trusted-header 1: without the header, access is rejected', () => {
+  test('a browser sees that the proxy is required', async () => {
     const { browser } = behindProxy()
     expect(await problem(await browser().ask(SETTINGS))).toEqual([401, 'proxy_auth_required'])
   })
@@ -20,7 +20,7 @@ describe('§5 Trusted-header 1: without the header nobody comes in', () => {
     expect(names()).toEqual([])
   })
 
-  test('nor a guest without a password, to whom the sign-in does not offer it', async () => {
+  test('a guest without a password is rejected, and the sign-in page does not offer it', async () => {
     const { app, add, browser } = behindProxy()
     app.change({ guestAccessEnabled: true })
     add({ username: 'admin', role: 'admin' })
@@ -31,7 +31,7 @@ describe('§5 Trusted-header 1: without the header nobody comes in', () => {
     expect(await login()).toContain('Continue as guest')
   })
 
-  test('a header from a peer that is no trusted proxy is not looked at', async () => {
+  test('a header from an untrusted peer is ignored', async () => {
     const { app, announced, names } = behindProxy()
     announced('anna')
     const response = await app.ask(SETTINGS, { peer: REMOTE, headers: { [HEADER]: 'anna' } })
@@ -39,7 +39,7 @@ describe('§5 Trusted-header 1: without the header nobody comes in', () => {
     expect(names()).toEqual([])
   })
 
-  test('nor in standard mode from anybody', async () => {
+  test('the header is ignored in standard mode', async () => {
     const app = testApp({ accounts: 0 })
     const { add } = people(app)
     add({ role: 'admin' })
@@ -72,7 +72,7 @@ describe('§5 Trusted-header: under a name that another site could let lead here
     { host: 'evil.example' },
     { host: 'evil.example:2455', 'x-forwarded-host': 'sluice.example' },
     { host: '127.0.0.1.evil.example', 'x-forwarded-for': '127.0.0.1' },
-  ])('the header counts for nothing, and makes nobody an account: %j', async (headers) => {
+  ])('the header is ignored and creates no user: %j', async (headers) => {
     expect(await named(headers)).toEqual([400, 'bad_host', 0])
   })
 
@@ -94,7 +94,7 @@ describe('§5 Trusted-header: under a name that another site could let lead here
     expect((await both.ask(SETTINGS, { headers: { host: 'evil.example' } })).status).toBe(200)
   })
 
-  test('where nobody has said which name is ours, any works', async () => {
+  test('without a configured name, any name works', async () => {
     expect(await named({ host: 'sluice.example' }, {})).toEqual([200, null, 1])
   })
 })
@@ -152,7 +152,7 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect(names().toSorted()).toEqual(['anna.x', 'anna.x-2', 'anna.x-3'])
   })
 
-  test('a name in UTF-8 is that name, in either case, and whoever waits for it', async () => {
+  test('a name in UTF-8 is read in either case, and activates the user waiting for it', async () => {
     const { app, as, announced } = behindProxy()
     const sent = (name: string) => announced(Buffer.from(name).toString('latin1'))
     const expectedIdentity = { provider: 'trusted_header', subject: 'Žofie' }
@@ -165,7 +165,7 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect((await sent('Žofie').session()).user?.username).toBe('zofie')
   })
 
-  test('who was taken in when names were read as Latin-1 keeps the account, also a disabled one', async () => {
+  test('a user created when names were read as Latin-1 keeps the user, also when disabled', async () => {
     const { app, announced } = behindProxy()
     const sent = announced(Buffer.from('Jürgen').toString('latin1'))
     const { id } = (await sent.session()).user!
@@ -202,14 +202,14 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect(await idOf(letter.toLowerCase())).toBe(await idOf(letter))
   })
 
-  test('50 first requests at once make one account', async () => {
+  test('50 parallel first requests create one user', async () => {
     const { announced, names, audit } = behindProxy()
     const answers = await Promise.all(Array.from({ length: 50 }, () => announced('anna').ask(SETTINGS)))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
     expect([names(), audit().length]).toEqual([['anna'], 2])
   })
 
-  test('a value of over 512 characters is nobody', async () => {
+  test('a value of over 512 characters is ignored', async () => {
     const { announced, names } = behindProxy()
     expect(await problem(await announced('x'.repeat(513)).ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
     expect(names()).toEqual([])
@@ -258,7 +258,7 @@ describe('§5 Trusted-header 3: later requests are that account', () => {
     })
   })
 
-  test('who is known comes in also while the database takes no writes', async () => {
+  test('a known user can sign in even while the database is read-only', async () => {
     const { app, announced } = behindProxy()
     const anna = announced('anna')
     await anna.ask(SETTINGS)
@@ -269,8 +269,8 @@ describe('§5 Trusted-header 3: later requests are that account', () => {
   })
 })
 
-describe('§5 Trusted-header 4: the default role holds for those who come after', () => {
-  test('it is Admin until it is changed, and who is here keeps theirs', async () => {
+describe('§5 Trusted-header 4: the default role applies to later users', () => {
+  test('it is Admin until changed, and existing users keep theirs', async () => {
     const { announced, setProvider } = behindProxy()
     await announced('anna').ask(SETTINGS)
     await setProvider({ unknownIdentityRoleId: 'role_viewer' })
@@ -280,7 +280,7 @@ describe('§5 Trusted-header 4: the default role holds for those who come after'
 })
 
 describe('§5 Trusted-header: confirming', () => {
-  test('who has nothing to confirm with is told so', async () => {
+  test('a user who cannot confirm is told why', async () => {
     const { announced } = behindProxy()
     const response = await announced('anna').ask('POST /api/dashboard-users', {
       json: { username: 'x', role: 'viewer' },
@@ -289,7 +289,7 @@ describe('§5 Trusted-header: confirming', () => {
   })
 })
 
-describe('deleting a user whom the proxy signs in', () => {
+describe('deleting a user who signs in through the proxy', () => {
   const page = async (browser: { ask: (route: string, more: object) => Promise<Response> }) =>
     (await browser.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
 
@@ -297,7 +297,7 @@ describe('deleting a user whom the proxy signs in', () => {
     ['role_admin', 'creates them again, with the role Admin.', 'admin'],
     ['role_viewer', 'creates them again, with the role Viewer.', 'viewer'],
     [null, 'is rejected until you add them again.', null],
-  ])('says what their next visit does and offers to disable them: new users become %p', async (role, says, slug) => {
+  ])('tells what their next visit does and offers to disable them: new users become %p', async (role, says, slug) => {
     const { app, announced, setProvider } = behindProxy()
     const anna = announced('anna')
     const { user } = await anna.session()
@@ -336,7 +336,7 @@ describe('deleting a user whom the proxy signs in', () => {
     expect(await page(admin)).toContain('creates them again, with the role Admin.')
   })
 
-  test('a user with a password only, or in another mode, is asked about as before', async () => {
+  test('a user with only a password, or in another mode, gets the usual question', async () => {
     const { as, add } = behindProxy()
     add({ username: 'anna' })
     expect(await page(as('admin'))).not.toContain('next visit')

@@ -56,7 +56,7 @@ const list = async (browser: Browser) =>
   } // as: its shape
 
 describe('Decisions §4 Passkeys: registering', () => {
-  test('asks for a discoverable key and a verified person, and names the account by an opaque handle', async () => {
+  test('requests a discoverable key and user verification, and identifies the user by an opaque handle', async () => {
     const { crowd } = setUp()
     const anna = crowd.as('viewer', { username: 'anna', displayName: 'Anna' })
     const options = await creation(anna)
@@ -70,7 +70,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(options.pubKeyCredParams.map(({ alg }) => alg)).toEqual([-8, -7, -257])
   })
 
-  test('an account holds several, each under its name, and an authenticator is not asked twice', async () => {
+  test('a user has several, each with a name, and an authenticator registers only once', async () => {
     const { anna, app } = await registered()
     await app.clock.advance(1) // the list is ordered by time
     expect((await register(anna, new Authenticator(), 'Laptop')).status).toBe(201)
@@ -99,14 +99,14 @@ describe('Decisions §4 Passkeys: registering', () => {
     ['the key of another name', { rpId: 'example.com' }],
     ['a person who was not verified', { isUserVerified: false }],
     ['a challenge of its own', { challenge: 'bm90IG91cnM' }],
-  ] satisfies [string, Quirks][])('refuses %s and stores nothing', async (_name, quirks) => {
+  ] satisfies [string, Quirks][])('rejects %s and stores nothing', async (_name, quirks) => {
     const { crowd, app, device } = setUp()
     const anna = crowd.as('viewer')
     expect(await problem(await register(anna, device, 'Phone', quirks))).toEqual(INVALID)
     expect(app.db.select().from(passkeys).all()).toEqual([])
   })
 
-  test('of fifty answers to one challenge one is taken', async () => {
+  test('of fifty answers to one challenge, one succeeds', async () => {
     const { crowd, app } = setUp()
     const anna = crowd.as('viewer')
     const options = await creation(anna)
@@ -131,7 +131,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(await finish(anna, misused)).toEqual(INVALID)
   })
 
-  test('a challenge that nobody answered in time is refused, and goes', async () => {
+  test('an expired challenge is rejected and deleted', async () => {
     const { crowd, app, device } = await registered()
     const browser = crowd.browser()
     const [late, inTime] = [await request(browser, 'sign-in'), await request(browser, 'sign-in')]
@@ -178,7 +178,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(await known.json()).toMatchObject({ error: { message: 'This passkey is already registered.' } })
   })
 
-  test('a name is needed, an unknown member is refused, and a body that is no credential is, too', async () => {
+  test('a name is required, and unknown members and non-credentials are rejected', async () => {
     const { crowd, device } = setUp()
     const anna = crowd.as('viewer')
     const response = await device.create(await creation(anna))
@@ -198,7 +198,7 @@ describe('Decisions §4 Passkeys: registering', () => {
 })
 
 describe('Decisions §4 Passkeys: naming and removing', () => {
-  test('a passkey is renamed by its owner and by nobody else', async () => {
+  test('a passkey is renamed only by its owner', async () => {
     const { anna, app, crowd } = await registered()
     await app.clock.advance(1) // the list is ordered by time
     expect((await register(anna, new Authenticator(), 'Laptop')).status).toBe(201)
@@ -213,7 +213,7 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
     })
   })
 
-  test('a removed one signs nobody in', async () => {
+  test('a removed one cannot sign in', async () => {
     const { anna, crowd, device } = await registered()
     const [phone] = (await list(anna)).items
     const unconfirmed = crowd.signInAs(anna.person, { isConfirmed: false })
@@ -236,17 +236,20 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
   test.each([
     ['standard', {}, [409, 'credential_required']],
     ['trusted_header', { CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }, [204, null]],
-  ] as const)('a name at the proxy is another way in where the proxy is asked: %s', async (mode, more, expected) => {
-    const { anna, app } = await registered({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: mode, ...more } })
-    const userId = anna.person.row.id
-    const identity = { id: 'idn_1', userId, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
-    commit(app.db, (tx) => {
-      tx.update(users).set({ passwordHash: null }).run()
-      tx.insert(identities).values(identity).run()
-    })
-    const [phone] = (await list(anna)).items
-    expect(await problem(await anna.ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([...expected])
-  })
+  ] as const)(
+    'a proxy identity counts as another way to sign in, if the proxy is trusted: %s',
+    async (mode, more, expected) => {
+      const { anna, app } = await registered({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: mode, ...more } })
+      const userId = anna.person.row.id
+      const identity = { id: 'idn_1', userId, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
+      commit(app.db, (tx) => {
+        tx.update(users).set({ passwordHash: null }).run()
+        tx.insert(identities).values(identity).run()
+      })
+      const [phone] = (await list(anna)).items
+      expect(await problem(await anna.ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([...expected])
+    },
+  )
 })
 
 describe('Decisions §4 Passkeys: signing in', () => {
@@ -284,7 +287,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
       expect(await (await use(crowd.browser(), held, 'sign-in')).json()).toMatchObject({ user: { id: person.row.id } })
   })
 
-  test('the code of an authenticator is not asked for beside it', async () => {
+  test('needs no authenticator code in addition', async () => {
     const { crowd, device } = setUp()
     const anna = crowd.as('viewer', { hasTotp: true })
     expect((await register(anna, device)).status).toBe(201)
@@ -309,7 +312,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     ['a forged signature', { isForged: true }],
     ['a challenge of its own', { challenge: 'bm90IG91cnM' }],
     ['the handle of somebody else', { userHandle: Buffer.from('usr_somebody').toString('base64url') }],
-  ] satisfies [string, Quirks][])('refuses %s', async (_name, quirks) => {
+  ] satisfies [string, Quirks][])('rejects %s', async (_name, quirks) => {
     const { crowd, device } = await registered()
     const browser = crowd.browser()
     expect(await problem(await use(browser, device, 'sign-in', quirks))).toEqual(INVALID)
@@ -349,7 +352,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await use(crowd.browser(), device, 'sign-in', { counter: 8 })).status).toBe(200)
   })
 
-  test('of an original and its copy that answer at once one signs in', async () => {
+  test('of an original and its copy answering in parallel, one signs in', async () => {
     const { crowd, device } = await registered()
     const answer = async () => device.get(await request(crowd.browser(), 'sign-in'), { counter: 7 })
     const both = [await answer(), await answer()]
@@ -370,7 +373,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await use(crowd.browser('192.0.2.8'), device, 'sign-in')).status).toBe(200)
   })
 
-  test('nobody crowds out the challenge of somebody else', async () => {
+  test("no client can displace another client's challenge", async () => {
     const { app, crowd, device } = await registered()
     const start = (peer: string) => app.ask(`POST ${BASE}/sign-in/start`, { peer })
     for (let n = 0; n < 30; n++) expect((await start(REMOTE)).status).toBe(200)
@@ -380,7 +383,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await start(REMOTE)).status).toBe(200)
   })
 
-  test.each(['register', 'step-up'])('to %s is begun thirty times a minute by one person and client', async (what) => {
+  test.each(['register', 'step-up'])('%s can be started thirty times a minute per user and client', async (what) => {
     const { anna, app, crowd } = await registered()
     const before = app.db.select({ n: count() }).from(challenges).get()?.n ?? 0
     await app.clock.advance('1m')
@@ -393,7 +396,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await start(anna)).status).toBe(200)
   })
 
-  test('challenges that nobody answers do not pile up', async () => {
+  test('unanswered challenges do not accumulate', async () => {
     const { app } = setUp()
     for (let n = 0; n < 1010; n++) {
       await app.ask(`POST ${BASE}/sign-in/start`, { peer: `192.0.${n % 100}.7` })
@@ -425,7 +428,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
     expect(await problem(await browser.ask(`POST ${BASE}/register/start`))).toEqual([403, 'step_up_required'])
   })
 
-  test('the passkey of somebody else confirms nothing, and neither does an answer made for signing in', async () => {
+  test("another user's passkey, or an answer for signing in, does not confirm", async () => {
     const { anna, crowd, device } = await registered()
     const bob = crowd.as('viewer', { isConfirmed: false })
     expect(await problem(await bob.ask(`POST ${BASE}/step-up/start`))).toEqual([403, 'step_up_unavailable'])
@@ -461,7 +464,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
     expect(await problem(await use(anna, device, 'step-up'))).toEqual([429, 'step_up_rate_limited'])
   })
 
-  test('somebody a proxy announces confirms with a passkey and keeps it in a session', async () => {
+  test('a proxy user confirms with a passkey, kept in a session', async () => {
     const trusted = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
     const { anna, app, crowd, device } = await registered({ environment: trusted })
     const browser = crowd.browser()
@@ -512,7 +515,7 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
     expect(await support({ host: 'localhost:2455' })).toMatchObject({ rp: 'localhost' })
   })
 
-  test('is what a trusted proxy says, and nobody else', async () => {
+  test('is what a trusted proxy says', async () => {
     expect(await support(FORWARDED, TRUST)).toMatchObject({ rp: 'sluice.example' })
     expect(await support({ ...FORWARDED, 'x-forwarded-host': 'a.example, b.example' }, TRUST)).toMatchObject({
       rp: null,
@@ -526,7 +529,7 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
     expect(await support({ host: 'evil.example' })).toEqual(refused)
   })
 
-  test('is no address; where to go on this machine is said', async () => {
+  test('is not an address; a local address that works is named', async () => {
     const refused = { rp: null, reason: expect.stringContaining('IP address'), link: 'http://localhost:2455' }
     expect(await support({ host: '127.0.0.1:2455' })).toEqual(refused)
     expect(await support({ host: '192.168.1.5:2455' })).toEqual(refused)

@@ -44,8 +44,8 @@ describe('a token in good order', () => {
   })
 })
 
-describe('a refused token', () => {
-  test('is renewed once for all who had it refused', async () => {
+describe('a rejected token', () => {
+  test('is refreshed once for all requests that got the rejection', async () => {
     const { credentials, id, sim, refreshes, upstream } = poolOfOne()
     const rejected = sim.accessToken
     const renewed = await Promise.all(Array.from({ length: 20 }, () => credentials.refresh(id, rejected)))
@@ -56,7 +56,7 @@ describe('a refused token', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('is asked for once where the service gives the same one again', async () => {
+  test('is refreshed once when the identity service returns the same one', async () => {
     const { credentials, id, sim, refreshes } = poolOfOne()
     const { accessToken, idToken } = sim
     const body = { access_token: accessToken, id_token: idToken, refresh_token: 'rt_next' }
@@ -74,14 +74,14 @@ describe('a refused token', () => {
     }
   })
 
-  test('is stored before anybody gets the new one', async () => {
+  test('is stored before any request gets the new one', async () => {
     const { credentials, id, sim, stored } = poolOfOne()
     const seen = credentials.refresh(id, sim.accessToken).then(({ accessToken }) => [accessToken, stored().accessToken])
     const [given, kept] = await seen
     expect(kept).toBe(given!)
   })
 
-  test('is not asked for where it could not be stored', async () => {
+  test('is not refreshed when it could not be stored', async () => {
     const { credentials, id, sim, sqlite, clock, refreshes, failures } = poolOfOne()
     const rejected = sim.accessToken
     sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -95,7 +95,7 @@ describe('a refused token', () => {
     expect(refreshes()).toBe(1)
   })
 
-  test('that cannot be stored is given to nobody, and neither lost nor asked for a second time', async () => {
+  test('that cannot be stored is not used, not lost, and not refreshed again', async () => {
     const { credentials, id, sim, sqlite, stored, clock, refreshes, failures } = poolOfOne()
     const rejected = sim.accessToken
     const waiting = rejection(credentials.refresh(id, rejected))
@@ -132,7 +132,7 @@ describe('a refused token', () => {
     expect(refreshes()).toBe(1)
   })
 
-  test('yields to tokens that were imported meanwhile', async () => {
+  test('is replaced by tokens imported in the meantime', async () => {
     const { credentials, id, sim, sqlite, stored, sealer } = poolOfOne()
     const refreshing = credentials.refresh(id, sim.accessToken)
     sqlite.run('UPDATE accounts SET access_token_sealed = ?, refresh_token_sealed = ?', [
@@ -158,7 +158,7 @@ describe('a refresh for which there is no hope', () => {
     },
   )
 
-  test('an account that is gone is believed with 403, too', async () => {
+  test('a deleted account is recognized with 403, too', async () => {
     const { credentials, id, sim, failures } = poolOfOne()
     sim.next({ on: 'token', status: 403, body: { error: { code: 'account_deactivated', message: 'Gone.' } } })
     await rejection(credentials.refresh(id, sim.accessToken))
@@ -172,7 +172,7 @@ describe('a refresh for which there is no hope', () => {
     expect(await rejection(Promise.resolve(credentials.fresh(id)))).toMatchObject({ code: 'upstream_auth_failed' })
   })
 
-  test('a token that was damaged in the database is one, and nobody is asked', async () => {
+  test('a token damaged in the database needs sign-in without an upstream call', async () => {
     const { credentials, id, db, sqlite, failures, refreshes } = poolOfOne()
     sqlite.run("UPDATE accounts SET refresh_token_sealed = replace(refresh_token_sealed, '.', '-')")
     announceAll(db)
@@ -211,7 +211,7 @@ describe('tokens that are imported while those before are being renewed', () => 
     return { ...pool, rejected, waiting, importTokens }
   }
 
-  test.each([true, false])('are not charged with what those before are refused with (seen: %p)', async (isSeen) => {
+  test.each([true, false])('are not charged for rejections of the previous ones (seen: %p)', async (isSeen) => {
     const { credentials, id, clock, sqlite, rejected, waiting, failures, importTokens } = renewing(3000)
     importTokens({ isSeen })
     await clock.advance('3s')
@@ -221,7 +221,7 @@ describe('tokens that are imported while those before are being renewed', () => 
     expect(sqlite.query("SELECT count(*) AS n FROM account_events WHERE kind = 'token'").get()).toEqual({ n: 0 })
   })
 
-  test('serve at once, also those who have waited too long for those before', async () => {
+  test('are used immediately, also by requests that waited too long for the previous ones', async () => {
     const { credentials, id, clock, rejected, waiting, refreshes, importTokens } = renewing(20_000)
     importTokens({ isSeen: true })
     const served = await Promise.race([credentials.refresh(id, rejected), Bun.sleep(1)])
@@ -246,7 +246,7 @@ describe('tokens that are imported while those before are being renewed', () => 
 
 describe('a refresh that fails in passing', () => {
   test.each([302, 403, 404, 408, 429, 500, 503])(
-    '%d blames nobody, and is not repeated within five seconds',
+    '%d is charged to no account, and not repeated within five seconds',
     async (status) => {
       const { credentials, id, sim, failures, refreshes, clock } = poolOfOne()
       sim.next({ on: 'token', status, body: 'no' })
@@ -270,7 +270,7 @@ describe('a refresh that fails in passing', () => {
     expect(credentials.due()).toEqual([])
   })
 
-  test('is tried again within seconds, also by a clock that is set back meanwhile', async () => {
+  test('is retried within seconds, also when the clock is set back in between', async () => {
     const { credentials, id, clock, sim, refreshes } = poolOfOne()
     const rejected = sim.accessToken
     sim.next({ on: 'token', status: 503, body: {} })
@@ -281,7 +281,7 @@ describe('a refresh that fails in passing', () => {
     expect(refreshes()).toBe(2)
   })
 
-  test('keeps nobody longer than 8 s; an answer that comes later is taken all the same', async () => {
+  test('delays requests at most 8 s; a later answer is still stored', async () => {
     const { credentials, id, sim, clock, refreshes, stored, failures } = poolOfOne()
     const rejected = sim.accessToken
     sim.next({ on: 'token', delayHeadersMs: 20_000 })
@@ -319,7 +319,7 @@ describe('a refresh that fails in passing', () => {
 })
 
 describe('before the database is closed', () => {
-  test('an exchange under way is waited for', async () => {
+  test('waits for a running exchange', async () => {
     const { credentials, id, sim, clock, stored } = poolOfOne()
     sim.next({ on: 'token', delayHeadersMs: 3000 })
     const refreshing = credentials.refresh(id, sim.accessToken)
@@ -329,7 +329,7 @@ describe('before the database is closed', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('but not for ever, and without one not at all', async () => {
+  test('but not forever, and returns immediately without one', async () => {
     const { credentials, id, sim, clock } = poolOfOne()
     await credentials.settled(4000)
     sim.next({ on: 'token', delayHeadersMs: 30_000 })

@@ -42,9 +42,7 @@ export type Db = Reads & { readonly [journal]: Journal }
 /** Read and write access within a commit. Invalid after the callback returns. */
 export type Tx = Writes & Db & { readonly [writable]: true }
 
-/**
- * `T`, unless it is a promise: an async transaction commits before its awaits, so a later throw would not roll back.
- */
+/** `T`, unless it is a promise: an async transaction commits before its awaits, so a later throw would not roll back. */
 export type Sync<T> = T extends PromiseLike<unknown> ? never : T
 
 /**

@@ -11,9 +11,7 @@ interface Watch {
   onError: (error: unknown) => void
 }
 
-/**
- * Checks every second; `PRAGMA data_version` changes only with commits of other connections. Returns the stop function.
- */
+/** Checks every second; `PRAGMA data_version` changes only with commits of other connections. Returns the stop function. */
 export function watchDatabase({ sqlite, clock, onMoved, onError }: Watch): () => void {
   const version = () => sqlite.query<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version
   let seen = version()

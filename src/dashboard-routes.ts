@@ -1,7 +1,4 @@
-/**
- * THE TABLE of dashboard routes: every method, path and gate of the JSON API and the pages. See also
- * `gateway-routes.ts`.
- */
+/** THE TABLE of dashboard routes: every method, path and gate of the JSON API and the pages. See also `gateway-routes.ts`. */
 import type { Hono } from 'hono'
 import { showAbout } from './admin/about.ts'
 import { exportAccounts, exportAuth } from './admin/account-export.ts'

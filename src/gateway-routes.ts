@@ -1,7 +1,4 @@
-/**
- * THE TABLE of gateway routes: every method, path and gate for model clients and probes. See also
- * `dashboard-routes.ts`.
- */
+/** THE TABLE of gateway routes: every method, path and gate for model clients and probes. See also `dashboard-routes.ts`. */
 import type { Hono } from 'hono'
 import { live, ready, startup } from './admin/health.ts'
 import type { AppEnv } from './bindings.ts'

@@ -57,9 +57,7 @@ export const importAccounts = createHandlers(
   },
 )
 
-/**
- * In several commits, because streams wait during each. One notice at the end, because each reloads the whole table.
- */
+/** In several commits, because streams wait during each. One notice at the end, because each reloads the whole table. */
 const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<ImportedRow[]> => {
   const { db, sealer, random, clock } = c.env
   const doing = { sealer, random, actor: actor(c), announcesLater: true }

@@ -27,9 +27,7 @@ const Pace = z.object({
 const MOST = 32
 const MOST_EACH = 4
 
-/**
- * Events with the headers of a model's answer; the last is `end`, without which the stream was cut off. Throws `busy`.
- */
+/** Events with the headers of a model's answer; the last is `end`, without which the stream was cut off. Throws `busy`. */
 export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
   const pauses = c.req.valid('query').lasting ? [...TOGETHER_MS, ...LASTING_MS] : TOGETHER_MS
   const leave = takeSeat(c)

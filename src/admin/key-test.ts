@@ -1,6 +1,4 @@
-/**
- * `POST /api/api-keys/:id/test`: sends one small request with a key through its clients' route, and reports the result.
- */
+/** `POST /api/api-keys/:id/test`: sends one small request with a key through its clients' route, and reports the result. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { KeyTestResult } from '../../views/keys/test.tsx'

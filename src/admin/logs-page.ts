@@ -125,9 +125,7 @@ export interface LogTail {
   here: string
 }
 
-/**
- * `GET /logs/tail?after=…`: requests that ended since. Intervals overlap slightly, because rows are written in beats.
- */
+/** `GET /logs/tail?after=…`: requests that ended since. Intervals overlap slightly, because rows are written in beats. */
 export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQuery), async (c) => {
   const { after, ...asked } = c.req.valid('query')
   demandSight(c, asked)

@@ -225,10 +225,7 @@ const visibleAccounts = (c: Ctx): AccountView[] => {
   return namedApart(blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
-/**
- * Keeps the order of a few accounts. Of many, those that need attention come first, then the most used, paused ones
- * last.
- */
+/** Keeps the order of a few accounts. Of many, those that need attention come first, then the most used, paused ones last. */
 const mostPressing = (accounts: readonly AccountView[]): readonly AccountView[] => {
   if (accounts.length <= SHOWN_AT_MOST) return accounts
   const weight = ({ status, eligible, windows }: AccountView): number =>

@@ -26,9 +26,7 @@ const EMAIL = /[^\s@<>"'&;(]+@[^\s@<>"'&;]+\.[a-z]{2,}/gi
 /** Visible or spoken attributes. */
 const SHOWN = / (?:title|aria-label|placeholder|data-confirm|hx-confirm)="[^"]*"/g
 
-/**
- * Masks text and visible attributes. Field values are sent back when saving, so they stay, and the field shows dots.
- */
+/** Masks text and visible attributes. Field values are sent back when saving, so they stay, and the field shows dots. */
 export const maskPage = (html: string, names: readonly string[]): string => {
   const mask = maskOf(names)
   let isRaw = false

@@ -56,9 +56,7 @@ export const sightOf = (c: Ctx): Sight => ({
   ...blindersOf(c.var.principal),
 })
 
-/**
- * Hidden values cannot be filtered either: filtering by a conversation or key reveals it. Throws `permission_required`.
- */
+/** Hidden values cannot be filtered either: filtering by a conversation or key reveals it. Throws `permission_required`. */
 export const demandSight = (c: Ctx, asked: Partial<Pick<LogFilters, 'conversation_id' | 'apiKeyId'>>): void => {
   if (asked.conversation_id !== undefined) demand(c.var.principal, 'conversations:read')
   if (asked.apiKeyId?.length) demand(c.var.principal, 'api_keys:read')

@@ -1,6 +1,4 @@
-/**
- * `/api/accounts/:id/rate-limit-reset-credits`: lists and redeems credits that reset an account's limits immediately.
- */
+/** `/api/accounts/:id/rate-limit-reset-credits`: lists and redeems credits that reset an account's limits immediately. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'

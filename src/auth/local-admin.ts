@@ -1,6 +1,4 @@
-/**
- * The local administrator of an install behind a proxy, for signing in when the proxy fails (spec §5 Trusted-header 6).
- */
+/** The local administrator of an install behind a proxy, for signing in when the proxy fails (spec §5 Trusted-header 6). */
 import type { Ctx } from '../bindings.ts'
 import { demandGrantable, grantableRoles } from '../model/delegation.ts'
 import { hasPasswordAccount } from '../model/people.ts'

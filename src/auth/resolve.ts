@@ -157,9 +157,7 @@ const fallback = (c: Ctx): Resolution =>
 const wasSignedIn = (c: Ctx): boolean =>
   readSessionToken(c) !== null && (hasPasswordAccount(c.env.db) || isAnyPasskey(c.env.db))
 
-/**
- * A former user continues as a guest only when they choose to; otherwise pages would hide content without saying why.
- */
+/** A former user continues as a guest only when they choose to; otherwise pages would hide content without saying why. */
 const withoutCookie = (c: Ctx): Resolution => {
   const { db, settings } = c.env
   const isEmpty = isEmptyInstall(db)

@@ -6,10 +6,7 @@ import { DAY_MS } from '../lib/durations.ts'
 const NAME = 'sluice_session'
 /** The cookie outlives its session, so that an expired session can be told from none. */
 const OUTLIVES_MS = 30 * DAY_MS
-/**
- * Browsers keep cookies no longer (RFC 6265bis §5.5), and Hono throws above that, for example after the clock was
- * ahead.
- */
+/** Browsers keep cookies no longer (RFC 6265bis §5.5), and Hono throws above that, for example after the clock was ahead. */
 const MOST_MS = 400 * DAY_MS
 
 export const readSessionToken = (c: Ctx): string | null =>

@@ -144,9 +144,7 @@ export const proveRegistration = (
     }
   })
 
-/**
- * Verifies that `passkey` signed the challenge for this origin with user verification. The value is its new counter.
- */
+/** Verifies that `passkey` signed the challenge for this origin with user verification. The value is its new counter. */
 export const proveAssertion = (
   rp: RelyingParty,
   answer: AssertionResponse,

@@ -23,9 +23,7 @@ interface Service {
   warnings: readonly string[]
   /** Seconds for finishing running requests. */
   drainSeconds: number
-  /**
-   * The user whose home contains the folder, its key or the program; null: none, so the service can have its own user.
-   */
+  /** The user whose home contains the folder, its key or the program; null: none, so the service can have its own user. */
   homeOf: string | null
 }
 

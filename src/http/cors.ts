@@ -40,9 +40,7 @@ export const unlistedPreflight = (c: Ctx): AppError | null => {
   return new AppError('cross_site_request_rejected', { message })
 }
 
-/**
- * The answer to a preflight from a listed origin; null for other requests. Any header may be sent, since a key must be.
- */
+/** The answer to a preflight from a listed origin; null for other requests. Any header may be sent, since a key must be. */
 export const preflightAnswer = (c: Ctx): Response | null => {
   if (!isPreflight(c) || listedOrigin(c) === null) return null
   const wanted = c.req.header('access-control-request-headers')

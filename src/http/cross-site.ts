@@ -38,9 +38,7 @@ const isCovered = (c: Ctx): boolean =>
   !BEARER_ROUTES.some((prefix) => c.req.path.startsWith(prefix)) &&
   !hasBearer(c)
 
-/**
- * Another site's page cannot attach one: browsers send a preflight, and only listed origins, which need a key, pass.
- */
+/** Another site's page cannot attach one: browsers send a preflight, and only listed origins, which need a key, pass. */
 const hasBearer = (c: Ctx): boolean => /^bearer\s+\S/i.test(c.req.header('authorization') ?? '')
 
 /**

@@ -1,7 +1,4 @@
-/**
- * Reads the route table from the app: printed by `bun run routes`, compared in tests and checked when an app is
- * created.
- */
+/** Reads the route table from the app: printed by `bun run routes`, compared in tests and checked when an app is created. */
 import type { Hono } from 'hono'
 import type { AppEnv } from '../bindings.ts'
 import type { RouteInput } from './body.ts'

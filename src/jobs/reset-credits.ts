@@ -19,10 +19,7 @@ export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credential
   random: Pick<Random, 'float'>
 }
 
-/**
- * The job; its first run starts at a random time within the first minute, so that processes started together spread
- * out.
- */
+/** The job; its first run starts at a random time within the first minute, so that processes started together spread out. */
 export const resetCreditsJob = (deps: ResetCreditsDeps): Work => {
   const failing: Failing = new Map()
   let isFirst = true

@@ -5,9 +5,7 @@ import type { JobDeps } from './context.ts'
 
 export const TOKENS_INTERVAL_MS = HOUR_MS
 
-/**
- * One after another, because nothing waits for it. Failures are logged and charged to the account where they happen.
- */
+/** One after another, because nothing waits for it. Failures are logged and charged to the account where they happen. */
 export const renewTokens = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const status = new Map(deps.pool.all().map(({ id, state }) => [id, statusBeneath(state)]))
   for (const id of deps.credentials.due()) {

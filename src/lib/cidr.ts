@@ -21,10 +21,7 @@ export function parseCidr(text: string): Cidr | null {
   return unmapped({ bytes: masked(raw, prefix), prefix })
 }
 
-/**
- * Whether `cidr` contains `address`. False for text that is not an address. An IPv6 range never contains an IPv4
- * address.
- */
+/** Whether `cidr` contains `address`. False for text that is not an address. An IPv6 range never contains an IPv4 address. */
 export function contains(cidr: Cidr, address: string): boolean {
   return anyContains([cidr], address)
 }

@@ -1,6 +1,4 @@
-/**
- * The address of a request's client: the socket peer, or the client named by trusted proxies. When in doubt, unknown.
- */
+/** The address of a request's client: the socket peer, or the client named by trusted proxies. When in doubt, unknown. */
 import { anyContains, type Cidr, normaliseIp, parseCidr } from './cidr.ts'
 
 interface Caller {

@@ -60,9 +60,7 @@ const CODINGS = new Map<string, (body: Uint8Array) => Coding>([
 
 /** No real client stacks more, and each stage may cost up to `maxBytes` of work. */
 const MAX_STAGES = 4
-/**
- * Up to these sizes decoding inline takes 0.1 to 3.5 ms, while the thread pool adds 0.5 ms to every body (measured).
- */
+/** Up to these sizes decoding inline takes 0.1 to 3.5 ms, while the thread pool adds 0.5 ms to every body (measured). */
 const INLINE_INPUT_BYTES = 256 * 1024
 const INLINE_OUTPUT_BYTES = 1024 * 1024
 /** Each piece is a round trip to the thread pool; at this size a body takes no longer than in one piece (measured). */

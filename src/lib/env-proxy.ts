@@ -76,9 +76,7 @@ function parseProxy(variable: string, value: string): ProxyChoice {
   return { kind: 'invalid', variable, why: `${url.protocol} is not a kind of proxy this service can use` }
 }
 
-/**
- * Plain `host:port` is an HTTP proxy; in `SOCKS_PROXY`, also with `http:`, it is SOCKS 5 with remote name resolution.
- */
+/** Plain `host:port` is an HTTP proxy; in `SOCKS_PROXY`, also with `http:`, it is SOCKS 5 with remote name resolution. */
 function proxyUrl(isSocksVariable: boolean, value: string): URL | null {
   const text = value.includes('://') ? value : `http://${value}`
   return URL.parse(

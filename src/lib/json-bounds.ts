@@ -6,10 +6,7 @@
 export const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/**
- * Whether arrays and objects nest deeper than `limit`. Takes about a third of the time of parsing; `json` must be
- * valid.
- */
+/** Whether arrays and objects nest deeper than `limit`. Takes about a third of the time of parsing; `json` must be valid. */
 export function nestsDeeperThan(json: Uint8Array, limit: number): boolean {
   let depth = 0
   for (let at = 0; at < json.length; at++) {

@@ -3,9 +3,7 @@ import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
 import type { Random } from './random.ts'
 
 export interface Sealer {
-  /**
-   * `v1.<key id>.<iv>.<ciphertext and tag>`, base64url. `context` names the location: `accounts/refresh_token/<id>`.
-   */
+  /** `v1.<key id>.<iv>.<ciphertext and tag>`, base64url. `context` names the location: `accounts/refresh_token/<id>`. */
   seal(text: string, context: string): string
   /** Decrypts. Throws `SealError` for another key, another context, or a changed byte. */
   open(sealed: string, context: string): string

@@ -80,9 +80,7 @@ export class SseScanner {
     return events
   }
 
-  /**
-   * How many bytes of `chunk` complete the event in `tail`, so that only those are copied; -1 if it is not completed.
-   */
+  /** How many bytes of `chunk` complete the event in `tail`, so that only those are copied; -1 if it is not completed. */
   #endOfFirst(tail: Buffer, chunk: Buffer): number {
     if (tail[this.#tailLength - 1] === LF && chunk[0] === LF) return 1
     const at = chunk.indexOf(BLANK_LINE)
@@ -244,9 +242,7 @@ class Scanned implements SseEvent {
 
 const hasCr = (bytes: Buffer): boolean => bytes.indexOf(CR) !== -1
 
-/**
- * Whether `bytes` has `head` at `at`. Compares four bytes at a time, in a third of the time of `compare` (measured).
- */
+/** Whether `bytes` has `head` at `at`. Compares four bytes at a time, in a third of the time of `compare` (measured). */
 const holdsAt = (bytes: Buffer, at: number, head: Buffer): boolean => {
   const { length } = head
   let i = 0

@@ -1,6 +1,4 @@
-/**
- * Bytes the system has received on a TCP connection of this process. Linux only; elsewhere `openTcpInfo` returns null.
- */
+/** Bytes the system has received on a TCP connection of this process. Linux only; elsewhere `openTcpInfo` returns null. */
 import { readFileSync } from 'node:fs'
 import { normaliseIp } from './cidr.ts'
 

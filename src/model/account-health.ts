@@ -157,9 +157,7 @@ const observe = (health: Health, event: Extract<HealthEvent, { kind: 'observe' }
 const probeFailed = (health: Health, at: number): Health =>
   health.tier === 'probing' ? enter({ ...health, failedProbes: health.failedProbes + 1 }, 'draining', at) : health
 
-/**
- * A minute, doubled by each failed probe up to sixteen minutes, so that a broken account gets less and less traffic.
- */
+/** A minute, doubled by each failed probe up to sixteen minutes, so that a broken account gets less and less traffic. */
 const restMs = ({ failedProbes }: Health): number => QUIET_MS * 2 ** Math.min(failedProbes, 4)
 
 const hasRecentErrors = (health: Health, at: number): boolean =>

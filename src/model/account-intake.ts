@@ -23,9 +23,7 @@ export interface TakingIn {
   random: Random
   actor: Actor
   event?: AuditEvent
-  /**
-   * The caller sends one notice after all accounts are stored, because memory views reload the whole table each time.
-   */
+  /** The caller sends one notice after all accounts are stored, because memory views reload the whole table each time. */
   announcesLater?: boolean
 }
 

@@ -1,6 +1,4 @@
-/**
- * Cleans up after deleted accounts in slices and across restarts: one commit would block the event loop for seconds.
- */
+/** Cleans up after deleted accounts in slices and across restarts: one commit would block the event loop for seconds. */
 import { eq, inArray, like, sql } from 'drizzle-orm'
 import { commit, type Db, notice, type Tx } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'

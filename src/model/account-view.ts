@@ -19,9 +19,7 @@ export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState
   displayName: string
   /** Would be chosen for an ordinary request now. */
   eligible: boolean
-  /**
-   * Why it is not available, as a short sentence without the times in `until` and `nextCheckAt`; null when eligible.
-   */
+  /** Why it is not available, as a short sentence without the times in `until` and `nextCheckAt`; null when eligible. */
   why: string | null
   /** The routing reason behind `why`. */
   skipped: SkipReason | null

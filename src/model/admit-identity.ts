@@ -1,6 +1,4 @@
-/**
- * Admits users a reverse proxy announces for the first time: an invited user, one with the same e-mail, or a new one.
- */
+/** Admits users a reverse proxy announces for the first time: an invited user, one with the same e-mail, or a new one. */
 import { and, eq, gt } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { identities, invites, users } from '../../db/schema/people.ts'

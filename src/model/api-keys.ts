@@ -186,9 +186,7 @@ const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
     : { ...columns, allowedModels: allowedModels?.length ? allowedModels : null }
 }
 
-/**
- * A manual revocation also replaces one caused by the owner, so that it does not end when the owner is enabled again.
- */
+/** A manual revocation also replaces one caused by the owner, so that it does not end when the owner is enabled again. */
 const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Partial<KeyRow> => {
   const isOwnerKept = ownerUserId === undefined || ownerUserId === before.ownerUserId
   // It was disabled with its previous owner and must not become active with the new one.

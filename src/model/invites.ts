@@ -91,9 +91,7 @@ export const resendInvite = (tx: Tx, userId: string, { caller, random }: Omit<Do
   return link
 }
 
-/**
- * Deletes the invited user with the invite. Throws `user_not_found`, `insufficient_delegation`, `invite_not_pending`.
- */
+/** Deletes the invited user with the invite. Throws `user_not_found`, `insufficient_delegation`, `invite_not_pending`. */
 export const revokeInvite = (tx: Tx, userId: string, caller: Caller): void => {
   pendingInvite(tx, userId, caller)
   const { username } = getPerson(tx, userId).row

@@ -82,9 +82,7 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
   notice(tx, 'keys')
 }
 
-/**
- * Naming the role of an invited user makes the caller responsible for the invite; a role change has its own audit row.
- */
+/** Naming the role of an invited user makes the caller responsible for the invite; a role change has its own audit row. */
 const confirmInvite = (tx: Tx, { row, role }: Person, standing: Standing, caller: Caller): void => {
   if (row.status !== 'invited' || !vouchFor(tx, row.id, caller) || standing.role) return
   append(tx, caller.actor, 'invite_confirmed', { target: row.id, details: { role: role.slug } })

@@ -1,6 +1,4 @@
-/**
- * What happens to API keys when their owner is disabled, enabled or deleted (spec §2 API key, §3 Dashboard account).
- */
+/** What happens to API keys when their owner is disabled, enabled or deleted (spec §2 API key, §3 Dashboard account). */
 import { and, eq } from 'drizzle-orm'
 import { notice, type Tx } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'

@@ -56,9 +56,7 @@ const READS = {
 export type Reads = typeof READS
 export type ReadName = keyof Reads
 
-/**
- * The parameters of a read, without the database; they and the result are passed between threads by structured clone.
- */
+/** The parameters of a read, without the database; they and the result are passed between threads by structured clone. */
 export type ReadArgs<Name extends ReadName> = Reads[Name] extends (db: Db, ...args: infer Args) => unknown
   ? Args
   : never

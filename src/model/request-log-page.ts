@@ -1,6 +1,4 @@
-/**
- * Query parameters of the log page: those of the list, a named range, columns, an open request, and display options.
- */
+/** Query parameters of the log page: those of the list, a named range, columns, an open request, and display options. */
 import { z } from 'zod'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { filled, many } from './form-query.ts'

@@ -24,9 +24,7 @@ import { type Blinders, blindedRow } from './request-view.ts'
 export interface LogPage {
   /** Newest first. */
   requests: LogEntry[]
-  /**
-   * All matching requests, only with the first page; null: more than `moreThan` or, without that, not all were read.
-   */
+  /** All matching requests, only with the first page; null: more than `moreThan` or, without that, not all were read. */
   total: number | null
   moreThan: number | null
   /** There are older rows, or there may be before `searchedTo`. */

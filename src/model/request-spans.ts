@@ -1,6 +1,4 @@
-/**
- * Totals of days and longer spans, so that reports over years need not read every hour. They always match the hours.
- */
+/** Totals of days and longer spans, so that reports over years need not read every hour. They always match the hours. */
 import type { Database } from 'bun:sqlite'
 import { sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'

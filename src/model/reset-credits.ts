@@ -1,7 +1,4 @@
-/**
- * Reset credits of the accounts as last reported, in memory only. Redeeming one resets its account's limits
- * immediately.
- */
+/** Reset credits of the accounts as last reported, in memory only. Redeeming one resets its account's limits immediately. */
 import { isoOrNull } from '../lib/iso.ts'
 import { Redemptions } from './redemptions.ts'
 

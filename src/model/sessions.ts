@@ -1,7 +1,4 @@
-/**
- * Sessions of signed-in browsers: created at sign-in, found by the cookie's token, ended by deleting their row (spec
- * §3).
- */
+/** Sessions of signed-in browsers: created at sign-in, found by the cookie's token, ended by deleting their row (spec §3). */
 import { createHash } from 'node:crypto'
 import { and, desc, eq, gt, isNull, lte, ne, notInArray, type SQL } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'

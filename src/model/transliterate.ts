@@ -1,6 +1,4 @@
-/**
- * Transliterates other alphabets to a–z, for user names. Scripts that need a dictionary (Han, Arabic …) are left out.
- */
+/** Transliterates other alphabets to a–z, for user names. Scripts that need a dictionary (Han, Arabic …) are left out. */
 
 const pairs = (text: string): [string, string][] => text.split(' ').map((pair) => [pair.slice(0, 1), pair.slice(1)])
 
@@ -22,9 +20,7 @@ const FINALS = ['', ...'k k ks n nj nh t l lk lm lb ls lt lp lh m p ps t t ng t 
 const FIRST_SYLLABLE = 0xac00
 const SYLLABLES = 11_172
 
-/**
- * `text` in lower-case ASCII where possible: "łukasz" becomes "lukasz", "иван" "ivan". Other characters stay unchanged.
- */
+/** `text` in lower-case ASCII where possible: "łukasz" becomes "lukasz", "иван" "ivan". Other characters stay unchanged. */
 export const transliterate = (text: string): string =>
   [...text.normalize('NFKC').toLowerCase()]
     .map((letter) => LETTERS.get(letter) ?? syllable(letter) ?? bare(letter))

@@ -327,9 +327,7 @@ const readReset = (
   return resetAt <= at + MAX_RESET_AHEAD_MS ? resetAt : null
 }
 
-/**
- * A window cannot reset later than its own length, so a distant reset implies a longer window than the slot suggests.
- */
+/** A window cannot reset later than its own length, so a distant reset implies a longer window than the slot suggests. */
 const guessMinutes = (slot: Slot, resetAt: number | null, at: number): number => {
   const minutesAhead = resetAt === null ? 0 : (resetAt - at) / 60_000
   return (

@@ -130,9 +130,7 @@ export const limitInForce = (snapshot: UsageSnapshot, now: number): ReportedLimi
   return usesPaidCredits(snapshot, now) ? null : limit
 }
 
-/**
- * Whether a request now would use paid credits: the included weekly or monthly quota is used up, and credits are left.
- */
+/** Whether a request now would use paid credits: the included weekly or monthly quota is used up, and credits are left. */
 export const usesPaidCredits = (snapshot: UsageSnapshot | null, now: number): boolean =>
   snapshot !== null &&
   hasUsableCredits(snapshot.credits) &&

@@ -1,7 +1,4 @@
-/**
- * Makes one backup: a snapshot of the database, checked before it gets its final name. Blocks; never call it in a
- * server.
- */
+/** Makes one backup: a snapshot of the database, checked before it gets its final name. Blocks; never call it in a server. */
 import type { Database } from 'bun:sqlite'
 import {
   chmodSync,

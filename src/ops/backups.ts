@@ -21,9 +21,7 @@ interface BackupsDeps {
   /** The data folder. */
   dir: string
   clock: Clock
-  /**
-   * Writes a backup to `target`; resolves with null, or why it failed. Must not block, because requests are running.
-   */
+  /** Writes a backup to `target`; resolves with null, or why it failed. Must not block, because requests are running. */
   write: (target: string, signal?: AbortSignal) => Promise<string | null>
 }
 

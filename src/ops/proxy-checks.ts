@@ -51,10 +51,7 @@ const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
     : fine(`The proxy ${ip} is trusted. Your address is ${clientIp}.`)
 }
 
-/**
- * Browsers send their origin with every change; if the proxy rewrites the Host, the two differ and changes are
- * rejected.
- */
+/** Browsers send their origin with every change; if the proxy rewrites the Host, the two differ and changes are rejected. */
 const checkHost = ({ headers, publicUrl }: SeenRequest): Found => {
   const host = headers.get('host')
   const forwarded = headers.get('x-forwarded-host')

@@ -1,6 +1,4 @@
-/**
- * Checks whether the upstream is reachable over HTTP and WebSocket, as requests use it, and whether the clocks agree.
- */
+/** Checks whether the upstream is reachable over HTTP and WebSocket, as requests use it, and whether the clocks agree. */
 import type { Agent } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
 import type { Dial } from '../upstream/dial.ts'

@@ -158,9 +158,7 @@ const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked, is
   }
 }
 
-/**
- * The native client shows an error of this type; for others it silently waits out `Retry-After` (client protocol §1).
- */
+/** The native client shows an error of this type; for others it silently waits out `Retry-After` (client protocol §1). */
 const asUsageLimit = ({ code, extra }: AppError): AppError =>
   new AppError(code, { ...extra, type: 'usage_limit_reached' })
 

@@ -12,9 +12,7 @@ import { ResponseCollector } from './formats/collect.ts'
 import { parsed } from './formats/public-events.ts'
 import type { Turn } from './turn.ts'
 
-/**
- * Reverse proxies time out waiting for headers and the native client does not, so headers are sent early after this.
- */
+/** Reverse proxies time out waiting for headers and the native client does not, so headers are sent early after this. */
 const EARLY_HEADERS_MS = 10_000
 
 /**

@@ -57,9 +57,7 @@ export interface Progress {
   dropReasoning: boolean
   /** Account → evidence of an unexplained rejection. */
   rejectedBy: Map<string, string>
-  /**
-   * The account that could not read the ciphertext. Retried without reasoning if the ciphertext's owner cannot serve.
-   */
+  /** The account that could not read the ciphertext. Retried without reasoning if the ciphertext's owner cannot serve. */
   unread: string | null
   /** The last failure, with the shortest wait seen. Never a usage limit: the pool reports those for all accounts. */
   last: AppError | null

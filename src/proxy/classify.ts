@@ -53,9 +53,7 @@ export interface Classified {
   error: AppError
 }
 
-/**
- * For failures before anything reached the client; afterwards only `penalty` and `error` apply. `at` is ms since epoch.
- */
+/** For failures before anything reached the client; afterwards only `penalty` and `error` apply. `at` is ms since epoch. */
 export const classify = (failure: UpstreamFailure, at: number): Classified => {
   const { verdict, penalty, error } = OUTCOMES[kindOf(failure)]
   return { verdict, penalty: penaltyOf(penalty, failure), error: error(failure, at) }

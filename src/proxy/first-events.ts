@@ -1,6 +1,4 @@
-/**
- * Reads a new stream up to the commit point: holds back events without content and turns an early failure into a throw.
- */
+/** Reads a new stream up to the commit point: holds back events without content and turns an early failure into a throw. */
 import type { SseEvent } from '../lib/sse.ts'
 import { eventJson } from '../lib/sse-payload.ts'
 import type { UpstreamStream } from '../upstream/stream.ts'

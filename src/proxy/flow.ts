@@ -174,10 +174,7 @@ export class Flow implements Watcher, EventListenerObject {
     penalise(this.#plane, this.accountId, { failure, penalty, model: this.#turn.model, surface: this.#turn.surface })
   }
 
-  /**
-   * The turn's abort signal. Draining aborts with an `AppError` for the client; a client that disconnected gets
-   * nothing.
-   */
+  /** The turn's abort signal. Draining aborts with an `AppError` for the client; a client that disconnected gets nothing. */
   handleEvent(): void {
     const reason: unknown = this.#turn.signal.reason
     if (reason instanceof AppError) this.fail(reason)

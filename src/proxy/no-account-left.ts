@@ -6,10 +6,7 @@ import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
-/**
- * The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available
- * sooner.
- */
+/** The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available sooner. */
 export const preferredError = (last: AppError | null, noAccount: AppError): AppError => {
   if (!last || POOL_WIDE_CODES.has(noAccount.code)) return noAccount
   // Clients retry these, and nothing changes until someone acts.
@@ -52,10 +49,7 @@ export const exhaustedError = (
   return new AppError(code, { ...extra, retryAfterSeconds: 1 })
 }
 
-/**
- * The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection
- * failure").
- */
+/** The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection failure"). */
 export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
   isNative && err.extra.shouldRetry === false ? new AppError(err.code, { ...err.extra, status: 400 }) : err
 

@@ -71,10 +71,7 @@ export interface Ranked {
   id: string
   /** In the strategy's own unit: credits, percent, ms or days. Comparable within one ranking only. */
   score: number
-  /**
-   * Whole days until the allowance resets, when earlier resets come first whatever the score; null: not used, or
-   * unknown.
-   */
+  /** Whole days until the allowance resets, when earlier resets come first whatever the score; null: not used, or unknown. */
   resetDays: number | null
 }
 
@@ -208,9 +205,7 @@ const sorted = (
   return measured.sort((a, b) => bySpent(a, b) || compare(a, b))
 }
 
-/**
- * Weighted random order without replacement: exponential draws with the weight as rate (Efraimidis and Spirakis, 2006).
- */
+/** Weighted random order without replacement: exponential draws with the weight as rate (Efraimidis and Spirakis, 2006). */
 const drawOf = (weight: number, random: () => number): number =>
   weight > 0 ? -Math.log(1 - random()) / weight : Number.POSITIVE_INFINITY
 

@@ -135,10 +135,7 @@ export class Pool {
     return this.#failing.size > 0 && isUpstreamFailing(this.all(), needs, this.#context())
   }
 
-  /**
-   * Remembers for a minute that the model is overloaded on several accounts, so that each request makes one attempt
-   * only.
-   */
+  /** Remembers for a minute that the model is overloaded on several accounts, so that each request makes one attempt only. */
   noteOverload(model: string): void {
     const now = this.#deps.clock.now()
     for (const [name, until] of this.#overloaded) if (until <= now) this.#overloaded.delete(name)

@@ -1,7 +1,4 @@
-/**
- * A prewarm without an upstream socket: answered here, and its input is put before that of the next turn (decisions
- * §3).
- */
+/** A prewarm without an upstream socket: answered here, and its input is put before that of the next turn (decisions §3). */
 import { FrameEvent } from '../upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../upstream/stream.ts'
 

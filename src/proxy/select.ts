@@ -317,9 +317,7 @@ const keepsFailing = ({ health }: Candidate, now: number): boolean =>
 /** Enough to tell a failing upstream from failing accounts. */
 const FAILING_ACCOUNTS = 3
 
-/**
- * Whether the last attempts on three usable accounts, or on all of them, failed and none has served a request since.
- */
+/** Whether the last attempts on three usable accounts, or on all of them, failed and none has served a request since. */
 export const isUpstreamFailing = (
   candidates: readonly Candidate[],
   needs: SelectionNeeds,

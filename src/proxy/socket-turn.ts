@@ -144,9 +144,7 @@ export class SocketTurn {
     this.#session.earlier = id === null ? null : { id, input: isOurs ? input : null, isInstructed }
   }
 
-  /**
-   * Before the first event an error frame, which the client reads like an HTTP status; afterwards the terminal event.
-   */
+  /** Before the first event an error frame, which the client reads like an HTTP status; afterwards the terminal event. */
   #ending(err: unknown): string[] {
     const flow = this.#flow
     if (this.#isInterrupted) return [interruptedEvent(flow?.meter.responseId ?? null, flow?.meter.events ?? 0)]

@@ -15,9 +15,7 @@ export type TurnKind = 'normal' | 'compaction' | 'prewarm' | RelayKind
 /** Kinds of relayed requests. */
 export type RelayKind = 'image' | 'audio' | 'file' | 'control' | 'live' | 'embedding' | 'warmup'
 export type Transport = 'http' | 'websocket'
-/**
- * `request`: unreadable or invalid; `auth`: not allowed by the key; `upstream`: the upstream answered with an error.
- */
+/** `request`: unreadable or invalid; `auth`: not allowed by the key; `upstream`: the upstream answered with an error. */
 export type Phase = 'request' | 'auth' | 'select' | 'connect' | 'first_event' | 'upstream' | 'stream' | 'finish'
 
 /** A request body. `bytes` keeps the client's own text where possible. */

@@ -28,9 +28,7 @@ export interface UpstreamFailure {
   body?: unknown
 }
 
-/**
- * An error status. Reads `{error:{…}}`, `{error:"…"}`, `{detail:"…"}`, `{detail:{…}}`, `Retry-After` and rate headers.
- */
+/** An error status. Reads `{error:{…}}`, `{error:"…"}`, `{detail:"…"}`, `{detail:{…}}`, `Retry-After` and rate headers. */
 export const failureFromResponse = (
   status: number,
   headers: Headers,

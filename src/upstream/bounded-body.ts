@@ -1,6 +1,4 @@
-/**
- * Reads upstream bodies up to a limit, and is the only place that decompresses them (`dial.ts` disables it in fetch).
- */
+/** Reads upstream bodies up to a limit, and is the only place that decompresses them (`dial.ts` disables it in fetch). */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DecodeError, decodeBody } from '../lib/decode-body.ts'
@@ -27,10 +25,7 @@ export const errorText = async (response: Response, clock?: Pick<Clock, 'after'>
   return decodeUtf8(body.bytes)
 }
 
-/**
- * The whole body as text, at most `maxBytes` also after decompression. Throws `upstream_error`, and what reading
- * throws.
- */
+/** The whole body as text, at most `maxBytes` also after decompression. Throws `upstream_error`, and what reading throws. */
 export const wholeText = async (response: Response, maxBytes: number): Promise<string> => {
   const body = new FirstBytes(maxBytes)
   if (!(await body.readFrom(response))) throw tooLarge(maxBytes)

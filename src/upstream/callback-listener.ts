@@ -1,6 +1,4 @@
-/**
- * The local port for browser sign-in callbacks. It listens only while a sign-in is pending, and serves nothing else.
- */
+/** The local port for browser sign-in callbacks. It listens only while a sign-in is pending, and serves nothing else. */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { CALLBACK_PATH } from './oauth-browser.ts'
@@ -90,10 +88,7 @@ export class CallbackListener {
   }
 }
 
-/**
- * The URL contains the code: never cached, and sent as no referrer. Closes the connection so that the port becomes
- * free.
- */
+/** The URL contains the code: never cached, and sent as no referrer. Closes the connection so that the port becomes free. */
 const page = ({ status, title, text, location }: CallbackAnswer): Response =>
   new Response(`<!doctype html><meta charset="utf-8"><title>${title} · Sluice</title><h1>${title}</h1><p>${text}</p>`, {
     status: location ? 302 : status,

@@ -125,10 +125,7 @@ export class Credentials {
     return held.refreshing
   }
 
-  /**
-   * No other exchange may begin before this one has ended and its tokens are stored: it would use a spent refresh
-   * token.
-   */
+  /** No other exchange may begin before this one has ended and its tokens are stored: it would use a spent refresh token. */
   #track(accountId: string, held: Held): Promise<AccountCredentials> {
     const exchange = this.#exchange(accountId, held).finally(() => {
       this.#exchanges.delete(exchange)

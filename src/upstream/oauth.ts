@@ -160,10 +160,7 @@ export const statedCode = (text: string): string | null => {
   return stated !== null && /^[\w.-]{1,64}$/.test(stated) ? stated : null
 }
 
-/**
- * 400 and 401 are about the token, and so is any 4xx with a known code; intermediaries send the others for every
- * account.
- */
+/** 400 and 401 are about the token, and so is any 4xx with a known code; intermediaries send the others for every account. */
 const refusal = (status: number, text: string): RefreshError => {
   const stated = statedCode(text)
   const message = `OpenAI rejected the token refresh with ${status}${stated ? ` ${stated}` : ''}.`

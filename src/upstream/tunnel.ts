@@ -1,6 +1,4 @@
-/**
- * Raw connections through a proxy: HTTP CONNECT over TCP or TLS, and SOCKS 4, 4a and 5. The caller chooses the proxy.
- */
+/** Raw connections through a proxy: HTTP CONNECT over TCP or TLS, and SOCKS 4, 4a and 5. The caller chooses the proxy. */
 import { lookup } from 'node:dns/promises'
 import { createConnection, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'

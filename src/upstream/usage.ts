@@ -8,9 +8,7 @@ import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
 const TIMEOUT_MS = 10_000
 const RETRIES = 2
 
-/**
- * `GET /wham/usage`, at most three tries of 10 s. Throws what `ask` throws, and `upstream_error` for an empty report.
- */
+/** `GET /wham/usage`, at most three tries of 10 s. Throws what `ask` throws, and `upstream_error` for an empty report. */
 export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: AbortSignal): Promise<UsageSnapshot> => {
   const report = await ask(deps, accountId, { path: '/wham/usage', timeoutMs: TIMEOUT_MS, retries: RETRIES, signal })
   const snapshot = fromWhamUsage(report, deps.clock.now())

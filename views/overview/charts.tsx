@@ -8,9 +8,7 @@ const CELL = 8
 const GAP = 2
 const HEIGHT = 18
 
-/**
- * Kinds differ in height and shape as well as colour: full, full with a notch, half, a line. Values are line centres.
- */
+/** Kinds differ in height and shape as well as colour: full, full with a notch, half, a line. Values are line centres. */
 const LINES: Record<Outcome, readonly number[]> = { ok: [9], some_errors: [4, 14], blocked: [13.5], idle: [17] }
 const KINDS = Object.keys(LINES) as Outcome[] // as: a record of all outcomes
 

@@ -63,9 +63,7 @@ export const sinceText = (at: string, now: string): string => {
   return ms < 1000 ? 'now' : `${spanText(ms)} ago`
 }
 
-/**
- * The two largest units, rounded down: "4 d 3 h", "2 h 10 min", "3 min", "42 s". The same as in `views/assets/app.js`.
- */
+/** The two largest units, rounded down: "4 d 3 h", "2 h 10 min", "3 min", "42 s". The same as in `views/assets/app.js`. */
 export const spanText = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`

@@ -1,7 +1,4 @@
-/**
- * `/api/dashboard-auth/password/login`: user name and password start a session, complete or waiting for a second
- * factor.
- */
+/** `/api/dashboard-auth/password/login`: user name and password start a session, complete or waiting for a second factor. */
 import { z } from 'zod'
 import type { Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'

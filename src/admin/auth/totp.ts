@@ -1,7 +1,4 @@
-/**
- * `/api/dashboard-auth/totp`: sets up an authenticator, signs in with its code, manages recovery codes, and turns it
- * off.
- */
+/** `/api/dashboard-auth/totp`: sets up an authenticator, signs in with its code, manages recovery codes, and turns it off. */
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { recoveryCodesAt } from '../../../views/recovery-codes.tsx'

@@ -1,7 +1,4 @@
-/**
- * `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the sign-in pages; users who are past a step are
- * redirected.
- */
+/** `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the sign-in pages; users who are past a step are redirected. */
 import { Confirm } from '../../../views/confirm.tsx'
 import { LocalAdminPage, LoginPage, PendingPage, SetupPage, TotpPage } from '../../../views/sign-in.tsx'
 import { asksBootstrapToken } from '../../auth/bootstrap.ts'

@@ -1,6 +1,4 @@
-/**
- * Writes the `data:` lines of chat streams, which have no event name; events with a `type` are written by `lib/sse.ts`.
- */
+/** Writes the `data:` lines of chat streams, which have no event name; events with a `type` are written by `lib/sse.ts`. */
 
 /**
  * One JSON value on one line. U+0085, U+2028 and U+2029 are escaped because some client libraries split lines there,

@@ -33,9 +33,7 @@ export class PublicEvents {
     this.#options = options
   }
 
-  /**
-   * What to send for one upstream event. Nothing for `codex.*`, comments and `[DONE]`, after which SDKs stop reading.
-   */
+  /** What to send for one upstream event. Nothing for `codex.*`, comments and `[DONE]`, after which SDKs stop reading. */
   of(source: SseEvent, meter: Meter): Uint8Array[] {
     const { type } = source
     if (type === null || type.startsWith('codex.')) return []

@@ -32,10 +32,7 @@ export const publicResponses = turnRoute(async (c) => {
     : answerWithJson(served, (response) => response)
 })
 
-/**
- * A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole
- * request.
- */
+/** A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole request. */
 const admitPublic = async (c: Ctx): Promise<{ served: Answered; wantsStream: boolean }> => {
   const raw = await readTurnBody(c, PUBLIC)
   const wantsStream = raw.json.stream === true

@@ -1,6 +1,4 @@
-/**
- * The WebSocket side of the Responses routes. Gates run at the handshake, so a rejection is an ordinary HTTP answer.
- */
+/** The WebSocket side of the Responses routes. Gates run at the handshake, so a rejection is an ordinary HTTP answer. */
 import { isLocal } from '../../auth/caller.ts'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'

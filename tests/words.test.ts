@@ -131,6 +131,7 @@ const ABOUT_THE_POOL = new Set<Code>([
   'reset_credit_redeem_in_progress',
   'account_stream_cap',
   'no_accounts',
+  'no_plan_support_for_model',
   'continuity_owner_unavailable',
   'upstream_auth_failed',
 ])

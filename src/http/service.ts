@@ -17,7 +17,7 @@ export interface Service {
 
 /** null: an error came before any gate, or it is hidden from this user. */
 export const serviceFor = (c: Ctx): Service | null => {
-  const principal = c.get('principal') as Principal | undefined // as: an error can come before any gate
+  const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   return principal && holds(principal.grants, 'dashboard:read') ? serviceOf(c) : null
 }
 

@@ -8,7 +8,7 @@ import { costMicros } from '../model/pricing.ts'
 import { estimateTokens, type Reservation, reserve } from '../model/reservations.ts'
 import { agentOnly, forwardable, readTurnState } from '../upstream/headers.ts'
 import { conversationHash, threadHash } from './affinity.ts'
-import { refuseTurn } from './begin.ts'
+import { rejectTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
 import { endsInTrigger } from './formats/compaction-trigger.ts'
 import { sentEffort, tierName } from './key-policy.ts'
@@ -101,7 +101,7 @@ export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase
   }
 }
 
-const askedOf = (arrival: Arrival, admission: Admission): Asked =>
+const requestedOptions = (arrival: Arrival, admission: Admission): Asked =>
   admission.relay ? askedOfRelay(arrival, admission.relay) : askedOfTurn(arrival, admission)
 
 /** What a relayed request uses is not known before it is answered. */

@@ -100,7 +100,7 @@ export const attemptWith = async <Committed>(
     const lease = await leaseFor(plane, turn, progress)
     try {
       const committed = await attemptOn(plane, turn, { lease, progress, exchange })
-      blame(plane, progress, lease.account.id)
+      chargeRejections(plane, progress, lease.account.id)
       return committed
     } catch (err) {
       lease.release()
@@ -189,7 +189,7 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     surface: turn.surface,
   })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
-  if (error.code !== 'usage_limit_reached') progress.last = withSooner(error, Math.min(...progress.waits.values()))
+  if (error.code !== 'usage_limit_reached') progress.last = withShorterWait(error, Math.min(...progress.waits.values()))
   if (verdict === 'refused' && turn.surface === 'turn') noteRejection(plane, step)
   if (verdict === 'same_account' || verdict === 'slow_account') progress.slow.add(id)
   // the next attempt needs a new connection
@@ -198,7 +198,8 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
     if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)
     throw chainLost(error)
   }
-  if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || saysAll(plane, turn, step)) throw error
+  if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || wouldFailEverywhere(plane, turn, step))
+    throw error
   if (!mayBeSentAgain(turn, err)) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal)))

@@ -22,7 +22,7 @@ export const withShorterWait = (error: AppError, seconds: number): AppError =>
     : error
 
 /** Errors about the whole pool: all accounts are used up, or some are only busy. */
-const POOL_KNOWS: ReadonlySet<string> = new Set([
+const POOL_WIDE_CODES: ReadonlySet<string> = new Set([
   'usage_limit_reached',
   'account_stream_cap',
   'no_plan_support_for_model',

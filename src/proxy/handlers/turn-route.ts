@@ -55,7 +55,7 @@ export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'
  */
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
   const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
-  const body = await readBody(c.req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
+  const body = await readBody(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
   try {
     checkKeyAgain(c)
     prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
@@ -71,7 +71,7 @@ export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONS
 /** The same for a body that is relayed as bytes; `json` is empty. */
 export const readRelayBody = async (c: Ctx, turns: TurnKindOf, maxBytes = OTHER_BODY_BYTES): Promise<TurnBody> => {
   const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
-  const body = await readBytes(c.req.raw, limits).catch((err: unknown) => refuseUnread(c, turns, err))
+  const body = await readBytes(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
   try {
     checkKeyAgain(c)
   } catch (err) {
@@ -104,7 +104,7 @@ const rejectUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
 /** Runs the code that builds a turn's body; if it throws, frees the memory and logs the request. */
 export const prepared = <T>(c: Ctx, raw: TurnBody, turns: TurnKindOf, work: () => T): T => {
   const admission = { ...turns, route: turns.route ?? c.req.path, body: raw, signal: c.req.raw.signal }
-  return orRefuse(arrivalOf(c), admission, 'request', work)
+  return orReject(arrivalOf(c), admission, 'request', work)
 }
 
 const arrivalOf = (c: Ctx): Arrival => ({

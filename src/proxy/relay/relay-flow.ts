@@ -14,7 +14,7 @@ import { ClientGone, type Turn } from '../turn.ts'
 import type { RelayPlan } from './plan.ts'
 import { UsageReader } from './usage-reader.ts'
 
-/** What the client is told of the upstream's headers. */
+/** The upstream headers that the client gets. */
 const KEPT_HEADERS = [
   'cache-control',
   'content-type',
@@ -204,14 +204,17 @@ export class RelayFlow implements Watcher, EventListenerObject {
     if (isSilent || now - arrivedAt > this.#plan.timeoutMs) this.fail(new AppError('upstream_timeout'))
   }
 
-  /** The signal of the request. Draining aborts it with an `AppError` for the client; a client that left gets nothing. */
+  /**
+   * The request's abort signal. Draining aborts with an `AppError` for the client; a client that disconnected gets
+   * nothing.
+   */
   handleEvent(): void {
     const reason: unknown = this.#turn.signal.reason
     if (reason instanceof AppError) this.fail(reason)
     else this.cancel()
   }
 
-  /** The client left. */
+  /** The client disconnected. */
   cancel(): void {
     this.#cut(new ClientGone(), { status: 'cancelled', error: null })
   }

@@ -50,7 +50,7 @@ export const noBody = ({ env }: Ctx): TurnBody => ({
   hold: new BodyHold(env.bodies),
 })
 
-/** Admits the request: key policy, limits, draining. Releases the body and throws when it is refused; that leaves a row in the log. */
+/** Admits the request: key policy, limits, draining. If it is rejected, releases the body, logs it and throws. */
 export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Answered =>
   admitTurn(c, { ...kindOf(request), route: request.route ?? c.req.path, body })
 

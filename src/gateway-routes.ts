@@ -22,6 +22,7 @@ import {
   summarizeTrace,
   whamKeySet,
 } from './proxy/relay/control.ts'
+import { nativeEdit, nativeGeneration, publicEdit, publicGeneration, variations } from './proxy/relay/images.ts'
 
 export const mountGateway = (app: Hono<AppEnv>): void => {
   mountNativeTraffic(app)
@@ -48,8 +49,8 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.get('/backend-api/codex/agent-identities/jwks', ...codexKeySet)
   app.get('/backend-api/wham/agent-identities/jwks', ...whamKeySet)
   app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
-  app.post('/backend-api/codex/images/generations', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/codex/images/edits', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/codex/images/generations', ...nativeGeneration)
+  app.post('/backend-api/codex/images/edits', ...nativeEdit)
   app.post('/backend-api/transcribe', ...notBuilt('optional', 'refuse'))
   app.post('/backend-api/files', ...notBuilt('optional', 'refuse'))
   app.post('/backend-api/files/:id/uploaded', ...notBuilt('optional', 'refuse'))
@@ -72,9 +73,9 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.get('/v1/models', ...publicModels)
   app.get('/v1/models/:id', ...publicModel)
   app.post('/v1/embeddings', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/images/generations', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/images/edits', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/images/variations', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/images/generations', ...publicGeneration)
+  app.post('/v1/images/edits', ...publicEdit)
+  app.post('/v1/images/variations', ...variations)
   app.post('/v1/audio/transcriptions', ...notBuilt('optional', 'refuse'))
   app.post('/v1/warmup', ...notBuilt('optional', 'refuse'))
   app.post('/v1/warmup/:mode', ...notBuilt('optional', 'refuse'))

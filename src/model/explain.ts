@@ -3,6 +3,7 @@
 import { isoOrNull } from '../lib/iso.ts'
 import type { Considered, Selection } from '../proxy/select.ts'
 import type { Settings } from '../settings/schema.ts'
+import { isImageModel } from './image-models.ts'
 import type { KeyPolicy } from './key-ring.ts'
 import { refusalByLimit } from './reservations.ts'
 import { skipText } from './skip-reasons.ts'
@@ -49,6 +50,7 @@ interface Chooser {
     owner: null
     restricted: false
     streamCap: number
+    surface: 'turn' | 'image'
   }): Selection
 }
 
@@ -75,6 +77,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
     owner: null,
     restricted: false,
     streamCap: settings.proxyAccountStreamLimit,
+    surface: isImageModel(model) ? 'image' : 'turn',
   })
   const chosenId = selection.kind === 'chosen' ? selection.id : null
   const nameOf = (id: string) => names.get(id) ?? null
@@ -82,7 +85,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
     ...about,
     outcome: selection.kind,
     chosen: chosenId === null ? null : { accountId: chosenId, accountName: nameOf(chosenId) },
-    sentence: sentenceFor(selection, model !== null && !pool.offers(model) ? model : null),
+    sentence: sentenceFor(selection, model !== null && !isImageModel(model) && !pool.offers(model) ? model : null),
     candidates: inOrder(selection.considered, chosenId).map((considered) => candidateView(considered, nameOf)),
   }
 }

@@ -82,6 +82,7 @@ interface Price {
   long?: Rates
 }
 
+const GPT_IMAGE: Price = { standard: [5, 2, 30] }
 const GPT_5_1_CODEX: Price = { standard: [1.25, 0.125, 10], priority: [2.5, 0.25, 20] }
 const GPT_5_CHAT: Price = { standard: [1.25, 0.125, 10] }
 const GPT_5: Price = { standard: [1.25, 0.125, 10], priority: 2, flex: [0.625, 0.0625, 5] }
@@ -118,7 +119,11 @@ const PRICES: ReadonlyMap<string, Price> = new Map([
   ['gpt-5.1-codex', GPT_5_1_CODEX],
   ['gpt-5-codex', GPT_5_1_CODEX],
   ['gpt-5.1-codex-mini', { standard: [0.25, 0.025, 2] }],
-  ['gpt-image', { standard: [5, 2, 30] }],
+  ['gpt-image-2', GPT_IMAGE],
+  ['gpt-image-1.5', GPT_IMAGE],
+  ['gpt-image-1', GPT_IMAGE],
+  ['gpt-image-1-mini', GPT_IMAGE],
+  ['gpt-image', GPT_IMAGE],
 ])
 
 /** Short names of a single model. */

@@ -174,6 +174,12 @@ export const Settings = z.strictObject({
     help: 'How long ChatGPT may take to compact a conversation.',
     unit: 'seconds',
   }),
+  imageTimeoutSeconds: setting(seconds(3600), {
+    section: 'timeouts',
+    label: 'Images',
+    help: 'How long ChatGPT may take to make or edit an image.',
+    unit: 'seconds',
+  }),
   apiKeyAuthEnabled: setting(z.boolean(), {
     section: 'clients',
     label: 'Require an API key',
@@ -285,6 +291,7 @@ export const DEFAULTS: Settings = {
   streamIdleTimeoutSeconds: 300,
   streamTimeoutSeconds: 7200,
   compactTimeoutSeconds: 180,
+  imageTimeoutSeconds: 300,
   apiKeyAuthEnabled: false,
   hideUpstreamQuotaFromApiKeys: false,
   forwardClientAnalytics: false,

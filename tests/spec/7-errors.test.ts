@@ -26,7 +26,7 @@ interface Provocation {
 /** Codes of turns that no other transport has: they come as an error frame. */
 type OnSocket = 'turn_in_progress' | 'no_security_work_authorized_accounts'
 /** Provoked in `7-errors-people`. */
-type Elsewhere = PeopleCode | 'no_plan_support_for_model'
+type Elsewhere = PeopleCode
 
 const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
 
@@ -286,6 +286,12 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     status: 429,
   },
   no_accounts: { options: { accounts: 0 }, ask: (app) => app.ask(PUBLIC, { json: HELLO }), path: '/v1', status: 503 },
+  no_plan_support_for_model: {
+    options: { accounts: [{ plan: 'free' }] },
+    ask: (app) => app.ask('POST /v1/images/generations', { json: { prompt: 'A square' } }),
+    path: '/v1',
+    status: 503,
+  },
   continuity_owner_unavailable: {
     options: { accounts: 2 },
     ask: async (app) => {

@@ -16,6 +16,20 @@ const RELAYED_OBJECT: Omit<Words, 'does'> = { ...RELAYED, document: 'A JSON obje
 const GOAL = 'The goal; `{"goal": null}` where ChatGPT has none.'
 const KEY_SET: Omit<Words, 'does'> = { ...RELAYED, answer: 'A key set, kept for five minutes.' }
 
+const NATIVE_IMAGE: Omit<Words, 'does'> = {
+  answer: 'As ChatGPT answered: JSON with `b64_json`, or server-sent events.',
+  isTurn: true,
+  throws: [...NATIVE_TURN, 'no_plan_support_for_model'],
+  document: 'A JSON object. It is passed on byte for byte.',
+  example: { model: 'gpt-image-2', prompt: 'A blue square', size: 'auto', quality: 'auto', background: 'auto' },
+}
+const PUBLIC_IMAGE: Omit<Words, 'does'> = {
+  answer: '`{created, data: [{b64_json}], usage}`, or server-sent events with `stream: true`.',
+  isTurn: true,
+  throws: ['payload_too_large', 'model_not_allowed', 'no_plan_support_for_model'],
+  document: 'An Images request. Fields that ChatGPT does not know are dropped and listed in `x-sluice-dropped-fields`.',
+}
+
 const QUESTION = { model: 'gpt-5.5', input: 'Say hello.' }
 const CLIENT_VERSION = { client_version: 'Version of the Codex CLI, to get the catalog for it.' }
 
@@ -60,6 +74,8 @@ export const MODEL_WORDS: WordsByRoute = {
   'POST /backend-api/codex/thread/goal/clear': { does: 'Clears the goal of a thread.', ...RELAYED_OBJECT },
   'GET /backend-api/codex/agent-identities/jwks': { does: 'Public keys of agent identities.', ...KEY_SET },
   'GET /backend-api/wham/agent-identities/jwks': { does: 'Public keys of agent identities.', ...KEY_SET },
+  'POST /backend-api/codex/images/generations': { does: 'Makes an image for the Codex CLI.', ...NATIVE_IMAGE },
+  'POST /backend-api/codex/images/edits': { does: 'Edits images for the Codex CLI.', ...NATIVE_IMAGE },
   'GET /backend-api/codex/models': {
     does: 'The model catalog as ChatGPT sent it, plus `data` for SDKs.',
     answer: 'The catalog with an `ETag`.',
@@ -96,6 +112,18 @@ export const MODEL_WORDS: WordsByRoute = {
     document: 'A Chat Completions request, translated into a Responses request.',
     example: { model: 'gpt-5.5', messages: [{ role: 'user', content: 'Say hello.' }] },
   },
+  'POST /v1/images/generations': {
+    ...PUBLIC_IMAGE,
+    does: 'Makes an image, as the Images API of OpenAI does.',
+    example: { model: 'gpt-image-2', prompt: 'A blue square' },
+  },
+  'POST /v1/images/edits': {
+    ...PUBLIC_IMAGE,
+    does: 'Edits up to 16 images, as the Images API of OpenAI does.',
+    document: 'A form with `image` files, or JSON with `images` as data URLs. Up to 64 MiB.',
+    example: { prompt: 'Make it red', images: [{ image_url: 'data:image/png;base64,…' }] },
+  },
+  'POST /v1/images/variations': { does: 'Not available: 404.', answer: 'Nothing.', throws: ['not_found'] },
   'GET /v1/models': {
     does: 'The models this key may use.',
     answer: '`{object: "list", data: [Model]}`',

@@ -7,8 +7,9 @@ import type { Account } from './accounts.ts'
 import type { FaultRoute } from './faults.ts'
 import type { ReceivedRequest } from './ledger.ts'
 import { authenticate } from './received.ts'
-import { detail, Refusal } from './refusal.ts'
+import { apiError, detail, Refusal } from './refusal.ts'
 import type { Env } from './routes.ts'
+import { isJson } from './script.ts'
 import { rateHeaders } from './usage.ts'
 import { strike, type World } from './world.ts'
 
@@ -45,8 +46,67 @@ const CONTROL: RelayRoute[] = [
   ),
 ]
 
+/** A PNG of one pixel. */
+export const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+export const IMAGE_USAGE = {
+  total_tokens: 1107,
+  input_tokens: 50,
+  output_tokens: 1057,
+  input_tokens_details: { text_tokens: 10, image_tokens: 40 },
+}
+const IMAGE_FIELDS = new Set([
+  'model',
+  'prompt',
+  'n',
+  'size',
+  'quality',
+  'background',
+  'output_format',
+  'output_compression',
+  'moderation',
+  'partial_images',
+  'stream',
+  'input_fidelity',
+])
+
+/** Assumed: JSON only, with known members, and not on a free plan. */
+function image({ received, account, world }: RelayCall, isEdit: boolean): Response {
+  const { body, headers } = received
+  if (account.plan === 'free') throw detail(403, 'Images are not part of the free plan')
+  if (!headers['content-type']?.startsWith('application/json') || !isJson(body)) throw detail(400, 'Expected JSON')
+  const unknown = Object.keys(body).find((name) => !IMAGE_FIELDS.has(name) && !(isEdit && /^(images|mask)$/.test(name)))
+  if (unknown) throw detail(400, `Unsupported parameter: ${unknown}`)
+  if (typeof body.prompt !== 'string' || body.prompt === '')
+    throw apiError(400, 'missing', 'A prompt is needed', 'prompt')
+  const pictures = isEdit ? [...(Array.isArray(body.images) ? body.images : []), ...(body.mask ? [body.mask] : [])] : []
+  if (isEdit && !pictures.every((one) => isJson(one) && String(one.image_url).startsWith('data:image/')))
+    throw apiError(400, 'invalid_value', 'Images must be data URLs', 'images')
+  const made = { b64_json: PIXEL, revised_prompt: `Revised: ${body.prompt}` }
+  const created = Math.floor(world.now() / 1000)
+  if (body.stream !== true) return Response.json({ created, data: [made], usage: IMAGE_USAGE })
+  const name = isEdit ? 'image_edit' : 'image_generation'
+  const partial = Array.from({ length: Number(body.partial_images ?? 0) }, (_, index) => ({
+    type: `${name}.partial_image`,
+    b64_json: PIXEL,
+    partial_image_index: index,
+  }))
+  const completed = { type: `${name}.completed`, b64_json: PIXEL, created_at: created, usage: IMAGE_USAGE }
+  return new Response(sse([...partial, completed]), { headers: { 'content-type': 'text/event-stream' } })
+}
+
+export const sse = (events: { type: string }[]): string =>
+  events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+
+const IMAGES: RelayRoute[] = (['generations', 'edits'] as const).map((action) => ({
+  method: 'POST',
+  path: `codex/images/${action}`,
+  fault: 'image',
+  headers: 'any',
+  answer: (call) => image(call, action === 'edits'),
+}))
+
 /** More routes are added to this list as the proxy learns to relay them. */
-const ROUTES: readonly RelayRoute[] = [...CONTROL]
+const ROUTES: readonly RelayRoute[] = [...CONTROL, ...IMAGES]
 
 export function relayRoutes(routes: Hono<Env>, world: World): void {
   for (const route of ROUTES) routes.on(route.method, `/backend-api/${route.path}`, (c) => answerTo(c, world, route))

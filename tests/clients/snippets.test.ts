@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexConfig, KEY_FROM_SHELL, snippets } from '../../views/keys/snippets.ts'
 import { textsUnder } from '../support/fenced.ts'
+import { PIXEL } from '../support/upstream/relay-routes.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World } from './support/world.ts'
 
@@ -102,6 +103,19 @@ test('the Python program is one, and says the same address and key', () => {
   expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
 })
 
+test('the image command is answered with an image, and the Python program for it is one', async () => {
+  const [command = '', program = ''] = textsOf('images')
+  const asked = command.split(' \\\n  |')[0] ?? ''
+  const [answer] = await outputOf(['sh', '-c', `${asked} -s`])
+  expect(JSON.parse(answer)).toMatchObject({ data: [{ b64_json: PIXEL }] })
+  expect(command).toEndWith("| jq -r '.data[0].b64_json' | base64 -d > image.png")
+  const { exitCode } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
+    stdin: new TextEncoder().encode(program),
+  })
+  expect(exitCode).toBe(0)
+  expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
+})
+
 test('OpenCode is given a JSON document with the address, the key and the model', () => {
   const config: unknown = JSON.parse(textsOf('opencode')[0] ?? '')
   expect(config).toMatchObject({
@@ -115,7 +129,7 @@ test('docs/clients.md and the README say the same', async () => {
   const baseUrl = 'http://127.0.0.1:2455'
   const manual = await Bun.file(resolve(import.meta.dir, '../../docs/clients.md')).text()
   const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5' })
-  const said = all.filter(({ id }) => ['codex', 'python', 'javascript', 'curl'].includes(id)).map(({ parts }) => parts)
+  const said = all.filter(({ id }) => ['codex', 'python', 'javascript', 'curl', 'images'].includes(id)).map(({ parts }) => parts)
   const texts = said.flat().flatMap(({ text }) => (text.includes('install openai') ? [] : [text]))
   expect(texts.filter((text) => !manual.includes(text))).toEqual([])
   const readme = await Bun.file(resolve(import.meta.dir, '../../README.md')).text()

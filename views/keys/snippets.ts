@@ -86,6 +86,15 @@ export const snippets = (to: Connection): readonly Snippet[] => {
       wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
     },
     {
+      id: 'images',
+      label: 'Images',
+      parts: [
+        { where: 'Make an image with curl (needs `jq`):', text: curlImage(to) },
+        { where: 'Or with Python, after `pip install openai`:', text: pythonImage(to) },
+      ],
+      wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
+    },
+    {
       id: 'other',
       label: 'Other apps',
       parts: [
@@ -176,6 +185,29 @@ const curlCommand = ({ baseUrl, key, model }: Connection): string =>
     `  -H 'authorization: Bearer ${key}' \\`,
     "  -H 'content-type: application/json' \\",
     `  -d '${JSON.stringify({ model, input: 'Say hello.' }).replaceAll("'", "'\\''")}'`,
+  ].join('\n')
+
+/** No catalog lists the image models; this is the newest. */
+const IMAGE_MODEL = 'gpt-image-2'
+const IMAGE_PROMPT = 'A lighthouse at dawn'
+
+const curlImage = ({ baseUrl, key }: Connection): string =>
+  [
+    `curl ${baseUrl}/v1/images/generations \\`,
+    `  -H 'authorization: Bearer ${key}' \\`,
+    "  -H 'content-type: application/json' \\",
+    `  -d '${JSON.stringify({ model: IMAGE_MODEL, prompt: IMAGE_PROMPT })}' \\`,
+    "  | jq -r '.data[0].b64_json' | base64 -d > image.png",
+  ].join('\n')
+
+const pythonImage = ({ baseUrl, key }: Connection): string =>
+  [
+    'import base64',
+    'from openai import OpenAI',
+    '',
+    `client = OpenAI(base_url="${baseUrl}/v1", api_key=${quoted(key)})`,
+    `image = client.images.generate(model="${IMAGE_MODEL}", prompt=${quoted(IMAGE_PROMPT)})`,
+    'open("image.png", "wb").write(base64.b64decode(image.data[0].b64_json))',
   ].join('\n')
 
 /** These escapes are valid in TOML, Python and JavaScript. */

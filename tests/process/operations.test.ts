@@ -223,7 +223,7 @@ test('pages that read from a database file that is gone say so, and what to do',
   for (const path of ['/dashboard', '/logs']) {
     const answer = await fetch(server.url + path, { headers: { accept: 'text/html' } })
     expect([path, answer.status]).toEqual([path, 503])
-    expect(await answer.text()).toMatch(/was removed or replaced while the server works on it.*make a backup/s)
+    expect(await answer.text()).toMatch(/was deleted or replaced while the server was using it.*Create a backup/s)
   }
 })
 

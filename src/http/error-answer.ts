@@ -5,6 +5,7 @@ import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code, openAiError, openAiErrorHeaders } from '../errors.ts'
 import { holds } from '../model/permissions.ts'
+import type { Rejection, RejectionReason } from '../model/rejections.ts'
 import { databaseTrouble, saysNoFolder } from '../ops/database-trouble.ts'
 import { placesOf } from '../ops/places.ts'
 import { loggedPath } from './access-log.ts'
@@ -31,7 +32,7 @@ export const errorAnswer =
         path: loggedPath(c),
         err: thrown,
       })
-    if (err.extra.rejection)
+    if (err.extra.rejection && !isOwnProbe(c, err.extra.rejection))
       c.env.ledger.reject({
         ...err.extra.rejection,
         ip: c.get('clientIp'),
@@ -46,6 +47,15 @@ export const errorAnswer =
     for (const [name, value] of Object.entries(openAiErrorHeaders(err))) c.header(name, value)
     return c.json({ error: openAiError(err) })
   }
+
+/** Our own pages request model paths without a key, to see whether a reverse proxy lets them through. */
+const isOwnProbe = (c: Ctx, { reason }: Rejection): boolean =>
+  c.req.header(PROBE_HEADER) === '1' && KEYLESS.includes(reason)
+
+/** As sent by `views/assets/measures.js`. */
+const PROBE_HEADER = 'x-sluice-probe'
+/** Guessed and expired keys are always logged, whatever header came with them. */
+const KEYLESS: readonly RejectionReason[] = ['missing_key', 'remote_client']
 
 /** The envelope of the dashboard's API. */
 export const problemJson = (c: Ctx, err: AppError, requestId: string | null): Answer =>

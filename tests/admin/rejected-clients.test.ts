@@ -133,6 +133,36 @@ describe('the overview', () => {
   })
 })
 
+describe('requests that the test of a key makes without one', () => {
+  const PROBE = { 'x-sluice-probe': '1' }
+
+  test.each(['/v1/models', '/backend-api/codex/models'])('are not logged: %s', async (path) => {
+    const app = testApp(KEY_AUTH)
+    const probe = await app.ask(`GET ${path}`, { headers: PROBE, peer: '192.168.1.20' })
+    expect(probe.status).toBe(401)
+    expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [] })
+    await app.ask(`GET ${path}`, { peer: '192.168.1.20' })
+    app.bindings.ledger.flush()
+    expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [{ reason: 'missing_key', count: 1 }] })
+  })
+
+  test('are not logged while other machines need a key', async () => {
+    const app = testApp()
+    const probe = await app.ask('GET /v1/models', { headers: PROBE, peer: '192.168.1.20' })
+    expect(probe.status).toBe(401)
+    app.bindings.ledger.flush()
+    expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [] })
+  })
+
+  test('hide no wrong key that comes with the same header', async () => {
+    const app = testApp(KEY_AUTH)
+    const headers = { ...PROBE, authorization: `Bearer ${SECRET}` }
+    await app.ask('GET /v1/models', { headers, peer: '192.168.1.20' })
+    app.bindings.ledger.flush()
+    expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [{ reason: 'unknown_key' }] })
+  })
+})
+
 test('metrics count them by reason, each of which is there from the start', async () => {
   const app = testApp(KEY_AUTH)
   await reject(app, 3)

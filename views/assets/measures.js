@@ -76,6 +76,7 @@
       // As a client without a key: a cookie would open doors of the proxy that are shut for clients.
       const answer = await fetch(path, {
         credentials: 'omit',
+        headers: { 'x-sluice-probe': '1' },
         redirect: 'manual',
         cache: 'no-store',
         signal: AbortSignal.timeout(PATIENCE_MS),

@@ -4,6 +4,7 @@ import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import { Problem, SignedOut } from '../../views/ui/form.tsx'
 import { fieldText, problemText } from '../../views/words.ts'
 import type { Principal } from '../auth/principal.ts'
+import { resolve } from '../auth/resolve.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError, type Code, openAiError } from '../errors.ts'
 import { errorAnswer, messageOf, problemJson } from './error-answer.ts'
@@ -15,8 +16,12 @@ import { looksLikeModelTraffic, wrongBaseUrl } from './wrong-base-url.ts'
 /** Answers with the envelope of the route, or with a page. */
 export const renderError = errorAnswer((c, err, requestId) => renderForDashboard(c, err, requestId))
 
-/** For `app.notFound`. A model client with a wrong base path gets OpenAI's envelope. */
+/** For `app.notFound`. A model client with a wrong base path gets OpenAI's envelope, and a page its usual shell. */
 export const renderNotFound = (c: Ctx): Response | Promise<Response> => {
+  if (representation(c) === 'page') {
+    const resolution = resolve(c)
+    if (resolution.kind === 'principal' && !resolution.mustEnroll) c.set('principal', resolution.principal)
+  }
   const isMissed = representation(c) === 'json' && looksLikeModelTraffic(c.req.path)
   return isMissed ? c.json({ error: openAiError(wrongBaseUrl(c)) }, 404) : renderError(new AppError('not_found'), c)
 }

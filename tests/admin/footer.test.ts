@@ -63,6 +63,22 @@ describe('the tab', () => {
   })
 })
 
+test.each(['/nowhere', '/keys/key_nobody', '/accounts/acc_1/nothing'])(
+  'the error page at %s has the navigation and the footer',
+  async (path) => {
+    const html = await (await people(testApp()).as('admin').ask(`GET ${path}`, HTML)).text()
+    expect([html.includes('aria-label="Main"'), html.includes('<footer')]).toEqual([true, true])
+  },
+)
+
+test('the error page of an unknown address shows neither to a visitor who is not signed in', async () => {
+  const { as, browser } = people(testApp())
+  as('admin') // while there is no user, this machine needs no sign-in
+  const html = await (await browser().ask('GET /nowhere', HTML)).text()
+  expect(html).toContain('Page not found')
+  expect([html.includes('aria-label="Main"'), html.includes('<footer')]).toEqual([false, false])
+})
+
 describe('the footer by itself', () => {
   test('is a fragment for htmx and the same as JSON', async () => {
     const app = testApp()

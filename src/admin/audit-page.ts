@@ -10,7 +10,7 @@ import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { EVENTS } from '../model/audit.ts'
 import { readHead } from '../model/audit-chain.ts'
-import { type AuditEntry, type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
+import { ACTOR_NAMES, type AuditEntry, type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
 import type { AuditVerdict } from '../model/audit-verify.ts'
 import { filled } from '../model/form-query.ts'
 import { listPeople } from '../model/people.ts'
@@ -88,8 +88,7 @@ const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
   return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
 }
 
-/** Actors without a user. */
-const WITHOUT_ACCOUNT = ['bootstrap', 'cli', 'system', 'guest', 'disabled'].map((id) => ({ id, name: id }))
+const WITHOUT_ACCOUNT = Object.entries(ACTOR_NAMES).map(([id, name]) => ({ id, name }))
 
 const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]): NamedEntry[] => {
   const { accounts, keys } = optionsOf(c)

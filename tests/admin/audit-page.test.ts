@@ -56,6 +56,29 @@ test('one entry says what, who, about what, and its details', async () => {
   expect(text).toMatch(/ \d\d:\d\d:\d\d UTC<\/time>/)
 })
 
+test('actors that are not users have readable names, and no method that repeats them', async () => {
+  const { app, as } = open()
+  const actors = [
+    ['cli', 'cli', 'Command line', ''],
+    ['system', null, 'Sluice', ''],
+    ['guest', 'guest', 'Guest', ''],
+    ['bootstrap', 'local_bootstrap', 'First setup', 'before the first password'],
+    ['bootstrap', 'trusted_header', 'First setup', 'trusted header'],
+  ] as const
+  for (const [n, [id, method]] of actors.entries())
+    commit(app.db, (tx) => append(tx, { id, method, address: null, at: app.clock.now() + n }, 'login_success'))
+  const text = await html(as('admin'), '/audit?action=login_success')
+  const entries = [...text.matchAll(/<p class="audit-who">(.*?)<span class="hint">(.*?)<\/span>/gs)]
+  expect(
+    entries
+      .map(([, who, how]) => [who, how])
+      .toReversed()
+      .slice(0, actors.length),
+  ).toEqual(actors.map(([, , name, how]) => [name, how]))
+  expect(text).toContain('<strong>Signed in</strong>')
+  expect(text).toContain('<option value="cli">Command line</option>')
+})
+
 test('what an entry is about is told by its name while it is there, and by its id when it is gone', async () => {
   const { as } = open()
   const admin = as('admin')

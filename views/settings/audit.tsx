@@ -1,6 +1,7 @@
 /** The audit log: who changed what, when and from where, and whether the log is intact. */
 import type { FC } from 'hono/jsx'
 import type { Audit, Chain, NamedEntry } from '../../src/admin/audit-page.ts'
+import { ACTOR_NAMES } from '../../src/model/audit-log.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
 import { AgePager } from '../ui/pager.tsx'
@@ -113,16 +114,24 @@ const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, tar
       )}
     </div>
     <p class="audit-who">
-      {actor.username ?? actor.userId}
-      <span class="hint">
-        {[actor.roleSlug, actor.authMethod && methodText(actor.authMethod), actorIp].filter(Boolean).join(' · ')}
-      </span>
+      {actor.username ?? actorName(actor.userId)}
+      <span class="hint">{[actor.roleSlug, methodText(actor.authMethod), actorIp].filter(Boolean).join(' · ')}</span>
     </p>
   </li>
 )
 
-const methodText = (method: string): string =>
-  method === 'local_bootstrap' ? 'before the first password' : method.replaceAll('_', ' ')
+const actorName = (id: string | null): string => ACTOR_NAMES[id ?? ''] ?? id ?? ''
+
+/** Those that repeat the actor are left out. */
+const METHODS: Readonly<Record<string, string | null>> = {
+  cli: null,
+  disabled: null,
+  guest: null,
+  local_bootstrap: 'before the first password',
+}
+
+const methodText = (method: string | null): string | null =>
+  method === null || method in METHODS ? (METHODS[method ?? ''] ?? null) : method.replaceAll('_', ' ')
 
 /** Events whose name would be unclear. */
 const EVENTS: Readonly<Record<string, string>> = {

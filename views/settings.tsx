@@ -42,7 +42,13 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
       {settings && <SettingsCard section="clients" settings={settings} />}
       <Card id="access" title="Access">
         <OwnAccess {...props} />
-        {settings && <SettingsPart section="security" settings={settings} notes={security ? notesOf(security) : {}} />}
+        {settings && (
+          <SettingsPart
+            section="security"
+            settings={settings}
+            notes={security ? notesOf(security, props.people?.total !== 0) : {}}
+          />
+        )}
         {settings && <SettingsPart section="guests" settings={settings} />}
         {security?.guestAccessEnabled && <GuestPassword isSet={security.guestPasswordConfigured} />}
       </Card>
@@ -52,9 +58,9 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
   )
 }
 
-const notesOf = (security: SecurityProps) => ({
-  totpRequiredOnLogin: wouldEnroll(security.usersWithoutTotpCount, 'user'),
-  totpRequiredForAdminRole: wouldEnroll(security.adminsWithoutTotpCount, 'administrator'),
+const notesOf = (security: SecurityProps, hasUsers: boolean) => ({
+  totpRequiredOnLogin: wouldEnroll(security.usersWithoutTotpCount, 'user', hasUsers),
+  totpRequiredForAdminRole: wouldEnroll(security.adminsWithoutTotpCount, 'administrator', hasUsers),
 })
 
 const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
@@ -87,10 +93,10 @@ const OwnAccess: FC<SettingsProps> = ({ me, authMode }) => {
   )
 }
 
-const wouldEnroll = (count: number, noun: string): string =>
-  count === 0
-    ? `Every ${noun} has set it up.`
-    : `${count} ${noun}${count === 1 ? ' hasn’t' : 's haven’t'} set it up yet.`
+const wouldEnroll = (count: number, noun: string, hasUsers: boolean): string => {
+  if (count > 0) return `${count} ${noun}${count === 1 ? ' hasn’t' : 's haven’t'} set it up yet.`
+  return hasUsers ? `Every ${noun} has set it up.` : 'There are no users yet.'
+}
 
 const GuestPassword: FC<{ isSet: boolean }> = ({ isSet }) => (
   <div class="card-part stack">

@@ -110,7 +110,7 @@ describe.each([
     await Promise.all([page.waitForURL(`${own.url}/dashboard`), page.click('#form-invite [type=submit]')])
     const dead = await page.goto(link)
     expect(dead?.status()).toBe(404)
-    expect(await textOf(page.locator('h1'))).toBe('This link does not work any more')
+    expect(await textOf(page.locator('h1'))).toBe('This invite no longer works')
 
     await using second = await browser.visit(`${own.url}/login`, { javaScriptEnabled })
     await signIn(second.page, own.url, { username: 'grace.hopper', password: OTHER_PASSWORD })

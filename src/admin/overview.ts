@@ -1,6 +1,7 @@
 /** `/dashboard`: health, what needs attention, remaining quota, and the totals of a period. */
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
+import type { ShownErrors } from '../../views/overview/errors.tsx'
 import { OverviewPage } from '../../views/overview.tsx'
 import type { Ctx } from '../bindings.ts'
 import type { Config } from '../env.ts'
@@ -10,6 +11,7 @@ import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { viewerZone } from '../http/viewer-clock.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
 import { findVariable } from '../lib/env-names.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { namedApart } from '../model/account-names.ts'
@@ -20,7 +22,6 @@ import { type Attention, attention } from '../model/attention.ts'
 import { type Outcome, stripOf } from '../model/outcome-strip.ts'
 import { firstSteps } from '../model/overview.ts'
 import { type Chart, chartOf } from '../model/overview-chart.ts'
-import type { ErrorGroup } from '../model/overview-errors.ts'
 import type { PeriodFigures } from '../model/overview-periods.ts'
 import { PERIODS, type Period } from '../model/overview-slots.ts'
 import type { Tiles } from '../model/overview-tiles.ts'
@@ -94,8 +95,8 @@ export interface FiguresPart {
   tiles: Tiles
   /** null: there was no request yet. */
   chart: Chart | null
-  /** Repeated errors grouped, newest first. */
-  errors: ErrorGroup[]
+  /** Grouped by cause, newest first. */
+  errors: ShownErrors[]
 }
 
 const SHOWN_AT_MOST = 16
@@ -146,6 +147,9 @@ const outageFor = (c: Ctx) => {
   return current && blindersOf(c.var.principal).hidesAccounts ? { ...current, message: '' } : current
 }
 
+/** The job looks every ten minutes; the rest is time to make it. */
+const FIRST_BACKUP_MS = 15 * MINUTE_MS
+
 const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPart => {
   const { lifecycle, ledger, ops, settings, env } = c.env
   const { grants } = c.var.principal
@@ -161,6 +165,7 @@ const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPar
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
     lastBackupAt: backupAt,
+    isFirstBackupComing: settings.current().backupIntervalHours > 0 && now - lifecycle.startedAt < FIRST_BACKUP_MS,
     now,
   }
   return {
@@ -213,9 +218,10 @@ const figuresPart = (c: Ctx, { figures, accounts, now }: Snapshot): FiguresPart 
     chart: figures.slots.some(({ requests }) => requests > 0)
       ? chartOf(figures, { zone: viewerZone(c) ?? 'UTC', now })
       : null,
-    errors: figures.present.errors.map(({ count, newest }) => ({
-      count,
-      newest: { ...blindedRow(newest, blinders), accountName: names.get(newest.accountId) ?? null },
+    errors: figures.present.errors.map((group) => ({
+      ...group,
+      newest: { ...blindedRow(group.newest, blinders), accountName: names.get(group.newest.accountId) ?? null },
+      accounts: group.accountIds.map((id) => names.get(id) ?? 'deleted account'),
     })),
   }
 }

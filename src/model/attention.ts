@@ -40,6 +40,8 @@ export interface Facts {
   isKeyless: boolean
   /** ms since epoch; null: never, undefined: this user may not see backups. */
   lastBackupAt: number | null | undefined
+  /** The server started a moment ago and makes the first backup by itself. */
+  isFirstBackupComing: boolean
   /** ms since epoch */
   now: number
 }
@@ -255,8 +257,9 @@ const expiring = ({ keys, now }: Facts, offer: Offer): Attention[] =>
     } as const
   })
 
-const backups = ({ lastBackupAt, now, accounts }: Facts, offer: Offer): Attention[] => {
+const backups = ({ lastBackupAt, isFirstBackupComing, now, accounts }: Facts, offer: Offer): Attention[] => {
   if (lastBackupAt === undefined || accounts.length === 0) return []
+  if (lastBackupAt === null && isFirstBackupComing) return []
   if (lastBackupAt !== null && now - lastBackupAt < BACKUP_IS_OLD_MS) return []
   return [
     {

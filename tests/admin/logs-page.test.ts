@@ -83,9 +83,9 @@ test('accounts with the same e-mail are distinguishable in rows, entries, report
   expect(byAccount.map(({ name }: { name: string }) => name).toSorted()).toEqual(names)
   const { accounts } = (await read('/dashboard')).pool
   expect(accounts.map(({ displayName }: { displayName: string }) => displayName)).toEqual(names)
-  expect(named((await read('/dashboard')).figures.errors.map(({ newest }: { newest: unknown }) => newest))).toEqual(
-    names,
-  )
+  const { errors } = (await read('/dashboard')).figures
+  expect(errors.flatMap(({ accounts }: { accounts: string[] }) => accounts).toSorted()).toEqual(names)
+  expect(names).toContain(errors[0].newest.accountName)
 })
 
 test('names that are equal when masked are distinguishable, too', async () => {
@@ -97,9 +97,9 @@ test('names that are equal when masked are distinguishable, too', async () => {
   const names = app.members.map(({ id }) => `a***@example.test (plus, ${id.slice(0, 8)})`).toSorted()
   const named = (rows: { accountName: string }[]) => rows.map(({ accountName }) => accountName).toSorted()
   expect(named((await read('/api/request-logs')).requests)).toEqual(names)
-  expect(named((await read('/dashboard')).figures.errors.map(({ newest }: { newest: unknown }) => newest))).toEqual(
-    names,
-  )
+  const { errors } = (await read('/dashboard')).figures
+  expect(errors.flatMap(({ accounts }: { accounts: string[] }) => accounts).toSorted()).toEqual(names)
+  expect(names).toContain(errors[0].newest.accountName)
   expect(names).toContain((await read('/api/request-logs/r0')).accountName)
 })
 
@@ -170,6 +170,29 @@ describe('filters are the query string', () => {
   test('attempts are counted as attempts: all may be of one account', async () => {
     add('again', 0, { attempts: 3 })
     expect(await page('/logs?search=client-again')).toContain('> · 3 attempts<')
+  })
+
+  test.each([
+    ['two accounts, once each', ['acc_a', 'acc_b'], '(2 accounts tried)', false],
+    ['three accounts, once each', ['acc_a', 'acc_b', 'acc_c'], '(3 accounts tried)', false],
+    ['one account, twice', ['acc_a', 'acc_a'], '(1 account tried)', true],
+    ['two accounts, three times', ['acc_a', 'acc_b', 'acc_a'], '(2 accounts tried)', true],
+  ])('a number of attempts that equals the accounts tried is not repeated: %s', async (_, tried, text, isRepeated) => {
+    add('failed', 0, { attempts: tried.length, status: 'error', errorCode: 'server_is_overloaded', phase: 'upstream' })
+    commit(app.db, (tx) => {
+      for (const [n, account] of tried.entries())
+        tx.insert(attempts)
+          .values({ requestRowId: 'failed', n, accountId: account, startedAt: now, durationMs: 1, outcome: 'failed' })
+          .run()
+    })
+    for (const path of ['/logs?search=client-failed', '/logs/failed']) {
+      const html = await page(path)
+      expect([path, html.includes(text), html.includes(`> · ${tried.length} attempts<`)]).toEqual([
+        path,
+        true,
+        isRepeated,
+      ])
+    }
   })
 
   test('the form shows the current filters', async () => {

@@ -170,12 +170,26 @@ describe('backups', () => {
   test('of a time to come do not silence that there is none', async () => {
     const app = withFolder(undefined, 1)
     const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
+    await app.clock.advance(15 * 60_000)
     const at = (year: number) => writeFileSync(join(dir, `backups/sluice-${year}0101-000000.db`), 'abc')
     mkdirSync(join(dir, 'backups'))
     at(2099)
     expect(await missing()).toBe(true)
     at(2026)
     expect(await missing()).toBe(false)
+  })
+
+  test('are missed from a quarter of an hour after the start, when none are scheduled immediately', async () => {
+    const app = withFolder(undefined, 1)
+    const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
+    expect(await missing()).toBe(false)
+    await app.clock.advance(15 * 60_000 - 1)
+    expect(await missing()).toBe(false)
+    await app.clock.advance(1)
+    expect(await missing()).toBe(true)
+    const unscheduled = withFolder(undefined, 1)
+    await unscheduled.ask('PUT /api/settings', { json: { backupIntervalHours: 0 } })
+    expect(await (await unscheduled.ask('GET /dashboard')).text()).toContain('No backup yet')
   })
 
   test('are made, listed and taken along, each with its row in the audit log', async () => {
@@ -230,7 +244,7 @@ describe('backups', () => {
     ]
     for (const answer of [page, line]) {
       expect(answer.status).toBe(500)
-      expect(await answer.text()).toMatch(/No backup was made: the disk is full\. Request id: req_\w+</)
+      expect(await answer.text()).toMatch(/The backup failed: the disk is full\. Request id: req_\w+</)
     }
     expect(line.headers.get('hx-retarget')).toBe('#form-backup-problem')
   })
@@ -241,7 +255,7 @@ describe('backups', () => {
       .ask('POST /api/backups', { json: {} })
       .then(async (response) => ({ status: response.status, ...(await response.json()) }))
     expect(status).toBe(500)
-    expect(error.message).toStartWith('No backup was made: the disk is full. Request id: req_')
+    expect(error.message).toStartWith('The backup failed: the disk is full. Request id: req_')
     expect(events(app)).toEqual([])
   })
 })

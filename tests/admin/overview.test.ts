@@ -64,6 +64,7 @@ describe('who sees what', () => {
     const lost = { kind: 'auth_failed', at: app.clock.now(), code: 'token_invalidated', evidence: 'x' } as const
     app.bindings.pool.apply(app.members[0]?.id ?? '', lost)
     app.file.isNamed = false
+    await app.clock.advance(15 * 60_000) // the first backup is overdue
     const matters = async (who: Browser) =>
       (await read<Overview>(who, '/dashboard')).now.attention.map(({ id }) => id.replace(/acc_.*/, ''))
     expect(await matters(as('admin'))).toEqual(['database', 'sign-in-', 'backup'])
@@ -123,30 +124,39 @@ test('repeated errors of the period are one row with a count, the newest first, 
   ])
 })
 
-test('errors with the same code are told apart by account and by model', async () => {
+test('errors with the same cause are one row with its accounts and models, the newest first', async () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
   const startedAt = app.clock.now()
-  const add = (id: string, member: number, model: string) =>
+  const add = (id: string, errorCode: string, member: number | null, model: string | null) =>
     aRequestRow(app.db, {
       id,
       keyId: null,
-      startedAt,
+      startedAt: startedAt - id.charCodeAt(0) * 1000,
       status: 'error',
-      errorCode: 'upstream_error',
-      accountId: app.members[member]!.id,
+      errorCode,
+      phase: 'upstream',
+      accountId: member === null ? null : app.members[member]!.id,
       model,
     })
-  add('a', 0, 'gpt-5.5')
-  add('b', 0, 'gpt-5.5')
-  add('c', 1, 'gpt-5.5')
-  add('d', 1, 'gpt-5.4')
+  add('a', 'server_is_overloaded', 0, 'gpt-5.5')
+  add('b', 'server_is_overloaded', 0, 'gpt-5.5')
+  add('c', 'slow_down', 1, 'gpt-5.5') // another code for the same cause
+  add('d', 'server_is_overloaded', 1, 'gpt-5.4')
+  add('e', 'no_accounts', null, null)
+  add('f', 'something_new', 0, 'gpt-5.5') // unknown codes are causes of their own
+  add('g', 'something_else', 0, 'gpt-5.5')
   const { errors } = (await read<Overview>(app, '/dashboard')).figures
-  const shape = errors.map(({ count, newest }) => [newest.accountName, newest.model, count].join(' '))
-  expect(shape.toSorted()).toEqual([
-    'ada@example.test gpt-5.5 2',
-    'alan@example.test gpt-5.4 1',
-    'alan@example.test gpt-5.5 1',
+  const found = errors.map(({ count, newest, codes, accounts, models }) => [newest.id, count, codes, accounts, models])
+  const [ada, alan] = ['ada@example.test', 'alan@example.test']
+  expect(found).toEqual([
+    ['a', 4, ['server_is_overloaded', 'slow_down'], [ada, alan], ['gpt-5.5', 'gpt-5.4']],
+    ['e', 1, ['no_accounts'], [], []],
+    ['f', 1, ['something_new'], [ada], ['gpt-5.5']],
+    ['g', 1, ['something_else'], [ada], ['gpt-5.5']],
   ])
+  const html = await (await app.ask('GET /dashboard', { headers: { accept: 'text/html' } })).text()
+  expect(html).toContain('/logs?status=failed&amp;range=24h&amp;code=server_is_overloaded&amp;code=slow_down"')
+  expect(html).toContain(`title="${ada}, ${alan}"`)
 })
 
 describe('periods', () => {

@@ -19,6 +19,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   isDashboardOpen: false,
   isKeyless: false,
   lastBackupAt: NOW - HOUR,
+  isFirstBackupComing: false,
   now: NOW,
   ...over,
 })
@@ -114,6 +115,8 @@ test('backups: none yet, an old one, or not for this reader', () => {
   expect(said({ lastBackupAt: NOW - 9 * DAY })).toEqual([['The last backup is 9 days old', '/settings/data']])
   expect(said({ lastBackupAt: undefined })).toEqual([])
   expect(said({ lastBackupAt: null, accounts: [] })).toEqual([])
+  expect(said({ lastBackupAt: null, isFirstBackupComing: true })).toEqual([])
+  expect(said({ lastBackupAt: NOW - 9 * DAY, isFirstBackupComing: true })).toHaveLength(1)
 })
 
 test('a strategy that names an account that was deleted', () => {

@@ -42,7 +42,13 @@ const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =
 
 const figuresOf = ({ accounts = [], errors = [], keys = [] }: Scene) => {
   const slots = slotsOf(accounts, errors)
-  const groups = errors.map((newest) => ({ count: 1, newest }))
+  const groups = errors.map((newest) => ({
+    count: 1,
+    newest,
+    codes: [],
+    accountIds: newest.accountId === null ? [] : [newest.accountId],
+    models: newest.model === null ? [] : [newest.model],
+  }))
   const present = { conversations: { now: 3, before: 2 }, keys, errors: groups, rejected: [], stateChanges: new Map() }
   const shown = { period: '24h', slotMs: SLOT_MS, slots: slots.slice(-48), cells: 48 } as const
   return { ...shown, present, tiles: tilesOf({ slots, present }) }

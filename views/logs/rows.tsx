@@ -164,13 +164,14 @@ const Nothing: FC = () => <span class="muted">–</span>
 /** The result with icon and error code. */
 export const Result: FC<{ request: LogEntry }> = ({ request }) => {
   const { tone, Icon } = LOOKS[request.status]
-  const { attemptCount: attempts } = request
+  const { attemptCount: attempts, result } = request
+  const isSaid = attempts <= 1 || result.endsWith(`(${attempts} accounts tried)`)
   return (
     <span class={`result tone-${tone}`} title={`HTTP ${request.httpStatus}`}>
       <Icon />
       <span>
-        <b>{request.result}</b>
-        {attempts > 1 && <span class="muted"> · {attempts} attempts</span>}
+        <b>{result}</b>
+        {!isSaid && <span class="muted"> · {attempts} attempts</span>}
         {request.errorCode && <code class="muted">{request.errorCode}</code>}
       </span>
     </span>

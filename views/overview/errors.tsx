@@ -3,14 +3,19 @@ import type { FC } from 'hono/jsx'
 import type { ErrorGroup } from '../../src/model/overview-errors.ts'
 import type { Period } from '../../src/model/overview-slots.ts'
 import { Result } from '../logs/rows.tsx'
-import { countText } from '../ui/amounts.ts'
+import { countText, plural } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { PERIOD_NAMES } from './periods.ts'
 
+/** With the names this user may see. */
+export interface ShownErrors extends ErrorGroup {
+  accounts: readonly string[]
+}
+
 interface ErrorsProps {
-  errors: readonly ErrorGroup[]
+  errors: readonly ShownErrors[]
   period: Period
   now: string
   hasRequests: boolean
@@ -45,31 +50,40 @@ export const LastErrors: FC<ErrorsProps> = ({ errors, period, now, hasRequests }
   )
 
 /** Uses the newest request's key. */
-const ErrorRow: FC<{ group: ErrorGroup; period: Period; now: string }> = ({
-  group: { count, newest },
-  period,
-  now,
-}) => (
-  <tr>
-    <td class="cell-time">
-      <a class="row-link" href={count === 1 ? `/logs/${newest.id}` : hrefOf(newest, period)}>
-        <Since at={newest.requestedAt} now={now} />
-      </a>
-    </td>
-    <td class="cell-key">{newest.apiKeyName ?? <span class="muted">–</span>}</td>
-    <td class="cell-account">{newest.accountName ?? <span class="muted">–</span>}</td>
-    <td class="cell-model">{newest.model ? <code>{newest.model}</code> : <span class="muted">–</span>}</td>
-    <td class="cell-result">
-      <Result request={newest} />
-    </td>
-    <td class="cell-count number">{count === 1 ? '1' : `× ${countText(count)}`}</td>
-  </tr>
-)
+const ErrorRow: FC<{ group: ShownErrors; period: Period; now: string }> = ({ group, period, now }) => {
+  const { count, newest, accounts, models } = group
+  return (
+    <tr>
+      <td class="cell-time">
+        <a class="row-link" href={count === 1 ? `/logs/${newest.id}` : hrefOf(group, period)}>
+          <Since at={newest.requestedAt} now={now} />
+        </a>
+      </td>
+      <td class="cell-key">{newest.apiKeyName ?? <span class="muted">–</span>}</td>
+      <td class="cell-account" title={accounts.length > 1 ? accounts.join(', ') : undefined}>
+        <Several of="account" names={accounts} />
+      </td>
+      <td class="cell-model" title={models.length > 1 ? models.join(', ') : undefined}>
+        <Several of="model" names={models} isCode />
+      </td>
+      <td class="cell-result">
+        <Result request={newest} />
+      </td>
+      <td class="cell-count number">{count === 1 ? '1' : `× ${countText(count)}`}</td>
+    </tr>
+  )
+}
 
-const hrefOf = ({ errorCode, accountId, model }: ErrorGroup['newest'], period: Period): string => {
+/** One name, or two, or how many; the cell's title has them all. */
+const Several: FC<{ of: string; names: readonly string[]; isCode?: boolean }> = ({ of: noun, names, isCode }) => {
+  if (names.length === 0) return <span class="muted">–</span>
+  if (names.length > 2) return plural(names.length, noun)
+  const text = names.join(', ')
+  return isCode ? <code>{text}</code> : text
+}
+
+const hrefOf = ({ codes }: ErrorGroup, period: Period): string => {
   const params = new URLSearchParams({ status: 'failed', range: period })
-  if (errorCode) params.set('code', errorCode)
-  if (accountId) params.set('accountId', accountId)
-  if (model) params.set('model', model)
+  for (const code of codes) params.append('code', code)
   return `/logs?${params}`
 }

@@ -29,7 +29,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#fix-problems',
   },
   'last-errors': {
-    says: 'The newest errors of the period, with repeats counted as one. Open one to see every attempt and what ChatGPT answered.',
+    says: 'The newest errors of the period, grouped by cause. Open one to see every attempt and what ChatGPT answered.',
     more: 'operating#fix-problems',
   },
   // Accounts
@@ -115,6 +115,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The same range, by ChatGPT account. Select a row to narrow the report to it.',
     more: 'operating#monitor',
   },
+  clients: {
+    says: 'The same range, by client program. Select a row to narrow the report to it.',
+    more: 'operating#monitor',
+  },
   // Settings
   access: {
     says: 'How you sign in, and what clients need. With API keys required, requests without a valid key are rejected.',
@@ -165,7 +169,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#the-data-folder',
   },
   'backup-list': {
-    says: 'The backups in the data folder, newest first. Old scheduled backups are deleted. Manual ones are kept.',
+    says: 'The backups in the data folder, newest first. Old scheduled backups are deleted, and manual ones are kept.',
     more: 'operating#back-up-and-restore',
   },
   proxies: {

@@ -327,7 +327,7 @@ test('a password that was changed is not left in the form, nor a role that was m
   await page.fill('[name=currentPassword]', PASSWORD)
   await page.fill('[name=newPassword]', OTHER_PASSWORD)
   await page.click('#form-password [type=submit]')
-  await page.locator('.done', { hasText: 'password was changed' }).waitFor()
+  await page.locator('.done', { hasText: 'Password changed' }).waitFor()
   await emptied(page, '[name=currentPassword]')
   await emptied(page, '[name=newPassword]')
   await page.goto(`${own.url}/settings/access`)
@@ -398,7 +398,7 @@ describe('a proxy that announces people', () => {
     const person = { username: 'newcomer', roleId: 'role_viewer', ssoOnly: true, expectedIdentity }
     await send(url, 'POST', '/api/dashboard-users', person, cookie)
     await Promise.all([visit.page.waitForURL(`${url}/settings`), visit.page.click('a:text-is("Try again")')])
-    expect(await textOf(visit.page.locator('#access'))).toMatch(/You are newcomer \(Viewer\)/)
+    expect(await textOf(visit.page.locator('#access'))).toMatch(/Signed in as newcomer \(Viewer\)/)
   })
 })
 

@@ -32,6 +32,7 @@ import type { Pool } from './proxy/pool.ts'
 import type { Pulse } from './proxy/pulse.ts'
 import type { BodyBudget } from './proxy/raw-body.ts'
 import type { KeySets } from './proxy/relay/key-sets.ts'
+import type { ResponseStore } from './proxy/responses-store/response-store.ts'
 import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
 import type { SettingsCache } from './settings/cache.ts'
@@ -65,6 +66,8 @@ export interface Bindings {
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget
+  /** Answered `/v1` requests that later ones can refer to. */
+  responses: ResponseStore
   arrivingFrames: ArrivingFrames
   /** Public keys of agent identities, as ChatGPT answered last. */
   keySets: KeySets

@@ -31,6 +31,7 @@ import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
 import { KeySets } from './proxy/relay/key-sets.ts'
+import { ResponseStore } from './proxy/responses-store/response-store.ts'
 import { FailedSockets } from './proxy/socket-trouble.ts'
 import type { Reader } from './reader.ts'
 import { SettingsCache } from './settings/cache.ts'
@@ -107,6 +108,7 @@ export const buildBindings = (world: World): Bindings => {
     sockets: new Roster(),
     pulse,
     bodies,
+    responses: new ResponseStore({ clock, settings: () => settings.current() }),
     arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
     keySets: new KeySets(clock),
     sealer,
@@ -192,13 +194,20 @@ const ledgerOf = (
 
 /** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
 const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
-  const { settings, keys, firewall, catalog, pool, affinity, ledger, plane, sockets } = bindings
+  const { settings, keys, firewall, catalog, pool, affinity, ledger, plane, sockets, responses } = bindings
   const hasWrittenLedger = () => {
     ledger.flush()
     return ledger.healthy
   }
   const views: MemoryView[] = [
-    { name: 'settings', topics: ['settings'], reload: () => settings.reload() },
+    {
+      name: 'settings',
+      topics: ['settings'],
+      reload: () => {
+        settings.reload()
+        responses.sweep()
+      },
+    },
     { name: 'keys', topics: ['keys'], canReload: hasWrittenLedger, reload: () => keys.reload() },
     { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },

@@ -10,6 +10,7 @@ import { notBuilt } from './proxy/handlers/not-built.ts'
 import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
 import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
+import { deleteResponse, listInputItems, showResponse } from './proxy/handlers/stored-responses.ts'
 import {
   checkSafety,
   clearGoal,
@@ -66,9 +67,9 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/responses/', ...publicResponses)
   app.get('/v1/responses', ...publicSocket)
   app.post('/v1/responses/compact', ...publicCompact)
-  app.get('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
-  app.delete('/v1/responses/:id', ...notBuilt('optional', 'refuse'))
-  app.get('/v1/responses/:id/input_items', ...notBuilt('optional', 'refuse'))
+  app.get('/v1/responses/:id', ...showResponse)
+  app.delete('/v1/responses/:id', ...deleteResponse)
+  app.get('/v1/responses/:id/input_items', ...listInputItems)
   app.post('/v1/chat/completions', ...chatCompletions)
   app.get('/v1/models', ...publicModels)
   app.get('/v1/models/:id', ...publicModel)

@@ -31,7 +31,7 @@ const hasToken = (c: Ctx): boolean => {
 }
 
 const families = ({ env }: Ctx): Family[] => {
-  const { pool, ledger, bodies, turns, sockets, ops, clock, lifecycle, server } = env
+  const { pool, ledger, bodies, turns, sockets, ops, clock, lifecycle, server, responses } = env
   const elapsed = clock.monotonic()
   ops.turns.keepAccounts(new Set(pool.all().map(({ id }) => id)))
   const cpu = process.cpuUsage()
@@ -44,6 +44,7 @@ const families = ({ env }: Ctx): Family[] => {
       clientSockets: server?.pendingWebSockets ?? 0,
       keptUpstreamSockets: [...sockets].filter(({ upstream }) => upstream.accountAt(elapsed) !== null).length,
       heldBytes: bodies.heldBytes,
+      responses,
       ledger,
       lastBackupAt: ops.backups.newestAt,
       startedAt: lifecycle.startedAt,

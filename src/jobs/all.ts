@@ -26,6 +26,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
     'pool' | 'resetCredits' | 'random'
   > & {
     plane: Pick<JobDeps, 'upstream' | 'credentials'>
+    responses: { sweep(): void }
   }
 
 /**
@@ -33,7 +34,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
  * of `accounts` changes first.
  */
 export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
-  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures } = workplace
+  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace
   const { upstream, credentials } = workplace.plane
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
@@ -51,6 +52,7 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
   schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
   schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUp({ db, clock }, signal), { runAtStart: true })
   schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
+  schedule.add('stored responses', MINUTE_MS, async () => responses.sweep())
   const { backups } = ops
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))

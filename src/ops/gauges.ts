@@ -17,6 +17,8 @@ interface Present {
   /** Idle upstream sockets between requests. */
   keptUpstreamSockets: number
   heldBytes: number
+  /** Answered requests that later ones can refer to, and their memory. */
+  responses: { size: number; bytes: number }
   ledger: { unwrittenTurns: number; healthy: boolean; rejections: Readonly<Record<RejectionReason, number>> }
   /** ms since epoch; null: none yet. */
   lastBackupAt: number | null
@@ -40,6 +42,10 @@ export const presentFamilies = (present: Present): Family[] => [
     value: present.keptUpstreamSockets,
   }),
   gauge('sluice_held_body_bytes', 'Request bodies in memory.', { value: present.heldBytes }),
+  gauge('sluice_stored_responses', 'Responses in memory that later requests can refer to.', {
+    value: present.responses.size,
+  }),
+  gauge('sluice_stored_response_bytes', 'Memory of stored responses.', { value: present.responses.bytes }),
   gauge('sluice_ledger_pending', 'Finished requests that are not on disk yet.', {
     value: present.ledger.unwrittenTurns,
   }),

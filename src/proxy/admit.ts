@@ -172,15 +172,15 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
   const marks = marksOf(body.json.input)
   const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
   const named = relay?.thread ? threadHash(relay.thread, client.key?.id ?? null) : hashOf(body.json.prompt_cache_key)
-  // Ciphertext identifies its account better than an opening, which several conversations may share.
-  const isUnnamed = named === null && !relay && !admission.isNative && !marks.hasCiphertext
-  const begun = isUnnamed ? openingOf(body.json) : null
+  const begun = named === null && !relay && !admission.isNative ? openingOf(body.json) : null
   const beginning = begun && hashOf(begun.name)
-  const opening = begun?.isAnswered ? beginning : null
+  // Ciphertext identifies its account better than an opening, which several conversations may share.
+  const opening = begun?.isAnswered && !marks.hasCiphertext ? beginning : null
   const isAlone = opening !== null && env.affinity.openings.begin(opening)
   const conversation = isAlone ? opening : named
   // The upstream caches prompts per session id; the native client sends its own.
-  if (!admission.isNative && !relay && conversation !== null) forwarded['session-id'] ??= conversation
+  const cacheName = conversation ?? (marks.hasCiphertext && begun?.isAnswered ? beginning : null)
+  if (!admission.isNative && !relay && cacheName !== null) forwarded['session-id'] ??= cacheName
   const turnState = headers.get('x-codex-turn-state')
   const turn: Turn = {
     id: env.random.orderedId('trn', now),
@@ -205,7 +205,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation,
     opening,
-    firstOf: begun?.isAnswered ? null : beginning,
+    firstOf: begun?.isAnswered || marks.hasCiphertext ? null : beginning,
     ...marks,
     restricted: admission.restricted ?? false,
     settings: env.settings.current(),
@@ -216,6 +216,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     arrivedAt,
     log: newTurnLog(),
     body,
+    recording: null,
   }
   turn.log.admitMs = elapsedMs(arrivedAt, env.clock.monotonic())
   return turn

@@ -3,14 +3,17 @@
  * chat its own format.
  */
 import type { AppError } from '../errors.ts'
+import { isObject, type JsonObject, objectOf, objectsOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { piecesOf, type SseEvent } from '../lib/sse.ts'
 import { mentionsAccountFacts, withoutAccountFacts } from './formats/account-facts.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from './formats/failed-event.ts'
 import { PublicEvents, parsed } from './formats/public-events.ts'
-import { upstreamFailure } from './formats/responses-event.ts'
+import { type ResponsesEvent, upstreamFailure } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
+import type { ResponseEcho } from './responses-store/response-echo.ts'
+import type { Recording } from './responses-store/response-store.ts'
 
 /** Writes one stream. Methods are called in order, `fail` at most once and last. */
 export interface Contract {
@@ -67,7 +70,12 @@ export class NativeContract implements Contract {
   }
 }
 
-export const publicContract = (options: ContractOptions): Contract => {
+interface Stateful {
+  echo: ResponseEcho
+  recording: Recording | null
+}
+
+export const publicContract = (options: ContractOptions & Partial<Stateful>): Contract => {
   const answer = new PublicEvents({ ...options, announcesErrors: true })
   return {
     write: (events, meter) => joined(events.flatMap((event) => answer.of(event, meter))),
@@ -76,14 +84,17 @@ export const publicContract = (options: ContractOptions): Contract => {
   }
 }
 
-export const chatContract = (options: ChatStreamOptions): Contract => {
+export const chatContract = (options: ChatStreamOptions, recording: Recording | null): Contract => {
   const chat = new ChatStream(options)
+  const done: JsonObject[] = []
   return {
     write: (events) => {
       const out: Uint8Array[] = []
       for (const { type, bytes } of events) {
         if (type === null || !chat.needs(type)) continue
-        const chunk = chat.push(parsed(bytes, type))
+        const event = parsed(bytes, type)
+        if (recording) record(recording, event, done)
+        const chunk = chat.push(event)
         if (chunk) out.push(chunk)
       }
       return joined(out.length === 0 ? [chat.begin() ?? []].flat() : out)
@@ -91,6 +102,15 @@ export const chatContract = (options: ChatStreamOptions): Contract => {
     fail: (err) => chat.fail(err),
     keepalive: keepaliveComment,
   }
+}
+
+/** The last event may lack the items. If it has any, it has all of them. */
+const record = (recording: Recording, { type, item, response }: ResponsesEvent, done: JsonObject[]): void => {
+  if (type === 'response.output_item.done' && isObject(item)) done.push(item)
+  if (type !== 'response.completed' && type !== 'response.incomplete') return
+  const { id, output } = objectOf(response)
+  const whole = objectsOf(output)
+  recording.finishChat({ id, output: whole.length > 0 ? whole : done })
 }
 
 /** Searches the pieces as they are sent, because almost no event contains account facts. */

@@ -36,6 +36,7 @@ export const statusOf = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeader
 
 export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
   releaseRequest(turn)
+  turn.recording?.release()
   if (turn.opening !== null) affinity.openings.end(turn.opening)
   const { log } = turn
   const now = clock.now()

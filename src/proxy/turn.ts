@@ -8,6 +8,7 @@ import type { Settings } from '../settings/schema.ts'
 import type { AffinityRow } from './affinity.ts'
 import type { BodyHold } from './raw-body.ts'
 import type { RelayPlan } from './relay/plan.ts'
+import type { Recording } from './responses-store/response-store.ts'
 import type { Considered, Surface } from './select.ts'
 import type { UpstreamSession } from './upstream-session.ts'
 
@@ -100,6 +101,8 @@ export interface Turn {
   headers: Readonly<Record<string, string>>
   /** Null after the commit point: a stream may last for hours and does not need the request. */
   body: TurnBody | null
+  /** What is stored of it when it is answered; null for nothing. */
+  recording: Recording | null
 }
 
 /** What has happened so far, filled in by each stage. */

@@ -251,6 +251,18 @@ export const Settings = z.strictObject({
     unit: 'days',
     security: true,
   }),
+  responseStoreMinutes: setting(z.int().min(0).max(1440), {
+    section: 'retention',
+    label: 'Keep responses for follow-up requests',
+    help: 'Lets clients of /v1 continue a conversation by response ID, as with OpenAI. Kept in memory only.',
+    unit: 'minutes',
+  }),
+  responseStoreMiB: setting(z.int().min(1).max(8192), {
+    section: 'retention',
+    label: 'Memory for kept responses',
+    help: 'When it is full, the oldest responses are deleted first.',
+    unit: 'MiB',
+  }),
   backupIntervalHours: setting(z.int().min(0).max(720), {
     section: 'backups',
     label: 'Back up every',
@@ -302,6 +314,8 @@ export const DEFAULTS: Settings = {
   dashboardSessionTtlSeconds: 604_800,
   requestLogRetentionDays: 0,
   auditRetentionDays: 0,
+  responseStoreMinutes: 60,
+  responseStoreMiB: 64,
   backupIntervalHours: 24,
   backupKeep: 7,
 }

@@ -210,8 +210,9 @@ describe('the turns of one conversation go to one account', () => {
       affinity.remember('ciphertext', sha256('enc.own'), id, { now: clock.now(), mixed: false })
       const thought = { type: 'reasoning', summary: [], encrypted_content: 'enc.own' }
       const carrying = { ...json, input: [...json.input.slice(0, 1), thought, ...json.input.slice(1)] }
-      expect(await askedUnder(app, 'POST /v1/responses', carrying)).toBeUndefined()
+      expect(await askedUnder(app, 'POST /v1/responses', carrying)).toMatch(/^[\w-]{43}$/)
       expect(servedBy(app)).toEqual([owner!, maker])
+      expect(app.rows().at(-1)?.conversationHash).toBeNull()
     })
 
     test('is none where the client is the native one, which names what it wants to stay together', async () => {

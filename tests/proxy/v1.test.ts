@@ -59,7 +59,8 @@ describe('/v1/responses', () => {
       const body = sent.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
       app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
       const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
-      const response = { id: 'resp_1', status, output: said.map((event) => event.item) }
+      const stored = { store: true, previous_response_id: null }
+      const response = { id: 'resp_1', status, output: said.map((event) => event.item), ...stored }
       expect(events.at(-1)).toEqual({ type: `response.${status}`, sequence_number: sent.length - 1, response })
     }
     await expectNothingLeft(app)

@@ -133,6 +133,7 @@ describe('a refused turn', () => {
       { type: 'web_search_call', id: 'ws_1', status: 'completed' },
       { type: 'image_generation_call', id: 'ig_1', result: null },
       { type: 'item_reference', id: 'msg_1' },
+      { type: undefined, id: 'msg_1' },
     ].map((item): [string, number, string, Ask] => [
       `the id of a ${item.type} and nothing else`,
       404,

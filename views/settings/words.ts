@@ -92,6 +92,7 @@ export const ZEROS: Partial<Record<SettingName, { label: string; amount: number 
   proxyAccountStreamLimit: { label: 'unlimited', amount: 8 },
   requestLogRetentionDays: { label: 'forever', amount: 90 },
   auditRetentionDays: { label: 'forever', amount: 365 },
+  responseStoreMinutes: { label: 'off', amount: 60 },
   backupIntervalHours: { label: 'never', amount: 24 },
 }
 

@@ -96,6 +96,26 @@ export const MODEL_WORDS: WordsByRoute = {
     status: 101,
     throws: SOCKET,
   },
+  'GET /v1/responses/:id': {
+    does: 'A stored response of this key.',
+    answer: 'The response object as it was returned.',
+    throws: ['not_found', 'unsupported_parameter'],
+  },
+  'DELETE /v1/responses/:id': {
+    does: 'Deletes a stored response. Later responses that continue it keep their history.',
+    answer: '`{id, object: "response", deleted: true}`',
+    throws: ['not_found'],
+  },
+  'GET /v1/responses/:id/input_items': {
+    does: 'The items a stored response was made from, with the conversation it continued.',
+    answer: '`{object: "list", data: [Item], first_id, last_id, has_more}`',
+    query: {
+      limit: 'Number of items: 1 to 100. Default: 20.',
+      order: '`desc` (newest first, the default) or `asc`.',
+      after: 'ID of the item before the page.',
+    },
+    throws: ['not_found', 'invalid_request_error'],
+  },
   'POST /v1/responses/compact': {
     does: 'Compacts a conversation.',
     answer: 'A JSON document.',

@@ -25,9 +25,10 @@ export const chatCall = ({ type, text: member }: CallKind, item: JsonObject, tex
   [type]: { name: item.name, [member]: text },
 })
 
-/** Chat has one kind of tool output; in Responses it must match the kind of its call. */
-export const withOutputKinds = (items: JsonObject[]): JsonObject[] => {
-  const custom = new Set(items.filter(({ type }) => type === 'custom_tool_call').map(({ call_id }) => call_id))
+/** Chat has one kind of tool output; in Responses it must match the kind of its call, which may be in `history`. */
+export const withOutputKinds = (items: JsonObject[], history: readonly JsonObject[] = []): JsonObject[] => {
+  const calls = [...history, ...items].filter(({ type }) => type === 'custom_tool_call')
+  const custom = new Set(calls.map(({ call_id }) => call_id))
   if (custom.size === 0) return items
   return items.map((item) =>
     item.type === 'function_call_output' && custom.has(item.call_id)

@@ -9,6 +9,7 @@ import { responsesFormat, responsesFunctions, responsesToolChoice, responsesTool
 import { type Conversation, placed } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, isImplied, rejectStateful } from './parameters.ts'
+import { type ReasoningBefore, withReasoningBefore } from './recalled-reasoning.ts'
 import { type NormalisedRequest, normaliseResponses } from './v1-responses.ts'
 
 interface ChatOptions {
@@ -58,12 +59,13 @@ const TRANSLATED: ReadonlySet<string> = new Set([
 
 /**
  * The Responses request, the dropped members, and what the response translation needs (proxy surface §14.1). A body
- * with `input` and no messages already has the Responses shape and is only normalised. Throws `invalid_request_error`,
+ * with `input` and no messages already has the Responses shape and is only normalised. `reasoningBefore` supplies the
+ * reasoning that chat messages cannot carry. Throws `invalid_request_error`,
  * `unsupported_parameter` or `previous_response_not_found`, each with `param`.
  */
-export function chatToResponses(body: JsonObject): ChatRequest {
+export function chatToResponses(body: JsonObject, reasoningBefore: ReasoningBefore = () => []): ChatRequest {
   const options = parseAt(Options, body)
-  const request = requestOf(body, options)
+  const request = requestOf(body, options, reasoningBefore)
   const chat = {
     stream: options.stream === true,
     includeUsage: options.stream_options?.include_usage === true,
@@ -76,11 +78,15 @@ export function chatToResponses(body: JsonObject): ChatRequest {
 
 const JSON_FORMATS: ReadonlySet<unknown> = new Set(['json_object', 'json_schema'])
 
-function requestOf(body: JsonObject, { messages, tools }: z.output<typeof Options>): NormalisedRequest {
+function requestOf(
+  body: JsonObject,
+  { messages, tools }: z.output<typeof Options>,
+  reasoningBefore: ReasoningBefore,
+): NormalisedRequest {
   if (!messages?.length && body.input != null) return responsesShaped(body)
   if (!messages?.length) throw invalid('messages', 'At least one message is required.')
   refuse(body)
-  return translated(body, messages, tools ?? undefined)
+  return translated(body, conversation(messages, reasoningBefore), tools ?? undefined)
 }
 
 function refuse(body: JsonObject): void {
@@ -95,13 +101,13 @@ function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedReques
   return { body: normal, dropped: dropped.filter((name) => name !== 'stream_options') }
 }
 
-function translated(body: JsonObject, messages: unknown[], clientTools: unknown[] | undefined): NormalisedRequest {
+function translated(body: JsonObject, said: Conversation, clientTools: unknown[] | undefined): NormalisedRequest {
   const functions = functionsOf(body)
   const isLegacy = functions.length > 0
   const tools = isLegacy ? responsesFunctions(functions) : clientTools && responsesTools(clientTools)
   const choice = body.tool_choice ?? choiceOfFunction(body.function_call)
   const members = withFormat(foldAliases(body), body.response_format)
-  const { instructions, input } = placed(textOf(body.instructions), conversation(messages), { text: members.text })
+  const { instructions, input } = placed(textOf(body.instructions), said, { text: members.text })
   return {
     body: {
       model: body.model,
@@ -120,11 +126,11 @@ function translated(body: JsonObject, messages: unknown[], clientTools: unknown[
 }
 
 /** System and developer messages are both instructions. */
-function conversation(messages: unknown[]): Conversation {
+function conversation(messages: unknown[], reasoningBefore: ReasoningBefore): Conversation {
   const said: Conversation = { items: [], system: new Set() }
   for (const [index, message] of withToolCalls(messages, 'messages').entries()) {
     const items = messageItems(message, `messages[${index}]`)
-    said.items.push(...items)
+    said.items.push(...withReasoningBefore(items, reasoningBefore))
     if (isInstruction(message)) for (const item of items) said.system.add(item)
   }
   return { ...said, items: acceptedItems(withOutputKinds(said.items)) }

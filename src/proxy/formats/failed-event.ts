@@ -11,13 +11,13 @@ interface ResponseHead {
   model: string | null
   /** Whole seconds since epoch. */
   createdAt: number
+  /** Members that are known of the response. */
+  response?: JsonObject | undefined
 }
 
 export interface FailedEventOptions extends ResponseHead {
   /** One above the highest sent. The public API requires a finite integer, so it starts at 0. */
   sequenceNumber: number
-  /** Known members of the response. */
-  response?: JsonObject | undefined
 }
 
 /** SSE bytes of `response.failed` with a complete response object and the same error as an HTTP answer. */
@@ -37,7 +37,7 @@ export const errorEvent = (err: AppError, sequenceNumber: number): Uint8Array =>
 
 /** SSE bytes of `response.created`, the first event of every public stream (proxy surface §9.4). */
 export const responseCreatedEvent = (head: ResponseHead): Uint8Array =>
-  frame({ type: 'response.created', sequence_number: 0, response: blankResponse(head) })
+  frame({ type: 'response.created', sequence_number: 0, response: { ...blankResponse(head), ...head.response } })
 
 /** Every member that SDKs declare, with OpenAI's defaults. */
 const blankResponse = ({ id, model, createdAt }: ResponseHead) => ({

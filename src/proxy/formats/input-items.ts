@@ -15,10 +15,10 @@ export interface InputItems extends Conversation {
 }
 
 /**
- * Items in the client's order; unchanged ones are the client's own objects. Throws `invalid_request_error` or
- * `unsupported_parameter` naming the item.
+ * Items in the client's order; unchanged ones are the client's own objects. `history` comes before them and stays
+ * unchanged. Throws `invalid_request_error` or `unsupported_parameter` naming the item.
  */
-export function inputItems(body: JsonObject): InputItems {
+export function inputItems(body: JsonObject, history: readonly JsonObject[] = []): InputItems {
   const result: InputItems = { items: [], system: new Set(), hadCacheBreakpoint: false }
   const source = sourceOf(body)
   for (const [index, item] of withToolCalls(clientItems(body), source).entries()) {
@@ -28,7 +28,7 @@ export function inputItems(body: JsonObject): InputItems {
     if (isChat) result.items.push(...messageItems(item, at))
     else addItem(result, item, at)
   }
-  return { ...result, items: acceptedItems(withOutputKinds(result.items)) }
+  return { ...result, items: acceptedItems(withOutputKinds(result.items, history)) }
 }
 
 /** The client's list: `input` as text or list, or `messages` instead. */
@@ -65,15 +65,15 @@ function addMessage(result: InputItems, message: JsonObject, at: string): void {
 }
 
 /** References may omit the type, and only they have neither type nor role. */
-const isReference = ({ type, role, id }: JsonObject) =>
+export const isReference = ({ type, role, id }: JsonObject) =>
   type === 'item_reference' || (type == null && role == null && id != null)
 
-/** The upstream would answer "not found" and suggest `store`, which is always off here. */
+/** `POST /v1/responses` replaces references first (`responses-store/recall.ts`); nothing is stored for other routes. */
 const unstored = (param: string): AppError =>
   new AppError('unsupported_parameter', {
     param,
     message:
-      "'item_reference' is not supported, because nothing is stored between requests. Send the item itself; SDKs do that with store: false.",
+      "'item_reference' is only supported by POST /v1/responses. Send the item itself; SDKs do that with store: false.",
   })
 
 /** Replayed chat history, with chat's own form of tool calls and results, and vendor extras. */

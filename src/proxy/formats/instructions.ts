@@ -17,6 +17,14 @@ export interface Placing {
   isInstructed?: boolean
 }
 
+/** The conversation that a request continues. */
+export interface History extends Conversation {
+  /** Items of its first request. They decide for the whole conversation whether it needs `NEUTRAL_INSTRUCTIONS`. */
+  first: readonly JsonObject[]
+}
+
+export const NO_HISTORY: History = { items: [], system: new Set(), first: [] }
+
 /** Used only when the client sent neither instructions nor a developer message. */
 export const NEUTRAL_INSTRUCTIONS = 'You are a helpful assistant.'
 
@@ -29,13 +37,14 @@ export function placed(
   own: string,
   { items, system }: Conversation,
   { keepsSystem = false, text, isInstructed = false }: Placing,
+  first?: readonly JsonObject[],
 ): { instructions: string | undefined; input: JsonObject[] } {
   const others = items.filter((item) => !system.has(item))
   const keeps = keepsSystem || others.length === 0 || objectOf(objectOf(text).format).type === 'json_object'
   const input = keeps ? items : others
   const texts = keeps ? [] : [...system].flatMap(({ content }) => objectsOf(content).map((part) => textOf(part.text)))
   const joined = [own, ...texts].filter((text) => text !== '').join('\n')
-  const isEnough = isInstructed || hasInstruction(input)
+  const isEnough = isInstructed || hasInstruction(first ?? input)
   return { instructions: joined || (isEnough ? undefined : NEUTRAL_INSTRUCTIONS), input }
 }
 

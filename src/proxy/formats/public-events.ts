@@ -5,6 +5,8 @@ import type { Random } from '../../lib/random.ts'
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
 import type { Meter } from '../meter.ts'
+import { echoed, echoedEvent, type ResponseEcho } from '../responses-store/response-echo.ts'
+import type { Recording } from '../responses-store/response-store.ts'
 import { withoutAccountFacts } from './account-facts.ts'
 import { errorEvent, responseCreatedEvent, responseFailedEvent } from './failed-event.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
@@ -21,6 +23,10 @@ export interface PublicOptions {
    * count for the next one.
    */
   announcesErrors: boolean
+  /** What every response object says of its storing; as the upstream has it when absent. */
+  echo?: ResponseEcho
+  /** Gets the finished response, before the client does and can refer to it. */
+  recording?: Recording | null
 }
 
 /** The events of one answer, in order; `failed` at most once and last. */
@@ -41,7 +47,9 @@ export class PublicEvents {
     const event = withoutAccountFacts(source)
     if (this.#said.needs(type)) this.#said.push(parsed(event.bytes, type))
     if (type === 'error' || type === 'response.failed') return this.#failedUpstream(parsed(event.bytes, type), meter)
-    return [ENDINGS.has(type) ? this.#ended(event.bytes, type, meter) : event.bytes]
+    if (ENDINGS.has(type)) return [this.#ended(event.bytes, type, meter)]
+    const { echo } = this.#options
+    return [echo && BEGINNINGS.has(type) ? echoedEvent(event.bytes, type, echo) : event.bytes]
   }
 
   /** The end of a stream that broke off. SDK helpers ignore events before `response.created`. */
@@ -49,13 +57,14 @@ export class PublicEvents {
     const { model, createdAt, random } = this.#options
     const id = meter?.responseId ?? random.id('resp')
     if (this.#isBegun) return this.#failure(err, { id, number: meter?.events ?? 0 })
-    return [responseCreatedEvent({ id, model, createdAt }), ...this.#failure(err, { id, number: 1 })]
+    const created = responseCreatedEvent({ id, model, createdAt, response: this.#echoed({}) })
+    return [created, ...this.#failure(err, { id, number: 1 })]
   }
 
-  #failure(err: AppError, { id, number, response }: FailureAt): Uint8Array[] {
+  #failure(err: AppError, { id, number, response = {} }: FailureAt): Uint8Array[] {
     const { model, createdAt, announcesErrors } = this.#options
     const sequenceNumber = announcesErrors ? number + 1 : number
-    const failed = responseFailedEvent(err, { id, model, createdAt, sequenceNumber, response })
+    const failed = responseFailedEvent(err, { id, model, createdAt, sequenceNumber, response: this.#echoed(response) })
     return announcesErrors ? [errorEvent(err, number), failed] : [failed]
   }
 
@@ -70,13 +79,19 @@ export class PublicEvents {
   #ended(bytes: Uint8Array, type: string, meter: Meter): Uint8Array {
     const event = parsed(bytes, type)
     const number = numberOf(event, meter)
-    const isFilled = !isObject(event.response) || !isHollow(event.response) || this.#isSilent(event.response)
-    if (isFilled && event.sequence_number === number) return bytes
-    return frame({
-      ...event,
-      sequence_number: number,
-      ...(!isFilled && { response: this.#said.responseOf(event) }),
-    })
+    const { response } = event
+    const { echo, recording } = this.#options
+    const isFilled = !isObject(response) || !isHollow(response) || this.#isSilent(response)
+    const finished = isFilled ? response : this.#said.responseOf(event)
+    const told = isObject(finished) ? this.#echoed(finished) : finished
+    if (isObject(told)) recording?.finish(told)
+    if (isFilled && event.sequence_number === number) return echo ? echoedEvent(bytes, type, echo) : bytes
+    return frame({ ...event, sequence_number: number, ...(told !== undefined && { response: told }) })
+  }
+
+  #echoed(response: JsonObject): JsonObject {
+    const { echo } = this.#options
+    return echo ? echoed(response, echo) : response
   }
 
   /** The answer is really empty. */
@@ -93,6 +108,7 @@ interface FailureAt {
   response?: JsonObject
 }
 
+const BEGINNINGS: ReadonlySet<string> = new Set(['response.created', 'response.in_progress', 'response.queued'])
 const ENDINGS: ReadonlySet<string> = new Set(['response.completed', 'response.incomplete'])
 
 const isHollow = ({ output }: JsonObject): boolean => !Array.isArray(output) || output.length === 0

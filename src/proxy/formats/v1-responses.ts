@@ -3,7 +3,7 @@
 import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
-import { type Placing, placed } from './instructions.ts'
+import { type Conversation, type History, NO_HISTORY, type Placing, placed } from './instructions.ts'
 import { ALIASES, checkParameters, foldAliases, isImplied, REFUSED_UPSTREAM, rejectStateful } from './parameters.ts'
 import { filledTool } from './required-members.ts'
 
@@ -13,19 +13,37 @@ export interface NormalisedRequest {
   dropped: string[]
 }
 
+export interface NormalisedResponses extends NormalisedRequest {
+  /** The request's own items in order, also those that moved to `instructions`, and which these are. */
+  own: Conversation
+}
+
 /**
  * The upstream request: `store:false`, `stream:true`, a list of items, system messages moved to `instructions` unless
  * `placing` says otherwise, aliases applied, unsupported parameters dropped (decisions §3, proxy surface §5.5). Kept
- * members stay in order and, above all `tools`, are the client's own objects; `body` is not changed. Throws
+ * members stay in order and, above all `tools`, are the client's own objects; `body` is not changed. `history` comes
+ * first in `input`; after it new system messages stay in `input`, so that nothing before them changes. Throws
  * `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`, each with `param`.
  */
-export function normaliseResponses(body: JsonObject, placing?: Omit<Placing, 'text'>): NormalisedRequest {
+export function normaliseResponses(
+  body: JsonObject,
+  placing?: Omit<Placing, 'text'>,
+  history: History = NO_HISTORY,
+): NormalisedResponses {
   checkParameters(body)
   rejectStateful(body)
-  const said = inputItems(body)
+  const said = inputItems(body, history.items)
   checkCompactionTrigger(said.items)
-  const changed = changedMembers(body, placed(textOf(body.instructions), said, { ...placing, text: body.text }))
-  return { body: rebuilt(body, changed), dropped: droppedFrom(body, said) }
+  const isContinued = history !== NO_HISTORY
+  const all = isContinued ? { items: [...history.items, ...said.items], system: history.system } : said
+  const first = isContinued ? history.first : undefined
+  const whole = placed(textOf(body.instructions), all, { ...placing, text: body.text }, first)
+  const system = isContinued || whole.input.length === all.items.length ? new Set<JsonObject>() : said.system
+  return {
+    body: rebuilt(body, changedMembers(body, whole)),
+    dropped: droppedFrom(body, said),
+    own: { items: said.items, system },
+  }
 }
 
 const CIPHERTEXT = 'reasoning.encrypted_content'

@@ -1,11 +1,14 @@
 /** `POST /v1/chat/completions`: translated to a Responses turn and back. */
 import type { Ctx } from '../../bindings.ts'
+import { objectsOf, parseJson } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../answer.ts'
 import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
 import { withSummary } from '../formats/chat-reasoning.ts'
+import { withCiphertext } from '../formats/v1-responses.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
+import { storeScope } from '../responses-store/stateful-request.ts'
 import { rewritten } from '../rewrite.ts'
 import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 
@@ -20,19 +23,39 @@ export const chatCompletions = turnRoute(async (c) => {
     isJson: chat.isJson,
     isLegacy: chat.isLegacy,
   }
+  const { recording } = served.turn
   return chat.stream
-    ? answerWithStream(served, chatContract({ ...head, includeUsage: chat.includeUsage }))
-    : answerWithJson(served, (response) => chatFromResponse(response, head))
+    ? answerWithStream(served, chatContract({ ...head, includeUsage: chat.includeUsage }, recording))
+    : answerWithJson(served, (response) => {
+        const document = chatFromResponse(response, head)
+        recording?.finishChat(response)
+        return document
+      })
 })
 
 /** A separate function, so that the closure that builds the answer does not keep the request (see `responses.ts`). */
 const admitChat = async (c: Ctx) => {
   const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas take half a megabyte
   const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
+  const { responses } = c.env
+  const client = c.get('client')
+  const isStored = responses.isOn && raw.json.store !== false
+  const callIds: string[] = []
+  const reasoningBefore = (callId: string) => {
+    const items = responses.reasoningBefore(storeScope(client), callId)
+    if (items.length > 0) callIds.push(callId)
+    return objectsOf(items.map(({ text }) => parseJson(text)))
+  }
   const { body, chat } = prepared(c, raw, CHAT, () => {
-    const request = chatToResponses(raw.json)
+    const request = chatToResponses(raw.json, isStored ? reasoningBefore : undefined)
     c.set('droppedFields', request.dropped)
-    return { body: rewritten(raw, withSummary(withKeyPolicy(request.body, c.get('client').key))), chat: request.chat }
+    const asked = isStored ? withCiphertext(request.body) : request.body
+    return { body: rewritten(raw, withSummary(withKeyPolicy(asked, client.key))), chat: request.chat }
   })
-  return { served: admitTurn(c, { ...CHAT, route: c.req.path, body }), chat }
+  const served = admitTurn(c, { ...CHAT, route: c.req.path, body })
+  if (isStored) served.turn.recording = responses.record({ ...NO_ITEMS, scope: storeScope(client), callIds })
+  return { served, chat }
 }
+
+/** Chat clients send their whole history, so only the reasoning they cannot send is stored. */
+const NO_ITEMS = { previous: null, input: [], instructions: [], itemIds: [] }

@@ -12,6 +12,7 @@ import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
+import { recalledFor } from '../responses-store/stateful-request.ts'
 import { rewritten } from '../rewrite.ts'
 import { spliced } from '../splice.ts'
 import { releaseRequest, type Turn, type TurnBody } from '../turn.ts'
@@ -49,8 +50,9 @@ const compact = (isNative: boolean) => {
 const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const raw = await readTurnBody(c, turns)
   const body = prepared(c, raw, turns, () => {
+    if (!turns.isNative) return translated(c, raw)
     rejectPreviousResponse(raw.json.previous_response_id)
-    return turns.isNative ? spliced(raw, enforcedMembers(raw.json, c.get('client').key)) : translated(c, raw)
+    return spliced(raw, enforcedMembers(raw.json, c.get('client').key))
   })
   return admitTurn(c, { ...turns, route: c.req.path, body })
 }
@@ -76,10 +78,11 @@ const attemptLongWay = async (
  * §6).
  */
 const translated = (c: Ctx, raw: TurnBody): TurnBody => {
-  const { body, dropped } = normaliseResponses(raw.json)
+  const recalled = recalledFor(c.env, raw, c.get('client'))
+  const { body, dropped } = normaliseResponses(recalled.body, {}, recalled.history)
   c.set('droppedFields', dropped)
   const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.get('client').key)
-  return rewritten(raw, unary)
+  return rewritten(raw, unary, recalled.texts)
 }
 
 /** A 404 about the route has no code; one about the model has. */

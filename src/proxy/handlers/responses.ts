@@ -6,9 +6,9 @@ import type { Client } from '../../auth/client-key.ts'
 import type { Bindings, Ctx } from '../../bindings.ts'
 import { type Answered, answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
-import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
-import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
-import { rewritten } from '../rewrite.ts'
+import { enforcedMembers } from '../key-policy.ts'
+import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
+import { statefulRequest } from '../responses-store/stateful-request.ts'
 import { alwaysStreamed, spliced } from '../splice.ts'
 import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
@@ -26,22 +26,28 @@ export const nativeResponses = turnRoute(async (c) => {
 })
 
 export const publicResponses = turnRoute(async (c) => {
-  const { served, wantsStream } = await admitPublic(c)
-  return wantsStream
-    ? answerWithStream(served, publicContract(contractOptions(c.env, c.get('client'), served.turn.model)))
-    : answerWithJson(served, (response) => response)
+  const { served, echo, wantsStream } = await admitPublic(c)
+  const { model, recording } = served.turn
+  if (wantsStream) {
+    const options = { ...contractOptions(c.env, c.get('client'), model), echo, recording }
+    return answerWithStream(served, publicContract(options))
+  }
+  return answerWithJson(served, (response) => {
+    const document = echoed(response, echo)
+    recording?.finish(document)
+    return document
+  })
 })
 
 /** A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole request. */
-const admitPublic = async (c: Ctx): Promise<{ served: Answered; wantsStream: boolean }> => {
+const admitPublic = async (c: Ctx): Promise<{ served: Answered; echo: ResponseEcho; wantsStream: boolean }> => {
   const raw = await readTurnBody(c, PUBLIC)
   const wantsStream = raw.json.stream === true
-  const body = prepared(c, raw, PUBLIC, () => {
-    const { body: normal, dropped } = normaliseResponses(raw.json)
-    c.set('droppedFields', dropped)
-    return rewritten(raw, withKeyPolicy(withCiphertext(normal), c.get('client').key))
-  })
-  return { served: admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body }), wantsStream }
+  const { body, dropped, echo, toStore } = prepared(c, raw, PUBLIC, () => statefulRequest(c.env, raw, c.get('client')))
+  c.set('droppedFields', dropped)
+  const served = admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
+  served.turn.recording = toStore && c.env.responses.record(toStore)
+  return { served, echo, wantsStream }
 }
 
 export const contractOptions = (

@@ -163,7 +163,9 @@ const SUBSTANCE: Record<string, readonly string[]> = {
 }
 
 function judgeStored({ type, id, ...item }: Json): void {
-  const members = id == null ? undefined : SUBSTANCE[String(type)]
+  // An item with neither type nor role is a reference, also without an id.
+  const isReference = type === 'item_reference' || (type == null && item.role == null)
+  const members = isReference ? [] : id == null ? undefined : SUBSTANCE[String(type)]
   if (!members || members.some((name) => item[name] != null)) return
   const message = `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false.`
   throw apiError(

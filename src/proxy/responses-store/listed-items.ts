@@ -1,0 +1,26 @@
+/** The input items of a stored response as a list that can be paged through. */
+import { type JsonObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
+import { chainOf, type StoredResponse } from './response-store.ts'
+
+/**
+ * Everything the response was made from, oldest first: assumed to be what OpenAI lists, as it says "items used to generate
+ * this response". Items that came without an id get one by their place, which an `item_reference` may name.
+ */
+export const listedItems = (response: StoredResponse): JsonObject[] =>
+  chainOf(response).flatMap((one) => {
+    const input = one.input.map(({ text }, index) => listed(text, listedItemId(one.id, index)))
+    return one === response ? input : [...input, ...one.output.map(({ text }) => objectOf(parseJson(text)))]
+  })
+
+const listed = (text: string, id: string): JsonObject => {
+  const item = objectOf(parseJson(text))
+  const isMessage = item.type === undefined || item.type === 'message'
+  return { ...(isMessage && { type: 'message', status: 'completed' }), ...item, id: textOf(item.id) || id }
+}
+
+const listedItemId = (responseId: string, index: number): string => `in_${index}_${responseId}`
+
+export const listedItemPlace = (id: string): { responseId: string; index: number } | null => {
+  const [, index, responseId] = /^in_(\d{1,6})_(.+)$/.exec(id) ?? []
+  return index === undefined || responseId === undefined ? null : { responseId, index: Number(index) }
+}

@@ -1,0 +1,142 @@
+/** Replaces references in a request: `previous_response_id` by its conversation, `item_reference` by the item. */
+import { AppError } from '../../errors.ts'
+import { isObject, type JsonObject, objectsOf, parseJson, textOf } from '../../lib/json.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
+import { demandFewValues } from '../body-bounds.ts'
+import { acceptedItems } from '../formats/accepted-items.ts'
+import { isReference } from '../formats/input-items.ts'
+import { type History, NO_HISTORY } from '../formats/instructions.ts'
+import { invalid } from '../formats/invalid-request.ts'
+import { RESPONSES_BODY_BYTES } from '../raw-body.ts'
+import type { StoredItem } from './item-pool.ts'
+import { listedItemPlace } from './listed-items.ts'
+import { chainOf, type ResponseStore, type StoredResponse } from './response-store.ts'
+
+/** An item → its text, which is written as it is: what went upstream once goes there in the same bytes again. */
+export type ItemTexts = Map<unknown, string>
+
+export interface Recalled {
+  /** The request with items in place of references, without `previous_response_id` and `store`. */
+  body: JsonObject
+  previous: StoredResponse | null
+  /** The conversation it continues. */
+  history: History
+  /** Of every item that came out of the store. */
+  texts: ItemTexts
+  /** Ids of the items it referred to. */
+  itemIds: string[]
+}
+
+interface Recall {
+  store: ResponseStore
+  scope: string
+  /** Called with the bytes to be added to the request before they are made. Throws when there is no room for them. */
+  admit: (bytes: number) => void
+}
+
+/**
+ * Throws `previous_response_not_found`, which names the parameter, `invalid_request_error` for one of the wrong type, and
+ * `payload_too_large`. Nothing is stored yet.
+ */
+export const recall = (body: JsonObject, { store, scope, admit }: Recall): Recalled => {
+  checkTypes(body)
+  const { previous_response_id, ...named } = body
+  const { store: _store, ...rest } = named // where it is honoured it is not one of the parameters that are dropped
+  const previous = previous_response_id == null ? null : previousOf(store, scope, String(previous_response_id))
+  const texts: ItemTexts = new Map()
+  const history = previous ? historyOf(previous, texts, admit) : NO_HISTORY
+  const { input, itemIds } = withItems(rest.input, {
+    find: (id, at) => itemOf(store, scope, id, at),
+    texts,
+    known: new Set(history.items.map(({ id }) => id)),
+  })
+  const isEmpty = previous !== null && rest.input == null && rest.messages == null
+  const whole = { ...(store.isOn ? rest : named), ...(input && { input }), ...(isEmpty && { input: [] }) }
+  return { body: whole, previous, history, texts, itemIds }
+}
+
+const checkTypes = ({ previous_response_id, store }: JsonObject): void => {
+  if (previous_response_id != null && typeof previous_response_id !== 'string')
+    throw invalid('previous_response_id', 'previous_response_id must be text.')
+  if (store != null && typeof store !== 'boolean') throw invalid('store', 'store must be true or false.')
+}
+
+const previousOf = (store: ResponseStore, scope: string, id: string): StoredResponse => {
+  const previous = store.get(scope, id)
+  if (previous) return previous
+  throw new AppError('previous_response_not_found', {
+    param: 'previous_response_id',
+    message: `Previous response with id '${shown(id)}' not found. ${howToGoOn(store, 'Send the full conversation.')}`,
+  })
+}
+
+const itemOf = (store: ResponseStore, scope: string, id: string, at: string): StoredItem => {
+  const place = listedItemPlace(id)
+  const item = store.item(scope, id) ?? (place && store.get(scope, place.responseId)?.input[place.index])
+  if (item) return item
+  throw new AppError('previous_response_not_found', {
+    param: at,
+    message: `Item with id '${shown(id)}' not found. ${howToGoOn(store, 'Send the item itself; SDKs do that with store: false.')}`,
+  })
+}
+
+const howToGoOn = ({ isOn }: ResponseStore, advice: string): string =>
+  `${isOn ? 'It may have expired.' : 'Responses are not stored here.'} ${advice}`
+
+const MAX_SHOWN_CHARS = 80
+const shown = (id: string): string => (id.length > MAX_SHOWN_CHARS ? `${id.slice(0, MAX_SHOWN_CHARS)}…` : id)
+
+/** Everything up to and with `last`, as the upstream takes it. Parsed in one go, within the limits of a body. */
+const historyOf = (last: StoredResponse, texts: ItemTexts, admit: (bytes: number) => void): History => {
+  const chain = chainOf(last)
+  const items = chain.flatMap(({ input, output }) => [...input, ...output])
+  const size = items.reduce((sum, { bytes }) => sum + bytes, 0)
+  if (size > RESPONSES_BODY_BYTES)
+    throw new AppError('payload_too_large', {
+      param: 'previous_response_id',
+      message: 'The conversation has become too long. Compact it or start a new one.',
+    })
+  admit(size)
+  const text = `[${items.map((item) => item.text).join(',')}]`
+  demandFewValues(encodeUtf8(text))
+  const parsed = objectsOf(parseJson(text))
+  for (const [index, item] of parsed.entries()) texts.set(item, items[index]!.text) // one each
+  const history: History = { items: [], system: new Set(), first: [] }
+  let at = 0
+  for (const { input, instructions, output } of chain) {
+    const own = parsed.slice(at, at + input.length)
+    for (const index of instructions) if (own[index]) history.system.add(own[index])
+    if (at === 0) history.first = own
+    history.items.push(...own, ...acceptedItems(parsed.slice(at + input.length, at + input.length + output.length)))
+    at += input.length + output.length
+  }
+  return history
+}
+
+interface References {
+  find: (id: string, at: string) => StoredItem
+  texts: ItemTexts
+  /** Ids in the history, where a reference to one adds nothing. */
+  known: ReadonlySet<unknown>
+}
+
+/** `input` is null where the request refers to nothing. */
+const withItems = (
+  input: unknown,
+  { find, texts, known }: References,
+): { input: unknown[] | null; itemIds: string[] } => {
+  if (!Array.isArray(input) || !input.some((item) => isObject(item) && isReference(item)))
+    return { input: null, itemIds: [] }
+  const itemIds: string[] = []
+  const items = input.flatMap((item: unknown, index): unknown[] => {
+    if (!isObject(item) || !isReference(item)) return [item]
+    const id = textOf(item.id)
+    const { text } = find(id, `input[${index}]`)
+    itemIds.push(id)
+    if (known.has(id)) return []
+    const recalled = parseJson(text)
+    texts.set(recalled, text)
+    return [recalled]
+  })
+  return { input: items, itemIds }
+}

@@ -1,0 +1,54 @@
+/** Sets `store` and `previous_response_id` of a response to what the client sent: upstream nothing is stored or continued. */
+import { type JsonObject, objectOf } from '../../lib/json.ts'
+import { endOfString, QUOTE } from '../../lib/json-bounds.ts'
+import { placeOfValue } from '../../lib/json-members.ts'
+import { eventJson, frame } from '../../lib/sse-payload.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
+
+export interface ResponseEcho {
+  /** As the client asked, where responses are stored at all. */
+  store: boolean
+  previousResponseId: string | null
+}
+
+export const echoed = (response: JsonObject, { store, previousResponseId }: ResponseEcho): JsonObject => ({
+  ...response,
+  previous_response_id: previousResponseId,
+  store,
+})
+
+/**
+ * The same for the response inside an event. Each stream has three of them, so the values are replaced at their place. Assumed:
+ * the upstream always states both members, so a name that occurs once is the response's own and not that of a tool.
+ */
+export const echoedEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho): Uint8Array => {
+  const { store, previousResponseId } = echo
+  if (!store && previousResponseId === null) return bytes
+  const changes = [
+    { place: placeOfValue(bytes, 'store'), value: String(store) },
+    { place: placeOfValue(bytes, 'previous_response_id'), value: JSON.stringify(previousResponseId) },
+  ]
+  const parts: Uint8Array[] = []
+  let rest = 0
+  for (const { place, value } of changes.toSorted((a, b) => (a.place ?? 0) - (b.place ?? 0))) {
+    if (place === null) return rewrittenEvent(bytes, type, echo)
+    parts.push(bytes.subarray(rest, place), encodeUtf8(value))
+    rest = endOfScalar(bytes, place)
+  }
+  return Buffer.concat([...parts, bytes.subarray(rest)])
+}
+
+const rewrittenEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho): Uint8Array => {
+  const event = objectOf(eventJson(bytes))
+  return frame({ ...event, type, response: echoed(objectOf(event.response), echo) })
+}
+
+const LETTER_A = 0x61
+
+/** Behind a string, `null`, `true` or `false`. */
+const endOfScalar = (bytes: Uint8Array, place: number): number => {
+  if (bytes[place] === QUOTE) return endOfString(bytes, place) + 1
+  let end = place
+  while ((bytes[end] ?? 0) >= LETTER_A && bytes[end] !== 0x7d) end++
+  return end
+}

@@ -1,0 +1,57 @@
+/** Builds the upstream body of a `/v1/responses` request, with everything it refers to, and what to store of it. */
+import type { Client } from '../../auth/client-key.ts'
+import type { Bindings } from '../../bindings.ts'
+import { type JsonObject, textOf } from '../../lib/json.ts'
+import { endsInTrigger } from '../formats/compaction-trigger.ts'
+import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
+import { withKeyPolicy } from '../key-policy.ts'
+import { rewritten } from '../rewrite.ts'
+import type { TurnBody } from '../turn.ts'
+import { type Recalled, recall } from './recall.ts'
+import type { ResponseEcho } from './response-echo.ts'
+import type { RequestToStore } from './response-store.ts'
+
+interface StatefulRequest {
+  body: TurnBody
+  dropped: string[]
+  echo: ResponseEcho
+  /** Null where nothing is to be stored. */
+  toStore: RequestToStore | null
+}
+
+/** Clients without a key share one scope. */
+export const storeScope = ({ key }: Client): string => key?.id ?? ''
+
+/** The request with everything it refers to. Throws what `recall` does, and `busy`. */
+export const recalledFor = ({ responses, bodies }: Bindings, raw: TurnBody, client: Client): Recalled =>
+  recall(raw.json, {
+    store: responses,
+    scope: storeScope(client),
+    admit: (bytes) => bodies.grow(raw.hold, raw.bytes.length + bytes),
+  })
+
+/** Throws what `recalledFor` and `normaliseResponses` do. */
+export const statefulRequest = (env: Bindings, raw: TurnBody, client: Client): StatefulRequest => {
+  const recalled = recalledFor(env, raw, client)
+  const { body: normal, dropped, own } = normaliseResponses(recalled.body, {}, recalled.history)
+  const body = rewritten(raw, withKeyPolicy(withCiphertext(normal), client.key), recalled.texts)
+  const store = env.responses.isOn && raw.json.store !== false
+  // A compaction trigger must come last, so no request can continue one.
+  const isStored = store && !endsInTrigger(normal.input)
+  const textOfItem = (item: JsonObject) => recalled.texts.get(item) ?? JSON.stringify(item)
+  return {
+    body,
+    dropped,
+    echo: { store, previousResponseId: textOf(raw.json.previous_response_id) || null },
+    toStore: isStored
+      ? {
+          scope: storeScope(client),
+          previous: recalled.previous,
+          input: own.items.map((item) => ({ text: textOfItem(item), id: textOf(item.id) || null })),
+          instructions: own.items.flatMap((item, index) => (own.system.has(item) ? [index] : [])),
+          itemIds: recalled.itemIds,
+          callIds: [],
+        }
+      : null,
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Every route that model clients use, in one table: key, capability, kind in the log, limits, time limit and where it is
+ * tested. A route that is missing here, or that no test names, fails.
+ */
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { requests } from '../../db/schema/requests.ts'
+import { gateway } from '../../src/gateway.ts'
+import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
+import { type Ask, answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
+import type { FaultRoute } from '../support/upstream/faults.ts'
+
+type Kind = (typeof requests.$inferSelect)['kind']
+
+interface Row {
+  route: string
+  key: 'optional' | 'always'
+  capability: 'refuse' | 'narrow' | 'local'
+  /** In the log, and counted by the limits of its key; null: answered by Sluice alone, and not logged. */
+  kind: Kind | null
+  /** A valid request, for routes that are logged over HTTP. */
+  ask?: Ask
+  /** Seconds until a request that ChatGPT does not answer ends with 504. */
+  timeoutSeconds?: number
+  /** Which fault of the stand-in holds its answer back. */
+  fault?: FaultRoute
+  /** Below `tests/`. */
+  testedIn: string
+}
+
+const NATIVE = '/backend-api/codex'
+const QUESTION = { json: { model: 'gpt-5.5', input: 'hello' } }
+const GOAL = { json: { threadId: 'thread-1' } }
+const PIXEL = { image_url: 'data:image/png;base64,AAAA' }
+const EDIT = { json: { model: 'gpt-image-2', prompt: 'Red', images: [PIXEL] } }
+const { stream: _stream, store: _store, include: _include, ...COMPACT } = codexBody()
+
+const turn = { key: 'optional', capability: 'refuse', kind: 'normal', timeoutSeconds: 180, fault: 'responses' } as const
+const compaction = { ...turn, kind: 'compaction', fault: 'compact' } as const
+const control = {
+  key: 'optional',
+  capability: 'refuse',
+  kind: 'control',
+  timeoutSeconds: 600,
+  fault: 'control',
+  testedIn: 'proxy/relay/control.test.ts',
+} as const
+const image = {
+  key: 'optional',
+  capability: 'refuse',
+  kind: 'image',
+  timeoutSeconds: 300,
+  fault: 'image',
+  testedIn: 'proxy/relay/images.test.ts',
+} as const
+const local = { capability: 'local', kind: null } as const
+
+const TABLE: Row[] = [
+  { ...turn, route: `POST ${NATIVE}/responses`, ask: { json: codexBody() }, testedIn: 'spec/4-proxy-routes.test.ts' },
+  {
+    ...turn,
+    route: `POST ${NATIVE}/responses/`,
+    ask: { json: codexBody() },
+    testedIn: 'spec/1-restricted-capability.test.ts',
+  },
+  { ...turn, route: 'POST /v1/responses', ask: QUESTION, testedIn: 'spec/4-proxy-routes.test.ts' },
+  { ...turn, route: 'POST /v1/responses/', ask: QUESTION, testedIn: 'spec/4-proxy-routes.test.ts' },
+  {
+    ...turn,
+    route: 'POST /v1/chat/completions',
+    ask: { json: { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] } },
+    testedIn: 'spec/4-proxy-routes.test.ts',
+  },
+  {
+    ...compaction,
+    route: `POST ${NATIVE}/responses/compact`,
+    ask: { json: COMPACT },
+    testedIn: 'spec/4-proxy-routes.test.ts',
+  },
+  { ...compaction, route: 'POST /v1/responses/compact', ask: QUESTION, testedIn: 'proxy/v1.test.ts' },
+  {
+    route: `GET ${NATIVE}/responses`,
+    key: 'optional',
+    capability: 'narrow',
+    kind: 'normal',
+    testedIn: 'sockets/ground.ts',
+  },
+  {
+    route: 'GET /v1/responses',
+    key: 'optional',
+    capability: 'narrow',
+    kind: 'normal',
+    testedIn: 'sockets/ground.ts',
+  },
+  { ...control, route: `POST ${NATIVE}/alpha/search`, ask: { body: '{}' } },
+  { ...control, route: `POST ${NATIVE}/analytics-events/events`, ask: { body: '{}' } },
+  { ...control, route: `POST ${NATIVE}/memories/trace_summarize`, ask: { body: '{}' } },
+  { ...control, route: `POST ${NATIVE}/safety/arc`, ask: { body: '{}' } },
+  { ...control, route: `GET ${NATIVE}/thread/goal/get`, ask: {} },
+  { ...control, route: `POST ${NATIVE}/thread/goal/get`, ask: GOAL },
+  { ...control, route: `POST ${NATIVE}/thread/goal/set`, ask: GOAL },
+  { ...control, route: `POST ${NATIVE}/thread/goal/clear`, ask: GOAL },
+  { ...control, route: `GET ${NATIVE}/agent-identities/jwks`, ask: {} },
+  { ...control, route: 'GET /backend-api/wham/agent-identities/jwks', ask: {} },
+  { ...image, route: `POST ${NATIVE}/images/generations`, ask: { json: { model: 'gpt-image-2', prompt: 'Red' } } },
+  { ...image, route: `POST ${NATIVE}/images/edits`, ask: EDIT },
+  { ...image, route: 'POST /v1/images/generations', ask: { json: { prompt: 'Red' } } },
+  { ...image, route: 'POST /v1/images/edits', ask: EDIT },
+  {
+    ...local,
+    route: 'POST /v1/images/variations',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/relay/images.test.ts',
+  },
+  { ...local, route: `GET ${NATIVE}/models`, key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
+  { ...local, route: 'GET /v1/models', key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
+  { ...local, route: 'GET /v1/models/:id', key: 'optional', testedIn: 'proxy/handlers/models.test.ts' },
+  { ...local, route: 'GET /v1/usage', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
+  { ...local, route: 'GET /v1/reset-credit', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
+  {
+    ...local,
+    route: 'POST /v1/reset-credit',
+    key: 'always',
+    capability: 'refuse',
+    testedIn: 'proxy/handlers/key-usage.test.ts',
+  },
+]
+
+const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+const keyOf = ({ access: [access] }: RouteRow) => (access && 'key' in access ? access.key : null)
+const rows = routeTable(gateway).filter((row) => keyOf(row) !== null)
+const built = rows.filter(({ isPlanned }) => !isPlanned)
+
+test('every route is in the table, with its key and its capability', () => {
+  const sorted = (list: readonly string[]) => list.toSorted()
+  expect(sorted(built.map((row) => `${nameOf(row)} ${keyOf(row)} ${row.capability}`))).toEqual(
+    sorted(TABLE.map(({ route, key, capability }) => `${route} ${key} ${capability}`)),
+  )
+})
+
+/** Its last two parts: tests write the beginning of a path as they like. */
+const endOf = (route: string) =>
+  (route.split(' ')[1] ?? '')
+    .replace(/\/:\w+/, '')
+    .split('/')
+    .filter(Boolean)
+    .slice(-2)
+
+test.each(TABLE)('$route is named by a test', ({ route, testedIn }) => {
+  const text = readFileSync(resolve(import.meta.dir, '..', testedIn), 'utf8')
+  const [parent = '', last = ''] = endOf(route)
+  const isNamed = text.includes(`${parent}/${last}`) || text.includes(`/${last}`) || text.includes(`'${last}'`)
+  expect([testedIn, isNamed]).toEqual([testedIn, true])
+})
+
+const logged = TABLE.filter(({ ask }) => ask !== undefined)
+
+describe.each(logged)('$route', ({ route, ask = {}, kind, timeoutSeconds = 0, fault = 'responses' }) => {
+  const settings = { forwardClientAnalytics: true }
+
+  test(`is logged as ${kind} and counted by the limits of its key`, async () => {
+    const app = testApp({ settings })
+    const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
+    const { key } = app.key({ limits })
+    const headers = { authorization: `Bearer ${key}` }
+    const statuses: number[] = []
+    for (let time = 0; time < 3; time++) statuses.push((await answerOf(app, route, { ...ask, headers })).status)
+    expect(statuses).toEqual([200, 200, 429])
+    expect(app.rows().map((row) => row.kind)).toEqual([kind!, kind!, kind!])
+    await expectNothingLeft(app)
+  })
+
+  test(`ends with 504 after ${timeoutSeconds} s without an answer`, async () => {
+    const app = testApp({ settings })
+    app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
+    const began = app.clock.now()
+    const { status, events, text } = await answerOf(app, route, ask, 5000)
+    const seconds = (app.clock.now() - began) / 1000
+    const isTold = status === 504 || events.at(-1)?.type === 'response.failed' || text.includes('upstream_timeout')
+    expect([isTold, seconds >= timeoutSeconds, seconds <= timeoutSeconds + 10]).toEqual([true, true, true])
+    expect(app.rows()).toMatchObject([{ kind, status: 'error', errorCode: 'upstream_timeout' }])
+    await expectNothingLeft(app)
+  })
+})
+
+const pathWithParameters = (path: string) =>
+  path.includes('callId') ? path.replace(/:callId.*$/, 'rtc_abc') : path.replace(/:\w+/g, 'x')
+
+test.each(rows.filter(({ isPlanned }) => isPlanned).map((row) => [nameOf(row), row] as const))(
+  '%s is not built: its gates are there, and behind them is a 404',
+  async (_name, row) => {
+    const app = testApp()
+    const headers = { authorization: `Bearer ${app.key().key}` }
+    const response = await app.ask(`${row.method} ${pathWithParameters(row.path)}`, { headers })
+    expect(response.status).toBe(404)
+  },
+)

@@ -153,25 +153,6 @@ describe('§4 POST /backend-api/codex/responses/compact', () => {
   })
 })
 
-describe('§4 routes whose bodies are not shown', () => {
-  const LATER = [
-    'POST /v1/images/generations',
-    'POST /backend-api/files',
-    'POST /v1/audio/transcriptions',
-    'POST /backend-api/codex/realtime/calls',
-    'GET /backend-api/codex/opportunistic/admission',
-    'POST /v1/warmup',
-  ]
-  test.each(LATER)('%s stands behind its gates and is not built yet', async (route) => {
-    const { ask, key, upstream } = testApp()
-    const headers = { authorization: `Bearer ${key().key}` }
-    const response = await ask(route, { headers, json: route.startsWith('GET') ? undefined : {} })
-    expect(response.status).toBe(404)
-    expect((await modelProblem(response)).code).toBe('not_found')
-    expect(upstream.requests).toEqual([])
-  })
-})
-
 describe('§4 the reset-credit consume route', () => {
   test('redeems the credit that the key names, at the upstream, once', async () => {
     const { ask, key, clock, members, upstream } = testApp({ accounts: 1 })

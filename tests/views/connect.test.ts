@@ -1,0 +1,10 @@
+/** The tabs of "Connect a client" open without script: the style sheet names each of them. */
+import { expect, test } from 'bun:test'
+import { resolve } from 'node:path'
+import { snippets } from '../../views/keys/snippets.ts'
+
+test('every client has a rule that shows its text', async () => {
+  const styles = await Bun.file(resolve(import.meta.dir, '../../views/assets/keys.css')).text()
+  const ids = snippets({ baseUrl: '', key: '', model: '' }).map(({ id }) => id)
+  expect(ids.filter((id) => !styles.includes(`:has([value="${id}"]:checked) [data-client="${id}"]`))).toEqual([])
+})

@@ -24,7 +24,11 @@ afterEach(() => {
 
 const png = () => toFile(Buffer.from(PIXEL, 'base64'), 'a.png', { type: 'image/png' })
 const sent = () => world.upstream.requests.findLast(({ path }) => path.includes('/images/'))
-const failureOf = async (promise: Promise<unknown>): Promise<unknown> => promise.then(() => null, (error) => error)
+const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => null,
+    (error) => error,
+  )
 
 test('images.generate', async () => {
   const made = await client.images.generate({

@@ -1,5 +1,5 @@
 /** The log summed up for the overview: time slots with results by account, and the state of keys and accounts. */
-import { and, count, desc, eq, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gt, gte, isNotNull, lt, ne, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
@@ -127,7 +127,7 @@ interface Span {
 }
 
 const within = ({ from, to }: Pick<Span, 'from' | 'to'>) =>
-  and(gte(requests.startedAt, from), lt(requests.startedAt, to))
+  and(gte(requests.startedAt, from), lt(requests.startedAt, to), ne(requests.kind, 'warmup'))
 const slotOf = ({ slotMs }: Span) => sql<number>`${requests.startedAt} / ${sql.raw(String(slotMs))}`
 
 type Outcome = ReturnType<typeof outcomes>[number]

@@ -101,8 +101,8 @@ const startOf = (at: number, stepMs: number): number => at - (at % stepMs)
 
 /** By anything except time. */
 const isFiltered = (query: LogQuery): boolean => {
-  const { accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client } = query
-  const lists = [accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client]
+  const { accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client, kind } = query
+  const lists = [accountId, apiKeyId, model, reasoningEffort, modelOption, code, status, client, kind]
   return (
     query.search !== '' ||
     query.slow === true ||

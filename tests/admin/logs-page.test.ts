@@ -111,6 +111,20 @@ describe('filters are the query string', () => {
     add('d', 0)
   })
 
+  test('kinds have a filter and names, and other kinds than model requests a badge', async () => {
+    add('i', 0, { kind: 'image', model: 'gpt-image-2' })
+    add('k', 0, { kind: 'control', model: null })
+    expect(await ids('/logs?kind=image')).toBe('i')
+    expect((await ids('/logs?kind=image&kind=control')).split(' ').toSorted()).toEqual(['i', 'k'])
+    const html = await page('/logs?kind=image')
+    expect(html).toMatch(/<option value="image" selected[^>]*>Image</)
+    expect(html).toContain('class="badge tone-idle"')
+    expect(await page('/logs?kind=normal')).not.toContain('class="badge tone-idle"')
+    const listed = await (await app.ask('GET /api/request-logs?kind=control')).json()
+    expect(listed.requests.map(({ requestKind }: { requestKind: string }) => requestKind)).toEqual(['control'])
+    expect((await app.ask('GET /api/request-logs?kind=other')).status).toBe(422)
+  })
+
   test.each([
     ['/logs', 'd c b a'],
     ['/logs?range=1h', 'd c b'],

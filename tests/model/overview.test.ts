@@ -68,6 +68,16 @@ const world = () => {
 }
 
 describe('half hours', () => {
+  test('leave warm-up out', () => {
+    const { db, add } = world()
+    const at = NOW - (NOW % SLOT_MS)
+    add(at, { kind: 'warmup' })
+    add(at, { kind: 'warmup', status: 'error', attempts: 2 })
+    add(at, { kind: 'image' })
+    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    expect(slot).toMatchObject({ requests: 1, errors: 0, inputTokens: 100, firstEventMs: [500] })
+  })
+
   test('sum up what began in them, and a quiet one is there, too', () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)

@@ -95,6 +95,17 @@ test('an hour is shown by the minute, with what did not complete', () => {
   ])
 })
 
+test('only requests of the kinds that are asked for are shown', () => {
+  add(30 * MINUTE)
+  add(20 * MINUTE, { kind: 'image' })
+  add(10 * MINUTE, { kind: 'control', status: 'error' })
+  expect(filled(ask({ since: since(HOUR), kind: 'image' }))).toEqual([[20, 1, 0, 0]])
+  expect(filled(ask({ since: since(HOUR), kind: ['image', 'control'] }))).toEqual([
+    [20, 1, 0, 0],
+    [10, 0, 0, 1],
+  ])
+})
+
 test('the axis begins with the first request, and no bar is lost at either end', () => {
   add(25 * MINUTE)
   add(0)

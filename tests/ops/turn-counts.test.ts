@@ -91,3 +91,17 @@ test('the series of an account end with it', () => {
   for (const left of ['acc_b', 'none'])
     expect(text()).toContain(`sluice_account_requests_total{account="${left}",status="ok"} 1`)
 })
+
+test('kinds are counted, and a warm-up is in no other sum', () => {
+  const { counts, text } = setUp()
+  for (const kind of ['image', 'image', 'control', 'warmup'] as const) counts.count(aRow({ kind }))
+  const lines = text()
+  for (const line of [
+    'sluice_requests_by_kind_total{kind="image"} 2',
+    'sluice_requests_by_kind_total{kind="control"} 1',
+    'sluice_requests_by_kind_total{kind="warmup"} 1',
+    'sluice_requests_total{route="/v1/responses",transport="http",status="ok"} 3',
+    'sluice_account_requests_total{account="acc_a",status="ok"} 3',
+  ])
+    expect(lines).toContain(line)
+})

@@ -128,7 +128,6 @@ const exchange: Exchange<RelayFlow> = async (plane, turn, { lease }, controller)
   if (!response.ok && !plan.answers?.includes(response.status)) throw await refusedBy(plane, response, credentials)
   if (isCompressed(response)) throw compressedStream(response)
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-  turn.log.firstEventMs = turn.log.connectMs
   absorbRateHeaders(plane, lease.account.id, response.headers)
   turn.log.phase = 'stream'
   if (!plan.isRepeated) releaseRequest(turn)

@@ -1,5 +1,6 @@
 /** Images: native requests byte for byte, SDK requests checked and rewritten, and the accounts that may serve them (surfaces "Images"). */
 import { describe, expect, test } from 'bun:test'
+import { AppError } from '../../../src/errors.ts'
 import { answerOf, codexBody, eventsOf, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 import { IMAGE_USAGE, PIXEL, sse } from '../../support/upstream/relay-routes.ts'
@@ -256,6 +257,23 @@ describe('a stream', () => {
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
     expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'moderation_blocked' }])
     expect(app.bindings.pool.all()[0]?.health.errors).toBe(0)
+    await expectNothingLeft(app)
+  })
+
+  test('that Sluice ends because it restarts says so', async () => {
+    const app = testApp()
+    app.upstream.answerRelay(
+      () =>
+        new Response(
+          new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(Buffer.from(sse([partial]))) }),
+          { headers: { 'content-type': 'text/event-stream' } },
+        ),
+    )
+    const response = await app.ask(`${PUBLIC}/generations`, { json })
+    const events = eventsOf(response)
+    for (const stopper of app.bindings.turns) stopper.abort(new AppError('draining'))
+    expect((await events).map(({ type }) => type).at(-1)).toBe('error')
+    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
     await expectNothingLeft(app)
   })
 

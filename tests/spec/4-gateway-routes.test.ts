@@ -117,6 +117,27 @@ const TABLE: Row[] = [
   { ...local, route: `GET ${NATIVE}/models`, key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
   { ...local, route: 'GET /v1/models', key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
   { ...local, route: 'GET /v1/models/:id', key: 'optional', testedIn: 'proxy/handlers/models.test.ts' },
+  {
+    ...local,
+    route: 'GET /v1/responses/:id',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/responses-store/stateful.test.ts',
+  },
+  {
+    ...local,
+    route: 'DELETE /v1/responses/:id',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/responses-store/stateful.test.ts',
+  },
+  {
+    ...local,
+    route: 'GET /v1/responses/:id/input_items',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/responses-store/stateful.test.ts',
+  },
   { ...local, route: 'GET /v1/usage', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
   { ...local, route: 'GET /v1/reset-credit', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
   {

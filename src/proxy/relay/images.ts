@@ -4,6 +4,7 @@
  */
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
+import { collectAfter } from '../../lib/collect-after.ts'
 import { type JsonObject, objectOf, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { DEFAULT_IMAGE_MODEL } from '../../model/image-models.ts'
@@ -54,6 +55,7 @@ const native = (action: ImageAction) =>
     const model = preparedFor(c, raw, unread, () => {
       const json = parseObject(raw.bytes)
       demandSingle(raw.bytes, json)
+      collectAfter(raw.bytes.length)
       return textOf(json.model).slice(0, MAX_MODEL_CHARS) || DEFAULT_IMAGE_MODEL
     })
     return relay(admitRelay(c, { ...unread, model }, raw))
@@ -71,7 +73,9 @@ const forSdk = (action: ImageAction) =>
     const body = preparedFor(c, raw, unread, () => {
       const { body: checked, dropped } = toImageRequest(action, json)
       c.set('droppedFields', dropped)
-      return written(raw, checked)
+      const sent = written(raw, checked)
+      collectAfter(sent.bytes.length)
+      return sent
     })
     const { model, stream } = objectOf(body.json)
     const accept = stream === true ? 'text/event-stream' : 'application/json'

@@ -100,7 +100,7 @@ test('dragging over the histogram sets the time, and a click sets one bar', asyn
   const { from, step, bars, box } = await page.locator('#log-histogram svg').evaluate((svg) => ({
     from: Date.parse(svg.closest('figure')!.dataset.from!),
     step: Number(svg.closest('figure')!.dataset.step),
-    bars: (svg as SVGSVGElement).viewBox.baseVal.width / 10, // as: it is one
+    bars: (svg as SVGSVGElement).viewBox.baseVal.width, // as: it is one
     box: svg.getBoundingClientRect().toJSON() as DOMRect, // as: its members
   }))
   const timeOf = (bar: number) => `${new Date(from + bar * step).toISOString().slice(0, 19)}Z`
@@ -259,7 +259,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   const second = await ids(page)
   expect(second).toHaveLength(2)
   expect(second.filter((id) => first.includes(id))).toEqual([])
-  await page.click('text=Newest')
+  await page.click('a:text-is("Newest")')
   await page.click('#log-rows tr:first-child .row-link')
   await page.locator('#drawer h2').waitFor()
   await page.click('#drawer .request-close')

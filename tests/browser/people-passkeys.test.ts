@@ -71,7 +71,7 @@ test('on an address they cannot be used, and the page says where they can', asyn
   await signIn(visit.page, server.url)
   await visit.page.goto(`${server.url}/me`)
   expect(await visit.page.locator('[data-passkey]').count()).toBe(0)
-  expect(await visit.page.locator('#passkeys a').getAttribute('href')).toBe(`${url}/me`)
+  expect(await visit.page.locator('#passkeys a:text("Open ")').getAttribute('href')).toBe(`${url}/me`)
 })
 
 const addAuthenticator = async (page: Page): Promise<void> => {

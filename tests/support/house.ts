@@ -39,5 +39,5 @@ export const openIn = async ({ admin, ids }: House, path: string, cookies = ''):
   const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite, docs: 'operating' }
   const of = path.split('/')[1] as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
-  return (await admin.ask(`GET ${path.replace(/:\w+/, () => id[of])}`, { headers })).text()
+  return (await admin.ask(`GET ${path.replace(/:[a-z]\w*/, () => id[of])}`, { headers })).text()
 }

@@ -10,7 +10,7 @@ import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { EVENTS } from '../model/audit.ts'
 import { readHead } from '../model/audit-chain.ts'
-import { ACTOR_NAMES, type AuditEntry, type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
+import { type AuditEntry, type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit-log.ts'
 import type { AuditVerdict } from '../model/audit-verify.ts'
 import { filled } from '../model/form-query.ts'
 import { listPeople } from '../model/people.ts'
@@ -31,6 +31,7 @@ export interface Audit extends Omit<AuditPage, 'items'> {
 }
 
 export interface NamedEntry extends AuditEntry {
+  actorName: string
   /** Current name of the target; null if deleted or hidden from the user. */
   targetName: string | null
 }
@@ -88,6 +89,14 @@ const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
   return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
 }
 
+/** Actors that are not users. */
+const ACTOR_NAMES: Readonly<Record<string, string>> = {
+  bootstrap: 'First setup',
+  cli: 'Command line',
+  system: 'Sluice',
+  guest: 'Guest',
+  disabled: 'Anyone (sign-in is off)',
+}
 const WITHOUT_ACCOUNT = Object.entries(ACTOR_NAMES).map(([id, name]) => ({ id, name }))
 
 const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]): NamedEntry[] => {
@@ -95,7 +104,11 @@ const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]):
   const names = new Map(
     [...people, ...listRoles(c.env.db), ...accounts, ...(keys ?? [])].map(({ id, name }) => [id, name]),
   )
-  return items.map((entry) => ({ ...entry, targetName: (entry.target && names.get(entry.target.id)) ?? null }))
+  return items.map((entry) => ({
+    ...entry,
+    actorName: entry.actor.username ?? ACTOR_NAMES[entry.actor.userId] ?? entry.actor.userId,
+    targetName: (entry.target && names.get(entry.target.id)) ?? null,
+  }))
 }
 
 const filtersOf = (asked: AuditQuery): Filters => ({

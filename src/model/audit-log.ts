@@ -21,15 +21,6 @@ const TARGET_PREFIXES = {
 export const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types
 type TargetType = (typeof TARGET_TYPES)[number]
 
-/** Actors that are not users. */
-export const ACTOR_NAMES: Readonly<Record<string, string>> = {
-  bootstrap: 'First setup',
-  cli: 'Command line',
-  system: 'Sluice',
-  guest: 'Guest',
-  disabled: 'Anyone (sign-in is off)',
-}
-
 /** Opaque to clients: the id of the last row shown. */
 const Cursor = z.string().transform((text, context) => {
   const [, id] = /^a(\d{1,15})$/.exec(Buffer.from(text, 'base64url').toString()) ?? []

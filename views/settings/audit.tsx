@@ -1,7 +1,6 @@
 /** The audit log: who changed what, when and from where, and whether the log is intact. */
 import type { FC } from 'hono/jsx'
 import type { Audit, Chain, NamedEntry } from '../../src/admin/audit-page.ts'
-import { ACTOR_NAMES } from '../../src/model/audit-log.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
 import { AgePager } from '../ui/pager.tsx'
@@ -91,7 +90,17 @@ const SEVERITIES = plainOptions(['info', 'notice', 'warning'])
 
 const TONES = { info: 'idle', notice: 'good', warning: 'wait' } as const
 
-const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, targetName, actorIp, details }) => (
+const Entry: FC<NamedEntry> = ({
+  timestamp,
+  action,
+  severity,
+  actor,
+  actorName,
+  target,
+  targetName,
+  actorIp,
+  details,
+}) => (
   <li class="audit-entry">
     <span class="muted">
       <Moment at={timestamp} />
@@ -114,13 +123,11 @@ const Entry: FC<NamedEntry> = ({ timestamp, action, severity, actor, target, tar
       )}
     </div>
     <p class="audit-who">
-      {actor.username ?? actorName(actor.userId)}
+      {actorName}
       <span class="hint">{[actor.roleSlug, methodText(actor.authMethod), actorIp].filter(Boolean).join(' · ')}</span>
     </p>
   </li>
 )
-
-const actorName = (id: string | null): string => ACTOR_NAMES[id ?? ''] ?? id ?? ''
 
 /** Those that repeat the actor are left out. */
 const METHODS: Readonly<Record<string, string | null>> = {

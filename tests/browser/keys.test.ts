@@ -66,7 +66,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     const { page } = visit
     await page.fill('[name=name]', `made-${name}`)
     await page.check('[name=allowedModels][value="gpt-5.5"]')
-    await page.uncheck('[name=neverExpires]')
+    await page.uncheck('.switch[name=neverExpires]')
     await page.selectOption('[name=expiry]', '90')
     await page.click('#form-key [type=submit]')
     const key = await textOf(page.locator('.command-key code'))
@@ -135,11 +135,11 @@ test('each tab shows its own text, with this address and this key, by keyboard a
   const { page } = visit
   await page.locator('.client-tab input').first().focus()
   const shown: string[] = []
-  for (let tab = 0; tab < 7; tab++) {
+  for (let tab = 0; tab < 8; tab++) {
     shown.push((await textsOf(page.locator('.client-panel:visible code'))).join('\n'))
     await page.keyboard.press('ArrowRight')
   }
-  expect(new Set(shown).size).toBe(7)
+  expect(new Set(shown).size).toBe(8)
   expect(shown.every((text) => text.includes(world.url))).toBe(true)
   expect(shown[0]).toContain('model = "gpt-5.5"')
 })
@@ -205,7 +205,7 @@ test('changing, switching off, a new secret, and the end', async () => {
   page.on('dialog', (dialog) => dialog.accept())
   await page.click('.key-actions a:has-text("Edit")')
   await page.click('.key-fold:has-text("Limits") summary')
-  await page.uncheck('[name=unlimited]')
+  await page.uncheck('.switch[name=unlimited]')
   await page.fill('[name="limits.0.amount"]', '2.5')
   await page.selectOption('[name="limits.0.type"]', 'cost_usd')
   await page.click('text=Save')

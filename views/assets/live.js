@@ -12,8 +12,16 @@
   document.addEventListener('input', ({ target }) => {
     if (target.type !== 'checkbox') target.form?.setAttribute('data-edited', '')
   })
+  // What was sent and rejected is still to be kept.
+  const sent = new Set()
   for (const end of ['submit', 'reset'])
-    document.addEventListener(end, ({ target }) => target.removeAttribute('data-edited'))
+    document.addEventListener(end, ({ type, target }) => {
+      if (type === 'submit' && target.matches('[data-edited]')) sent.add(target)
+      target.removeAttribute('data-edited')
+    })
+  document.addEventListener('htmx:finally:request', ({ detail: { ctx } }) => {
+    if (sent.delete(ctx.sourceElement) && !ctx.response?.raw?.ok) ctx.sourceElement.setAttribute('data-edited', '')
+  })
   const isHeld = (el) => {
     const { activeElement } = document
     const selection = getSelection()
@@ -31,10 +39,11 @@
     const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
+  const isTyped = () => sent.size > 0 || document.querySelector('[data-edited]') !== null
   // The session ended: what was typed stays. Without anything typed, the answer leads to the sign-in.
   document.addEventListener('htmx:before:response', (event) => {
     const { ctx } = event.detail
-    if (!ctx.hx.redirect || !busy.has(ctx.sourceElement) || !document.querySelector('[data-edited]')) return
+    if (!ctx.hx.redirect || !busy.has(ctx.sourceElement) || !isTyped()) return
     event.preventDefault()
     root.classList.remove('is-offline')
     root.classList.add('is-signed-out')
@@ -75,7 +84,7 @@
     const place = answer.headers.get('hx-redirect')
     root.classList.remove('is-offline')
     if (!place) return
-    if (document.querySelector('[data-edited]')) root.classList.add('is-signed-out')
+    if (isTyped()) root.classList.add('is-signed-out')
     else location.href = place
   }
 

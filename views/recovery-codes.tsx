@@ -17,7 +17,7 @@ export const recoveryCodesAt = ({ isNew, returnTo }: { isNew: boolean; returnTo:
         If you lose your authenticator, sign in with one of these codes. Each code works once.
       </p>
       <Command text={recoveryCodes.join('\n')} />
-      <p>
+      <p data-once>
         <strong>Copy them now. You cannot see them again.</strong>
       </p>
       <div class="actions">

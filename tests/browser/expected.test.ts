@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page, Route } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { held, launchBrowser, type TestBrowser, textOf } from './browser.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(60_000)
@@ -68,6 +68,26 @@ test.each([
   expect(await press(page, PAUSE, answer)).toBe('Paused')
   await page.waitForSelector('#flash >> text=nothing was changed')
   expect(await badgeOf(page, PAUSE.badge)).toBe('Active')
+})
+
+test('a new secret stays when the page of an earlier change comes late', async () => {
+  await using visit = await browser.visit(world.url + paths.key)
+  const { page } = visit
+  page.on('dialog', (dialog) => dialog.accept())
+  const later = await held(page, `**${paths.key}?done=*`)
+  await page.click(SWITCH.button)
+  await later.asked
+  await page.click('#form-regenerate [type=submit]')
+  const secret = await textOf(page.locator('.command-key code'))
+  const ended = page.evaluate(
+    () => new Promise((resolve) => document.addEventListener('htmx:finally:request', resolve, { once: true })),
+  )
+  later.letGo()
+  await ended
+  expect(await textOf(page.locator('.command-key code'))).toBe(secret)
+  await page.goto(world.url + paths.key)
+  await page.click(SWITCH.button) // as it was
+  await page.locator('.key-head .badge', { hasText: 'Active' }).waitFor()
 })
 
 test('a key that somebody deleted is not off', async () => {

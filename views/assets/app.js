@@ -148,6 +148,10 @@
   // Other parts of the page may be renewed before it is.
   const isAfterSaving = ({ target }) => saved && target === find('#main')
   let typings = []
+  on('htmx:before:swap', (event) => {
+    // A secret that is shown once stays, whatever answer to an earlier change is still to come.
+    if (event.detail.ctx.target === find('#main') && find('#main [data-once]')) event.preventDefault()
+  })
   on('htmx:before:swap', ({ detail }) => {
     if (!isAfterSaving(detail.ctx)) return
     typings = [...(saved.elements ?? [])].filter((field) => late.has(field) && field.type !== 'file').map(typing)

@@ -80,7 +80,7 @@ export const shownKeyAt =
       <header class="page-head">
         <h1>{isRenewed ? `New secret for ${name}` : `${name} is ready`}</h1>
       </header>
-      <section class="card card-body key-secret" aria-labelledby="shown-title">
+      <section class="card card-body key-secret" aria-labelledby="shown-title" data-once>
         <h2 id="shown-title">Your key</h2>
         <p>
           <strong>Copy it now. You cannot see it again.</strong> Sluice stores only a fingerprint.

@@ -4,7 +4,7 @@ import type { AppEnv, Bindings } from './bindings.ts'
 import { gateway } from './gateway.ts'
 
 /** Paths of the gateway; with an unusable or missing Host, the URL is only the path. */
-const GATEWAY_URL = /^(https?:\/\/[^/?#]+)?\/((v1|backend-api)([/?#]|$)|health(\/(live|ready|startup))?([?#]|$))/
+const GATEWAY_URL = /^(https?:\/\/[^/?#]+)?\/((v1|backend-api|wham)([/?#]|$)|health(\/(live|ready|startup))?([?#]|$))/
 
 export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
 

@@ -26,8 +26,10 @@ import type { ResetCredits } from './model/reset-credits.ts'
 import type { Ops } from './ops/ops.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
 import type { ArrivingFrames } from './proxy/arriving-frames.ts'
+import type { OwnerProofs } from './proxy/ingress/owner-proofs.ts'
 import type { Ledger } from './proxy/ledger.ts'
 import type { Plane } from './proxy/plane.ts'
+import type { ClientLimitsView } from './proxy/pool/client-limits.ts'
 import type { Pool } from './proxy/pool.ts'
 import type { Pulse } from './proxy/pulse.ts'
 import type { BodyBudget } from './proxy/raw-body.ts'
@@ -55,6 +57,12 @@ export interface Bindings {
   importDrafts: ImportDrafts
   /** What users typed into rejected forms. */
   formDrafts: FormDrafts
+  /** Which limits clients are shown. */
+  clientLimits: ClientLimitsView
+  /** Which ChatGPT tokens belong to which accounts. */
+  ownerProofs: OwnerProofs
+  /** Key → monotonic time of its last `POST /api/fleet/refresh`. */
+  fleetRefreshes: Map<string, number>
   affinity: AffinityMap
   ledger: Ledger
   /** Dependencies of the attempt loop. */
@@ -121,6 +129,10 @@ interface Variables {
   /** The socket's own remote address; null on a Unix socket. */
   peer: string | null
   client: Client
+  /** A ChatGPT token that has yet to be proved; null: the client has a key. */
+  ownerToken: string | null
+  /** Id of the account whose owner the client has proved to be; null: the client has a key. */
+  ownedAccount: string | null
   principal: Principal
   /** Id of the last change the requested page is sure to include; only for pages. */
   liveId: string

@@ -26,7 +26,9 @@ import { serviceLevelNow } from './model/service-level.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
 import { ArrivingFrames } from './proxy/arriving-frames.ts'
+import { OwnerProofs } from './proxy/ingress/owner-proofs.ts'
 import { Ledger, type LedgerEntry, type Written } from './proxy/ledger.ts'
+import { ClientLimitsView } from './proxy/pool/client-limits.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
 import { BodyBudget } from './proxy/raw-body.ts'
@@ -87,6 +89,9 @@ export const buildBindings = (world: World): Bindings => {
     catalog,
     pool,
     resetCredits: new ResetCredits(),
+    clientLimits: new ClientLimitsView({ pool, settings, clock }),
+    ownerProofs: new OwnerProofs({ pool, upstream, wrong: new FailureBudget(clock) }),
+    fleetRefreshes: new Map(),
     signIns: signInsOf(world, oauth),
     importDrafts: new ImportDrafts(clock, random),
     formDrafts: new FormDrafts(clock, random),

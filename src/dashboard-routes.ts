@@ -94,7 +94,8 @@ import { searchSettings, showData, showNetwork, showRouting, showTableSizes } fr
 import type { AppEnv } from './bindings.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
-import { notBuilt } from './proxy/handlers/not-built.ts'
+import { refreshFleet, showFleet, showFleetActivity } from './proxy/handlers/fleet.ts'
+import { consumeNativeResetCredit, showNativeUsage } from './proxy/handlers/native-usage.ts'
 
 export const mountDashboard = (app: Hono<AppEnv>): void => {
   app.use(privacyEye)
@@ -331,13 +332,13 @@ const mountPages = (app: Hono<AppEnv>): void => {
   app.get('/assets/:file', ...serveAsset)
 }
 
-/** `/api/codex`, `/api/fleet`: what clients call besides model traffic. */
+/** `/api/codex` and `/api/fleet`: usage for clients and companion tools. */
 const mountClientApi = (app: Hono<AppEnv>): void => {
-  app.get('/api/codex/usage', ...notBuilt('always', 'local'))
-  app.get('/api/codex/usage/', ...notBuilt('always', 'local'))
-  app.post('/api/codex/rate-limit-reset-credits/consume', ...notBuilt('always', 'refuse'))
-  app.post('/api/codex/rate-limit-reset-credits/consume/', ...notBuilt('always', 'refuse'))
-  app.get('/api/fleet/summary', ...notBuilt('always', 'refuse'))
-  app.get('/api/fleet/observability', ...notBuilt('always', 'refuse'))
-  app.post('/api/fleet/refresh', ...notBuilt('always', 'refuse'))
+  app.get('/api/codex/usage', ...showNativeUsage)
+  app.get('/api/codex/usage/', ...showNativeUsage)
+  app.post('/api/codex/rate-limit-reset-credits/consume', ...consumeNativeResetCredit)
+  app.post('/api/codex/rate-limit-reset-credits/consume/', ...consumeNativeResetCredit)
+  app.get('/api/fleet/summary', ...showFleet)
+  app.get('/api/fleet/observability', ...showFleetActivity)
+  app.post('/api/fleet/refresh', ...refreshFleet)
 }

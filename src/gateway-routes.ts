@@ -6,6 +6,7 @@ import { chatCompletions } from './proxy/handlers/chat.ts'
 import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
 import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
 import { nativeModels, publicModel, publicModels } from './proxy/handlers/models.ts'
+import { showNativeResetCredits, showNativeUsage } from './proxy/handlers/native-usage.ts'
 import { notBuilt } from './proxy/handlers/not-built.ts'
 import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
@@ -49,6 +50,10 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.post('/backend-api/codex/alpha/search', ...search)
   app.get('/backend-api/codex/agent-identities/jwks', ...codexKeySet)
   app.get('/backend-api/wham/agent-identities/jwks', ...whamKeySet)
+  app.get('/backend-api/wham/usage', ...showNativeUsage)
+  app.get('/backend-api/wham/rate-limit-reset-credits', ...showNativeResetCredits)
+  app.get('/wham/usage', ...showNativeUsage)
+  app.get('/wham/rate-limit-reset-credits', ...showNativeResetCredits)
   app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
   app.post('/backend-api/codex/images/generations', ...nativeGeneration)
   app.post('/backend-api/codex/images/edits', ...nativeEdit)

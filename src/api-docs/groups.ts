@@ -20,7 +20,7 @@ export const GROUPS: readonly Group[] = [
     id: 'codex',
     title: 'Codex CLI and its extension',
     about: 'Model requests of the Codex CLI.',
-    prefixes: ['/backend-api', '/api/codex', '/api/fleet'],
+    prefixes: ['/backend-api', '/wham', '/api/codex', '/api/fleet'],
   },
   {
     id: 'accounts',

@@ -12,11 +12,21 @@ export const whoMay = ({ access, words }: Pick<Operation, 'access' | 'words'>): 
     case 'signed-in':
       return `${access.account ? 'Every user' : 'Every user and guest'}${conditions({ stepUp: access.stepUp === true })}.`
     case 'client-key':
-      return access.key === 'always' ? 'Clients with a key.' : 'Clients, with a key where keys are required.'
+      return CLIENTS[access.key].whole
     case 'open':
       return words.account ? `The signed-in user${words.account === 'held' ? HELD : ''}.` : OPEN
   }
 }
+
+const CLIENTS = {
+  always: { whole: 'Clients with a key.', short: 'key' },
+  optional: { whole: 'Clients, with a key where keys are required.', short: 'key, if required' },
+  owner: { whole: 'Owners of an account, with its ChatGPT token.', short: 'ChatGPT token' },
+  'key-or-owner': {
+    whole: 'Clients with a key, and owners of an account with its ChatGPT token.',
+    short: 'key or ChatGPT token',
+  },
+} as const
 
 const OPEN = 'Everyone. The route does its own checks.'
 const HELD = ', also before required two-factor authentication is set up'
@@ -31,7 +41,7 @@ export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words
     case 'signed-in':
       return [access.account ? '*acct*' : 'signed in', ...(access.stepUp ? ['+SU'] : [])].join(' ')
     case 'client-key':
-      return access.key === 'always' ? 'key' : 'key, if required'
+      return CLIENTS[access.key].short
     case 'open':
       return words.account ? '*acct*' : 'open'
   }

@@ -41,16 +41,38 @@ export interface Knock {
  */
 export const authenticateClient = (knock: Knock): Client => {
   const { ip, keyAuthEnabled } = knock
-  if (!keyAuthEnabled && !knock.isLocal() && !isExempt(knock))
-    throw rejected('Proxy authentication must be configured before remote access is allowed', {
-      reason: 'remote_client',
-      keyStart: startOf(knock),
-    })
+  demandReachable(knock)
   const needsKey = keyAuthEnabled || knock.need === 'always' || knock.capability !== null
   if (needsKey) return { key: demandKey(knock), hasUnrecognizedKey: false, ip }
   const key = knownKey(knock)
   return { key, hasUnrecognizedKey: key === null && isFilled(knock.authorization), ip }
 }
+
+/** Rejects remote clients while keys are not required, key or not. Throws `invalid_api_key`. */
+const demandReachable = (knock: Knock): void => {
+  if (knock.keyAuthEnabled || knock.isLocal() || isExempt(knock)) return
+  throw rejected('Proxy authentication must be configured before remote access is allowed', {
+    reason: 'remote_client',
+    keyStart: startOf(knock),
+  })
+}
+
+/**
+ * The ChatGPT token of a client that names an account of its own and sent no API key. Null: it must be checked as a
+ * client with a key. Nothing is proved yet. Throws `invalid_api_key` for remote clients while keys are not required.
+ */
+export const ownerToken = (knock: Knock, chatgptAccountId: string | null): string | null => {
+  const bearer = bearerOf(knock.authorization)
+  if (bearer === null || chatgptAccountId === null || knock.keys.find(bearer)) return null
+  demandReachable(knock)
+  return bearer
+}
+
+/** A token that belongs to no account of the pool. */
+export const notAnOwner = (authorization: string | null): AppError =>
+  rejected(OWNERS_ONLY, { reason: 'unknown_key', keyStart: startOf({ authorization }) })
+
+const OWNERS_ONLY = 'ChatGPT authentication required: send the token and ID of an account of the pool.'
 
 type Capability = 'trusted_cyber'
 

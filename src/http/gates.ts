@@ -1,7 +1,7 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data for the route table. */
 import type { MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
-import { authenticateClient, capability, type Knock } from '../auth/client-key.ts'
+import { authenticateClient, capability, type Knock, notAnOwner, ownerToken } from '../auth/client-key.ts'
 import { noteSeen } from '../auth/last-seen.ts'
 import {
   demand,
@@ -33,7 +33,7 @@ export type AccessRule =
     }
   | { access: 'writes'; audit?: AuditEvent; sometimes?: Sometimes }
   | { access: 'signed-in'; account?: true; stepUp?: true; audit?: AuditEvent }
-  | { access: 'client-key'; key: KeyNeed }
+  | { access: 'client-key'; key: KeyNeed | OwnerNeed }
   | { access: 'open'; reason: string; audit?: AuditEvent }
 
 /**
@@ -58,6 +58,12 @@ export type Gate<R extends Rule = Rule> = MiddlewareHandler<AppEnv> & {
 
 /** `optional`: depends on the key authentication setting; `always`: a valid key is required. */
 export type KeyNeed = 'optional' | 'always'
+
+/**
+ * `owner`: the ChatGPT token of an account of the pool; `key-or-owner`: that, or a valid key. The proof needs ChatGPT
+ * and follows the gate (`proxy/ingress/owner-proofs.ts`).
+ */
+export type OwnerNeed = 'owner' | 'key-or-owner'
 
 /**
  * `refuse`: rejects restricted turns; `narrow`: limits selection to the restricted pool; `local`: uses no upstream
@@ -153,6 +159,27 @@ export const clientKey = (need: KeyNeed) =>
     const client = authenticateClient({ ...knockOf(c, need), keyAuthEnabled, now: clock.now() })
     if (client.key === null) rejectForeignPages(c)
     c.set('client', client)
+  })
+
+/**
+ * Like `clientKey` for routes that owners of accounts may use. Sets `c.var.client`, and `c.var.ownerToken` for a client
+ * that has yet to prove what it owns. The capability header requires a key where one is accepted.
+ */
+export const keyOrOwner = (need: OwnerNeed) =>
+  gate({ access: 'client-key', key: need }, (c) => {
+    demandPlainHost(c)
+    const ip = c.get('clientIp')
+    if (!c.env.firewall.allows(ip)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
+    const knock = {
+      ...knockOf(c, 'always'),
+      keyAuthEnabled: c.env.settings.current().apiKeyAuthEnabled,
+      now: c.env.clock.now(),
+    }
+    const mayOwn = need === 'owner' || knock.capability === null
+    const token = mayOwn ? ownerToken(knock, c.req.header('chatgpt-account-id') ?? null) : null
+    if (token === null && need === 'owner') throw notAnOwner(knock.authorization)
+    c.set('ownerToken', token)
+    c.set('client', token === null ? authenticateClient(knock) : { key: null, hasUnrecognizedKey: false, ip })
   })
 
 /** Credentials and origin of the client; kept for sockets, whose later turns are checked with the same. */

@@ -13,7 +13,7 @@ export interface PoolWindow {
   window: '5h' | '7d' | 'monthly'
   capacityCredits: number
   usedCredits: number
-  /** The next reset of an account (ms); null when unknown. */
+  /** The next reset that gives quota back, or without any use the next reset (ms); null when unknown. */
   resetAt: number | null
 }
 
@@ -60,7 +60,8 @@ const shareOf = ({ planType, usage }: PooledAccount, length: WindowLength, now: 
 }
 
 const together = (shares: readonly Share[]): Share => {
-  const resets = shares.flatMap(({ resetAt }) => resetAt ?? [])
+  const used = shares.filter(({ usedCredits }) => usedCredits > 0)
+  const resets = (used.length > 0 ? used : shares).flatMap(({ resetAt }) => resetAt ?? [])
   return {
     capacityCredits: shares.reduce((sum, share) => sum + share.capacityCredits, 0),
     usedCredits: shares.reduce((sum, share) => sum + share.usedCredits, 0),

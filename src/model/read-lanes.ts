@@ -23,4 +23,5 @@ export const READ_LANES = {
   accountTrend: 'quick',
   accountSpend: 'quick',
   accountHistory: 'quick',
+  fleetActivity: 'slow',
 } as const

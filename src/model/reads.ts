@@ -5,6 +5,7 @@ import { accountHistory } from './account-events-read.ts'
 import { accountSpend, accountTrend } from './account-trends.ts'
 import { auditLog } from './audit-log.ts'
 import { verifyAuditLog } from './audit-verify.ts'
+import { fleetActivity } from './fleet-activity.ts'
 import { keyWeek } from './key-trends.ts'
 import { overviewBegin, overviewPresent, overviewSlots } from './overview.ts'
 import type { READ_LANES } from './read-lanes.ts'
@@ -51,6 +52,7 @@ const READS = {
   accountTrend,
   accountSpend,
   accountHistory,
+  fleetActivity: atOneMoment(fleetActivity),
 } satisfies Record<keyof typeof READ_LANES, unknown>
 
 export type Reads = typeof READS

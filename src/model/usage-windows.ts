@@ -1,5 +1,5 @@
 /** How much of its allowance an account has used, in windows by length, and whether there is room. */
-import { DAY_MS } from '../lib/durations.ts'
+import { DAY_MS, MINUTE_MS } from '../lib/durations.ts'
 
 export interface UsageWindow {
   /** 0…100, as last reported; use {@link usedNow} for the current value. */
@@ -75,6 +75,26 @@ export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): U
     ...(additional && { additional }),
   }
 }
+
+/**
+ * Whether both show the same whole percents and, within a minute, the same resets. Reports repeat the same figures with
+ * slightly different times.
+ */
+export const looksSame = (a: UsageSnapshot | null, b: UsageSnapshot | null): boolean =>
+  a === b ||
+  (a !== null &&
+    b !== null &&
+    LENGTHS.every((length) => isSameWindow(a.windows[length], b.windows[length])) &&
+    a.credits?.balance === b.credits?.balance &&
+    hasUsableCredits(a.credits) === hasUsableCredits(b.credits))
+
+const LENGTHS = ['fiveHour', 'weekly', 'monthly'] as const
+
+const isSameWindow = (a: UsageWindow | null, b: UsageWindow | null): boolean =>
+  a === null || b === null
+    ? a === b
+    : Math.floor(a.usedPercent) === Math.floor(b.usedPercent) &&
+      Math.abs((a.resetAt ?? 0) - (b.resetAt ?? 0)) < MINUTE_MS
 
 /** Calls `of` for each of the three lengths. */
 export const perWindow = <T>(of: (length: WindowLength) => T): Record<WindowLength, T> => ({

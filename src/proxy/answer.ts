@@ -103,8 +103,12 @@ const streamHeaders = (served: Answered, flow: Flow | null): Record<string, stri
   return headers
 }
 
-export const answerHeaders = ({ c, turn }: Answered, flow: Pick<Flow, 'headers'> | null): Record<string, string> => {
-  const headers: Record<string, string> = { ...flow?.headers, 'server-timing': serverTiming(turn) }
+export const answerHeaders = (
+  { c, turn }: Answered,
+  flow: (Pick<Flow, 'headers'> & Partial<Pick<Flow, 'accountId'>>) | null,
+): Record<string, string> => {
+  const limits = c.env.clientLimits.headersFor(c.get('client').key, flow?.accountId ?? null)
+  const headers: Record<string, string> = { ...flow?.headers, ...limits, 'server-timing': serverTiming(turn) }
   const dropped = c.get('droppedFields')
   if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = droppedFields(dropped)
   return headers

@@ -6,6 +6,7 @@ import type { AppError } from '../errors.ts'
 import { isObject, type JsonObject, objectOf, objectsOf } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import { piecesOf, type SseEvent } from '../lib/sse.ts'
+import { FrameEvent } from '../upstream/frame-event.ts'
 import { mentionsAccountFacts, withoutAccountFacts } from './formats/account-facts.ts'
 import { ChatStream, type ChatStreamOptions } from './formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from './formats/failed-event.ts'
@@ -25,13 +26,16 @@ export interface Contract {
   readonly keepalive: Uint8Array
 }
 
+/** `unchanged`, or the event for the client in their place; its null leaves them out. */
+export type RateEvents = 'unchanged' | (() => JsonObject | null)
+
 export interface ContractOptions {
   /** The model of the request. */
   model: string | null
   /** Whole seconds since epoch. */
   createdAt: number
-  /** Hides the pool's own quota from this client. */
-  hidesQuota: boolean
+  /** What becomes of the upstream's rate limit events. */
+  rateEvents: RateEvents
   random: Random
 }
 
@@ -48,8 +52,7 @@ export class NativeContract implements Contract {
   }
 
   write(events: readonly SseEvent[], meter: Meter): readonly Uint8Array[] {
-    const { hidesQuota } = this.#options
-    const shown = hidesQuota ? events.filter(({ type }) => type !== 'codex.rate_limits') : events
+    const shown = withRateEvents(events, this.#options.rateEvents)
     if (meter.terminal !== 'error') return relayed(shown)
     return joined(
       shown.map((event) =>
@@ -112,6 +115,20 @@ const record = (recording: Recording, { type, item, response }: ResponsesEvent, 
   const whole = objectsOf(output)
   recording.finishChat({ id, output: whole.length > 0 ? whole : done })
 }
+
+/** The events with the client's own limits in place of the account's. Almost no batch has any. */
+export const withRateEvents = (events: readonly SseEvent[], rateEvents: RateEvents): readonly SseEvent[] => {
+  if (rateEvents === 'unchanged' || !events.some(isRateEvent)) return events
+  return events.flatMap((event) => (isRateEvent(event) ? (ownRateEvent(rateEvents) ?? []) : [event]))
+}
+
+/** The client's own limits as an event; null when it is shown none. */
+export const ownRateEvent = (rateEvents: RateEvents): FrameEvent | null => {
+  const event = rateEvents === 'unchanged' ? null : rateEvents()
+  return event && new FrameEvent(JSON.stringify(event))
+}
+
+export const isRateEvent = ({ type }: SseEvent): boolean => type === 'codex.rate_limits'
 
 /** Searches the pieces as they are sent, because almost no event contains account facts. */
 const relayed = (events: readonly SseEvent[]): readonly Uint8Array[] => {

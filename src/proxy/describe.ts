@@ -9,7 +9,7 @@ import type { Pool } from './pool.ts'
 import type { Considered, SelectionNeeds } from './select.ts'
 
 /** Needs of an ordinary turn: any model, any account, no conversation. */
-const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {
+export const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {
   model: null,
   tried: new Set(),
   scope: null,

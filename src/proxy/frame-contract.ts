@@ -2,7 +2,14 @@
 import { type AppError, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import { eventData } from '../lib/sse-payload.ts'
-import { type Contract, type ContractOptions, NativeContract } from './contracts.ts'
+import {
+  type Contract,
+  type ContractOptions,
+  isRateEvent,
+  NativeContract,
+  ownRateEvent,
+  withRateEvents,
+} from './contracts.ts'
 import { withoutAccountFacts } from './formats/account-facts.ts'
 import { PublicEvents } from './formats/public-events.ts'
 import type { Meter } from './meter.ts'
@@ -18,17 +25,24 @@ export interface FrameContract {
 
 const KEEPALIVE = JSON.stringify({ type: 'codex.keepalive' })
 
-/** Events pass unchanged, except `error`, which the native client does not treat as terminal. */
+/**
+ * Events pass unchanged, except `error`, which the native client does not treat as terminal, and rate limits. A socket
+ * has no headers for each turn, so the client's limits come first as an event.
+ */
 export const nativeFrames = (options: ContractOptions): FrameContract => {
   const contract = new NativeContract(options)
+  let isFirst = true
   return {
-    frames: (events, meter) =>
-      meter.terminal === 'error' || options.hidesQuota
-        ? translated(contract, events, meter)
-        : events.flatMap((event) => {
-            const { type, data } = withoutAccountFacts(event)
-            return type === null || data === null ? [] : [data]
-          }),
+    frames: (events, meter) => {
+      const own = isFirst && !events.some(isRateEvent) ? ownRateEvent(options.rateEvents) : null
+      isFirst = false
+      const shown = own ? [own, ...events] : events
+      if (meter.terminal === 'error') return translated(contract, shown, meter)
+      return withRateEvents(shown, options.rateEvents).flatMap((event) => {
+        const { type, data } = withoutAccountFacts(event)
+        return type === null || data === null ? [] : [data]
+      })
+    },
     failed: (err, meter) => [textOf(contract.fail(err, meter))],
     keepalive: KEEPALIVE,
   }

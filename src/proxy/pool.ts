@@ -9,13 +9,14 @@ import { type HealthEvent, nextHealth } from '../model/account-health.ts'
 import { ACTIVE, type AccountEvent, isInUse, nextState } from '../model/account-state.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { listAccounts, usageOf } from '../model/accounts.ts'
-import { isQuotaUsedUp, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import { isQuotaUsedUp, looksSame, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
-import { describeAccounts } from './describe.ts'
+import { describeAccounts, ORDINARY } from './describe.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
 import { limitOf, type PolicyContext } from './policies.ts'
 import {
   type Considered,
+  canServe,
   isUnlisted,
   isUpstreamFailing,
   type Selection,
@@ -78,6 +79,8 @@ export class Pool {
   readonly #failing = new Set<string>()
   /** ms since epoch */
   #lastTickAt = 0
+  /** Increases when an account or the figures clients see of it change. */
+  revision = 0
 
   constructor(deps: PoolDeps) {
     this.#deps = deps
@@ -98,6 +101,7 @@ export class Pool {
     }
     this.#accounts = next
     this.#all = [...next.values()]
+    this.revision++
     this.#waiting.call()
   }
 
@@ -149,6 +153,11 @@ export class Pool {
   /** The accounts as shown in the dashboard. */
   describe(): AccountView[] {
     return describeAccounts(this, { now: this.#deps.clock.now(), settings: this.#deps.settings() })
+  }
+
+  /** Whether an account in `scope` (null: all) has quota for an ordinary request. */
+  canServe(scope: ReadonlySet<string> | null): boolean {
+    return canServe(this.all(), { ...ORDINARY, scope, streamCap: 0 }, this.#context())
   }
 
   /** What would be chosen now and why. Uses the same function as `lease`, without leasing. */
@@ -212,6 +221,7 @@ export class Pool {
       why: state.cause ?? '',
     })
     account.state = state
+    this.revision++
     this.#writer.event(id, event)
   }
 
@@ -259,6 +269,7 @@ export class Pool {
     const account = this.#accounts.get(id)
     if (!account) return
     const usage = mergeUsage(beforeNow(account.usage, this.#deps.clock.now()), snapshot)
+    if (!looksSame(account.usage, usage)) this.revision++
     account.usage = usage
     this.#deps.saveUsage(id, usage)
     if (snapshot.additional && !snapshot.additional.some((quota) => isQuotaUsedUp(quota, snapshot.at)))

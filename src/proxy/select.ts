@@ -98,6 +98,14 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
   return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: [...verdicts.values()] }
 }
 
+/** Whether any candidate could serve now or after running requests or a cooldown end: no quota is in the way. */
+export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): boolean => {
+  const listing = listingOf(candidates, needs.model)
+  return candidates.some((candidate) => SERVES.has(judge(candidate, needs, ctx, listing).skipped))
+}
+
+const SERVES: ReadonlySet<SkipReason | null> = new Set([null, 'at_cap', 'cooling_down'])
+
 /** Whether serving on `id` moves the conversation away from its owner and heir. */
 export const isMove = (owner: Owner | null, id: string): boolean =>
   owner !== null && owner.id !== id && owner.heir !== id

@@ -14,6 +14,8 @@ export const STRATEGIES = [
 
 const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
+export const CLIENT_RATE_LIMITS = ['pool', 'account', 'hidden'] as const
+
 export const PAID_CREDITS = ['never', 'last', 'freely'] as const
 
 /** The sections of the settings pages. */
@@ -197,6 +199,18 @@ export const Settings = z.strictObject({
     label: 'Forward client telemetry to ChatGPT',
     help: 'Codex reports how it is used. When off, Sluice accepts these reports and discards them.',
   }),
+  clientRateLimits: setting(z.enum(CLIENT_RATE_LIMITS), {
+    section: 'clients',
+    label: 'Limits shown to clients',
+    help: 'What /status in the Codex CLI shows. A key with limits of its own shows those instead of the pool’s.',
+    security: true,
+  }),
+  pooledUsageForOwners: setting(z.boolean(), {
+    section: 'clients',
+    label: 'Show the pool’s usage to account owners',
+    help: 'When someone signed in to ChatGPT with an account of the pool checks their usage through Sluice, they see the pool’s. When off, they see their own account’s.',
+    security: true,
+  }),
   corsOrigins: setting(
     z
       .string()
@@ -307,6 +321,8 @@ export const DEFAULTS: Settings = {
   apiKeyAuthEnabled: false,
   hideUpstreamQuotaFromApiKeys: false,
   forwardClientAnalytics: false,
+  clientRateLimits: 'pool',
+  pooledUsageForOwners: true,
   corsOrigins: '',
   totpRequiredOnLogin: false,
   totpRequiredForAdminRole: false,

@@ -130,7 +130,7 @@ test('docs/clients.md and the README say the same', async () => {
   const manual = await Bun.file(resolve(import.meta.dir, '../../docs/clients.md')).text()
   const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5' })
   const said = all
-    .filter(({ id }) => ['codex', 'python', 'javascript', 'curl', 'images'].includes(id))
+    .filter(({ id }) => ['codex', 'python', 'javascript', 'usage', 'curl', 'images'].includes(id))
     .map(({ parts }) => parts)
   const texts = said.flat().flatMap(({ text }) => (text.includes('install openai') ? [] : [text]))
   expect(texts.filter((text) => !manual.includes(text))).toEqual([])

@@ -662,7 +662,7 @@ test('a fault of ours in the headers of a stream ends its turn', async () => {
     const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
     return answerWithStream(
       { ...served, open },
-      publicContract({ model: 'gpt-5.5', createdAt: 0, hidesQuota: false, random: app.bindings.random }),
+      publicContract({ model: 'gpt-5.5', createdAt: 0, rateEvents: 'unchanged', random: app.bindings.random }),
     )
   })
   const sent = { method: 'POST', body: JSON.stringify(codexBody()) }

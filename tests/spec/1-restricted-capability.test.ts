@@ -62,11 +62,7 @@ const FILED: Record<string, readonly string[]> = {
     'POST /v1/images/variations',
     'POST /v1/embeddings',
   ],
-  'reset-credit consume': [
-    'POST /v1/reset-credit',
-    'POST /api/codex/rate-limit-reset-credits/consume',
-    'POST /api/codex/rate-limit-reset-credits/consume/',
-  ],
+  'reset-credit consume': ['POST /v1/reset-credit'],
   'Live and other WebSockets': [
     'GET /backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
     'POST /backend-api/codex/realtime/calls',
@@ -74,6 +70,11 @@ const FILED: Record<string, readonly string[]> = {
     'GET /v1/realtime',
   ],
 }
+/** For owners of accounts: a key is not enough, so without a ChatGPT token they are 401 whatever else is sent. */
+const OF_OWNERS = [
+  'POST /api/codex/rate-limit-reset-credits/consume',
+  'POST /api/codex/rate-limit-reset-credits/consume/',
+]
 /** The one transport that serves restricted turns (`1-restricted-sockets.test.ts`). */
 const NARROWED = ['GET /backend-api/codex/responses', 'GET /v1/responses']
 const LOCAL = [
@@ -84,6 +85,10 @@ const LOCAL = [
   'GET /v1/reset-credit',
   'GET /api/codex/usage',
   'GET /api/codex/usage/',
+  'GET /wham/usage',
+  'GET /backend-api/wham/usage',
+  'GET /wham/rate-limit-reset-credits',
+  'GET /backend-api/wham/rate-limit-reset-credits',
 ]
 
 describe('§1 restricted 1: the header is a requirement, not a grant', () => {
@@ -152,14 +157,14 @@ describe('§1 restricted 3: the header always needs a valid key', () => {
 
 describe('§1 restricted 5: refused on every transport but the Responses WebSocket', () => {
   test('every model route is filed under a class of the rule', () => {
-    const filed = [...Object.values(FILED).flat(), ...NARROWED, ...LOCAL]
+    const filed = [...Object.values(FILED).flat(), ...OF_OWNERS, ...NARROWED, ...LOCAL]
     expect(modelRows.map(nameOf).toSorted()).toEqual(filed.toSorted())
   })
 
   test('each row says so itself: refused, narrowed or local', () => {
     const said = (restriction: RouteRow['capability']) =>
       modelRows.filter(({ capability }) => capability === restriction).map(nameOf)
-    expect(said('refuse').toSorted()).toEqual(Object.values(FILED).flat().toSorted())
+    expect(said('refuse').toSorted()).toEqual([...Object.values(FILED).flat(), ...OF_OWNERS].toSorted())
     expect(said('narrow').toSorted()).toEqual(NARROWED.toSorted())
     expect(said('local').toSorted()).toEqual(LOCAL.toSorted())
     expect(modelRows.filter(({ capability }) => capability === null).map(nameOf)).toEqual([])
@@ -183,6 +188,22 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
       expect(upstream.requests).toEqual([])
       expect(rows()).toEqual([])
     })
+
+  test('redeeming as an owner: 401 without a ChatGPT token, refused with one', async () => {
+    const app = testApp()
+    const { sim } = app.members[0]!
+    const owner = { authorization: `Bearer ${sim.accessToken}`, 'chatgpt-account-id': sim.chatgptAccountId }
+    const json = { redeem_request_id: 'one' }
+    for (const route of OF_OWNERS) {
+      for (const headers of [{}, { authorization: `Bearer ${app.key().key}` }]) {
+        const response = await app.ask(route, { json, headers: { ...RESTRICTED, ...headers } })
+        expect(await statusAndCode('/api', response)).toEqual([401, 'invalid_api_key'])
+      }
+      const response = await app.ask(route, { json, headers: { ...RESTRICTED, ...owner } })
+      expect(await statusAndCode('/api', response)).toEqual([400, 'required_capability_transport_unsupported'])
+    }
+    expect(app.upstream.requests.map(({ path }) => path)).toEqual(['/backend-api/wham/usage'])
+  })
 
   test('the refusal comes before the body is looked at', async () => {
     const { ask, key } = testApp()

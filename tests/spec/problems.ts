@@ -28,7 +28,7 @@ export const dashboardProblem = async (response: Response): Promise<Problem> => 
 
 /** Whichever envelope belongs to the path. */
 export const problemAt = (path: string, response: Response): Promise<Problem> =>
-  /^\/(v1|backend-api)(\/|$)/.test(path) ? modelProblem(response) : dashboardProblem(response)
+  /^\/(v1|backend-api|wham)(\/|$)/.test(path) ? modelProblem(response) : dashboardProblem(response)
 
 /** Status and code together, as most rules state them. */
 export const statusAndCode = async (path: string, response: Response): Promise<[status: number, code: string]> => [

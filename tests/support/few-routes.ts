@@ -8,6 +8,7 @@ import { requestContext } from '../../src/http/request-context.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Firewall } from '../../src/model/firewall.ts'
 import { KeyRing } from '../../src/model/key-ring.ts'
+import { ClientLimitsView } from '../../src/proxy/pool/client-limits.ts'
 import { Pulse } from '../../src/proxy/pulse.ts'
 import { SettingsCache } from '../../src/settings/cache.ts'
 import { ManualClock } from './clock.ts'
@@ -44,6 +45,7 @@ export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bind
     ledger,
     pulse: new Pulse(clock),
     random: seededRandom(3),
+    clientLimits: new ClientLimitsView({ pool: over.pool ?? NO_ACCOUNTS, settings, clock }),
     ...over,
   }
   const app = new Hono<AppEnv>()
@@ -60,6 +62,8 @@ export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bind
   }
   return { db, sqlite, clock, keys, ask }
 }
+
+const NO_ACCOUNTS = { all: () => [], get: () => null, canServe: () => false, revision: 0 }
 
 const fail = (error: unknown): never => {
   throw error

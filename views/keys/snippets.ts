@@ -80,6 +80,19 @@ export const snippets = (to: Connection): readonly Snippet[] => {
       wrongKey: 'Wrong key: `Invalid API key`.',
     },
     {
+      id: 'usage',
+      label: 'Menu bar and Desktop',
+      parts: [
+        {
+          where:
+            'ChatGPT Desktop, Codex and tools that read its limits, such as CodexBar, show the usage of your pool while you are signed in with one of its accounts. In `~/.codex/config.toml`, above the first `[section]`:',
+          text: usageConfig(to),
+        },
+        { where: 'Other tools read the accounts of the pool with your key:', text: fleetCommand(to) },
+      ],
+      wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
+    },
+    {
       id: 'curl',
       label: 'curl',
       parts: [{ where: 'Send one request:', text: curlCommand(to) }],
@@ -178,6 +191,13 @@ const OPENCODE_MODEL = {
   limit: { context: 272_000, output: 128_000 },
   modalities: { input: ['text', 'image', 'pdf'], output: ['text'] },
 }
+
+/** Codex asks below this address for `/wham/usage`. */
+const usageConfig = ({ baseUrl }: Pick<Connection, 'baseUrl'>): string =>
+  `chatgpt_base_url = ${quoted(`${baseUrl}/backend-api`)}`
+
+const fleetCommand = ({ baseUrl, key }: Pick<Connection, 'baseUrl' | 'key'>): string =>
+  `curl ${baseUrl}/api/fleet/summary \\\n  -H 'authorization: Bearer ${key}'`
 
 const curlCommand = ({ baseUrl, key, model }: Connection): string =>
   [

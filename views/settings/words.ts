@@ -62,10 +62,17 @@ const PAID_CREDITS: Readonly<Record<Settings['paidCredits'], { label: string; sa
   freely: { label: 'Freely', says: 'The account is used like any other and spends its credits.' },
 }
 
+const CLIENT_RATE_LIMITS: Readonly<Record<Settings['clientRateLimits'], { label: string; says: string }>> = {
+  pool: { label: 'The pool’s', says: 'What the accounts of the key have left together.' },
+  account: { label: 'The account’s', says: 'What the account that served the request has left.' },
+  hidden: { label: 'None', says: 'Clients see nothing of the accounts’ quota.' },
+}
+
 const CHOICES: Partial<Record<SettingName, Words>> = {
   routingStrategy: STRATEGIES,
   upstreamStreamTransport: TRANSPORTS,
   paidCredits: PAID_CREDITS,
+  clientRateLimits: CLIENT_RATE_LIMITS,
 }
 
 /** Label and description of a choice; otherwise its value. */

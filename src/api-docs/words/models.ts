@@ -4,6 +4,9 @@ import type { Words, WordsByRoute } from './words.ts'
 /** The native client handles these statuses better. */
 const NATIVE_TURN: Words['throws'] = [['payload_too_large', 400], 'model_not_found']
 const PUBLIC_TURN: Words['throws'] = ['payload_too_large', 'model_not_allowed', 'unsupported_parameter']
+/** Of the proof that the client owns the account. */
+const OWNER_ERRORS = ['rate_limit_exceeded', ['upstream_unreachable', 503]] as const satisfies Words['throws']
+const UPSTREAM_ERRORS = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const
 const SOCKET: Words['throws'] = ['not_found', 'draining', 'busy', 'bad_upgrade']
 
 /** Relayed routes, whose bodies and answers are those of ChatGPT. */
@@ -28,6 +31,31 @@ const PUBLIC_IMAGE: Omit<Words, 'does'> = {
   isTurn: true,
   throws: ['payload_too_large', 'model_not_allowed', 'no_plan_support_for_model'],
   document: 'An Images request. Fields that ChatGPT does not know are dropped and listed in `x-sluice-dropped-fields`.',
+}
+
+const NATIVE_USAGE: Words = {
+  does: 'The limits in the format of the Codex CLI: of the key, else of the pool.',
+  answer:
+    '`{plan_type, rate_limit: {allowed, limit_reached, primary_window, secondary_window, monthly_window}, credits, rate_limit_reset_credits, additional_rate_limits}`. `rate_limit` is null while the quota is hidden.',
+  throws: OWNER_ERRORS,
+}
+const NATIVE_CREDITS: Words = {
+  does: 'The reset credits of the account that the client owns, in the format of the Codex CLI.',
+  answer: '`{available_count, credits}`',
+  throws: [...OWNER_ERRORS, ...UPSTREAM_ERRORS],
+}
+const NATIVE_CONSUME: Words = {
+  does: 'Uses the reset credit of the owned account that expires first.',
+  answer: '`{code, windows_reset}`',
+  throws: [
+    ...OWNER_ERRORS,
+    'account_not_reset_credit_applicable',
+    'no_available_reset_credit',
+    'reset_credit_redeem_in_progress',
+    'busy',
+    ...UPSTREAM_ERRORS,
+  ],
+  example: { redeem_request_id: '…' },
 }
 
 const QUESTION = { model: 'gpt-5.5', input: 'Say hello.' }
@@ -80,6 +108,23 @@ export const MODEL_WORDS: WordsByRoute = {
     does: 'The model catalog as ChatGPT sent it, plus `data` for SDKs.',
     answer: 'The catalog with an `ETag`.',
     query: CLIENT_VERSION,
+  },
+  'GET /api/codex/usage': NATIVE_USAGE,
+  'GET /wham/rate-limit-reset-credits': NATIVE_CREDITS,
+  'POST /api/codex/rate-limit-reset-credits/consume': NATIVE_CONSUME,
+  'GET /api/fleet/summary': {
+    does: 'The accounts of the key with what is left of their windows, for companion tools.',
+    answer:
+      '`{accounts: [{accountId, displayName, email, status, planType, primary, secondary, lastRefreshAt, usageRefreshedAt}]}`. A window is `{remainingPercent, resetAt, windowMinutes}`. E-mail addresses are masked unless the owner of the key has `accounts:write`.',
+  },
+  'GET /api/fleet/observability': {
+    does: 'How busy the accounts of the key were in the last 30 minutes and 2 hours, and how many conversations they keep.',
+    answer: '`{available, generatedAt, source, pressure, sticky}`',
+  },
+  'POST /api/fleet/refresh': {
+    does: 'Reads the usage of the key’s accounts from ChatGPT now. Once in 10 seconds for each key.',
+    answer: '`{ok, usageWritten, accountCount, attemptedCount, generatedAt}`',
+    throws: ['rate_limit_exceeded', 'draining', 'busy'],
   },
   'POST /v1/responses': {
     does: 'A model request of an OpenAI SDK.',

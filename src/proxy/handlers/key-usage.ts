@@ -4,11 +4,10 @@ import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { getKey } from '../../model/api-keys.ts'
 import { keyUsage } from '../../model/key-usage.ts'
-import { poolWindows } from '../../model/pool-usage.ts'
 
 /** `GET /v1/usage`. */
 export const showKeyUsage = createHandlers(clientKey('always'), restricted('local'), (c) => {
-  const { db, pool, settings, clock } = c.env
+  const { db, clientLimits, clock } = c.env
   const policy = c.var.client.key
   if (!policy) throw new AppError('invalid_api_key')
   const now = clock.now()
@@ -16,8 +15,8 @@ export const showKeyUsage = createHandlers(clientKey('always'), restricted('loca
     keyUsage({
       totals: getKey(db, policy.id),
       policy,
-      pool: poolWindows(pool.all(), policy.scope, now),
-      hidesUpstreamQuota: settings.current().hideUpstreamQuotaFromApiKeys,
+      pool: clientLimits.forScope(policy.scope).windows,
+      hidesUpstreamQuota: clientLimits.hidesPool(policy),
       now,
     }),
   )

@@ -6,12 +6,11 @@ import { AppError } from '../../errors.ts'
 import { carrying } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import { isoOrNull } from '../../lib/iso.ts'
 import { recordRedemption } from '../../model/redemption-record.ts'
 import { redeem } from '../../upstream/redeem.ts'
 import { parseAt } from '../formats/invalid-request.ts'
-import { OTHER_BODY_BYTES, readBody } from '../raw-body.ts'
+import { readSmallBody } from './small-body.ts'
 
 const Wish = z.strictObject({
   account_id: z.string().trim().min(1).max(255).describe('As listed.'),
@@ -21,7 +20,7 @@ const Wish = z.strictObject({
 const redeemWished = async (c: Ctx): Promise<Response> => {
   const { db, pool, plane, resetCredits, random, clock } = c.env
   const { key } = c.var.client
-  const { account_id: accountId, redeem_id: creditId } = await wishOf(c)
+  const { account_id: accountId, redeem_id: creditId } = parseAt(Wish, await readSmallBody(c))
   if (!key) throw new AppError('invalid_api_key')
   if (!pool.get(accountId) || !(key.scope?.has(accountId) ?? true)) throw new AppError('account_outside_pool')
   const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
@@ -32,16 +31,6 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
   commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
   const redeemed_at = isoOrNull(redeemedAt)
   return c.json({ code, windows_reset: windowsReset, redeemed_at })
-}
-
-/** A body can be sent slowly, so the gate is checked again after reading it. */
-const wishOf = async (c: Ctx): Promise<z.output<typeof Wish>> => {
-  const limits = { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
-  const { json, hold } = await readBody(c.req.raw, limits)
-  hold.release()
-  c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
-  c.get('passAgain')(c)
-  return parseAt(Wish, json)
 }
 
 /**

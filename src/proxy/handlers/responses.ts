@@ -7,6 +7,7 @@ import type { Bindings, Ctx } from '../../bindings.ts'
 import { type Answered, answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
 import { enforcedMembers } from '../key-policy.ts'
+import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
 import { statefulRequest } from '../responses-store/stateful-request.ts'
 import { alwaysStreamed, spliced } from '../splice.ts'
@@ -51,12 +52,12 @@ const admitPublic = async (c: Ctx): Promise<{ served: Answered; echo: ResponseEc
 }
 
 export const contractOptions = (
-  { clock, settings, random }: Bindings,
+  { clock, settings, random, clientLimits }: Bindings,
   { key }: Client,
   model: string | null,
 ): ContractOptions => ({
   model,
   createdAt: Math.floor(clock.now() / 1000),
-  hidesQuota: key !== null && settings.current().hideUpstreamQuotaFromApiKeys,
+  rateEvents: rateEventsFor(clientLimits, { key, mode: settings.current().clientRateLimits }),
   random,
 })

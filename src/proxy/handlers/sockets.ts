@@ -27,6 +27,7 @@ const openSocket = (isNative: boolean) =>
     const headers = {
       ...(protocol !== null && { 'sec-websocket-protocol': protocol }),
       'x-request-id': c.var.requestId,
+      ...(isNative && c.env.clientLimits.headersFor(c.get('client').key, null)),
       [TURN_STATE]: c.req.header(TURN_STATE) ?? c.env.random.id('turn'),
     }
     // Headers for the 101 are set here: those set by middleware do not reach it (runtime note 2.6).

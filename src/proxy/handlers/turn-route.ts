@@ -38,6 +38,10 @@ const longLived =
       const answer = await serve(c)
       isStream = c.get('isRelayed') || (answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false)
       return answer
+    } catch (err) {
+      const limits = c.env.clientLimits.headersFor(c.get('client').key, null)
+      for (const [name, value] of Object.entries(limits)) c.header(name, value)
+      throw err
     } finally {
       if (!isStream) c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
     }

@@ -135,7 +135,7 @@ const keySet = (path: string) =>
     if (kept) return answerLocally(served, new Response(kept.bytes, { headers: kept.headers }))
     const flow = await openRelay(served)
     const bytes = new Uint8Array(await flow.bytes(MAX_KEY_SET_BYTES))
-    const { 'server-timing': _timing, 'x-codex-turn-state': _state, ...headers } = answerHeaders(served, flow)
+    const { 'x-codex-turn-state': _state, ...headers } = flow.headers // shared, so without this client's limits
     if (flow.status === 200) c.env.keySets.keep(request.path, { bytes, headers })
     return new Response(bytes, { status: flow.status, headers })
   })

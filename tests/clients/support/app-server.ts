@@ -21,8 +21,25 @@ export interface Thread {
 
 export interface AppServer extends AsyncDisposable {
   startThread(): Promise<Thread>
+  /** The limits last reported with a request, as `/status` shows them; null before the first. */
+  limits(): Limits | null
+  /** Reads the limits from `chatgpt_base_url`, as Codex and Desktop do at start. Rejects with the client's error. */
+  readLimits(): Promise<Limits>
   /** Everything the process wrote to stderr so far. */
   stderr(): string
+}
+
+export interface Limits {
+  primary: LimitWindow | null
+  secondary: LimitWindow | null
+  planType: string | null
+  [member: string]: unknown
+}
+
+interface LimitWindow {
+  usedPercent: number
+  windowDurationMins: number | null
+  resetsAt: number | null
 }
 
 type AppServerProcess = Bun.Subprocess<'pipe', 'pipe', 'pipe'>
@@ -31,8 +48,14 @@ interface Message {
   id?: number
   method?: string
   params?: Params
-  result?: { thread: { id: string } }
+  result?: Result
   error?: { message: string }
+}
+
+/** Each method has its own members. */
+interface Result {
+  thread: { id: string }
+  rateLimits: Limits
 }
 
 /** The fields of the notifications that are read here; which of them are there depends on the method. */
@@ -43,6 +66,7 @@ interface Params {
   error?: { message: string }
   turn?: { id: string; status: TurnSeen['status'] | 'inProgress'; error: { message: string } | null }
   item?: { type: string; text?: string; command?: string; aggregatedOutput?: string | null; exitCode?: number | null }
+  rateLimits?: Limits
   fromModel?: string
   toModel?: string
 }
@@ -63,6 +87,11 @@ export async function driveAppServer(child: AppServerProcess): Promise<AppServer
     async startThread() {
       const { thread } = await wire.ask('thread/start', FREE_HAND)
       return threadOf(wire, thread.id)
+    },
+    limits: () => wire.limits,
+    async readLimits() {
+      const { rateLimits } = await wire.ask('account/rateLimits/read', {})
+      return rateLimits
     },
     stderr: () => wire.stderr,
     async [Symbol.asyncDispose]() {
@@ -89,6 +118,7 @@ class Wire {
   #turn: { threadId: string; seen: TurnSeen; ended: PromiseWithResolvers<TurnSeen> } | null = null
   #lastId = 0
   stderr = ''
+  limits: Limits | null = null
 
   constructor(child: AppServerProcess) {
     this.#child = child
@@ -149,6 +179,7 @@ class Wire {
   }
 
   #note(method: string, params: Params): void {
+    if (method === 'account/rateLimits/updated') this.limits = params.rateLimits ?? null
     if (!this.#turn || (params.threadId ?? this.#turn.threadId) !== this.#turn.threadId) return
     const { seen, ended } = this.#turn
     seen.complaints.push(...complaintsIn(method, params))

@@ -17,6 +17,8 @@ export interface CodexOptions {
   /** Asks for the catalog of `baseUrl` although the login is a key. */
   listsModels?: boolean
   model?: string
+  /** Where Codex reads the usage of its ChatGPT login; the trap unless told. */
+  chatgptBaseUrl?: string
   /** Turns go over a WebSocket, where the provider takes one. */
   sockets?: boolean
   /** Compaction is asked of the provider (client-protocol §6). */
@@ -127,7 +129,7 @@ function configToml(options: CodexOptions, trapUrl: string): string {
       : pasted.startsWith('model = ')
         ? []
         : [`model = ${quote(model)}`]),
-    `chatgpt_base_url = ${quote(`${trapUrl}/backend-api/`)}`,
+    `chatgpt_base_url = ${quote(options.chatgptBaseUrl ?? `${trapUrl}/backend-api/`)}`,
     'check_for_update_on_startup = false',
     'cli_auth_credentials_store = "file"',
     ...(pasted === undefined ? [] : [pasted]),

@@ -1,0 +1,15 @@
+/** Reads the JSON body of a route that serves no turn. */
+import type { Ctx } from '../../bindings.ts'
+import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import { OTHER_BODY_BYTES, readBody } from '../raw-body.ts'
+
+/** A body can be sent slowly, so the gate is checked again after reading it. Throws what `readBody` and the gate throw. */
+export const readSmallBody = async (c: Ctx): Promise<JsonObject> => {
+  const limits = { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
+  const { json, hold } = await readBody(c.req.raw, limits)
+  hold.release()
+  c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
+  c.get('passAgain')(c)
+  return json
+}

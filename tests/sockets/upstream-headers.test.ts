@@ -65,7 +65,7 @@ test.each([
   ['over HTTP', overHttp],
   ['on a socket', overSocketToHttp],
 ] as const)('a native client %s is told the same when an error comes in one piece with it', async (_how, ask) => {
-  await using service = ground({ settings: { upstreamStreamTransport: 'http' } })
+  await using service = ground({ settings: { upstreamStreamTransport: 'http', clientRateLimits: 'account' } })
   const limits = { type: 'codex.rate_limits', mark: 4 }
   const error = { type: 'error', error: { code: 'server_error', message: 'It broke.' } }
   const piece = [...SAID.map(([said]) => said), limits, error].map((event) => `data: ${JSON.stringify(event)}\n\n`)

@@ -97,7 +97,7 @@ const needsOf = (rule: AccessRule, { open, isSensitive }: Mutation) => {
     case 'signed-in':
       return { somebody: true, account: rule.account === true, confirmation: rule.stepUp === true }
     case 'client-key':
-      return { key: true }
+      return { key: true, owner: rule.key === 'owner' }
     case 'open':
       return { somebody: open === 'account', account: open === 'account', stranger: open === 'stranger' }
   }
@@ -106,13 +106,16 @@ const needsOf = (rule: AccessRule, { open, isSensitive }: Mutation) => {
 /** null: the change is made. */
 const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal | null => {
   const rule = route.access[0]! // every route has one, which tests/routes.test.ts holds
-  const needs: Partial<Record<'key' | 'somebody' | 'write' | 'account' | 'confirmation' | 'stranger', boolean>> & {
+  const needs: Partial<
+    Record<'key' | 'owner' | 'somebody' | 'write' | 'account' | 'confirmation' | 'stranger', boolean>
+  > & {
     permission?: Permission
   } = needsOf(rule, mutation)
   const { kind, grants, isConfirmed, hasKey, refusal } = caller
   // A page cannot attach a key, so routes that take nothing else are not asked where the request comes from (spec §5).
   if (refusal && (!needs.key || refusal[1] === 'bad_host')) return refusal
-  if (needs.key) return hasKey ? [404, 'not_found'] : [401, 'invalid_api_key']
+  if (needs.owner) return [401, 'invalid_api_key'] // nobody here has a ChatGPT token
+  if (needs.key) return hasKey ? (mutation.ends ?? null) : [401, 'invalid_api_key']
   if (kind === 'half' && (needs.somebody || needs.stranger)) return halfway(mutation, needs)
   if (kind === 'held' && needs.somebody) return mutation.held === undefined ? GATE : mutation.held
   if (kind === 'proxied' && mutation.proxied) return mutation.proxied

@@ -41,7 +41,9 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
               ? before + 3600
               : name === 'corsOrigins'
                 ? 'https://app.example'
-                : before,
+                : name === 'clientRateLimits'
+                  ? 'hidden'
+                  : before,
       }
       const [, code] = await problem(await anna.ask('PATCH /api/settings', { json }))
       expect([name, code === 'step_up_required']).toEqual([name, isSecurity])

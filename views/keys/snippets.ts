@@ -85,7 +85,7 @@ export const snippets = (to: Connection): readonly Snippet[] => {
       parts: [
         {
           where:
-            'ChatGPT Desktop, Codex and tools that read its limits, such as CodexBar, show the usage of your pool while you are signed in with one of its accounts. In `~/.codex/config.toml`, above the first `[section]`:',
+            'For ChatGPT Desktop, Codex and tools that read its limits, such as CodexBar, signed in with an account of the pool. In `~/.codex/config.toml`, above the first `[section]`:',
           text: usageConfig(to),
         },
         { where: 'Other tools read the accounts of the pool with your key:', text: fleetCommand(to) },

@@ -141,6 +141,11 @@ export const CODES = {
   no_accounts: [503, 'No account is available for this request.'],
   no_plan_support_for_model: [503, 'No account has a plan for this model.'],
   continuity_owner_unavailable: [503, 'The account that owns this conversation is not available.'],
+  file_owner_unavailable: [502, 'The account that has the uploaded file is not available. Upload the file again.'],
+  continuity_owner_conflict: [
+    502,
+    'The files of this request belong to different accounts. Upload them again, one after the other.',
+  ],
   busy: [503, 'Sluice is busy. Try again shortly.'],
   draining: [503, 'Sluice is restarting. Try again shortly.'],
   database_unavailable: [503, 'The database cannot be read or written. The server log says why.'],
@@ -150,6 +155,7 @@ export const CODES = {
   upstream_timeout: [504, 'ChatGPT did not answer in time.'],
   device_auth_unavailable: [502, 'OpenAI does not offer sign-in with a code right now. Use the browser instead.'],
   device_auth_failed: [502, 'OpenAI did not return a code. Try again, or use the browser instead.'],
+  upstream_blocked: [502, 'The request was blocked on its way to ChatGPT.'],
   upstream_auth_failed: [502, 'ChatGPT rejected the credentials of the account.'],
   stream_incomplete: [502, 'The stream from ChatGPT ended before the response was complete.'],
   // --- internal

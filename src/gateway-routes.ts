@@ -24,6 +24,7 @@ import {
   summarizeTrace,
   whamKeySet,
 } from './proxy/relay/control.ts'
+import { createFile, finalizeFile } from './proxy/relay/files.ts'
 import { nativeEdit, nativeGeneration, publicEdit, publicGeneration, variations } from './proxy/relay/images.ts'
 
 export const mountGateway = (app: Hono<AppEnv>): void => {
@@ -58,8 +59,8 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.post('/backend-api/codex/images/generations', ...nativeGeneration)
   app.post('/backend-api/codex/images/edits', ...nativeEdit)
   app.post('/backend-api/transcribe', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/files', ...notBuilt('optional', 'refuse'))
-  app.post('/backend-api/files/:id/uploaded', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/files', ...createFile)
+  app.post('/backend-api/files/:id/uploaded', ...finalizeFile)
   app.get(
     '/backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
     ...notBuilt('always', 'refuse'),

@@ -133,6 +133,8 @@ const ABOUT_THE_POOL = new Set<Code>([
   'no_accounts',
   'no_plan_support_for_model',
   'continuity_owner_unavailable',
+  'continuity_owner_conflict',
+  'file_owner_unavailable',
   'upstream_auth_failed',
 ])
 

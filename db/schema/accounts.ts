@@ -90,7 +90,7 @@ export const accountCatalogs = sqliteTable(
 export const affinity = sqliteTable(
   'affinity',
   {
-    kind: text({ enum: ['conversation', 'ciphertext'] }).notNull(),
+    kind: text({ enum: ['conversation', 'ciphertext', 'file'] }).notNull(),
     keyHash: text().notNull(),
     accountId: text().notNull(),
     /** The conversation holds ciphertext of an earlier owner, to be left out when it is replayed. */

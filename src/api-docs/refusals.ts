@@ -55,6 +55,8 @@ export const KINDS = {
       'account_stream_cap',
       'no_accounts',
       'continuity_owner_unavailable',
+      'continuity_owner_conflict',
+      'file_owner_unavailable',
       'busy',
       'draining',
       'upstream_error',

@@ -14,6 +14,7 @@ import { dropExpiredInvites } from '../model/expired-invites.ts'
 import { dropExpiredChallenges } from '../model/passkeys.ts'
 import { dropExpiredSessions } from '../model/sessions.ts'
 import { trimConsidered } from '../model/trim-considered.ts'
+import { FILE_LIFE_MS } from '../model/uploaded-files.ts'
 import type { Settings } from '../settings/schema.ts'
 
 export interface RetentionDeps {
@@ -59,6 +60,7 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
   }
   await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
   await inSlices((tx) => forgetOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
+  await inSlices((tx) => forgetFiles(tx, now - FILE_LIFE_MS))
   if (auditRetentionDays > 0) {
     const before = startOfDay(now) - auditRetentionDays * DAY_MS
     await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))
@@ -107,5 +109,15 @@ const forgetOwners = (tx: Tx, before: number): number =>
     .where(
       sql`(${affinity.kind}, ${affinity.keyHash}) IN (
         SELECT kind, key_hash FROM affinity WHERE used_at < ${before} LIMIT ${SLICE})`,
+    )
+    .run().changes
+
+/** By kind, which the primary key begins with. */
+const forgetFiles = (tx: Tx, before: number): number =>
+  tx
+    .delete(affinity)
+    .where(
+      sql`(${affinity.kind}, ${affinity.keyHash}) IN (
+        SELECT kind, key_hash FROM affinity WHERE kind = 'file' AND used_at < ${before} LIMIT ${SLICE})`,
     )
     .run().changes

@@ -157,6 +157,8 @@ const CAUSES: Readonly<Record<string, Cause | Record<Place, Cause>>> = {
   // no account
   no_accounts: 'no_account',
   continuity_owner_unavailable: 'owner_unavailable',
+  file_owner_unavailable: 'owner_unavailable',
+  continuity_owner_conflict: 'owner_unavailable',
   account_stream_cap: 'accounts_busy',
   no_security_work_authorized_accounts: 'not_authorized',
   // rejected by ChatGPT
@@ -180,6 +182,7 @@ const CAUSES: Readonly<Record<string, Cause | Record<Place, Cause>>> = {
   upstream_timeout: brokenAs('timeout'),
   upstream_request_timeout: brokenAs('timeout'),
   stream_idle_timeout: brokenAs('timeout'),
+  upstream_blocked: brokenAs('unreachable'),
   upstream_unreachable: brokenAs('unreachable'),
   stream_incomplete: brokenAs('unreachable'),
   socket_closed: brokenAs('unreachable'),

@@ -13,6 +13,7 @@ import { marksOf } from './continuity.ts'
 import { endsInTrigger } from './formats/compaction-trigger.ts'
 import { sentEffort, tierName } from './key-policy.ts'
 import { openingOf } from './opening.ts'
+import { type FilesInUse, fileIdsOf, useFiles } from './relay/file-owners.ts'
 import type { RelayPlan } from './relay/plan.ts'
 import type { Surface } from './select.ts'
 import {
@@ -54,6 +55,8 @@ export interface Relayed {
   plan: RelayPlan
   /** The name that the key's policy and limits are checked against; null: none, and the key's allowlist does not apply. */
   model: string | null
+  /** The key's allowlist does not apply although there is a name. */
+  ignoresAllowlist?: boolean
   /** Which of the client's headers leave: those of a turn, or the user agent alone. */
   headers: 'client' | 'smallest'
   /** Names the conversation in place of the client's headers. */
@@ -74,12 +77,20 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const { isNative, kind } = admission
   const { key } = arrival.client
   const asked = orReject(arrival, admission, 'request', () => requestedOptions(arrival, admission))
+  if (key && !admission.relay?.ignoresAllowlist)
+    orReject(arrival, admission, 'auth', () => demandAllowed(key, asked, isNative))
+  const files = admission.relay ? null : orReject(arrival, admission, 'select', () => filesOf(arrival, admission))
   return orReject(arrival, admission, 'auth', () => {
-    if (key) demandAllowed(key, asked, isNative)
     const isCounted = kind !== 'prewarm' && kind !== 'warmup'
     const reservation = key && isCounted ? reserved(key, asked, isNative) : NOTHING_RESERVED
-    return newTurn(arrival, admission, { ...asked, reservation })
+    return newTurn(arrival, admission, { ...asked, reservation, files })
   })
+}
+
+const filesOf = ({ env, client }: Arrival, { body }: Admission): FilesInUse | null => {
+  const fileIds = fileIdsOf(body.json.input)
+  const deps = { affinity: env.affinity, now: env.clock.now(), keyId: client.key?.id ?? null }
+  return fileIds.length === 0 ? null : useFiles(deps, fileIds)
 }
 
 /**
@@ -94,7 +105,8 @@ export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase
     const error = AppError.from(err)
     if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
     if (error.extra.rejection) throw err // the rejected client is logged instead
-    const turn = newTurn(arrival, admission, { ...readableOf(arrival, admission), reservation: NOTHING_RESERVED })
+    const asked = readableOf(arrival, admission)
+    const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED, files: null })
     turn.log.phase = phase
     rejectTurn(arrival.env, turn, error)
     throw err
@@ -162,10 +174,15 @@ const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked, is
 const asUsageLimit = ({ code, extra }: AppError): AppError =>
   new AppError(code, { ...extra, type: 'usage_limit_reached' })
 
-const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reservation: Reservation }): Turn => {
+interface Granted extends Asked {
+  reservation: Reservation
+  files: FilesInUse | null
+}
+
+const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn => {
   const { env, client, requestId, arrivedAt, headers } = arrival
   const { body, relay } = admission
-  const { model, reasoningEffort, serviceTier, tokens, now, reservation } = asked
+  const { model, reasoningEffort, serviceTier, tokens, now, reservation, files } = granted
   const forwarded = relay?.headers === 'smallest' ? agentOnly(headers) : forwardable(headers)
   if (relay?.headers !== 'smallest') forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // hints at the model the client requested
@@ -207,6 +224,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     opening,
     firstOf: begun?.isAnswered || marks.hasCiphertext ? null : beginning,
     ...marks,
+    fileOwner: files?.accountId ?? null,
     restricted: admission.restricted ?? false,
     settings: env.settings.current(),
     reservation,
@@ -218,6 +236,7 @@ const newTurn = (arrival: Arrival, admission: Admission, asked: Asked & { reserv
     body,
     recording: null,
   }
+  if (files) turn.log.owned.push(...files.rows)
   turn.log.admitMs = elapsedMs(arrivedAt, env.clock.monotonic())
   return turn
 }

@@ -1,5 +1,5 @@
 /**
- * Which account owns a conversation or a piece of ciphertext. Held in memory, written behind by the ledger and loaded
+ * Which account owns a conversation, a piece of ciphertext or an uploaded file. Held in memory, written behind by the ledger and loaded
  * at start, so owners survive a restart. Keys are SHA-256; session ids and ciphertext are not stored.
  */
 import { and, desc, eq, inArray } from 'drizzle-orm'
@@ -7,7 +7,8 @@ import type { Db } from '../../db/commit.ts'
 import { accounts, affinity } from '../../db/schema/accounts.ts'
 import { Openings } from './opening.ts'
 
-type AffinityKind = 'conversation' | 'ciphertext'
+const KINDS = ['conversation', 'ciphertext', 'file'] as const
+type AffinityKind = (typeof KINDS)[number]
 
 interface Owner {
   accountId: string
@@ -29,7 +30,11 @@ const TOUCH_MS = 60_000
 export class AffinityMap {
   readonly openings = new Openings()
   readonly #maxEntries: number
-  readonly #owners: Record<AffinityKind, Map<string, Owner>> = { conversation: new Map(), ciphertext: new Map() }
+  readonly #owners: Record<AffinityKind, Map<string, Owner>> = {
+    conversation: new Map(),
+    ciphertext: new Map(),
+    file: new Map(),
+  }
   #accountIds: ReadonlySet<string> = new Set()
 
   /** At most `maxEntries` of each kind. */
@@ -39,7 +44,7 @@ export class AffinityMap {
 
   /** Loads the rows, newest last. Call once, at start. */
   load(db: Db): void {
-    for (const kind of ['conversation', 'ciphertext'] as const) {
+    for (const kind of KINDS) {
       const rows = db
         .select()
         .from(affinity)
@@ -85,7 +90,8 @@ export class AffinityMap {
   }
 
   counts(): Record<AffinityKind, number> {
-    return { conversation: this.#owners.conversation.size, ciphertext: this.#owners.ciphertext.size }
+    const { conversation, ciphertext, file } = this.#owners
+    return { conversation: conversation.size, ciphertext: ciphertext.size, file: file.size }
   }
 }
 

@@ -88,7 +88,11 @@ interface Ended {
   failure: UpstreamFailure | null
 }
 
-const record = ({ clock }: Plane, { log }: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
+/** ChatGPT may name the file in its errors, and names of files are not logged. */
+const hidesWords = ({ surface }: Turn, { where }: UpstreamFailure): boolean => surface === 'file' && where === 'status'
+
+const record = ({ clock }: Plane, turn: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
+  const { log } = turn
   log.attempts.push({
     n: log.attempts.length + 1,
     accountId: lease.account.id,
@@ -97,7 +101,7 @@ const record = ({ clock }: Plane, { log }: Turn, lease: Lease, { began, outcome,
     outcome,
     upstreamStatus: outcome === 'ok' ? 200 : (failure?.status ?? null),
     code: failure?.code ?? null,
-    message: failure?.message ?? null,
+    message: failure === null || hidesWords(turn, failure) ? null : failure.message,
     considered: lease.considered,
   })
 }
@@ -141,8 +145,10 @@ const refused = (plane: Plane, turn: Turn, accountId: string, refusal: Refused):
   return new AttemptFailed({ ...failure, ...factsAboutRoute(turn, failure) }, at, accessToken)
 }
 
-const factsAboutRoute = ({ path, relay }: Turn, { status, code }: UpstreamFailure): Partial<UpstreamFailure> => {
+const factsAboutRoute = ({ path, relay }: Turn, failure: UpstreamFailure): Partial<UpstreamFailure> => {
+  const { status, code } = failure
   if (relay === null) return status === 404 && path.endsWith('/compact') ? { isUnexplained: false } : {} // compact.ts takes the other route then
+  if (relay.isBlockedByPages && status === 403 && failure.isUnexplained) return { isBlocked: true }
   if (relay.passesErrors) return { isUnexplained: false }
   const isMissing = (status === 404 || status === 405) && code === null
   return relay.isRoutePerAccount && isMissing ? { isRouteMissing: true } : {}

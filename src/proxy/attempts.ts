@@ -48,6 +48,8 @@ export interface Progress {
   isUpstreamFailing: boolean | null
   /** An account reported that the model is overloaded. */
   isOverloaded: boolean
+  /** One account's request was blocked on its way. */
+  isBlocked: boolean
   /** How many accounts may be tried. */
   maxAccounts: number
   /** Accounts whose token was refreshed for this turn. */
@@ -76,6 +78,7 @@ export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progre
   stillFailing: new Set(),
   isUpstreamFailing: null,
   isOverloaded: false,
+  isBlocked: false,
   maxAccounts: turn.relay?.maxAccounts ?? MAX_ACCOUNTS,
   refreshed: new Set(),
   next: null,
@@ -246,12 +249,19 @@ const noteRejection = ({ pool, clock }: Plane, { err, id, progress }: Step): voi
 const wouldFailEverywhere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict, penalty } = err.classified
   if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
+  if (verdict === 'blocked') return isBlockedAgain(progress)
   if (penalty?.kind === 'model_unsupported') return turn.surface === 'turn' && plane.pool.isUnlisted(turn.model)
   const isFault = verdict === 'refused' || progress.slow.has(id)
   if (!progress.isUpstreamFailing || !progress.stillFailing.has(id)) return false
   if (!isFault || progress.unread !== null) return false
   noteUpstreamFailing(plane, turn, progress.tried)
   return true
+}
+
+const isBlockedAgain = (progress: Progress): boolean => {
+  const isSecond = progress.isBlocked
+  progress.isBlocked = true
+  return isSecond
 }
 
 /** True when two accounts have reported it, for this request or for a recent one. */
@@ -310,7 +320,8 @@ const NOT_RENEWED = 'The token of the account was rejected and could not be refr
 const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {
   const owner = recordedOwner(plane, turn)
   const isLastAccount = progress.tried.size + 1 >= MAX_ACCOUNTS
-  if (owner !== null && owner !== id && !progress.tried.has(owner) && !isLastAccount) {
+  const mayMove = turn.fileOwner === null && !isLastAccount
+  if (owner !== null && owner !== id && !progress.tried.has(owner) && mayMove) {
     progress.tried.add(id)
     progress.next = { id: owner, hard: true }
     if (!turn.isAnchored) progress.unread = id

@@ -27,6 +27,8 @@ type Verdict =
   | 'refresh'
   /** The model is overloaded on every account: at most one other account. */
   | 'overloaded'
+  /** Rejected on the way to ChatGPT: at most one other account. */
+  | 'blocked'
   /** Another account's reasoning: once on its owner, otherwise once without reasoning. */
   | 'encrypted_owner'
   | 'give_up'
@@ -141,6 +143,8 @@ const denied = (failure: UpstreamFailure): AppError =>
       : { message: 'ChatGPT rejected the request.', cause: failure.body },
   )
 
+const blocked = (failure: UpstreamFailure): AppError => new AppError('upstream_blocked', { cause: failure.body })
+
 const authFailed = (failure: UpstreamFailure): AppError => new AppError('upstream_auth_failed', { cause: failure.body })
 
 const unreachable = (failure: UpstreamFailure): AppError =>
@@ -175,6 +179,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
   misconfigured: { verdict: 'give_up', penalty: null, error: unreachable },
   cancelled: { verdict: 'give_up', penalty: null, error: unreachable },
   denied: { verdict: 'refused', penalty: null, error: denied },
+  blocked: { verdict: 'blocked', penalty: null, error: blocked },
   unexplained: { verdict: 'refused', penalty: null, error: unexplained },
   model_unsupported: { verdict: 'other_account', penalty: 'model_unsupported', error: withoutModel },
   route_missing: { verdict: 'other_account', penalty: 'route_missing', error: asItCame },

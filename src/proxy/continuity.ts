@@ -34,6 +34,7 @@ const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction' ||
 
 /** The account the turn should use; `hard` when no other account can read the history. */
 export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
+  if (turn.fileOwner !== null) return { id: turn.fileOwner, hard: true, hasFiles: true }
   const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
   if (chained !== null) return { id: chained, hard: true }
   const issuer = issuerOf(plane, turn)

@@ -20,6 +20,7 @@ export type Kind =
   | 'misconfigured'
   | 'cancelled'
   | 'denied'
+  | 'blocked'
   | 'unexplained'
   | 'model_unsupported'
   | 'route_missing'
@@ -31,6 +32,7 @@ export type Kind =
 export const kindOf = (failure: UpstreamFailure): Kind => {
   const { code, type, message, status, where, isOfOneModel, isUnexplained, isRouteMissing, body } = failure
   if (isRouteMissing) return 'route_missing'
+  if (failure.isBlocked) return 'blocked'
   const named = kindOfSentence(failure) ?? accountEnd(failure) ?? kindOfCode(code) ?? kindOfCode(type)
   if (named === 'usage_limit' && isOfOneModel) return 'model_limit'
   if ((named === undefined || named === 'transient') && AT_CAPACITY.test(message)) return 'overload'

@@ -51,7 +51,9 @@ export const exhaustedError = (
 
 /** The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection failure"). */
 export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
-  isNative && err.extra.shouldRetry === false ? new AppError(err.code, { ...err.extra, status: 400 }) : err
+  isNative && err.extra.shouldRetry === false && err.code !== 'file_owner_unavailable'
+    ? new AppError(err.code, { ...err.extra, status: 400 })
+    : err
 
 /** Logs why no account was chosen, in the place of an attempt. */
 export const noteNoAccount = (plane: Plane, turn: Turn, { needs, err, began }: NoAccount): void => {

@@ -23,6 +23,8 @@ export { selectionError } from './selection-error.ts'
 export interface Owner {
   id: string
   hard: boolean
+  /** It has files that the request names. */
+  hasFiles?: boolean
   /** Not an owner but the account of the last attempt, which is retried before any other. */
   isRetried?: boolean
   /** The account the conversation moved to from the owner: second choice. */

@@ -23,7 +23,7 @@ interface Rejection {
 }
 
 export interface SelectionFailure {
-  kind: 'exhausted' | 'restricted' | 'owner' | 'model' | 'plan' | 'unconfigured' | 'unassigned' | 'other'
+  kind: 'exhausted' | 'restricted' | 'files' | 'owner' | 'model' | 'plan' | 'unconfigured' | 'unassigned' | 'other'
   causes: Cause[]
   /** The earliest known time at which an account is available again (ms). */
   nextAt: number | null
@@ -107,6 +107,11 @@ export const selectionError = (failure: SelectionFailure, now: number): AppError
         message: explain('No account authorized for security work is available'),
         ...wait,
       })
+    case 'files':
+      return new AppError('file_owner_unavailable', {
+        message: explain('The account that has the uploaded file is not available', UPLOAD_AGAIN),
+        ...wait,
+      })
     case 'owner':
       return new AppError('continuity_owner_unavailable', {
         message: explain('The account that owns this conversation is not available', `${REPAIR} ${NEW_CONVERSATION}`),
@@ -140,6 +145,7 @@ export const selectionError = (failure: SelectionFailure, now: number): AppError
 }
 
 const REPAIR = "Retrying won't help until this is fixed in the Sluice dashboard."
+const UPLOAD_AGAIN = 'Upload the file again.'
 const NEW_CONVERSATION = 'A new conversation can use another account.'
 
 const kindOf = (
@@ -149,7 +155,8 @@ const kindOf = (
   isExhaustedPool: boolean,
 ): SelectionFailure['kind'] => {
   if (needs.restricted) return 'restricted'
-  if (isExhaustedPool) return 'exhausted'
+  if (isExhaustedPool && needs.surface !== 'file') return 'exhausted'
+  if (needs.owner?.hasFiles) return 'files'
   if (needs.owner?.hard) return 'owner'
   if (candidates.length === 0) return 'unconfigured'
   const inScope = causes.filter(({ reason }) => reason !== 'out_of_scope')

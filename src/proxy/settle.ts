@@ -76,7 +76,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       httpStatus: outcome.httpStatus,
       phase: outcome.status === 'ok' ? null : log.phase,
       errorCode: outcome.error ? (outcome.error.extra.upstream?.code ?? outcome.error.code) : null,
-      errorMessage: outcome.error?.message ?? null,
+      errorMessage: turn.surface === 'file' && outcome.error?.extra.upstream ? null : (outcome.error?.message ?? null),
       inputTokens: usage?.inputTokens ?? null,
       cachedInputTokens: usage?.cachedInputTokens ?? null,
       outputTokens: usage?.outputTokens ?? null,

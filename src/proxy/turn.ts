@@ -87,6 +87,8 @@ export interface Turn {
   /** The history is inside a `compaction` item that only its account can read, so the turn never moves. */
   readonly isAnchored: boolean
   readonly hasCiphertext: boolean
+  /** The account that has the uploaded files the input names; no other can serve the turn. */
+  readonly fileOwner: string | null
   readonly restricted: boolean
   readonly settings: Readonly<Settings>
   readonly reservation: Reservation
@@ -119,7 +121,7 @@ interface TurnLog {
   paidCredits: boolean
   /** The last attempt was sent without reasoning, because the account could not read it. */
   isShortened: boolean
-  /** Rows to be written for what the answer created (files). */
+  /** Rows to be written for files that were created or used. */
   owned: AffinityRow[]
   /** Milliseconds from arrival, three decimals. */
   admitMs: number | null

@@ -24,6 +24,8 @@ export interface UpstreamFailure {
   isUnexplained?: boolean
   /** The account does not have the route itself, so another account may. */
   isRouteMissing?: boolean
+  /** What guards the route rejected the request before ChatGPT saw it. */
+  isBlocked?: boolean
   /** The upstream's body, for the log and for error members that are passed on. */
   body?: unknown
 }

@@ -1,7 +1,7 @@
 /** What the jobs keep, and what they let go: backups, usage samples, events and explanations of old turns. */
 import { describe, expect, test } from 'bun:test'
 import { commit, type Tx } from '../../db/commit.ts'
-import { accounts } from '../../db/schema/accounts.ts'
+import { accounts, affinity } from '../../db/schema/accounts.ts'
 import { accountEvents, usageSamples } from '../../db/schema/history.ts'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
@@ -150,6 +150,27 @@ describe('retention', () => {
     return { ...opened, clock, run }
   }
 
+  test('forgets who has a file 30 minutes after its last use, and keeps the owners of conversations', async () => {
+    const { db, clock, run } = setUp()
+    const row = (kind: 'file' | 'conversation', minutes: number) => ({
+      kind,
+      keyHash: `${kind} ${minutes}`,
+      accountId: 'a',
+      usedAt: clock.now() - minutes * 60_000,
+    })
+    const rows = [row('file', 29), row('file', 31), row('file', 5000), row('conversation', 31)]
+    db.insert(affinity).values(rows).run()
+    await run({})
+    expect(
+      db
+        .select()
+        .from(affinity)
+        .all()
+        .map(({ keyHash }) => keyHash)
+        .toSorted(),
+    ).toEqual(['conversation 31', 'file 29'])
+  })
+
   test('turns go 100 at a time, and what they leave in the log of the database is carried over in small pieces', async () => {
     const { db, sqlite, clock } = setUp()
     sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 400)
@@ -184,7 +205,7 @@ describe('retention', () => {
     const waiting: number[] = []
     for (; clock.pending > 0; await clock.advance(50)) waiting.push(clock.pending)
     await running
-    expect(waiting).toEqual(Array(8).fill(1))
+    expect(waiting).toEqual(Array(9).fill(1))
   })
 
   test('events go with the log, samples after 35 days', async () => {

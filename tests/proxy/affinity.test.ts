@@ -26,7 +26,7 @@ test('what an account owned goes with it, by whatever door it left', () => {
   affinity.remember('conversation', 'c', here.id, { now, mixed: false })
   app.sqlite.run('DELETE FROM accounts WHERE id = ?', [gone.id])
   announceAll(app.db)
-  expect(affinity.counts()).toEqual({ conversation: 1, ciphertext: 0 })
+  expect(affinity.counts()).toEqual({ conversation: 1, ciphertext: 0, file: 0 })
 })
 
 test('each kind has its own share of memory, the latest first', () => {
@@ -38,7 +38,7 @@ test('each kind has its own share of memory, the latest first', () => {
   insert.run('conversation', 'old', 'acc', 1)
   const affinity = new AffinityMap(5)
   affinity.load(db)
-  expect(affinity.counts()).toEqual({ conversation: 1, ciphertext: 5 })
+  expect(affinity.counts()).toEqual({ conversation: 1, ciphertext: 5, file: 0 })
   expect(affinity.get('ciphertext', 'c11', 1000, HOUR_MS)).not.toBeNull()
   expect(affinity.get('ciphertext', 'c6', 1000, HOUR_MS)).toBeNull()
   affinity.remember('ciphertext', 'new', 'acc', { now: 2000, mixed: false })

@@ -614,7 +614,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     app.bindings.affinity.keepOnly(new Set([other.id]))
     const output = outputOf(parseEvents(await whileTimePasses(app, running.text())))
     expect(output.map(({ type }) => type)).toContain('compaction')
-    expect(app.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0 })
+    expect(app.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0, file: 0 })
     other.sim.next(faults.invalidEncryptedContent())
     const input = [...output, ...codexBody('go on').input]
     const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers })
@@ -646,7 +646,13 @@ describe('the issuer of a turn state, and where the conversation has gone', () =
     const [issuer, other] = pool.all().map(({ id }) => id) as [string, string]
     affinity.remember('conversation', 'two', other, { now: clock.now(), mixed: false })
     const body = { json: { input: [{ type: 'compaction', encrypted_content: 'enc.unknown' }] } }
-    const turn = { chain: null, turnStateOwner: accountTag(issuer), conversation: 'two', settings: settings.current() }
+    const turn = {
+      chain: null,
+      fileOwner: null,
+      turnStateOwner: accountTag(issuer),
+      conversation: 'two',
+      settings: settings.current(),
+    }
     const asked = { ...turn, hasCiphertext: true, body, ...known } as unknown as Turn // as: no more of a turn is read
     return { owner: ownerOf(plane, asked), issuer, other }
   }

@@ -46,7 +46,7 @@ test('is no attempt, belongs to no account, and makes none the owner of the conv
   expectCompleted(await socket.turn(prewarm()))
   expect(service.rows()).toMatchObject([{ kind: 'prewarm', status: 'ok', accountId: null, attempts: 0 }])
   expect(service.attemptRows()).toEqual([])
-  expect(service.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0 })
+  expect(service.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0, file: 0 })
   expectCompleted(await socket.turn(create()))
   expect(service.rows().at(-1)).toMatchObject({ kind: 'normal', accountId: expect.any(String), attempts: 1 })
   expect(service.bindings.affinity.counts().conversation).toBe(1)

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Hono } from 'hono'
 import type { AppEnv } from '../../src/bindings.ts'
 import { AppError, CODES, type Code } from '../../src/errors.ts'
+import { threadHash } from '../../src/proxy/affinity.ts'
 import { probe } from '../http/probe.ts'
 import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
 import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
@@ -304,6 +305,31 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     },
     path: '/v1',
     status: 400,
+  },
+  file_owner_unavailable: {
+    ask: (app) => app.ask('POST /backend-api/files/file_unknown/uploaded'),
+    path: '/backend-api/codex',
+    status: 502,
+  },
+  continuity_owner_conflict: {
+    options: { accounts: 2 },
+    ask: (app) => {
+      const { affinity, clock } = app.bindings
+      for (const [index, { id }] of app.members.entries())
+        affinity.remember('file', threadHash(`file-${index}`, null), id, { now: clock.now(), mixed: false })
+      const content = ['file-0', 'file-1'].map((file_id) => ({ type: 'input_file', file_id }))
+      return app.ask(NATIVE, { json: codexBody('', { input: [{ type: 'message', role: 'user', content }] }) })
+    },
+    path: '/backend-api/codex',
+    status: 502,
+  },
+  upstream_blocked: {
+    ask: (app) => {
+      app.members[0]?.sim.always({ on: 'file', ...faults.forbiddenHtml() })
+      return app.ask('POST /backend-api/files', { json: { file_name: 'a', file_size: 1, use_case: 'codex' } })
+    },
+    path: '/backend-api/codex',
+    status: 502,
   },
   busy: {
     ask: (app) => {

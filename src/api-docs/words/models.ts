@@ -104,6 +104,20 @@ export const MODEL_WORDS: WordsByRoute = {
   'GET /backend-api/wham/agent-identities/jwks': { does: 'Public keys of agent identities.', ...KEY_SET },
   'POST /backend-api/codex/images/generations': { does: 'Makes an image for the Codex CLI.', ...NATIVE_IMAGE },
   'POST /backend-api/codex/images/edits': { does: 'Edits images for the Codex CLI.', ...NATIVE_IMAGE },
+  'POST /backend-api/files': {
+    does: 'Announces a file for model requests. The client uploads it to the `upload_url` of the answer itself.',
+    answer: '`{file_id, upload_url}`',
+    isTurn: true,
+    throws: [['payload_too_large', 400], 'upstream_blocked'],
+    document: '`{file_name, file_size, use_case: "codex"}`, at most 512 MiB. It is passed on as it is.',
+    example: { file_name: 'notes.pdf', file_size: 12_345, use_case: 'codex' },
+  },
+  'POST /backend-api/files/:id/uploaded': {
+    does: 'Finalizes an uploaded file on the account that announced it, and waits up to 30 seconds until it is ready.',
+    answer: '`{status, download_url, file_name, mime_type}`',
+    isTurn: true,
+    throws: [['payload_too_large', 400], 'file_owner_unavailable', 'upstream_blocked'],
+  },
   'GET /backend-api/codex/models': {
     does: 'The model catalog as ChatGPT sent it, plus `data` for SDKs.',
     answer: 'The catalog with an `ETag`.',

@@ -5,11 +5,13 @@
 import type { Context, Hono } from 'hono'
 import type { Account } from './accounts.ts'
 import type { FaultRoute } from './faults.ts'
+import { FILES } from './files.ts'
 import type { ReceivedRequest } from './ledger.ts'
 import { authenticate } from './received.ts'
 import { apiError, detail, Refusal } from './refusal.ts'
 import type { Env } from './routes.ts'
 import { isJson } from './script.ts'
+import { TRANSCRIBE } from './transcribe.ts'
 import { rateHeaders } from './usage.ts'
 import { strike, type World } from './world.ts'
 
@@ -106,7 +108,7 @@ const IMAGES: RelayRoute[] = (['generations', 'edits'] as const).map((action) =>
 }))
 
 /** More routes are added to this list as the proxy learns to relay them. */
-const ROUTES: readonly RelayRoute[] = [...CONTROL, ...IMAGES]
+const ROUTES: readonly RelayRoute[] = [...CONTROL, ...IMAGES, ...FILES, ...TRANSCRIBE]
 
 export function relayRoutes(routes: Hono<Env>, world: World): void {
   for (const route of ROUTES) routes.on(route.method, `/backend-api/${route.path}`, (c) => answerTo(c, world, route))

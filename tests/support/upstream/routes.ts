@@ -5,6 +5,7 @@ import type { Account } from './accounts.ts'
 import { answerHeaders } from './answer-headers.ts'
 import { encryptedFor, openFrame, usageOf, wireUsage } from './events.ts'
 import type { Fault, FaultRoute } from './faults.ts'
+import { judgeFiles } from './files.ts'
 import { judgeCompact, judgeResponses } from './judge.ts'
 import type { ReceivedRequest } from './ledger.ts'
 import { catalogFor, etagOf } from './models.ts'
@@ -58,6 +59,7 @@ async function respond(c: C, world: World): Promise<Response> {
   const account = authenticate(received, world.accounts, world.ledger)
   noteLiteMarker(received, world.ledger)
   const turn = judgeResponses({ ...received, account, bodyChars: received.bodyText.length })
+  judgeFiles(turn.input, account, world.ledger)
   const fault = await struck(c, world, account, 'responses')
   const answer = world.script?.(turn) ?? defaultAnswer(turn)
   const closeStream = world.ledger.openStream()

@@ -1,0 +1,537 @@
+/** Uploaded files: who creates and finalizes them, and which account a request that names them uses (surfaces "Files"). */
+import { describe, expect, test } from 'bun:test'
+import { seededRandom } from '../../../src/lib/random.ts'
+import { type Ask, answerOf, codexBody, eventsOf, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { type Fault, faults } from '../../support/upstream/faults.ts'
+
+const CREATE = 'POST /backend-api/files'
+const TURN = 'POST /backend-api/codex/responses'
+const FILE = { file_name: 'secret plans.pdf', file_size: 12, use_case: 'codex' }
+const finalizeRoute = (id: string) => `POST /backend-api/files/${id}/uploaded`
+
+interface Failure {
+  error: { code: string; message: string; param: string | null }
+}
+const failureOf = async (response: Response | { text: string }): Promise<Failure['error']> => {
+  const text = typeof response.text === 'string' ? response.text : await response.text()
+  return (JSON.parse(text) as Failure).error
+}
+
+const create = async (app: TestApp, ask: Ask = {}): Promise<string> => {
+  const answer = await answerOf(app, CREATE, { json: FILE, ...ask })
+  expect(answer.status).toBe(200)
+  return (JSON.parse(answer.text) as { file_id: string }).file_id
+}
+const finalize = (app: TestApp, id: string, ask: Ask = {}) => answerOf(app, finalizeRoute(id), ask, 250)
+
+/** Creates a file on this account. */
+const createOn = async (app: TestApp, index: number, ask: Ask = {}): Promise<string> => {
+  const id = app.members[index]!.id
+  const others = app.members.filter((member) => member.id !== id)
+  for (const other of others) await app.ask(`POST /api/accounts/${other.id}/pause`)
+  const fileId = await create(app, ask)
+  for (const other of others) await app.ask(`POST /api/accounts/${other.id}/reactivate`)
+  return fileId
+}
+const naming = (...ids: string[]) =>
+  codexBody('read', {
+    input: [
+      {
+        type: 'message',
+        role: 'user',
+        content: [{ type: 'input_text', text: 'read' }, ...ids.map((file_id) => ({ type: 'input_file', file_id }))],
+      },
+    ],
+  })
+const sentTo = (app: TestApp, path: RegExp): (string | undefined)[] =>
+  app.upstream.requests
+    .filter((request) => path.test(request.path))
+    .map(({ account }) => app.members.find(({ sim }) => sim.chatgptAccountId === account)?.id)
+const limit = (maxValue: number, modelFilter = '') => ({
+  limitType: 'requests' as const,
+  limitWindow: 'daily' as const,
+  maxValue,
+  modelFilter,
+})
+
+describe('creating a file', () => {
+  test('sends the body byte for byte with the smallest headers, and relays the answer', async () => {
+    const app = testApp()
+    const body = '{ "file_name":"a.txt",\n "file_size": 3, "use_case":"codex", "more":1 }'
+    const headers = {
+      'user-agent': 'codex_exec/0.169.0',
+      originator: 'codex_exec',
+      'x-codex-window-id': 'w',
+      cookie: 'a=b',
+    }
+    const answer = await answerOf(app, CREATE, { body, headers })
+    expect(answer.status).toBe(200)
+    expect(JSON.parse(answer.text)).toEqual({
+      file_id: expect.stringMatching(/^file_/),
+      upload_url: expect.stringMatching(/^https:/),
+    })
+    const [sent] = app.upstream.requests
+    expect([sent?.path, sent?.bodyText]).toEqual(['/backend-api/files', body])
+    expect(sent?.headers).toMatchObject({ 'user-agent': 'codex_exec/0.169.0', 'content-type': 'application/json' })
+    expect(Object.keys(sent?.headers ?? {})).not.toContain('originator')
+    await expectNothingLeft(app)
+  })
+
+  test.each([
+    ['file_name', { ...FILE, file_name: '' }],
+    ['file_name', { ...FILE, file_name: 7 }],
+    ['file_name', { file_size: 1, use_case: 'codex' }],
+    ['file_size', { ...FILE, file_size: 0 }],
+    ['file_size', { ...FILE, file_size: 536_870_913 }],
+    ['file_size', { ...FILE, file_size: 1.5 }],
+    ['file_size', { ...FILE, file_size: '12' }],
+    ['use_case', { ...FILE, use_case: 'assistants' }],
+    ['use_case', { file_name: 'a', file_size: 1 }],
+  ])('rejects a wrong %s: %p', async (param, json) => {
+    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const key = app.key({ limits: [limit(1)] })
+    const headers = { authorization: `Bearer ${key.key}` }
+    const response = await app.ask(CREATE, { json, headers })
+    expect([response.status, await failureOf(response)]).toEqual([
+      400,
+      expect.objectContaining({ code: 'invalid_request_error', param }),
+    ])
+    expect(app.upstream.requests).toEqual([])
+    expect((await answerOf(app, CREATE, { json: FILE, headers })).status).toBe(200) // nothing was charged
+    await expectNothingLeft(app)
+  })
+
+  test.each([1, 536_870_912])('takes a file of %d bytes', async (file_size) => {
+    const app = testApp()
+    expect((await answerOf(app, CREATE, { json: { ...FILE, file_size } })).status).toBe(200)
+  })
+
+  test('counts as one request of the key, under its own name, and ignores the models of the key', async () => {
+    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    expect((await app.ask(CREATE, { json: FILE })).status).toBe(401)
+    const key = app.key({ allowedModels: ['gpt-5.5'], limits: [limit(1, 'files-create')] })
+    const headers = { authorization: `Bearer ${key.key}` }
+    const id = await create(app, { headers })
+    const second = await app.ask(CREATE, { json: FILE, headers })
+    expect([second.status, (await failureOf(second)).code]).toEqual([429, 'rate_limit_exceeded'])
+    expect((await finalize(app, id, { headers })).status).toBe(200) // another name
+    expect(app.rows()).toMatchObject([
+      {
+        kind: 'file',
+        model: 'files-create',
+        status: 'ok',
+        inputTokens: null,
+        costMicros: null,
+        route: '/backend-api/files',
+      },
+      { kind: 'file', model: 'files-create', status: 'error', httpStatus: 429 },
+      { kind: 'file', model: 'files-finalize', status: 'ok', attempts: 1, route: '/backend-api/files/{id}/uploaded' },
+    ])
+    expect(app.sqlite.query('SELECT sum(unpriced) AS unpriced FROM request_hours').get()).toEqual({ unpriced: 0 })
+    await expectNothingLeft(app)
+  })
+
+  test('uses an account at its limit when there is no other, and the owner of the conversation when there is one', async () => {
+    const app = testApp({ accounts: 3 })
+    const headers = { 'session-id': 's1' }
+    await (await app.ask(TURN, { json: codexBody(), headers })).text()
+    const owner = app.rows()[0]?.accountId
+    for (let time = 0; time < 4; time++) await create(app, { headers })
+    expect(new Set(sentTo(app, /files$/))).toEqual(new Set([owner ?? '']))
+    for (const { id } of app.members)
+      app.bindings.pool.apply(id, {
+        kind: 'rate_limited',
+        at: app.clock.now(),
+        evidence: '',
+        resetAt: app.clock.now() + 3_600_000,
+        retryAfterMs: null,
+        cause: 'usage_limit_reached',
+      })
+    await create(app)
+  })
+
+  test('moves to another account when one rejects it, but not when it may have been created', async () => {
+    const app = testApp({ accounts: 2 })
+    app.prefer(app.members[0]!.id)
+    app.members[0]!.sim.next({ on: 'file', ...faults.rateLimited() })
+    const id = await create(app)
+    expect(sentTo(app, /files$/)).toEqual(app.members.map((member) => member.id))
+    expect((await finalize(app, id)).status).toBe(200)
+    app.upstream.reset()
+    app.members[0]!.sim.next({ on: 'file', reset: true })
+    expect((await answerOf(app, CREATE, { json: FILE })).status).toBe(502)
+    expect(app.upstream.requests).toHaveLength(1)
+    await expectNothingLeft(app)
+  })
+
+  test('renews a rejected token once', async () => {
+    const app = testApp()
+    app.members[0]!.sim.expireAccessToken()
+    await create(app)
+    expect(app.upstream.requests.filter(({ path }) => path.endsWith('/files')).map(({ status }) => status)).toEqual([
+      401, 200,
+    ])
+  })
+
+  test('says that the request was blocked after two pages with 403, and blames no account', async () => {
+    const app = testApp({ accounts: 3 })
+    for (const { sim } of app.members) sim.always({ on: 'file', ...faults.forbiddenHtml() })
+    const answer = await answerOf(app, CREATE, { json: FILE })
+    expect([answer.status, (await failureOf(answer)).code]).toEqual([502, 'upstream_blocked'])
+    expect(app.upstream.requests).toHaveLength(2)
+    for (const { health, state } of app.bindings.pool.all())
+      expect([health.errors, state.status]).toEqual([0, 'active'])
+  })
+
+  test('refuses the capability header, a draining service, an address outside the firewall, and a large body', async () => {
+    const app = testApp()
+    const headers = { authorization: `Bearer ${app.key().key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
+    for (const route of [CREATE, finalizeRoute('file_1')]) {
+      expect((await app.ask(route, { json: FILE, headers })).status).toBe(400)
+      app.bindings.lifecycle.draining = true
+      expect((await app.ask(route, { json: FILE })).status).toBe(503)
+      app.bindings.lifecycle.draining = false
+      const large = await app.ask(route, { json: { ...FILE, more: 'x'.repeat(65 * 1024) } })
+      expect([large.status, (await failureOf(large)).code]).toEqual([400, 'payload_too_large'])
+    }
+    await app.ask('POST /api/firewall/ips', { json: { ipAddress: '203.0.113.9' } })
+    for (const route of [CREATE, finalizeRoute('file_1')])
+      expect((await app.ask(route, { json: FILE, peer: '198.51.100.7' })).status).toBe(403)
+    expect(app.upstream.requests).toEqual([])
+    await expectNothingLeft(app)
+  })
+})
+
+describe('finalizing a file', () => {
+  test('asks the account that created it every 250 ms until the file is ready, and relays the answer', async () => {
+    const app = testApp({ accounts: 4 })
+    for (const index of [2, 0, 3]) {
+      const id = await createOn(app, index)
+      app.upstream.reset()
+      const began = app.clock.now()
+      const answer = await finalize(app, id)
+      expect(JSON.parse(answer.text)).toMatchObject({ status: 'success', file_name: FILE.file_name })
+      expect(sentTo(app, /uploaded$/)).toEqual([app.members[index]!.id, app.members[index]!.id])
+      expect(app.upstream.requests.map(({ at }) => at - began)).toEqual([0, 250])
+      expect(app.upstream.requests.map(({ bodyText }) => bodyText)).toEqual(['{}', '{}'])
+    }
+    await expectNothingLeft(app)
+  })
+
+  test('gives the last answer when the file is not ready after 30 s', async () => {
+    const app = testApp()
+    const id = await create(app)
+    app.upstream.reset()
+    app.upstream.answerRelay(() => Response.json({ status: 'retry', note: 'later' }))
+    const began = app.clock.now()
+    const answer = await finalize(app, id)
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { status: 'retry', note: 'later' }])
+    expect(app.upstream.requests).toHaveLength(121)
+    expect((app.upstream.requests.at(-1)?.at ?? 0) - began).toBe(30_000)
+    expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'ok', attempts: 1 })
+    await expectNothingLeft(app)
+  })
+
+  test.each(['failed', 'expired', undefined])('relays any other status at once: %p', async (status) => {
+    const app = testApp()
+    const id = await create(app)
+    app.upstream.answerRelay(() => Response.json({ status, reason: 'x' }))
+    expect(JSON.parse((await finalize(app, id)).text)).toEqual({ ...(status && { status }), reason: 'x' })
+  })
+
+  test('ends while it waits when the client leaves', async () => {
+    const app = testApp()
+    const id = await create(app)
+    app.upstream.answerRelay(() => Response.json({ status: 'retry' }))
+    const client = new AbortController()
+    const left = app.ask(finalizeRoute(id), { signal: client.signal })
+    await app.clock.advance('1s')
+    client.abort()
+    await left
+    expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'cancelled' })
+    await expectNothingLeft(app)
+  })
+
+  test.each([
+    ['a file that Sluice does not know', 'file_unknown', async () => {}],
+    ['a file whose account is paused', null, (app: TestApp, id: string) => app.ask(`POST /api/accounts/${id}/pause`)],
+    [
+      'a file whose account needs sign-in',
+      null,
+      async (app: TestApp, id: string) =>
+        app.bindings.pool.apply(id, {
+          kind: 'auth_failed',
+          at: app.clock.now(),
+          code: 'token_invalidated',
+          evidence: '',
+        }),
+    ],
+    ['a file whose account was deleted', null, (app: TestApp, id: string) => app.ask(`DELETE /api/accounts/${id}`)],
+    ['a file that was not used for 30 minutes', null, (app: TestApp) => app.clock.advance('31m')],
+  ] as const)('answers 502 for %s, and sends nothing', async (_name, id, prepare) => {
+    const app = testApp({ accounts: 2 })
+    const fileId = id ?? (await createOn(app, 0))
+    await prepare(app, app.members[0]!.id)
+    app.upstream.reset()
+    const answer = await finalize(app, fileId)
+    expect([answer.status, (await failureOf(answer)).code]).toEqual([502, 'file_owner_unavailable'])
+    expect(answer.headers.get('x-should-retry')).toBe('false')
+    expect(app.upstream.requests).toEqual([])
+    expect(app.rows().at(-1)).toMatchObject({ status: 'error', httpStatus: 502, errorCode: 'file_owner_unavailable' })
+    await expectNothingLeft(app)
+  })
+
+  test('a file belongs to the key that created it, and to the accounts of that key', async () => {
+    const app = testApp({ accounts: 2 })
+    const [one, other] = [app.key(), app.key({ name: 'other' })].map(({ key }) => ({ authorization: `Bearer ${key}` }))
+    const id = await create(app, { headers: one! })
+    expect((await finalize(app, id, { headers: other! })).status).toBe(502)
+    expect((await finalize(app, id)).status).toBe(502)
+    expect((await finalize(app, id, { headers: one! })).status).toBe(200)
+  })
+
+  test('is retried on its account after a failure, and passes on what ChatGPT rejects', async () => {
+    const app = testApp({ accounts: 3 })
+    const id = await createOn(app, 1)
+    app.members[1]!.sim.next({ on: 'file', ...faults.serverError() }, { on: 'file', reset: true })
+    expect((await finalize(app, id)).status).toBe(200)
+    expect(new Set(sentTo(app, /uploaded$/))).toEqual(new Set([app.members[1]!.id]))
+    const status = 409
+    app.members[1]!.sim.next({
+      on: 'file',
+      status,
+      body: { error: { message: 'Not uploaded.', code: 'missing_blob' } },
+    })
+    const rejected = await finalize(app, id)
+    expect([rejected.status, (await failureOf(rejected)).code]).toEqual([409, 'missing_blob'])
+    const [account] = app.bindings.pool.all().filter((each) => each.id === app.members[1]!.id)
+    expect([account?.health.errors, account?.state.status]).toEqual([0, 'active'])
+    await expectNothingLeft(app)
+  })
+
+  test('works on an account at its limit', async () => {
+    const app = testApp({ accounts: 2 })
+    const id = await createOn(app, 0)
+    app.bindings.pool.apply(app.members[0]!.id, {
+      kind: 'rate_limited',
+      at: app.clock.now(),
+      evidence: '',
+      resetAt: app.clock.now() + 3_600_000,
+      retryAfterMs: null,
+      cause: 'usage_limit_reached',
+    })
+    expect((await finalize(app, id)).status).toBe(200)
+  })
+
+  test('each use gives the file another 30 minutes', async () => {
+    const app = testApp({ accounts: 3 })
+    const id = await createOn(app, 1)
+    for (let time = 0; time < 3; time++) {
+      await app.clock.advance('25m')
+      expect((await finalize(app, id)).status).toBe(200)
+    }
+  })
+})
+
+describe('a request that names files', () => {
+  const turn = async (app: TestApp, ...ids: string[]) => {
+    const response = await app.ask(TURN, { json: naming(...ids) })
+    return response.status === 200
+      ? { status: 200, events: await eventsOf(response) }
+      : { status: response.status, error: await failureOf(response) }
+  }
+
+  test('of one account goes there, whichever account would be chosen', async () => {
+    const app = testApp({ accounts: 4 })
+    for (const index of [1, 3, 0]) {
+      const ids = [await createOn(app, index), await createOn(app, index)]
+      app.prefer(app.members[2]!.id)
+      app.upstream.reset()
+      expect((await turn(app, ...ids)).status).toBe(200)
+      expect(sentTo(app, /responses$/)).toEqual([app.members[index]!.id])
+    }
+    await expectNothingLeft(app)
+  })
+
+  test('of one account in the output of a tool, and over /v1, goes there too', async () => {
+    const app = testApp({ accounts: 4 })
+    const file_id = await createOn(app, 2)
+    const output = [{ type: 'input_file', file_id }]
+    const input = [
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'go' }] },
+      { type: 'function_call', call_id: 'c1', name: 'read', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c1', output },
+    ]
+    await (await app.ask(TURN, { json: codexBody('', { input }) })).text()
+    const { input: named } = naming(file_id)
+    await (await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: named } })).text()
+    expect(sentTo(app, /responses$/)).toEqual([app.members[2]!.id, app.members[2]!.id])
+  })
+
+  test('leaves the account of its conversation for that of the files', async () => {
+    const app = testApp({ accounts: 3 })
+    const headers = { 'session-id': 's1' }
+    await (await app.ask(TURN, { json: codexBody(), headers })).text()
+    const owner = app.rows()[0]?.accountId
+    const index = app.members.findIndex(({ id }) => id !== owner)
+    const id = await createOn(app, index)
+    expect((await app.ask(TURN, { json: naming(id), headers })).status).toBe(200)
+    expect(sentTo(app, /responses$/)).toEqual([owner ?? '', app.members[index]!.id])
+  })
+
+  const rejected = async (app: TestApp, ids: string[], code: string) => {
+    app.upstream.reset()
+    const answer = await turn(app, ...ids)
+    expect(answer).toMatchObject({ status: 502, error: { code } })
+    expect(app.upstream.requests).toEqual([])
+    expect(app.rows().at(-1)).toMatchObject({
+      kind: 'normal',
+      status: 'error',
+      httpStatus: 502,
+      phase: 'select',
+      errorCode: code,
+    })
+    await expectNothingLeft(app)
+  }
+
+  test('of two accounts is rejected', async () => {
+    const app = testApp({ accounts: 3 })
+    const ids = [await createOn(app, 0), await createOn(app, 1)]
+    await rejected(app, ids, 'continuity_owner_conflict')
+    await rejected(app, [...ids, 'file_unknown'], 'continuity_owner_conflict')
+  })
+
+  test('of which Sluice knows only some is rejected', async () => {
+    const app = testApp({ accounts: 3 })
+    const id = await createOn(app, 0)
+    await rejected(app, [id, 'file_unknown'], 'file_owner_unavailable')
+    await rejected(app, ['file_unknown', id], 'file_owner_unavailable')
+    await app.clock.advance('31m')
+    await rejected(app, [await createOn(app, 0), id], 'file_owner_unavailable')
+  })
+
+  test('charges nothing when it is rejected', async () => {
+    const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
+    const headers = { authorization: `Bearer ${app.key({ limits: [limit(1, 'gpt-5.5')] }).key}` }
+    const id = await create(app, { headers })
+    expect((await app.ask(TURN, { json: naming(id, 'file_other'), headers })).status).toBe(502)
+    expect((await app.ask(TURN, { json: naming(id), headers })).status).toBe(200)
+  })
+
+  test('that Sluice does not know is served as before', async () => {
+    const app = testApp({ accounts: 2 })
+    expect((await turn(app, 'file_elsewhere', 'file_more')).status).toBe(200)
+    const id = await createOn(app, 0)
+    await app.clock.advance('31m')
+    app.prefer(app.members[0]!.id)
+    expect((await turn(app, id)).status).toBe(200)
+  })
+
+  test('is not served elsewhere when its account is paused', async () => {
+    const app = testApp({ accounts: 3 })
+    const id = await createOn(app, 0)
+    await app.ask(`POST /api/accounts/${app.members[0]!.id}/pause`)
+    app.upstream.reset()
+    expect(await turn(app, id)).toMatchObject({ status: 502, error: { code: 'file_owner_unavailable' } })
+    expect(app.upstream.requests).toEqual([])
+  })
+
+  test('is not served elsewhere when its account fails', async () => {
+    const app = testApp({ accounts: 3 })
+    const id = await createOn(app, 1)
+    app.upstream.reset()
+    app.members[1]!.sim.always(faults.serverError())
+    const answer = await answerOf(app, TURN, { json: naming(id) })
+    expect(answer.status).toBe(500)
+    expect(new Set(sentTo(app, /responses$/))).toEqual(new Set([app.members[1]!.id]))
+    await expectNothingLeft(app)
+  })
+
+  test('keeps its files alive', async () => {
+    const app = testApp({ accounts: 4 })
+    const id = await createOn(app, 1)
+    for (let time = 0; time < 3; time++) {
+      await app.clock.advance('25m')
+      expect((await turn(app, id)).status).toBe(200)
+    }
+    expect(new Set(sentTo(app, /responses$/))).toEqual(new Set([app.members[1]!.id]))
+  })
+})
+
+describe('ownership', () => {
+  test('survives a restart, for finalizing and for requests', async () => {
+    const app = testApp({ accounts: 5 })
+    const ids: string[] = []
+    for (let index = 0; index < 5; index++) ids.push(await createOn(app, index))
+    app.restart()
+    app.upstream.reset()
+    for (const id of ids) expect((await finalize(app, id)).status).toBe(200)
+    expect(sentTo(app, /uploaded$/)).toEqual(app.members.flatMap(({ id }) => [id, id]))
+    for (const id of ids) await (await app.ask(TURN, { json: naming(id) })).text()
+    expect(sentTo(app, /responses$/)).toEqual(app.members.map(({ id }) => id))
+  })
+
+  test('stores hashes and no names: not in rows, not in lines, not when ChatGPT repeats them', async () => {
+    const app = testApp({ accounts: 1 })
+    const id = await create(app)
+    await finalize(app, id)
+    const message = `'${FILE.file_name}' is too large.`
+    app.members[0]!.sim.next({ on: 'file', status: 400, body: { error: { message, code: 'too_large' } } })
+    const failed = await answerOf(app, CREATE, { json: FILE })
+    expect(await failureOf(failed)).toMatchObject({ message, code: 'too_large' })
+    app.members[0]!.sim.always({ on: 'file', status: 500, body: { error: { message } } })
+    await finalize(app, id)
+    app.bindings.ledger.flush()
+    const tables = app.sqlite.query("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[]
+    const stored = tables
+      .map(({ name }) => JSON.stringify(app.sqlite.query(`SELECT * FROM "${name}"`).all()))
+      .join('\n')
+    for (const text of [stored, app.lines.join('\n')])
+      for (const secret of ['secret plans', id, 'sig=secret']) expect(text).not.toContain(secret)
+  })
+
+  test('1,000 files over five accounts, with failures at random: each is finalized where it was created', async () => {
+    const app = testApp({ accounts: 5 })
+    const random = seededRandom(34)
+    const flaws: Fault[] = [
+      faults.serverError(),
+      faults.rateLimited(),
+      faults.forbidden(),
+      faults.forbiddenHtml(),
+      faults.unauthorized(),
+      { reset: true },
+    ]
+    let failures = 0
+    const upset = () => {
+      for (const { sim } of app.members) {
+        sim.clearFaults()
+        if (random.float() < 0.5) sim.next({ on: 'file', ...flaws[Math.floor(random.float() * flaws.length)]! })
+      }
+    }
+    /** As a client that tries again. */
+    const insist = async (ask: () => ReturnType<typeof answerOf>): Promise<string> => {
+      for (let time = 0; time < 10; time++) {
+        upset()
+        const { status, text } = await ask()
+        if (status === 200) return text
+        failures++
+      }
+      throw new Error('it failed ten times')
+    }
+    const createdBy = new Map<string, number>()
+    for (let batch = 0; batch < 50; batch++) {
+      const creating = Array.from({ length: 20 }, () => insist(() => answerOf(app, CREATE, { json: FILE })))
+      const ids = (await Promise.all(creating)).map((text) => (JSON.parse(text) as { file_id: string }).file_id)
+      if (batch % 10 === 5) app.restart()
+      const finalizing = ids.map((id) => insist(() => finalize(app, id)))
+      for (const text of await Promise.all(finalizing)) expect(JSON.parse(text)).toMatchObject({ status: 'success' })
+    }
+    for (const { kind, model, status, accountId } of app.rows())
+      if (kind === 'file' && model === 'files-create' && status === 'ok')
+        createdBy.set(accountId ?? '', (createdBy.get(accountId ?? '') ?? 0) + 1)
+    expect(createdBy.size).toBe(5)
+    expect([...createdBy.values()].reduce((sum, count) => sum + count)).toBe(1000)
+    expect(failures).toBeGreaterThan(100)
+    await expectNothingLeft(app) // no file was finalized by another account: the stand-in notes that, and answers 404
+  }, 60_000)
+})

@@ -26,6 +26,7 @@ import {
 } from './proxy/relay/control.ts'
 import { createFile, finalizeFile } from './proxy/relay/files.ts'
 import { nativeEdit, nativeGeneration, publicEdit, publicGeneration, variations } from './proxy/relay/images.ts'
+import { nativeTranscription, publicTranscription } from './proxy/relay/transcription.ts'
 
 export const mountGateway = (app: Hono<AppEnv>): void => {
   mountNativeTraffic(app)
@@ -58,7 +59,7 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
   app.post('/backend-api/codex/images/generations', ...nativeGeneration)
   app.post('/backend-api/codex/images/edits', ...nativeEdit)
-  app.post('/backend-api/transcribe', ...notBuilt('optional', 'refuse'))
+  app.post('/backend-api/transcribe', ...nativeTranscription)
   app.post('/backend-api/files', ...createFile)
   app.post('/backend-api/files/:id/uploaded', ...finalizeFile)
   app.get(
@@ -83,7 +84,7 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/images/generations', ...publicGeneration)
   app.post('/v1/images/edits', ...publicEdit)
   app.post('/v1/images/variations', ...variations)
-  app.post('/v1/audio/transcriptions', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/audio/transcriptions', ...publicTranscription)
   app.post('/v1/warmup', ...notBuilt('optional', 'refuse'))
   app.post('/v1/warmup/:mode', ...notBuilt('optional', 'refuse'))
   app.get('/v1/usage', ...showKeyUsage)

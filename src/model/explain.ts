@@ -3,6 +3,7 @@
 import { isoOrNull } from '../lib/iso.ts'
 import type { Considered, Selection } from '../proxy/select.ts'
 import type { Settings } from '../settings/schema.ts'
+import { TRANSCRIPTION_MODEL } from './audio-models.ts'
 import { isImageModel } from './image-models.ts'
 import type { KeyPolicy } from './key-ring.ts'
 import { refusalByLimit } from './reservations.ts'
@@ -50,7 +51,7 @@ interface Chooser {
     owner: null
     restricted: false
     streamCap: number
-    surface: 'turn' | 'image'
+    surface: 'turn' | 'image' | 'audio'
   }): Selection
 }
 
@@ -70,6 +71,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
   const about = { model, apiKey: key && { id: key.id, name: key.name }, strategy: settings.routingStrategy }
   const refusal = key && refusalOf(key, model, now)
   if (refusal) return { ...about, outcome: 'refused', chosen: null, sentence: refusal, candidates: [] }
+  const surface = surfaceOf(model)
   const selection = pool.explain({
     model,
     tried: new Set(),
@@ -77,7 +79,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
     owner: null,
     restricted: false,
     streamCap: settings.proxyAccountStreamLimit,
-    surface: isImageModel(model) ? 'image' : 'turn',
+    surface,
   })
   const chosenId = selection.kind === 'chosen' ? selection.id : null
   const nameOf = (id: string) => names.get(id) ?? null
@@ -85,10 +87,13 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
     ...about,
     outcome: selection.kind,
     chosen: chosenId === null ? null : { accountId: chosenId, accountName: nameOf(chosenId) },
-    sentence: sentenceFor(selection, model !== null && !isImageModel(model) && !pool.offers(model) ? model : null),
+    sentence: sentenceFor(selection, model !== null && surface === 'turn' && !pool.offers(model) ? model : null),
     candidates: inOrder(selection.considered, chosenId).map((considered) => candidateView(considered, nameOf)),
   }
 }
+
+const surfaceOf = (model: string | null): 'turn' | 'image' | 'audio' =>
+  isImageModel(model) ? 'image' : model === TRANSCRIPTION_MODEL ? 'audio' : 'turn'
 
 const refusalOf = (key: KeyPolicy, model: string | null, now: number): string | null => {
   if (!key.isActive) return 'This key is inactive or its owner is disabled, so the request would be rejected.'

@@ -1,4 +1,5 @@
 /** The cost of a request at the upstream's list prices: one versioned table, calculated in whole micro-dollars. */
+import { TRANSCRIPTION_MODEL } from './audio-models.ts'
 
 /** Changes whenever a price does; stored costs are never recomputed. */
 export const PRICES_VERSION = '2026-11.1'
@@ -125,6 +126,15 @@ const PRICES: ReadonlyMap<string, Price> = new Map([
   ['gpt-image-1-mini', GPT_IMAGE],
   ['gpt-image', GPT_IMAGE],
 ])
+
+/** USD per minute of audio. */
+const AUDIO_PRICES: ReadonlyMap<string, number> = new Map([[TRANSCRIPTION_MODEL, 0.006]])
+
+/** Micro-dollars, rounded down, for audio of this length; null when the model has no known price. */
+export const audioCostMicros = (seconds: number, model: string): number | null => {
+  const usdPerMinute = AUDIO_PRICES.get(model)
+  return usdPerMinute === undefined ? null : Math.floor((seconds * Math.round(usdPerMinute * 1_000_000)) / 60)
+}
 
 /** Short names of a single model. */
 const ALIASES: ReadonlyMap<string, string> = new Map([['gpt-5.6', 'gpt-5.6-sol']])

@@ -24,7 +24,10 @@ const QUOTE = 34
 const BACKSLASH = 92
 
 /** What settling a request needs to know of its answer. */
-export type Metered = Pick<Meter, 'responseId' | 'usage' | 'serviceTier' | 'ciphertexts' | 'deltas'>
+export interface Metered extends Pick<Meter, 'responseId' | 'usage' | 'serviceTier' | 'ciphertexts' | 'deltas'> {
+  /** How long the transcribed audio is; null: ChatGPT did not say. */
+  audioSeconds?: number | null
+}
 
 export class Meter {
   responseId: string | null = null

@@ -1,7 +1,7 @@
 /** Settles a turn, exactly once: charges limits, records owners, and writes one ledger entry. */
 import type { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { costMicros, type TokenUsage } from '../model/pricing.ts'
+import { audioCostMicros, costMicros, type TokenUsage } from '../model/pricing.ts'
 import type { Use } from '../model/reservations.ts'
 import type { AffinityMap } from './affinity.ts'
 import { rememberOwners } from './continuity.ts'
@@ -43,8 +43,12 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const { meter } = outcome
   const usage = chargeable(turn, outcome)
   const serviceTier = meter?.serviceTier ?? turn.serviceTier
-  const cost = usage && turn.model !== null ? costMicros(usage, turn.model, serviceTier) : null
-  const use: Use | null = usage ? { ...usage, costMicros: cost } : reachedUpstream(turn, outcome) ? NO_TOKENS : null
+  const cost = costOf(turn.model, { usage, serviceTier, audioSeconds: meter?.audioSeconds ?? null })
+  const use: Use | null = usage
+    ? { ...usage, costMicros: cost }
+    : reachedUpstream(turn, outcome)
+      ? { ...NO_TOKENS, costMicros: cost ?? 0 }
+      : null
   if (outcome.status === 'ok') log.phase = 'finish'
   // A prewarm answered here used no account, even if one was leased.
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
@@ -105,6 +109,19 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
         : []),
     ],
   })
+}
+
+const costOf = (
+  model: string | null,
+  {
+    usage,
+    serviceTier,
+    audioSeconds,
+  }: { usage: TokenUsage | null; serviceTier: string | null; audioSeconds: number | null },
+): number | null => {
+  if (model === null) return null
+  if (usage) return costMicros(usage, model, serviceTier)
+  return audioSeconds === null ? null : audioCostMicros(audioSeconds, model)
 }
 
 /**

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { codexConfig, KEY_FROM_SHELL, snippets } from '../../views/keys/snippets.ts'
 import { textsUnder } from '../support/fenced.ts'
 import { PIXEL } from '../support/upstream/relay-routes.ts'
+import { transcriptOf } from '../support/upstream/transcribe.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World } from './support/world.ts'
 
@@ -116,6 +117,20 @@ test('the image command is answered with an image, and the Python program for it
   expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
 })
 
+test('the transcription command is answered with a text, and the Python program for it is one', async () => {
+  const [command = '', program = ''] = textsOf('transcription')
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-snippet-'))
+  writeFileSync(join(folder, 'speech.mp3'), 'ID3')
+  const [answer] = await outputOf(['sh', '-c', `cd ${folder} && ${command} -s`])
+  rmSync(folder, { recursive: true })
+  expect(JSON.parse(answer)).toEqual({ text: transcriptOf('ID3', '') })
+  const { exitCode } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
+    stdin: new TextEncoder().encode(program),
+  })
+  expect(exitCode).toBe(0)
+  expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
+})
+
 test('OpenCode is given a JSON document with the address, the key and the model', () => {
   const config: unknown = JSON.parse(textsOf('opencode')[0] ?? '')
   expect(config).toMatchObject({
@@ -130,7 +145,7 @@ test('docs/clients.md and the README say the same', async () => {
   const manual = await Bun.file(resolve(import.meta.dir, '../../docs/clients.md')).text()
   const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5' })
   const said = all
-    .filter(({ id }) => ['codex', 'python', 'javascript', 'usage', 'curl', 'images'].includes(id))
+    .filter(({ id }) => ['codex', 'python', 'javascript', 'usage', 'curl', 'images', 'transcription'].includes(id))
     .map(({ parts }) => parts)
   const texts = said.flat().flatMap(({ text }) => (text.includes('install openai') ? [] : [text]))
   expect(texts.filter((text) => !manual.includes(text))).toEqual([])

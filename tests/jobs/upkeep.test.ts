@@ -159,7 +159,7 @@ describe('retention', () => {
       usedAt: clock.now() - minutes * 60_000,
     })
     const rows = [row('file', 29), row('file', 31), row('file', 5000), row('conversation', 31)]
-    db.insert(affinity).values(rows).run()
+    commit(db, (tx) => tx.insert(affinity).values(rows).run())
     await run({})
     expect(
       db

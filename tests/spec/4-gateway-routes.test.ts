@@ -54,6 +54,30 @@ const image = {
   fault: 'image',
   testedIn: 'proxy/relay/images.test.ts',
 } as const
+const file = {
+  key: 'optional',
+  capability: 'refuse',
+  kind: 'file',
+  timeoutSeconds: 60,
+  fault: 'file',
+  testedIn: 'proxy/relay/files.test.ts',
+} as const
+const SPEECH = {
+  body: [
+    '--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n',
+    '--x\r\ncontent-disposition: form-data; name="file"; filename="a.mp3"\r\n\r\nID3\r\n--x--\r\n',
+  ].join(''),
+  headers: { 'content-type': 'multipart/form-data; boundary=x' },
+}
+const audio = {
+  key: 'optional',
+  capability: 'refuse',
+  kind: 'audio',
+  timeoutSeconds: 120,
+  fault: 'transcribe',
+  ask: SPEECH,
+  testedIn: 'proxy/relay/transcription.test.ts',
+} as const
 const local = { capability: 'local', kind: null } as const
 
 const TABLE: Row[] = [
@@ -114,6 +138,10 @@ const TABLE: Row[] = [
     capability: 'refuse',
     testedIn: 'proxy/relay/images.test.ts',
   },
+  { ...file, route: 'POST /backend-api/files', ask: { json: { file_name: 'a', file_size: 1, use_case: 'codex' } } },
+  { ...file, route: 'POST /backend-api/files/:id/uploaded' },
+  { ...audio, route: 'POST /backend-api/transcribe' },
+  { ...audio, route: 'POST /v1/audio/transcriptions' },
   { ...local, route: `GET ${NATIVE}/models`, key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
   { ...local, route: 'GET /v1/models', key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
   { ...local, route: 'GET /v1/models/:id', key: 'optional', testedIn: 'proxy/handlers/models.test.ts' },
@@ -185,7 +213,7 @@ describe.each(logged)('$route', ({ route, ask = {}, kind, timeoutSeconds = 0, fa
     const app = testApp({ settings })
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
     const { key } = app.key({ limits })
-    const headers = { authorization: `Bearer ${key}` }
+    const headers = { ...ask.headers, authorization: `Bearer ${key}` }
     const statuses: number[] = []
     for (let time = 0; time < 3; time++) statuses.push((await answerOf(app, route, { ...ask, headers })).status)
     expect(statuses).toEqual([200, 200, 429])

@@ -98,15 +98,7 @@ export const snippets = (to: Connection): readonly Snippet[] => {
       parts: [{ where: 'Send one request:', text: curlCommand(to) }],
       wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
     },
-    {
-      id: 'images',
-      label: 'Images',
-      parts: [
-        { where: 'Make an image with curl (needs `jq`):', text: curlImage(to) },
-        { where: 'Or with Python, after `pip install openai`:', text: pythonImage(to) },
-      ],
-      wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
-    },
+    ...mediaSnippets(to),
     {
       id: 'other',
       label: 'Other apps',
@@ -120,6 +112,27 @@ export const snippets = (to: Connection): readonly Snippet[] => {
     },
   ]
 }
+
+const mediaSnippets = (to: Connection): readonly Snippet[] => [
+  {
+    id: 'images',
+    label: 'Images',
+    parts: [
+      { where: 'Make an image with curl (needs `jq`):', text: curlImage(to) },
+      { where: 'Or with Python, after `pip install openai`:', text: pythonImage(to) },
+    ],
+    wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
+  },
+  {
+    id: 'transcription',
+    label: 'Transcription',
+    parts: [
+      { where: 'Transcribe a file with curl:', text: curlTranscription(to) },
+      { where: 'Or with Python, after `pip install openai`:', text: pythonTranscription(to) },
+    ],
+    wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
+  },
+]
 
 const CODEX_WRONG_KEY = 'Wrong key: Codex shows `401 Unauthorized` and `Invalid API key`.'
 
@@ -228,6 +241,26 @@ const pythonImage = ({ baseUrl, key }: Connection): string =>
     `client = OpenAI(base_url="${baseUrl}/v1", api_key=${quoted(key)})`,
     `image = client.images.generate(model="${IMAGE_MODEL}", prompt=${quoted(IMAGE_PROMPT)})`,
     'open("image.png", "wb").write(base64.b64decode(image.data[0].b64_json))',
+  ].join('\n')
+
+/** The only one; apps with `whisper-1` built in get it too. */
+const TRANSCRIPTION_MODEL = 'gpt-4o-transcribe'
+
+const curlTranscription = ({ baseUrl, key }: Connection): string =>
+  [
+    `curl ${baseUrl}/v1/audio/transcriptions \\`,
+    `  -H 'authorization: Bearer ${key}' \\`,
+    `  -F model=${TRANSCRIPTION_MODEL} \\`,
+    '  -F file=@speech.mp3',
+  ].join('\n')
+
+const pythonTranscription = ({ baseUrl, key }: Connection): string =>
+  [
+    'from openai import OpenAI',
+    '',
+    `client = OpenAI(base_url="${baseUrl}/v1", api_key=${quoted(key)})`,
+    `transcript = client.audio.transcriptions.create(model="${TRANSCRIPTION_MODEL}", file=open("speech.mp3", "rb"))`,
+    'print(transcript.text)',
   ].join('\n')
 
 /** These escapes are valid in TOML, Python and JavaScript. */

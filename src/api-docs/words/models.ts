@@ -202,6 +202,21 @@ export const MODEL_WORDS: WordsByRoute = {
     document: 'A form with `image` files, or JSON with `images` as data URLs. Up to 64 MiB.',
     example: { prompt: 'Make it red', images: [{ image_url: 'data:image/png;base64,…' }] },
   },
+  'POST /backend-api/transcribe': {
+    does: 'Transcribes audio for the Codex CLI and its apps.',
+    answer: '`{text}`, as ChatGPT answered.',
+    isTurn: true,
+    throws: [['payload_too_large', 400], 'model_not_found', 'upstream_blocked'],
+    document: 'A form with `file`, up to 25 MiB, and `prompt`.',
+  },
+  'POST /v1/audio/transcriptions': {
+    does: 'Transcribes audio with `gpt-4o-transcribe`. `x-sluice-model` says so, because `gpt-4o-mini-transcribe` and `whisper-1` are accepted too.',
+    answer: '`{text}`; plain text with `response_format` `text`; server-sent events with `stream`.',
+    isTurn: true,
+    throws: ['payload_too_large', 'model_not_allowed', 'upstream_blocked'],
+    document:
+      'A form with `file`, up to 25 MiB, `model`, `prompt`, `response_format` and `stream`. Other fields are dropped and listed in `x-sluice-dropped-fields`.',
+  },
   'POST /v1/images/variations': { does: 'Not available: 404.', answer: 'Nothing.', throws: ['not_found'] },
   'GET /v1/models': {
     does: 'The models this key may use.',

@@ -1,0 +1,107 @@
+/**
+ * Transcription for the native client and for OpenAI SDKs. Assumed: ChatGPT's route takes a form of `file` and `prompt` alone, with
+ * the smallest set of headers, answers `{text}`, and tells the length of the audio in `duration` or `usage.seconds`, if at all.
+ */
+import type { Ctx } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { collectAfter } from '../../lib/collect-after.ts'
+import { type JsonObject, objectOf, parseJson } from '../../lib/json.ts'
+import { frame } from '../../lib/sse-payload.ts'
+import { decodeUtf8 } from '../../lib/utf8.ts'
+import { TRANSCRIPTION_MODEL } from '../../model/audio-models.ts'
+import { type Answered, answerHeaders } from '../answer.ts'
+import { MAX_AUDIO_BYTES, readForm, type Transcription, toTranscription } from '../formats/transcription-form.ts'
+import type { TurnBody } from '../turn.ts'
+import { admitRelay, openRelay, preparedFor, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
+
+const TIMEOUT_MS = 120_000
+/** The file, its prompt and other fields. */
+const MAX_BODY_BYTES = MAX_AUDIO_BYTES + 512 * 1024
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+const requestFor = (isNative: boolean, contentType: string | null): RelayRequest => ({
+  kind: 'audio',
+  surface: 'audio',
+  isNative,
+  path: '/transcribe',
+  accept: 'application/json',
+  model: TRANSCRIPTION_MODEL,
+  headers: 'smallest',
+  plan: { method: 'POST', contentType, timeoutMs: TIMEOUT_MS, retry: 'idempotent', isBlockedByPages: true },
+})
+
+const transcribe = (isNative: boolean) =>
+  relayRoute(async (c) => {
+    const { served, format } = await admitTranscription(c, isNative)
+    const answer: Promise<Response> = answered({ ...served, answer: () => answer }, isNative ? null : format)
+    return answer
+  })
+
+/** A separate function, so that the closure that builds the answer does not keep the form. */
+const admitTranscription = async (c: Ctx, isNative: boolean) => {
+  const unread = requestFor(isNative, null)
+  const raw = await readBodyFor(c, unread, MAX_BODY_BYTES).catch(aboutFile)
+  const form = await written(c, raw, isNative).catch((err: unknown) =>
+    preparedFor(c, raw, unread, () => {
+      throw err
+    }),
+  )
+  c.set('droppedFields', form.dropped)
+  const body: TurnBody = { bytes: form.bytes, json: {}, hold: raw.hold }
+  return { served: admitRelay(c, requestFor(isNative, form.contentType), body), format: form.format }
+}
+
+/** A body that ends early is a file that ends early. */
+const aboutFile = (err: unknown): never => {
+  const isCut = err instanceof AppError && err.code === 'invalid_request_error' && err.extra.param === undefined
+  throw isCut ? new AppError(err.code, { ...err.extra, message: err.message, param: 'file' }) : err
+}
+
+/** The form as it is sent. While it is built, the body, the file and the new form are in memory. */
+const written = async (c: Ctx, { bytes: received, hold }: TurnBody, isNative: boolean) => {
+  c.env.bodies.grow(hold, 3 * received.length)
+  const form = await readForm(received, c.req.header('content-type') ?? '')
+  const { file, prompt, format, dropped } = toTranscription(form, isNative)
+  const sent = new FormData()
+  sent.append('file', file, file.name || 'audio')
+  if (prompt !== null) sent.append('prompt', prompt)
+  const encoded = new Response(sent)
+  const contentType = encoded.headers.get('content-type')
+  const bytes = new Uint8Array(await encoded.arrayBuffer())
+  hold.resize(bytes.length)
+  collectAfter(bytes.length)
+  return { bytes, contentType, format, dropped }
+}
+
+/** `format` is null for the native client, which gets the answer as it came. */
+const answered = async (served: Answered, format: Transcription['format'] | null): Promise<Response> => {
+  const flow = await openRelay(served)
+  const bytes = await flow.bytes(MAX_ANSWER_BYTES)
+  const json = objectOf(parseJson(decodeUtf8(bytes)))
+  flow.meter.audioSeconds = secondsOf(json)
+  const headers = answerHeaders(served, flow)
+  if (format === null) return new Response(new Uint8Array(bytes), { status: flow.status, headers })
+  const { text } = json
+  if (typeof text !== 'string')
+    throw new AppError('upstream_error', { message: 'ChatGPT sent an answer without a transcript.' })
+  return publicAnswer(text, format, {
+    ...headers,
+    'x-sluice-model': TRANSCRIPTION_MODEL,
+  })
+}
+
+const publicAnswer = (text: string, format: Transcription['format'], headers: Record<string, string>): Response => {
+  const type = (value: string) => ({ headers: { ...headers, 'content-type': value } })
+  if (format === 'text') return new Response(text, type('text/plain; charset=utf-8'))
+  if (format === 'json') return new Response(JSON.stringify({ text }), type('application/json'))
+  const events = [frame({ type: 'transcript.text.delta', delta: text }), frame({ type: 'transcript.text.done', text })]
+  return new Response(Buffer.concat(events), type('text/event-stream; charset=utf-8'))
+}
+
+const secondsOf = ({ duration, usage }: JsonObject): number | null => {
+  const seconds = duration ?? objectOf(usage).seconds
+  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : null
+}
+
+export const nativeTranscription = transcribe(true)
+export const publicTranscription = transcribe(false)

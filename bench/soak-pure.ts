@@ -272,6 +272,7 @@ function aCandidate(id: string, usedPercent: number, now: number): Candidate {
     usage: { at: now, windows, credits: null, planType: 'plus' },
     inFlight: 0,
     lastSelectedAt: 0,
+    lastForegroundAt: 0,
     securityWorkAuthorized: false,
     models: null,
     limitedModels: new Map(),

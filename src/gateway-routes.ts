@@ -2,6 +2,7 @@
 import type { Hono } from 'hono'
 import { live, ready, startup } from './admin/health.ts'
 import type { AppEnv } from './bindings.ts'
+import { opportunisticAdmission } from './proxy/handlers/admission.ts'
 import { chatCompletions } from './proxy/handlers/chat.ts'
 import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
 import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
@@ -41,7 +42,7 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.get('/backend-api/codex/responses', ...nativeSocket)
   app.post('/backend-api/codex/responses/compact', ...nativeCompact)
   app.get('/backend-api/codex/models', ...nativeModels)
-  app.get('/backend-api/codex/opportunistic/admission', ...notBuilt('optional', 'refuse'))
+  app.get('/backend-api/codex/opportunistic/admission', ...opportunisticAdmission)
   app.get('/backend-api/codex/thread/goal/get', ...getGoalByQuery)
   app.post('/backend-api/codex/thread/goal/get', ...getGoalByBody)
   app.post('/backend-api/codex/thread/goal/set', ...setGoal)

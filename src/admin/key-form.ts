@@ -39,6 +39,7 @@ const KeyFields = z.object({
   enforcedReasoningEffort: choice,
   allowedReasoningEfforts: z.array(z.string()).optional(),
   enforcedServiceTier: choice,
+  trafficClass: choice,
   /** All accounts, or the selected ones. */
   accountScope: z.enum(['all', 'chosen']).optional(),
   assignedAccountIds: z.array(z.string()).optional(),

@@ -9,6 +9,7 @@ const POLICY: readonly OptionSpec[] = [
     isList: true,
   },
   { flags: '--expires <time>', text: '2027-01-31, 2027-01-31T18:00:00Z or never' },
+  { flags: '--traffic <class>', text: 'foreground, or opportunistic: only quota that other keys leave over' },
 ]
 
 const WHICH = 'KEY is a name, an id, the beginning of an id, or the shown beginning of the key.'

@@ -10,14 +10,16 @@ export interface KeyOptions {
   model?: readonly string[]
   limit?: readonly string[]
   expires?: string
+  traffic?: string
 }
 
 /** The fields of a key that were given. Throws `UsageError`. */
-export const fieldsOf = ({ name, model, limit, expires }: KeyOptions): Record<string, unknown> => ({
+export const fieldsOf = ({ name, model, limit, expires, traffic }: KeyOptions): Record<string, unknown> => ({
   ...(name !== undefined && { name }),
   ...(model !== undefined && { allowedModels: model }),
   ...(limit !== undefined && { limits: limit.map(parseLimit) }),
   ...(expires !== undefined && { expiresAt: parseTime(expires) }),
+  ...(traffic !== undefined && { trafficClass: traffic }),
 })
 
 /** `input` parsed with `schema`. Throws a `UsageError` naming the option. */
@@ -34,6 +36,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   allowedModels: '--model',
   limits: '--limit',
   expiresAt: '--expires',
+  trafficClass: '--traffic',
 }
 
 const inWords = (issue: z.core.$ZodIssue): string => {

@@ -50,6 +50,7 @@ interface Chooser {
     scope: ReadonlySet<string> | null
     owner: null
     restricted: false
+    isOpportunistic: boolean
     streamCap: number
     surface: 'turn' | 'image' | 'audio'
   }): Selection
@@ -78,6 +79,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
     scope: key?.scope ?? null,
     owner: null,
     restricted: false,
+    isOpportunistic: key?.trafficClass === 'opportunistic',
     streamCap: settings.proxyAccountStreamLimit,
     surface,
   })

@@ -68,7 +68,10 @@ export const NewKey = z.strictObject({
     .nullish()
     .describe('Other efforts are rejected. `none` cannot be listed. Null: all.'),
   enforcedServiceTier: serviceTier.nullish().describe('`fast` means `priority`. On `/v1` only.'),
-  trafficClass: z.enum(['foreground', 'opportunistic']).optional().describe('Stored; no effect yet.'),
+  trafficClass: z
+    .enum(['foreground', 'opportunistic'])
+    .optional()
+    .describe('`opportunistic`: uses only quota that foreground keys leave over, otherwise 429.'),
   transportPolicyOverride: z
     .enum(['smart', 'always_http', 'always_websocket'])
     .nullish()

@@ -23,6 +23,10 @@ export const SKIP_REASONS = {
     counted: 'out of included quota',
   },
   model_limited: { reason: 'out of quota for this model', counted: 'out of this model’s allowance' },
+  burn_window_closed: {
+    reason: 'kept for foreground requests, and this key is opportunistic',
+    counted: 'kept for foreground requests',
+  },
   at_cap: { reason: 'at its limit of parallel requests', counted: 'at the limit of parallel streams' },
   tried: { reason: 'already failed for this request', counted: 'failed in this request' },
   paused: { reason: 'paused', counted: 'paused' },

@@ -126,7 +126,7 @@ const askedOfRelay = ({ env }: Arrival, { model }: Relayed): Asked => ({
 })
 
 const askedOfTurn = (arrival: Arrival, { body }: Admission): Asked => ({
-  model: modelOf(body),
+  model: demandModelName(body.json.model),
   reasoningEffort: nameOf(objectOf(body.json.reasoning).effort, 'reasoning.effort'),
   serviceTier: nameOf(body.json.service_tier, 'service_tier'),
   tokens: estimateTokens(body.bytes.length),
@@ -259,8 +259,8 @@ const nameOf = (value: unknown, param: string): string | null => {
   })
 }
 
-const modelOf = ({ json }: TurnBody): string => {
-  const { model } = json
+/** Throws `invalid_request_error`. */
+export const demandModelName = (model: unknown): string => {
   if (typeof model === 'string' && model !== '' && model.length <= MAX_MODEL_CHARS) return model
   throw new AppError('invalid_request_error', {
     message: `model must be a string of 1 to ${MAX_MODEL_CHARS} characters.`,
@@ -268,12 +268,16 @@ const modelOf = ({ json }: TurnBody): string => {
   })
 }
 
+/** Throws `model_not_found` on native routes, otherwise `model_not_allowed`. */
+export const demandAllowedModel = (key: KeyPolicy, model: string | null, isNative: boolean): void => {
+  if (!key.allowedModels || model === null || key.allowedModels.has(model)) return
+  const message = `This API key cannot use the model '${model}'.`
+  const rejection = { reason: 'model_not_allowed', keyId: key.id, model } as const
+  throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model', rejection })
+}
+
 const demandAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }: Asked, isNative: boolean): void => {
-  if (key.allowedModels && model !== null && !key.allowedModels.has(model)) {
-    const message = `This API key cannot use the model '${model}'.`
-    const rejection = { reason: 'model_not_allowed', keyId: key.id, model } as const
-    throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model', rejection })
-  }
+  demandAllowedModel(key, model, isNative)
   const { enforced, allowed } = key.efforts
   const efforts = enforced ? [enforced] : allowed && [...allowed]
   if (efforts && reasoningEffort !== null && !efforts.some((effort) => isSameEffort(effort, reasoningEffort)))

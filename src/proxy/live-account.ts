@@ -39,6 +39,7 @@ export const fromRow = (row: AccountRow): FromRow => ({
 export const UNTIMED = {
   health: HEALTHY satisfies Health,
   lastSelectedAt: 0,
+  lastForegroundAt: 0,
   rateSeenAt: 0,
   httpUntil: 0,
   socketFailures: 0,

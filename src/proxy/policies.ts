@@ -30,6 +30,8 @@ export interface Candidate {
   inFlight: number
   /** ms since epoch, 0 if never */
   lastSelectedAt: number
+  /** When a foreground request last used it; ms since epoch, 0 if never. */
+  lastForegroundAt: number
   securityWorkAuthorized: boolean
   /** Model slugs the account offers; null while its catalog is unknown, which excludes none. */
   models: ReadonlySet<string> | null

@@ -179,7 +179,7 @@ export class Pool {
     const { clock, settings } = this.#deps
     const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
     if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
-    return selection.kind === 'chosen' ? this.#grant(selection) : null
+    return selection.kind === 'chosen' ? this.#grant(selection, needs) : null
   }
 
   async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Promise<Lease> {
@@ -195,10 +195,11 @@ export class Pool {
     }
   }
 
-  #grant(selection: Extract<Selection, { kind: 'chosen' }>): Lease {
+  #grant(selection: Extract<Selection, { kind: 'chosen' }>, needs: Omit<SelectionNeeds, 'streamCap'>): Lease {
     const account = this.#accounts.get(selection.id)! // select() returns one of its candidates
     account.inFlight++
     account.lastSelectedAt = this.#deps.clock.now()
+    if (!needs.isOpportunistic && needs.surface !== 'ping') account.lastForegroundAt = account.lastSelectedAt
     return new Lease(account, selection.considered, this)
   }
 

@@ -15,6 +15,7 @@ import {
   type RoutingPolicy,
   rank,
 } from './policies.ts'
+import { heldForForeground } from './pool/opportunistic.ts'
 import { failureOf, type SelectionFailure } from './selection-error.ts'
 
 export { selectionError } from './selection-error.ts'
@@ -45,6 +46,8 @@ export interface SelectionNeeds {
   owner: Owner | null
   /** Only accounts authorised for security work. */
   restricted: boolean
+  /** From a key of the traffic class `opportunistic`. */
+  isOpportunistic?: boolean
   /** Concurrent turns per account, 0 = unlimited. */
   streamCap: number
 }
@@ -81,6 +84,7 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
   const verdicts: Verdicts = new Map()
   const listing = listingFor(candidates, needs)
   for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx, listing))
+  const held = needs.isOpportunistic ? holdForForeground(candidates, needs, ctx, verdicts) : NONE_HELD
 
   let eligible: readonly Candidate[] = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
   if (eligible.length === 0 && COSTS_NO_ALLOWANCE.has(needs.surface ?? 'turn')) eligible = atLimit(candidates, verdicts)
@@ -89,7 +93,8 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
       return { kind: 'wait', considered: [...verdicts.values()] }
     }
     eligible = lastResort(candidates, ctx, verdicts)
-    if (eligible.length === 0) eligible = mayHaveModel(candidates, needs, ctx, verdicts)
+    if (eligible.length === 0)
+      eligible = mayHaveModel(candidates, needs, ctx, verdicts).filter(({ id }) => !held.has(id))
   }
   if (eligible.length === 0) {
     const considered = [...verdicts.values()]
@@ -133,6 +138,25 @@ const listingOf = (candidates: readonly Candidate[], model: string | null): List
     if (models !== null) listing = 'unlisted'
   }
   return listing
+}
+
+const NONE_HELD: ReadonlySet<string> = new Set()
+
+/** Returns the accounts that only foreground requests may use, and says so of those that could serve now or soon. */
+const holdForForeground = (
+  candidates: readonly Candidate[],
+  { scope, surface = 'turn' }: SelectionNeeds,
+  { now }: PolicyContext,
+  verdicts: Verdicts,
+): ReadonlySet<string> => {
+  if (COSTS_NO_ALLOWANCE.has(surface)) return NONE_HELD
+  const able = new Set([...verdicts.values()].flatMap(({ id, skipped }) => (skipped === null ? id : [])))
+  const inScope = scope ? candidates.filter(({ id }) => scope.has(id)) : candidates
+  const held = heldForForeground(inScope, { able, now })
+  for (const verdict of verdicts.values())
+    if (held.has(verdict.id) && USABLE.has(verdict.skipped))
+      Object.assign(verdict, { skipped: 'burn_window_closed', until: null })
+  return held
 }
 
 /** Only turns are checked against the catalog: it does not list the models of images and audio. */

@@ -23,7 +23,17 @@ interface Rejection {
 }
 
 export interface SelectionFailure {
-  kind: 'exhausted' | 'restricted' | 'files' | 'owner' | 'model' | 'plan' | 'unconfigured' | 'unassigned' | 'other'
+  kind:
+    | 'exhausted'
+    | 'restricted'
+    | 'files'
+    | 'owner'
+    | 'model'
+    | 'plan'
+    | 'unconfigured'
+    | 'unassigned'
+    | 'opportunistic'
+    | 'other'
   causes: Cause[]
   /** The earliest known time at which an account is available again (ms). */
   nextAt: number | null
@@ -129,6 +139,8 @@ export const selectionError = (failure: SelectionFailure, now: number): AppError
         param: 'model',
         headers: { 'x-should-retry': 'false' },
       })
+    case 'opportunistic':
+      return burnWindowClosed(failure, now)
     case 'unconfigured':
       return new AppError('no_accounts', {
         message: 'No ChatGPT account has been added to Sluice yet. Add one in the dashboard.',
@@ -144,6 +156,13 @@ export const selectionError = (failure: SelectionFailure, now: number): AppError
   }
 }
 
+/** The rejection of an opportunistic key while accounts are kept for foreground requests. */
+export const burnWindowClosed = ({ causes }: SelectionFailure, now: number): AppError =>
+  new AppError('rate_limit_exceeded', {
+    message: `opportunistic burn window closed: ${describeCauses(causes, now) || 'no account is available'}.`,
+    retryAfterSeconds: LONGEST_WAIT_SECONDS,
+  })
+
 const REPAIR = "Retrying won't help until this is fixed in the Sluice dashboard."
 const UPLOAD_AGAIN = 'Upload the file again.'
 const NEW_CONVERSATION = 'A new conversation can use another account.'
@@ -154,6 +173,7 @@ const kindOf = (
   needs: SelectionNeeds,
   isExhaustedPool: boolean,
 ): SelectionFailure['kind'] => {
+  if (causes.some(({ reason }) => reason === 'burn_window_closed')) return 'opportunistic'
   if (needs.restricted) return 'restricted'
   if (isExhaustedPool && needs.surface !== 'file') return 'exhausted'
   if (needs.owner?.hasFiles) return 'files'

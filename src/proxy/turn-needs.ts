@@ -10,6 +10,7 @@ export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): S
   surface: turn.surface,
   scope: turn.client.key?.scope ?? null,
   restricted: turn.restricted,
+  isOpportunistic: turn.client.key?.trafficClass === 'opportunistic',
   tried,
   owner: turn.relay?.owner ?? ownerOf(plane, turn),
   streamCap: turn.settings.proxyAccountStreamLimit,

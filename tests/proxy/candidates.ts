@@ -29,6 +29,7 @@ export const anAccount = (id: string, with_: Partial<Candidate> = {}): Candidate
   usage: used(0, 0),
   inFlight: 0,
   lastSelectedAt: 0,
+  lastForegroundAt: 0,
   securityWorkAuthorized: false,
   models: null,
   limitedModels: new Map(),

@@ -366,6 +366,7 @@ describe('choice and explanation', () => {
       ),
       inFlight: fc.nat(4),
       lastSelectedAt: time,
+      lastForegroundAt: time,
       securityWorkAuthorized: fc.boolean(),
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
       rejectedModels: fc.constantFrom(new Map(), new Map([['m', NOW + 1]])),

@@ -189,6 +189,7 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
       <Fact name="Service tier">
         {apiKey.enforcedServiceTier ? `always ${apiKey.enforcedServiceTier}` : 'set by the client'}
       </Fact>
+      <Fact name="Traffic class">{apiKey.trafficClass}</Fact>
       <Fact name="Accounts">
         {ids === null ? 'all accounts' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
       </Fact>

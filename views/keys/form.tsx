@@ -76,6 +76,7 @@ const limitFacts = (apiKey: ApiKey | null): string => {
 const routingFacts = (apiKey: ApiKey | null): string =>
   [
     apiKey?.assignedAccountIds ? plural(apiKey.assignedAccountIds.length, 'account') : 'all accounts',
+    ...(apiKey?.trafficClass === 'opportunistic' ? ['opportunistic'] : []),
     ...(apiKey?.enforcedModel ? [`always ${apiKey.enforcedModel}`] : []),
   ].join(' · ')
 
@@ -131,6 +132,11 @@ const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
   </Switch>
 )
 
+const TRAFFIC_CLASSES: readonly Option[] = [
+  ['foreground', 'Foreground'],
+  ['opportunistic', 'Opportunistic'],
+]
+
 const SET_BY_CLIENT: Option = ['', 'Set by the client']
 
 const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
@@ -154,6 +160,13 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
         name="enforcedServiceTier"
         options={[SET_BY_CLIENT, ...plainOptions(choices.tiers)]}
         value={apiKey?.enforcedServiceTier ?? ''}
+      />
+      <Select
+        label="Traffic class"
+        name="trafficClass"
+        options={TRAFFIC_CLASSES}
+        value={apiKey?.trafficClass ?? 'foreground'}
+        hint="Opportunistic keys, for night jobs and the like, only get quota that other keys leave over. Otherwise their requests get HTTP 429."
       />
       <Select
         label="Accounts"

@@ -118,6 +118,12 @@ export const MODEL_WORDS: WordsByRoute = {
     isTurn: true,
     throws: [['payload_too_large', 400], 'file_owner_unavailable', 'upstream_blocked'],
   },
+  'GET /backend-api/codex/opportunistic/admission': {
+    does: 'Whether a request of this key would be admitted now. Only opportunistic keys can be rejected.',
+    answer: '`{admitted: true}`',
+    query: { model: 'The model to ask about. Absent: any.' },
+    throws: ['rate_limit_exceeded', 'model_not_found', 'draining', 'busy'],
+  },
   'GET /backend-api/codex/models': {
     does: 'The model catalog as ChatGPT sent it, plus `data` for SDKs.',
     answer: 'The catalog with an `ETag`.',

@@ -112,6 +112,7 @@ export const CODES = {
   import_not_found: [404, 'This preview has expired. Select the files again.'],
   ip_not_found: [404, 'This address is not on the list.'],
   model_not_found: [404, 'The model does not exist or you do not have access to it.'],
+  warmup_ineligible: [400, 'The five-hour window of some accounts has started or is unknown.'],
   previous_response_not_found: [400, 'The previous response is not available. Send the full conversation.'],
   account_state_transition_invalid: [409, 'The account cannot change to that state now.'],
   account_not_probable: [409, 'This account cannot be probed while it is paused, deactivated or needs sign-in.'],

@@ -13,6 +13,7 @@ import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
 import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
 import { deleteResponse, listInputItems, showResponse } from './proxy/handlers/stored-responses.ts'
+import { warmUpByBody, warmUpByPath } from './proxy/handlers/warmup.ts'
 import {
   checkSafety,
   clearGoal,
@@ -86,8 +87,8 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/images/edits', ...publicEdit)
   app.post('/v1/images/variations', ...variations)
   app.post('/v1/audio/transcriptions', ...publicTranscription)
-  app.post('/v1/warmup', ...notBuilt('optional', 'refuse'))
-  app.post('/v1/warmup/:mode', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/warmup', ...warmUpByBody)
+  app.post('/v1/warmup/:mode', ...warmUpByPath)
   app.get('/v1/usage', ...showKeyUsage)
   app.get('/v1/reset-credit', ...listResetCredits)
   app.post('/v1/reset-credit', ...redeemCredit)

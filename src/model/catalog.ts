@@ -6,10 +6,13 @@ import { createHash } from 'node:crypto'
 import { and, asc, desc, eq, notInArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accountCatalogs, accounts } from '../../db/schema/accounts.ts'
+import { objectsOf, textOf } from '../lib/json.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } from './catalog-entry.ts'
 import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client-version.ts'
+import { EFFORTS } from './key-input.ts'
 import type { KeyPolicy } from './key-ring.ts'
+import { costMicros } from './pricing.ts'
 
 /** The part of an API key's policy that decides its models; none: all models. */
 export type ModelPolicy = Pick<KeyPolicy, 'allowedModels' | 'applyToCodexModel' | 'enforcedModel'>
@@ -33,6 +36,10 @@ interface AwaitedFetch {
   asked: ReadonlySet<string>
   done: Promise<unknown>
 }
+
+/** Compares the prices of models. */
+const SAMPLE = { inputTokens: 1_000_000, cachedInputTokens: 0, outputTokens: 1_000_000 }
+const EFFORT_ORDER: readonly string[] = EFFORTS
 
 const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
 
@@ -155,6 +162,25 @@ export class Catalog {
   find(slug: string, policy: ModelPolicy | null = null): PublicModel | null {
     const entry = this.#entry(slug)
     return entry && allows(policy ?? EVERYTHING, slug) ? toPublicModel(entry) : null
+  }
+
+  /** The visible model with the lowest list price among those the account offers and the key allows; null: none is known. */
+  cheapest(accountId: string, policy: ModelPolicy | null = null): string | null {
+    const offered = this.modelsOf(accountId)
+    const slugs = this.#entries(this.#nearest(null)).flatMap((entry) =>
+      isListed(entry) && offered?.has(entry.slug) && allows(policy ?? EVERYTHING, entry.slug) ? entry.slug : [],
+    )
+    const price = (slug: string) => costMicros(SAMPLE, slug, null) ?? Number.POSITIVE_INFINITY
+    return slugs.reduce<string | null>(
+      (best, slug) => (best !== null && price(best) <= price(slug) ? best : slug),
+      null,
+    )
+  }
+
+  /** The reasoning efforts of the model, lowest first; empty when unknown. */
+  effortsOf(slug: string): string[] {
+    const levels = objectsOf(this.#entry(slug)?.supported_reasoning_levels).map(({ effort }) => textOf(effort))
+    return levels.toSorted((a, b) => EFFORT_ORDER.indexOf(a) - EFFORT_ORDER.indexOf(b))
   }
 
   /** Whether the upstream prefers sockets for this model. */

@@ -112,6 +112,13 @@ export const usedNow = (window: UsageWindow | null, now: number): number | null 
   return window.resetAt !== null && window.resetAt <= now ? 0 : window.usedPercent
 }
 
+/** A five-hour window of which nothing is used: it starts with the next request. Unknown windows are none. */
+export const isUnstarted = (usage: UsageSnapshot | null, now: number): boolean => {
+  const window = usage?.windows.fiveHour ?? null
+  return window?.windowMinutes === FIVE_HOURS && usedNow(window, now) === 0
+}
+const FIVE_HOURS = 300
+
 /** When the window resets (ms); null when unknown or past. */
 export const nextReset = (window: UsageWindow | null, now: number): number | null =>
   window?.resetAt && window.resetAt > now ? window.resetAt : null

@@ -40,11 +40,13 @@ interface Charge {
 
 /**
  * A relayed route that fails says nothing about how the account serves turns, so its failures do not count against the
- * account's health. Images and audio use the account's allowance; the other surfaces do not.
+ * account's health. Images, audio and warm-ups use the account's allowance; the other surfaces do not.
  */
 const isCharged = (surface: Surface, { kind }: Penalty): boolean => {
   if (surface === 'turn' || kind === 'auth_failed' || kind === 'route_missing') return true
-  return (surface === 'image' || surface === 'audio') && kind !== 'transient' && kind !== 'connection'
+  return (
+    (surface === 'image' || surface === 'audio' || surface === 'ping') && kind !== 'transient' && kind !== 'connection'
+  )
 }
 
 /** Status, code and message of the upstream. */

@@ -32,6 +32,11 @@ const PUBLIC_IMAGE: Omit<Words, 'does'> = {
   throws: ['payload_too_large', 'model_not_allowed', 'no_plan_support_for_model'],
   document: 'An Images request. Fields that ChatGPT does not know are dropped and listed in `x-sluice-dropped-fields`.',
 }
+const WARMUP: Omit<Words, 'does'> = {
+  answer:
+    '`{mode, total_accounts, submitted: [{account_id, request_id, model}], skipped: [{account_id, reason}], failed: [{account_id, error_code, error_message}]}`; 200 also when some fail.',
+  throws: ['warmup_ineligible', 'payload_too_large', 'draining', 'busy'],
+}
 
 const NATIVE_USAGE: Words = {
   does: 'The limits in the format of the Codex CLI: of the key, else of the pool.',
@@ -230,6 +235,12 @@ export const MODEL_WORDS: WordsByRoute = {
     query: CLIENT_VERSION,
   },
   'GET /v1/models/:id': { does: 'One model.', answer: '`Model`', throws: ['model_not_found'] },
+  'POST /v1/warmup': {
+    does: 'Starts the five-hour windows of the accounts the key may use, with one small request each.',
+    ...WARMUP,
+    example: { mode: 'normal' },
+  },
+  'POST /v1/warmup/:mode': { does: 'The same with the mode in the path and no body.', ...WARMUP },
   'GET /v1/usage': {
     does: 'Usage of this key, and what is left of its limits.',
     answer:

@@ -1,0 +1,93 @@
+/** One small model request on one account, which starts its usage windows. In no sum and no limit. */
+import type { Client } from '../../auth/client-key.ts'
+import type { Bindings } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { Stopper } from '../../lib/stopper.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
+import { admit, demandOpen } from '../admit.ts'
+import { attempt } from '../attempts.ts'
+import { begin } from '../begin.ts'
+import type { Flow } from '../flow.ts'
+import { sentEffort } from '../key-policy.ts'
+import { BodyHold } from '../raw-body.ts'
+import type { TurnBody } from '../turn.ts'
+
+const TIMEOUT_MS = 30_000
+
+export interface Ping {
+  accountId: string
+  model: string
+  /** Null: the model's own. */
+  effort: string | null
+  client: Client
+  /** Of the request that asked for it. */
+  headers: Headers
+  /** In the log. */
+  requestId: string
+  route: string
+  signal: AbortSignal
+}
+
+type PingEnv = Bindings
+
+/** Resolves when the answer is complete, after at most 30 s. Throws the `AppError` for the client. */
+export const ping = async (env: PingEnv, wanted: Ping): Promise<void> => {
+  demandOpen(env)
+  const { accountId, client, headers, requestId, route, model, signal } = wanted
+  const stopper = new Stopper()
+  const arrival = { env, headers, client, requestId, arrivedAt: env.clock.monotonic() }
+  const turn = admit(arrival, {
+    route,
+    kind: 'warmup',
+    isNative: false,
+    path: '/codex/responses',
+    accept: 'text/event-stream',
+    body: bodyFor(env, wanted),
+    signal: stopper.signal,
+    relay: {
+      surface: 'ping',
+      model,
+      headers: 'smallest',
+      plan: {
+        method: 'POST',
+        contentType: 'application/json',
+        timeoutMs: TIMEOUT_MS,
+        retry: 'before-sent',
+        owner: { id: accountId, hard: true },
+        maxAccounts: 1,
+      },
+    },
+  })
+  try {
+    await readToEnd(env, await begin({ env, turn, stopper, left: signal, open: attempt }, { headers: false }))
+  } catch (err) {
+    const error = AppError.from(err)
+    throw error.code === 'continuity_owner_unavailable' ? unavailable(error) : error
+  }
+}
+
+const unavailable = (cause: AppError): AppError =>
+  new AppError('no_accounts', { message: 'This account is not available now.', cause })
+
+const readToEnd = async ({ clock }: PingEnv, flow: Flow): Promise<void> => {
+  const cancel = clock.after(TIMEOUT_MS, () => flow.fail(new AppError('upstream_timeout')))
+  try {
+    while ((await flow.next()) !== null);
+  } finally {
+    cancel()
+  }
+  if (flow.end?.error) throw flow.end.error
+}
+
+/** No limit on the output: the upstream rejects `max_output_tokens`. */
+const bodyFor = ({ bodies }: PingEnv, { model, effort }: Ping): TurnBody => {
+  const json = {
+    model,
+    instructions: 'Answer with one word.',
+    input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'warmup' }] }],
+    ...(effort !== null && { reasoning: { effort: sentEffort(effort) } }),
+    stream: true,
+    store: false,
+  }
+  return { bytes: encodeUtf8(JSON.stringify(json)), json, hold: new BodyHold(bodies) }
+}

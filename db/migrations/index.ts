@@ -14,6 +14,7 @@ import unrecognizedKey from './0010_unrecognized_key.sql' with { type: 'text' }
 import rejectedClients from './0011_rejected_clients.sql' with { type: 'text' }
 import recoveryCodes from './0012_recovery_codes.sql' with { type: 'text' }
 import clientHours from './0013_client_hours.sql' with { type: 'text' }
+import windowStarts from './0014_window_starts.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0011_rejected_clients', sql: rejectedClients },
   { name: '0012_recovery_codes', sql: recoveryCodes },
   { name: '0013_client_hours', sql: clientHours },
+  { name: '0014_window_starts', sql: windowStarts },
 ]

@@ -14,6 +14,10 @@ export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
 export const ROUTING_POLICIES = ['normal', 'burn_first', 'preserve'] as const
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number]
 
+/** When reset credits are used without being asked. */
+export const RESET_POLICIES = ['never', 'before_expiry', 'when_exhausted', 'at_percent'] as const
+export type ResetPolicy = (typeof RESET_POLICIES)[number]
+
 export const accounts = sqliteTable(
   'accounts',
   {
@@ -30,6 +34,15 @@ export const accounts = sqliteTable(
     seatType: text(),
     routingPolicy: text({ enum: ROUTING_POLICIES }).notNull().default('normal'),
     securityWorkAuthorized: integer({ mode: 'boolean' }).notNull().default(false),
+    /** Whether Sluice starts its five-hour windows. */
+    windowStartEnabled: integer({ mode: 'boolean' }).notNull().default(false),
+    /** Null, as in the next three: the setting for all accounts. */
+    resetPolicy: text({ enum: RESET_POLICIES }),
+    /** Reset credits that are not used by rule. */
+    keepCredits: integer('reset_keep_credits'),
+    /** Used by rule only if the limits would not reset on their own for this long. */
+    minBlockedMinutes: integer('reset_min_blocked_minutes'),
+    percent: integer('reset_percent'),
     accessTokenSealed: text().notNull(),
     refreshTokenSealed: text().notNull(),
     idTokenSealed: text().notNull(),

@@ -4,6 +4,7 @@ import { showAbout } from './admin/about.ts'
 import { exportAccounts, exportAuth } from './admin/account-export.ts'
 import { importChosen, preflightImport } from './admin/account-import.ts'
 import { showAccount, showAccounts, showAccountTrends } from './admin/account-pages.ts'
+import { setWindowStart } from './admin/account-window.ts'
 import {
   deleteAccount,
   deleteAccounts,
@@ -213,6 +214,7 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.post('/api/accounts/:id/reactivate', ...reactivateAccount)
   app.post('/api/accounts/:id/probe', ...probeAccount)
   app.put('/api/accounts/:id/alias', ...setAlias)
+  app.put('/api/accounts/:id/limit-warmup', ...setWindowStart)
   app.put('/api/accounts/:id/routing-policy', ...setRoutingPolicy)
   app.get('/api/api-keys/', ...listApiKeys)
   app.get('/api/api-keys', ...listApiKeys)

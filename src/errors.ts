@@ -128,6 +128,10 @@ export const CODES = {
   target_reset_credit_changed: [409, 'Requested reset credit is unavailable'],
   ip_exists: [409, 'This address is already on the list.'],
   turn_in_progress: [409, 'This socket already has two requests running. Wait for one to finish.'],
+  window_start_refused: [
+    409,
+    'Windows of this account cannot be started: it has no five-hour window, or it is a last resort with too little left.',
+  ],
   edit_conflict: [409, 'This was changed while you were editing. Reload and try again.'],
   settings_conflict: [409, 'The settings were changed while you were editing. Reload and try again.'],
   // --- capacity

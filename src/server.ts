@@ -13,6 +13,7 @@ import { websocket } from './http/websocket.ts'
 import { scheduleJobs } from './jobs/all.ts'
 import { IDLE_SECONDS } from './lib/idle-limit.ts'
 import { Schedule } from './lib/schedule.ts'
+import { pingForJob } from './proxy/relay/ping.ts'
 
 /**
  * How long a commit waits for another process's lock. The event loop waits too, and the ledger retries every 100 ms, so
@@ -42,7 +43,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     random: world.random,
     onError: (job, err) => log.warn('a job failed', { job, err }),
   })
-  scheduleJobs(schedule, bindings)
+  scheduleJobs(schedule, bindings, { ping: (wanted, signal) => pingForJob(bindings, wanted, signal) })
   const server = Bun.serve({
     hostname: config.HOST,
     port: config.PORT,

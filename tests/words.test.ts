@@ -127,6 +127,8 @@ const ABOUT_THE_POOL = new Set<Code>([
   'account_state_transition_invalid',
   'account_not_probable',
   'account_not_reset_credit_applicable',
+  'warmup_ineligible',
+  'window_start_refused',
   'no_available_reset_credit',
   'reset_credit_redeem_in_progress',
   'account_stream_cap',

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { AccountPage, type AccountProps, type Tab, type TabName } from '../../views/accounts/detail.tsx'
 import { AccountsPage, type AccountsProps } from '../../views/accounts/list.tsx'
+import type { WindowProps } from '../../views/accounts/window-card.tsx'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
@@ -26,7 +27,9 @@ import { type AccountRow, getAccount } from '../model/accounts.ts'
 import { holds } from '../model/permissions.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
 import { capacityCredits, perWindow, type WindowLength } from '../model/usage-windows.ts'
+import { lastWindowStart } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
+import { windowStartRefusal } from './account-window.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
@@ -141,6 +144,27 @@ const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
     resetCredits: resets,
     resetRefusal: resetRefusal(c, view, resets?.availableCount ?? null),
     redeemRequestId: random.id('rdm'),
+    window: windowOf(c, view),
+  }
+}
+
+const windowOf = (c: Ctx, { accountId }: AccountView): WindowProps => {
+  const { db, settings, clock } = c.env
+  const last = lastWindowStart(db, accountId)
+  const { windowStart, windowStartHours, windowStartZone } = settings.current()
+  const isEnabled = getAccount(db, accountId).windowStartEnabled
+  return {
+    isEnabled,
+    schedule: windowStart,
+    hours: `${windowStartHours} ${windowStartZone}`,
+    last: last && {
+      at: iso(last.startedAt),
+      result: last.result,
+      // Words of ChatGPT are for users who manage accounts.
+      error: mayWrite(c) ? last.errorMessage : null,
+    },
+    refusal: mayWrite(c) ? (isEnabled ? null : windowStartRefusal(c, accountId)) : READ_ONLY,
+    now: iso(clock.now()),
   }
 }
 

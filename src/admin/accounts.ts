@@ -25,6 +25,7 @@ import type { Actor } from '../model/audit.ts'
 import { ExpectedVersion } from '../model/edit-version.ts'
 import { holds } from '../model/permissions.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
+import { lastWindowStarts } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { deleteEach } from './account-bulk.ts'
 import { back } from './back.ts'
@@ -46,6 +47,7 @@ const summariesOf = (c: Ctx, { withTokens }: { withTokens: boolean }): AccountSu
   const views = pool.describe()
   const sharing = Map.groupBy(views, ({ email }) => email)
   const uses = usesOf(db)
+  const starts = lastWindowStarts(db)
   return views.flatMap((view) => {
     const account = pool.get(view.accountId)
     if (!account) return []
@@ -54,6 +56,7 @@ const summariesOf = (c: Ctx, { withTokens }: { withTokens: boolean }): AccountSu
     return summarise(view, row, {
       isEmailDuplicate: (sharing.get(view.email)?.length ?? 0) > 1,
       resetCredits: credits && resetCreditsView(credits, now),
+      windowStart: starts.get(view.accountId) ?? null,
       use: uses.get(view.accountId) ?? NO_USE,
       additional: additionalQuotas(usage, now),
       tokens: withTokens ? tokenHealth(row, openTokens(sealer, row), { now, renewAfterMs: REFRESH_AFTER_MS }) : null,

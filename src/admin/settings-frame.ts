@@ -4,6 +4,7 @@ import { holds, mayWrite, type Permission } from '../model/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
 import { SECTIONS, type Section } from '../settings/schema.ts'
 import { accountChoices } from './account-choices.ts'
+import { listedModels } from './key-models.ts'
 
 interface Tab {
   id: string
@@ -54,6 +55,8 @@ export const TAB_OF: Record<Section, TabId> = {
   clients: 'general',
   routing: 'routing',
   affinity: 'routing',
+  windows: 'routing',
+  resets: 'routing',
   limits: 'routing',
   timeouts: 'routing',
   retention: 'data',
@@ -90,10 +93,19 @@ export const shownFields = (c: Ctx): ShownField[] => {
   const isWriter = mayWrite(grants)
   const isGuard = holds(grants, 'security:write')
   return fieldsOf(c.env.settings.current()).map((field) => ({
-    ...(field.name === 'singleAccountId' ? withAccounts(c, field) : field),
+    ...(field.name === 'singleAccountId'
+      ? withAccounts(c, field)
+      : field.name === 'windowStartModel'
+        ? withModels(c, field)
+        : field),
     isEditable: isWriter && (isGuard || !field.isSecurity),
   }))
 }
+
+const withModels = (c: Ctx, field: SettingField): SettingField => ({
+  ...field,
+  control: { kind: 'choice', choices: listedModels(c, null).map(({ id, name }) => ({ value: id, label: name })) },
+})
 
 /** Accounts are chosen by name, masked for users who do not manage them. */
 const withAccounts = (c: Ctx, field: SettingField): SettingField => {

@@ -15,12 +15,14 @@ import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
 import { addUp, SUMS_INTERVAL_MS } from './sums.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
 import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
+import { WINDOW_STARTS_BEAT_MS, type WindowStartDeps, windowStartsJob } from './window-starts.ts'
 
 /** The part of `Bindings` that jobs use. */
 type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
   Pick<BackupJobDeps, 'settings'> &
   Pick<OverviewDeps, 'figures'> &
+  Pick<WindowStartDeps, 'pool' | 'settings'> &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
     ResetCreditsDeps,
     'pool' | 'resetCredits' | 'random'
@@ -33,7 +35,11 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
  * Registers all jobs. A new or reactivated account is polled as soon as its commit is announced, so the pool must learn
  * of `accounts` changes first.
  */
-export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => {
+export const scheduleJobs = (
+  schedule: Schedule,
+  workplace: Workplace,
+  { ping }: Pick<WindowStartDeps, 'ping'>,
+): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace
   const { upstream, credentials } = workplace.plane
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
@@ -45,6 +51,7 @@ export const scheduleJobs = (schedule: Schedule, workplace: Workplace): void => 
     jitter: 0.1,
     runAtStart: true,
   })
+  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping }), { runAtStart: true })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })

@@ -9,12 +9,13 @@ import type { AccountRow } from './accounts.ts'
 import type { additionalQuotas } from './additional-quotas.ts'
 import type { ResetCreditsView } from './reset-credits.ts'
 import { capacityCredits, type UsageWindow, type WindowLength } from './usage-windows.ts'
+import type { WindowStart } from './window-starts.ts'
 
 export type AccountSummary = ReturnType<typeof summarise>
 
 /** Primary, secondary and monthly are the five-hour, weekly and monthly window, whatever slot they came in. */
 export const summarise = (view: AccountView, row: AccountRow, surroundings: Surroundings) => {
-  const { isEmailDuplicate, resetCredits, use, additional, tokens } = surroundings
+  const { isEmailDuplicate, resetCredits, use, additional, tokens, windowStart } = surroundings
   const { fiveHour, weekly, monthly } = view.windows
   const left = (length: WindowLength) => remainingCredits(view, length)
   return {
@@ -70,14 +71,25 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
     paidCredits: view.paidCredits,
     deactivationReason: view.status === 'deactivated' || view.status === 'reauth_required' ? view.evidence : null,
     auth: tokens && { access: tokens.access, refresh: tokens.refresh, idToken: tokens.idToken },
-    // Sluice does not warm up accounts.
-    limitWarmupEnabled: false,
-    limitWarmup: null,
+    limitWarmupEnabled: row.windowStartEnabled,
+    limitWarmup: windowStart && windowStartView(windowStart),
     isEmailDuplicate,
     availableResetCredits: resetCredits?.availableCount ?? null,
     resetCreditNearestExpiresAt: resetCredits?.nearestExpiresAt ?? null,
   }
 }
+
+/** The shape that existing dashboard clients read, with epoch seconds for `resetAt`. */
+const windowStartView = (start: WindowStart) => ({
+  window: start.window,
+  resetAt: Math.floor(start.resetAt / 1000),
+  status: start.result ?? 'unknown',
+  model: start.model,
+  attemptedAt: iso(start.startedAt),
+  completedAt: isoOrNull(start.endedAt),
+  errorCode: start.errorCode,
+  errorMessage: start.errorMessage,
+})
 
 interface Surroundings {
   isEmailDuplicate: boolean
@@ -85,6 +97,8 @@ interface Surroundings {
   additional: ReturnType<typeof additionalQuotas>
   /** null: hidden from the user. */
   tokens: TokenHealth | null
+  /** null: there was none. */
+  windowStart: WindowStart | null
   /** null: not fetched yet. */
   resetCredits: Pick<ResetCreditsView, 'availableCount' | 'nearestExpiresAt'> | null
 }
@@ -101,6 +115,7 @@ export const masked = (summary: AccountSummary): AccountSummary => {
     state: { ...summary.state, evidence: null },
     lastError: summary.lastError && { ...summary.lastError, evidence: null },
     deactivationReason: null,
+    limitWarmup: summary.limitWarmup && { ...summary.limitWarmup, errorMessage: null },
     auth: null,
   }
 }

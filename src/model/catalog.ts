@@ -10,7 +10,7 @@ import { objectsOf, textOf } from '../lib/json.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } from './catalog-entry.ts'
 import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client-version.ts'
-import { EFFORTS } from './key-input.ts'
+import { EFFORTS } from './efforts.ts'
 import type { KeyPolicy } from './key-ring.ts'
 import { costMicros } from './pricing.ts'
 

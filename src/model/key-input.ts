@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { ExpectedVersion } from './edit-version.ts'
+import { EFFORTS } from './efforts.ts'
 import { limitIdentity } from './key-limits.ts'
 
-export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra'] as const
 export const SERVICE_TIERS = ['auto', 'default', 'priority', 'flex', 'ultrafast'] as const
 const USAGE_SECTIONS = ['upstream_limits', 'account_pool_usage'] as const
 export type UsageSection = (typeof USAGE_SECTIONS)[number]

@@ -119,6 +119,12 @@ export const isUnstarted = (usage: UsageSnapshot | null, now: number): boolean =
 }
 const FIVE_HOURS = 300
 
+/** Percent left at `now`; null for an unknown window. */
+export const leftIn = (window: UsageWindow | null, now: number): number | null => {
+  const used = usedNow(window, now)
+  return used === null ? null : 100 - used
+}
+
 /** When the window resets (ms); null when unknown or past. */
 export const nextReset = (window: UsageWindow | null, now: number): number | null =>
   window?.resetAt && window.resetAt > now ? window.resetAt : null

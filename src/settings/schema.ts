@@ -1,5 +1,7 @@
 /** Every setting: its bounds, label, help and default. Adding one touches this file only. */
 import { z } from 'zod'
+import { RESET_POLICIES } from '../../db/schema/accounts.ts'
+import { isZone } from '../lib/zoned-days.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -16,6 +18,8 @@ const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
 export const CLIENT_RATE_LIMITS = ['pool', 'account', 'hidden'] as const
 
+export const WINDOW_STARTS = ['off', 'at_reset', 'at_hours'] as const
+
 export const PAID_CREDITS = ['never', 'last', 'freely'] as const
 
 /** The sections of the settings pages. */
@@ -25,6 +29,8 @@ export const SECTIONS = [
   'clients',
   'routing',
   'affinity',
+  'windows',
+  'resets',
   'limits',
   'timeouts',
   'retention',
@@ -51,6 +57,9 @@ const seconds = (max: number) => z.int().min(1).max(max)
 /** Scheme, host, port, and no path. */
 const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
 const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
+
+const HOURS = /^(([01]\d|2[0-3]):[0-5]\d( |$))*$/
+const HOURS_HINT = 'must be times like 08:00 13:30, separated by spaces'
 
 /**
  * An origin as browsers send it: without default port, host in Punycode. Built by hand because a URL's own origin is
@@ -97,6 +106,56 @@ export const Settings = z.strictObject({
     section: 'routing',
     label: 'Paid credits',
     help: 'Whether to spend paid credits when an account has used up its weekly or monthly quota.',
+  }),
+  windowStart: setting(z.enum(WINDOW_STARTS), {
+    section: 'windows',
+    label: 'Start five-hour windows',
+    help: 'When Sluice sends one tiny request to the accounts that have this turned on, so that their window begins then and not at your first request.',
+  }),
+  windowStartHours: setting(
+    z
+      .string()
+      .max(200)
+      .overwrite((text) => text.trim().replace(/[\s,]+/g, ' '))
+      .regex(HOURS, HOURS_HINT),
+    {
+      section: 'windows',
+      label: 'Hours',
+      help: 'For “At set hours”: times like 08:00 13:30. A window that is already running is left alone.',
+    },
+  ),
+  windowStartZone: setting(z.string().trim().max(64).refine(isZone, 'must be a time zone like Europe/Berlin'), {
+    section: 'windows',
+    label: 'Time zone of the hours',
+    help: 'A name like Europe/Berlin, or UTC.',
+  }),
+  windowStartModel: setting(z.string().trim().min(1).max(200).nullable(), {
+    section: 'windows',
+    label: 'Model',
+    help: 'The model of these requests. None: the cheapest model that the account offers.',
+  }),
+  resetPolicy: setting(z.enum(RESET_POLICIES), {
+    section: 'resets',
+    label: 'Use reset credits',
+    help: 'When Sluice uses a reset credit without being asked. An account can have its own rule.',
+  }),
+  resetKeepCredits: setting(z.int().min(0).max(9), {
+    section: 'resets',
+    label: 'Credits to keep',
+    help: 'This many credits of each account are left for you.',
+    unit: 'credits',
+  }),
+  resetMinBlockedMinutes: setting(z.int().min(0).max(10_080), {
+    section: 'resets',
+    label: 'Only if the limits reset later than',
+    help: 'A credit is not used if the limits reset on their own sooner.',
+    unit: 'minutes',
+  }),
+  resetPercent: setting(z.int().min(50).max(100), {
+    section: 'resets',
+    label: 'Used percent',
+    help: 'For “At a percentage” and “Before it expires”: how much of a window must be used.',
+    unit: 'percent',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {
     section: 'affinity',
@@ -304,6 +363,14 @@ export const DEFAULTS: Settings = {
   relativeAvailabilityTopK: 5,
   preferEarlierResetAccounts: true,
   paidCredits: 'last',
+  windowStart: 'off',
+  windowStartHours: '',
+  windowStartZone: 'UTC',
+  windowStartModel: null,
+  resetPolicy: 'never',
+  resetKeepCredits: 0,
+  resetMinBlockedMinutes: 60,
+  resetPercent: 95,
   conversationAffinityMaxAgeDays: 30,
   proxyAccountStreamLimit: 8,
   capacityWaitSeconds: 5,

@@ -194,6 +194,12 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/api',
     status: 409,
   },
+  warmup_ineligible: { ask: (app) => app.ask('POST /v1/warmup/strict'), path: '/v1', status: 400 },
+  window_start_refused: {
+    ask: ({ ask, members }) => ask(`PUT /api/accounts/${members[0]?.id}/limit-warmup`, { json: { enabled: true } }),
+    path: '/api',
+    status: 409,
+  },
   account_not_reset_credit_applicable: {
     ask: async ({ ask, members }) => {
       await ask(`POST /api/accounts/${members[0]?.id}/pause`)

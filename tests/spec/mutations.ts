@@ -59,6 +59,9 @@ export const buildWorld = (
   const now = clock.now()
   const actor = { id: 'test', method: null, address: null, at: now }
   const accountId = app.members[0]?.id ?? ''
+  const fiveHour = { usedPercent: 0, windowMinutes: 300, resetAt: null }
+  const live = app.bindings.pool.get(accountId)
+  if (live) live.usage = { at: 0, windows: { fiveHour, weekly: null, monthly: null }, credits: null, planType: null }
   if (isPaused) commit(db, (tx) => pauseAccount(tx, accountId, actor))
   for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
   const target = crowd.add({ role: 'plain', hasTotp: true }).row
@@ -295,6 +298,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/accounts/:id/probe': account,
   'POST /api/accounts/:id/export/auth': account,
   'POST /api/accounts/:id/rate-limit-reset-credits/consume': account,
+  'PUT /api/accounts/:id/limit-warmup': { ...account, fields: () => ({ enabled: true }) },
   'PUT /api/accounts/:id/alias': { ...account, fields: () => ({ alias: 'first' }) },
   'PUT /api/accounts/:id/routing-policy': { ...account, fields: () => ({ routingPolicy: 'preserve' }) },
   'POST /api/api-keys/': newKey,

@@ -41,6 +41,7 @@ const KINDS: Record<AccountHistoryEntry['kind'], string> = {
   import: 'Import',
   plan: 'Plan',
   reset: 'Reset',
+  window: 'Window',
 }
 
 const resultText = ({ kind, result }: AccountHistoryEntry): string => {

@@ -14,6 +14,7 @@ import { accountPath } from './links.ts'
 import { ResetCreditsCard } from './reset-credits.tsx'
 import { paidCreditsText, WINDOWS } from './standing.tsx'
 import { TrendChart } from './trend.tsx'
+import { WindowCard, type WindowProps } from './window-card.tsx'
 
 export interface UsageProps {
   /** Credits left in each window, and their total; null: the plan has none, or nothing was reported. */
@@ -27,6 +28,7 @@ export interface UsageProps {
   resetRefusal: string | null
   /** Repeated submissions of the form redeem once. */
   redeemRequestId: string
+  window: WindowProps
 }
 
 type Props = UsageProps & { account: WireAccount; now: string }
@@ -49,6 +51,7 @@ export const UsageTab: FC<Props> = (props) => {
       <Card id="spend" title="Usage in the last 7 days" count={totalText(spend.total)}>
         <SpendTables spend={spend} />
       </Card>
+      <WindowCard {...props.window} account={account} />
       <ResetCreditsCard {...props} />
     </>
   )

@@ -10,6 +10,14 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
     title: 'Conversations',
     intro: 'A conversation stays on one account, because ChatGPT caches it there.',
   },
+  windows: {
+    title: 'Window starts',
+    intro: 'For accounts that have it turned on, on their page. A five-hour window begins with its first request.',
+  },
+  resets: {
+    title: 'Reset credits',
+    intro: 'A reset credit resets all limits of its account. These are the defaults; each account can differ.',
+  },
   limits: { title: 'Limits', intro: 'Protect each account and this machine from too many parallel requests.' },
   timeouts: {
     title: 'Timeouts',
@@ -68,11 +76,29 @@ const CLIENT_RATE_LIMITS: Readonly<Record<Settings['clientRateLimits'], { label:
   hidden: { label: 'None', says: 'Clients see nothing of the accounts’ quota.' },
 }
 
+const WINDOW_STARTS: Readonly<Record<Settings['windowStart'], { label: string; says: string }>> = {
+  off: { label: 'Off', says: 'Windows begin with your requests.' },
+  at_reset: { label: 'After each reset', says: 'As soon as ChatGPT reports that the last window has ended.' },
+  at_hours: { label: 'At set hours', says: 'So that a window ends when you need the next one.' },
+}
+
+export const RESET_RULES: Readonly<Record<Settings['resetPolicy'], { label: string; says: string }>> = {
+  never: { label: 'Never', says: 'Only you use them.' },
+  before_expiry: {
+    label: 'Before it expires',
+    says: 'At the last moment at which it is worth it, within its last 24 hours.',
+  },
+  when_exhausted: { label: 'When out of quota', says: 'When a window of the account is used up.' },
+  at_percent: { label: 'At a percentage', says: 'When this much of a window is used.' },
+}
+
 const CHOICES: Partial<Record<SettingName, Words>> = {
   routingStrategy: STRATEGIES,
   upstreamStreamTransport: TRANSPORTS,
   paidCredits: PAID_CREDITS,
   clientRateLimits: CLIENT_RATE_LIMITS,
+  windowStart: WINDOW_STARTS,
+  resetPolicy: RESET_RULES,
 }
 
 /** Label and description of a choice; otherwise its value. */

@@ -45,6 +45,12 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     throws: ['account_not_found'],
     example: { alias: 'Team' },
   },
+  'PUT /api/accounts/:id/limit-warmup': {
+    does: 'Sets whether Sluice starts the five-hour windows of an account (settings `windowStart…`).',
+    answer: '`{status: "updated", enabled}`',
+    throws: ['account_not_found', 'window_start_refused'],
+    example: { enabled: true },
+  },
   'PUT /api/accounts/:id/routing-policy': {
     does: 'Sets the routing policy of an account.',
     answer: '`{accountId, routingPolicy}`',

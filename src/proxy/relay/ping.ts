@@ -28,10 +28,8 @@ export interface Ping {
   signal: AbortSignal
 }
 
-type PingEnv = Bindings
-
 /** Resolves when the answer is complete, after at most 30 s. Throws the `AppError` for the client. */
-export const ping = async (env: PingEnv, wanted: Ping): Promise<void> => {
+export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
   demandOpen(env)
   const { accountId, client, headers, requestId, route, model, signal } = wanted
   const stopper = new Stopper()
@@ -66,10 +64,25 @@ export const ping = async (env: PingEnv, wanted: Ping): Promise<void> => {
   }
 }
 
+/** The same for a job, which no client asked for. */
+export const pingForJob = (
+  env: Bindings,
+  wanted: Pick<Ping, 'accountId' | 'model' | 'effort'>,
+  signal: AbortSignal,
+): Promise<void> =>
+  ping(env, {
+    ...wanted,
+    client: { key: null, hasUnrecognizedKey: false, ip: null },
+    headers: new Headers(),
+    requestId: env.random.id('req'),
+    route: 'window-start',
+    signal,
+  })
+
 const unavailable = (cause: AppError): AppError =>
   new AppError('no_accounts', { message: 'This account is not available now.', cause })
 
-const readToEnd = async ({ clock }: PingEnv, flow: Flow): Promise<void> => {
+const readToEnd = async ({ clock }: Bindings, flow: Flow): Promise<void> => {
   const cancel = clock.after(TIMEOUT_MS, () => flow.fail(new AppError('upstream_timeout')))
   try {
     while ((await flow.next()) !== null);
@@ -80,7 +93,7 @@ const readToEnd = async ({ clock }: PingEnv, flow: Flow): Promise<void> => {
 }
 
 /** No limit on the output: the upstream rejects `max_output_tokens`. */
-const bodyFor = ({ bodies }: PingEnv, { model, effort }: Ping): TurnBody => {
+const bodyFor = ({ bodies }: Bindings, { model, effort }: Ping): TurnBody => {
   const json = {
     model,
     instructions: 'Answer with one word.',

@@ -132,7 +132,7 @@ describe('the request', () => {
     await fetchCatalogs(jobDeps(app), new AbortController().signal)
     const bodyOf = async (input: Parameters<TestApp['key']>[0]) => {
       await warm(app, '/force', { headers: { authorization: `Bearer ${app.key(input).key}` } })
-      const { model, reasoning } = calls(app).at(-1)?.body as { model: string; reasoning: { effort: string } }
+      const { model, reasoning } = (calls(app).at(-1)?.body ?? {}) as { model: string; reasoning: { effort: string } }
       return [model, reasoning.effort]
     }
     expect(await bodyOf({ enforcedModel: 'gpt-6.1-sol' })).toEqual(['gpt-6.1-sol', 'low'])
@@ -166,7 +166,9 @@ describe('the request', () => {
   test('of ten accounts five run at a time', async () => {
     const app = setup(Array.from({ length: 10 }, () => 0))
     let most = 0
-    app.wire.before = () => void (most = Math.max(most, app.bindings.turns.size))
+    app.wire.before = () => {
+      most = Math.max(most, app.bindings.turns.size)
+    }
     expect((await warm(app, '/normal')).report.submitted).toHaveLength(10)
     expect(most).toBe(5)
   })

@@ -1,0 +1,43 @@
+/** `PUT /api/accounts/:id/limit-warmup`: whether Sluice starts an account's five-hour windows. */
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { proceed } from '../http/reply.tsx'
+import { isAboveFloors } from '../model/preserve-floors.ts'
+import { enableWindowStart } from '../model/window-starts.ts'
+import { back } from './back.ts'
+
+const Wish = z.strictObject({ enabled: z.boolean().describe('Whether Sluice starts its five-hour windows.') })
+
+/** Throws `account_not_found`, `window_start_refused`. */
+export const setWindowStart = createHandlers(
+  requires('accounts:write', { audit: 'account_updated' }),
+  body(Wish),
+  (c) => {
+    const { enabled } = c.req.valid('json')
+    const who = actor(c)
+    const refusal = enabled ? windowStartRefusal(c, idOf(c)) : null
+    if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })
+    commit(c.env.db, (tx) => enableWindowStart(tx, idOf(c), enabled, who))
+    return proceed(c, { status: 'updated', enabled }, back(c, 'account_updated'))
+  },
+)
+
+/** Why the account's windows cannot be started now; null: they can, or there is no such account. */
+export const windowStartRefusal = (c: Ctx, id: string): string | null => {
+  const { pool, clock } = c.env
+  const account = pool.get(id)
+  if (!account) return null
+  if (!account.usage?.windows.fiveHour) return 'ChatGPT has reported no five-hour window for this account.'
+  if (account.routingPolicy !== 'preserve') return null
+  const isOnly = pool.all().filter(({ routingPolicy }) => routingPolicy === 'preserve').length === 1
+  return isAboveFloors(account, { isOnly, now: clock.now() })
+    ? null
+    : 'This account is a last resort, and too little of its quota is left.'
+}

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { AccountPage, type AccountProps, type Tab, type TabName } from '../../views/accounts/detail.tsx'
 import { AccountsPage, type AccountsProps } from '../../views/accounts/list.tsx'
+import type { ResetRuleProps } from '../../views/accounts/reset-rule.tsx'
 import type { WindowProps } from '../../views/accounts/window-card.tsx'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
@@ -25,11 +26,13 @@ import { TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.t
 import { type AccountView, wireAccount } from '../model/account-view.ts'
 import { type AccountRow, getAccount } from '../model/accounts.ts'
 import { holds } from '../model/permissions.ts'
+import { isAttempted } from '../model/reset-attempts.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
+import { planReset, ruleFor, windowsPrint } from '../model/reset-rule.ts'
 import { capacityCredits, perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { lastWindowStart } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
-import { windowStartRefusal } from './account-window.ts'
+import { refusalFor } from './account-window.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
@@ -145,8 +148,34 @@ const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
     resetRefusal: resetRefusal(c, view, resets?.availableCount ?? null),
     redeemRequestId: random.id('rdm'),
     window: windowOf(c, view),
+    resetRule: resetRuleOf(c, view),
   }
 }
+
+const resetRuleOf = (c: Ctx, { accountId }: AccountView): ResetRuleProps => {
+  const { db, pool, settings, clock, resetCredits } = c.env
+  const now = clock.now()
+  const current = settings.current()
+  const account = pool.get(accountId)
+  const credits = resetCredits.of(accountId)
+  const row = getAccount(db, accountId)
+  const plan =
+    account && credits
+      ? planReset(ruleFor(row, current), { credits, usage: account.usage, state: account.state }, now)
+      : null
+  const isDone =
+    plan?.kind === 'planned' &&
+    isAttempted(db, { accountId, creditId: plan.creditId }, windowsPrint(account?.usage ?? null))
+  return {
+    rule: ruleFor(row, current),
+    defaults: ruleFor(NO_RULE, current),
+    plan: plan?.kind === 'planned' ? { at: iso(plan.at), left: plan.left, isDue: plan.at <= now } : null,
+    waitingFor: isDone ? 'attempted' : plan?.kind === 'waiting' ? plan.for : null,
+    refusal: mayWrite(c) ? null : READ_ONLY,
+  }
+}
+
+const NO_RULE = { resetPolicy: null, keepCredits: null, minBlockedMinutes: null, percent: null }
 
 const windowOf = (c: Ctx, { accountId }: AccountView): WindowProps => {
   const { db, settings, clock } = c.env
@@ -163,7 +192,7 @@ const windowOf = (c: Ctx, { accountId }: AccountView): WindowProps => {
       // Words of ChatGPT are for users who manage accounts.
       error: mayWrite(c) ? last.errorMessage : null,
     },
-    refusal: mayWrite(c) ? (isEnabled ? null : windowStartRefusal(c, accountId)) : READ_ONLY,
+    refusal: mayWrite(c) ? (isEnabled ? null : refusalFor(c, accountId)) : READ_ONLY,
     now: iso(clock.now()),
   }
 }

@@ -9,7 +9,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
-import { isAboveFloors } from '../model/preserve-floors.ts'
+import { windowStartRefusal } from '../model/preserve-floors.ts'
 import { enableWindowStart } from '../model/window-starts.ts'
 import { back } from './back.ts'
 
@@ -22,22 +22,15 @@ export const setWindowStart = createHandlers(
   (c) => {
     const { enabled } = c.req.valid('json')
     const who = actor(c)
-    const refusal = enabled ? windowStartRefusal(c, idOf(c)) : null
+    const refusal = enabled ? refusalFor(c, idOf(c)) : null
     if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })
     commit(c.env.db, (tx) => enableWindowStart(tx, idOf(c), enabled, who))
     return proceed(c, { status: 'updated', enabled }, back(c, 'account_updated'))
   },
 )
 
-/** Why the account's windows cannot be started now; null: they can, or there is no such account. */
-export const windowStartRefusal = (c: Ctx, id: string): string | null => {
-  const { pool, clock } = c.env
+/** Null also where there is no such account. */
+export const refusalFor = ({ env: { pool, clock } }: Ctx, id: string): string | null => {
   const account = pool.get(id)
-  if (!account) return null
-  if (!account.usage?.windows.fiveHour) return 'ChatGPT has reported no five-hour window for this account.'
-  if (account.routingPolicy !== 'preserve') return null
-  const isOnly = pool.all().filter(({ routingPolicy }) => routingPolicy === 'preserve').length === 1
-  return isAboveFloors(account, { isOnly, now: clock.now() })
-    ? null
-    : 'This account is a last resort, and too little of its quota is left.'
+  return account && windowStartRefusal(account, pool.all(), clock.now())
 }

@@ -25,6 +25,7 @@ import type { Actor } from '../model/audit.ts'
 import { ExpectedVersion } from '../model/edit-version.ts'
 import { holds } from '../model/permissions.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
+import { ResetRuleFields } from '../model/reset-rule-fields.ts'
 import { lastWindowStarts } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { deleteEach } from './account-bulk.ts'
@@ -102,11 +103,12 @@ const PolicyName = z
   .enum(ROUTING_POLICIES)
   .describe('`burn_first`: used before the others; `normal`: the strategy decides; `preserve`: last resort.')
 
-/** The page's form sends all three at once; the API also has separate routes for alias and policy. */
+/** The page's form sends the first three at once; the API also has separate routes for alias and policy. */
 const Patch = z.strictObject({
   securityWorkAuthorized: z.boolean().optional().describe('Whether it belongs to the restricted pool.'),
   alias: AliasText.optional(),
   routingPolicy: PolicyName.optional(),
+  ...ResetRuleFields.shape,
   expectedVersion: ExpectedVersion,
 })
 

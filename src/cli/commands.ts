@@ -71,7 +71,7 @@ const oneAccount = (name: string, summary: string): CommandSpec => ({
 
 const ACCOUNTS: CommandSpec = {
   usage: 'accounts',
-  summary: 'ChatGPT accounts: add, import, list, pause, resume, remove',
+  summary: 'ChatGPT accounts: add, import, list, edit, pause, resume, remove',
   commands: [
     {
       usage: 'add',
@@ -98,6 +98,26 @@ const ACCOUNTS: CommandSpec = {
       options: [JSON_OPTION],
       examples: ['sluice accounts list', 'sluice accounts list --json'],
       run: async () => (await import('./accounts.ts')).listOfAccounts,
+    },
+    {
+      usage: 'edit <account>',
+      summary: 'change the window start and the reset rule of an account',
+      details: 'ACCOUNT is an e-mail, an alias, an id or the beginning of an id. `default` follows the settings.',
+      options: [
+        { flags: '--window-start <state>', text: 'on or off: start its five-hour windows' },
+        {
+          flags: '--reset-policy <policy>',
+          text: 'never, before_expiry, when_exhausted, at_percent or default: when to use reset credits',
+        },
+        { flags: '--keep-credits <n>', text: 'reset credits that the rule leaves, 0 to 9, or default' },
+        { flags: '--min-blocked <minutes>', text: 'use none if the limits reset sooner on their own, or default' },
+        { flags: '--percent <n>', text: 'how much of a window must be used, 50 to 100, or default' },
+      ],
+      examples: [
+        'sluice accounts edit ada@example.com --reset-policy before_expiry --keep-credits 1',
+        'sluice accounts edit acc_3f9a --window-start on',
+      ],
+      run: async () => (await import('./accounts-edit.ts')).editOne,
     },
     oneAccount('pause', 'stop using an account'),
     oneAccount('resume', 'use a paused account again'),

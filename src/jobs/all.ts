@@ -8,6 +8,7 @@ import type { JobDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
 import { pollNewAccounts } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
+import { type RedeemByRuleDeps, redeemByRule } from './redeem-by-rule.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
 import { SAMPLES_INTERVAL_MS, type SamplesDeps, sampleUsage } from './samples.ts'
@@ -23,6 +24,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<BackupJobDeps, 'settings'> &
   Pick<OverviewDeps, 'figures'> &
   Pick<WindowStartDeps, 'pool' | 'settings'> &
+  Pick<RedeemByRuleDeps, 'pool' | 'settings' | 'resetCredits'> &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
     ResetCreditsDeps,
     'pool' | 'resetCredits' | 'random'
@@ -44,13 +46,19 @@ export const scheduleJobs = (
   const { upstream, credentials } = workplace.plane
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
+  const rules = { ...deps, pool, resetCredits, settings }
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
   schedule.add('newcomers', MINUTE_MS, (signal) => pollNewAccounts(deps, met, signal), { runAtStart: true })
   schedule.add('usage', USAGE_BEAT_MS, (signal) => pollUsage(deps, signal))
-  schedule.add('reset credits', RESET_CREDITS_INTERVAL_MS, resetCreditsJob({ ...deps, pool, resetCredits, random }), {
-    jitter: 0.1,
-    runAtStart: true,
-  })
+  schedule.add(
+    'reset credits',
+    RESET_CREDITS_INTERVAL_MS,
+    resetCreditsJob({ ...deps, pool, resetCredits, random, redeemByRule: (id) => redeemByRule(rules, id) }),
+    {
+      jitter: 0.1,
+      runAtStart: true,
+    },
+  )
   schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping }), { runAtStart: true })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })

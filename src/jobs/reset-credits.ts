@@ -17,6 +17,8 @@ export interface ResetCreditsDeps extends Pick<JobDeps, 'upstream' | 'credential
   pool: { all(): readonly { readonly id: string; state: AccountState; row: { chatgptAccountId: string | null } }[] }
   resetCredits: ResetCredits
   random: Pick<Random, 'float'>
+  /** Called after each listing. */
+  redeemByRule?: (accountId: string) => Promise<void>
 }
 
 /** The job; its first run starts at a random time within the first minute, so that processes started together spread out. */
@@ -57,6 +59,7 @@ const pollAccount = async (
   try {
     deps.resetCredits.set(id, await fetchResetCredits(askDeps(deps), id, signal))
     failing.delete(id)
+    await deps.redeemByRule?.(id)
   } catch (err) {
     signal.throwIfAborted()
     if (!failing.has(id))

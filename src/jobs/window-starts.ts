@@ -9,7 +9,7 @@ import { type AccountState, isInUse } from '../model/account-state.ts'
 import type { AccountRow } from '../model/accounts.ts'
 import type { Catalog } from '../model/catalog.ts'
 import { pingModel } from '../model/ping-model.ts'
-import { isAboveFloors } from '../model/preserve-floors.ts'
+import { windowStartRefusal } from '../model/preserve-floors.ts'
 import type { UsageSnapshot, UsageWindow } from '../model/usage-windows.ts'
 import { confirmedReset, dueHour } from '../model/window-due.ts'
 import { claimWindowStart, endWindowStart } from '../model/window-starts.ts'
@@ -20,7 +20,8 @@ const LANES = 4
 
 interface WindowAccount {
   readonly id: string
-  readonly row: Pick<AccountRow, 'windowStartEnabled' | 'routingPolicy'>
+  readonly row: Pick<AccountRow, 'windowStartEnabled'>
+  readonly routingPolicy: AccountRow['routingPolicy']
   readonly state: AccountState
   readonly usage: UsageSnapshot | null
   readonly lastForegroundAt: number
@@ -55,14 +56,12 @@ const dueAccounts = (deps: WindowStartDeps, seen: Map<string, UsageWindow | null
   const now = deps.clock.now()
   const settings = deps.settings.current()
   const all = deps.pool.all()
-  const preserved = all.filter(({ row }) => row.routingPolicy === 'preserve').length
   const due = all.flatMap((account) => {
     const window = account.usage?.windows.fiveHour ?? null
     const reset = confirmedReset(seen.get(account.id) ?? null, window, now)
     seen.set(account.id, window)
     if (!account.row.windowStartEnabled || !isInUse(account.state)) return []
-    const isAllowed =
-      account.row.routingPolicy !== 'preserve' || isAboveFloors(account, { isOnly: preserved === 1, now })
+    const isAllowed = windowStartRefusal(account, all, now) === null
     const resetAt = isAllowed ? dueAt(account, { settings, reset, now }) : null
     return resetAt === null ? [] : [{ account, resetAt }]
   })

@@ -10,7 +10,15 @@ import { type Credits, perWindow, type UsageWindow, type UsageWindows, type Wind
 /** `draining`: used last, to finish soon; `probing`: coming back, one request at a time. */
 type AccountTier = 'healthy' | 'draining' | 'probing'
 
-type Stored = 'email' | 'alias' | 'planType' | 'routingPolicy' | 'securityWorkAuthorized' | 'lastRefreshAt'
+type ResetFields = 'resetPolicy' | 'keepCredits' | 'minBlockedMinutes' | 'percent'
+type Stored =
+  | ResetFields
+  | 'email'
+  | 'alias'
+  | 'planType'
+  | 'routingPolicy'
+  | 'securityWorkAuthorized'
+  | 'lastRefreshAt'
 
 /** All times are ms since epoch. */
 export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState, 'attempts'> {
@@ -59,8 +67,12 @@ export const accountVersion = ({
   alias,
   routingPolicy,
   securityWorkAuthorized,
-}: Pick<AccountView, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>): string =>
-  versionOf([alias, routingPolicy, securityWorkAuthorized])
+  resetPolicy,
+  keepCredits,
+  minBlockedMinutes,
+  percent,
+}: Pick<AccountView, 'alias' | 'routingPolicy' | 'securityWorkAuthorized' | ResetFields>): string =>
+  versionOf([alias, routingPolicy, securityWorkAuthorized, resetPolicy, keepCredits, minBlockedMinutes, percent])
 
 export const wireAccount = (account: AccountView): WireAccount => ({
   ...account,

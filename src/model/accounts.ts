@@ -73,7 +73,16 @@ const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivat
   return state
 }
 
-export type AccountEdit = Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>> & {
+type Editable =
+  | 'alias'
+  | 'routingPolicy'
+  | 'securityWorkAuthorized'
+  | 'resetPolicy'
+  | 'keepCredits'
+  | 'minBlockedMinutes'
+  | 'percent'
+
+export type AccountEdit = Partial<Pick<AccountRow, Editable>> & {
   expectedVersion?: string
 }
 

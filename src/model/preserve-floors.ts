@@ -1,4 +1,5 @@
 /** How much of an account of the policy `preserve` must be left before requests that can wait may use it. */
+import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import { leftIn, type UsageSnapshot, type UsageWindow } from './usage-windows.ts'
 
@@ -27,6 +28,24 @@ export const isAboveFloors = (
   return (
     weeklyLeft > weeklyFloor(weekly, isJustUsed, now) && shortLeft > shortFloor(fiveHour, { isOnly, isJustUsed, now })
   )
+}
+
+interface Startable extends Preserved {
+  readonly routingPolicy: RoutingPolicy
+}
+
+/** Why the five-hour window of `account` cannot be started; null: it can. `all`: the accounts of the pool. */
+export const windowStartRefusal = (
+  account: Startable,
+  all: readonly Pick<Startable, 'routingPolicy'>[],
+  now: number,
+): string | null => {
+  if (!account.usage?.windows.fiveHour) return 'ChatGPT has reported no five-hour window for this account.'
+  if (account.routingPolicy !== 'preserve') return null
+  const isOnly = all.filter(({ routingPolicy }) => routingPolicy === 'preserve').length === 1
+  return isAboveFloors(account, { isOnly, now })
+    ? null
+    : 'This account is a last resort, and too little of its quota is left.'
 }
 
 /** An account behind pace would leave some of its week unused, so more of it may be spent. */

@@ -25,6 +25,8 @@ interface RedeemWish {
   creditId: string | null
   /** Sending it twice redeems once. */
   requestId: string
+  /** Sends it again if there was nothing to reset before: then no credit was used. */
+  mayRepeatNothing?: boolean
 }
 
 /**
@@ -36,7 +38,8 @@ export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemp
   demandApplicable(deps, wish.accountId)
   const { redemptions } = deps.resetCredits
   const known = redemptions.known(wish, deps.clock.now())
-  if (known?.result) return { ...known.result, isRepeated: true }
+  const isSettled = !(wish.mayRepeatNothing && known?.result?.code === 'nothing_to_reset')
+  if (known?.result && isSettled) return { ...known.result, isRepeated: true }
   const finish = redemptions.begin(wish.accountId)
   try {
     const creditId = known?.creditId ?? (await choose(deps, wish)).id

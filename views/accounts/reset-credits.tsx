@@ -6,12 +6,14 @@ import { Refused } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action } from '../ui/form.tsx'
 import { Until } from '../ui/time.tsx'
+import { ResetRulePart, type ResetRuleProps } from './reset-rule.tsx'
 
 interface Props {
   account: WireAccount
   resetCredits: ResetCreditsView | null
   resetRefusal: string | null
   redeemRequestId: string
+  resetRule: ResetRuleProps
   now: string
 }
 
@@ -46,6 +48,7 @@ export const ResetCreditsCard: FC<Props> = (props) => {
       )}
       <div class="card-body">
         <Use {...props} />
+        <ResetRulePart {...props.resetRule} account={props.account} />
       </div>
     </Card>
   )

@@ -12,6 +12,7 @@ import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { accountPath } from './links.ts'
 import { ResetCreditsCard } from './reset-credits.tsx'
+import type { ResetRuleProps } from './reset-rule.tsx'
 import { paidCreditsText, WINDOWS } from './standing.tsx'
 import { TrendChart } from './trend.tsx'
 import { WindowCard, type WindowProps } from './window-card.tsx'
@@ -29,6 +30,7 @@ export interface UsageProps {
   /** Repeated submissions of the form redeem once. */
   redeemRequestId: string
   window: WindowProps
+  resetRule: ResetRuleProps
 }
 
 type Props = UsageProps & { account: WireAccount; now: string }

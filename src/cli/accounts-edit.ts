@@ -1,0 +1,68 @@
+/** `sluice accounts edit`: the window start and the reset rule of an account. */
+import { commit } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import { displayName, editAccount, listAccounts, usageOf } from '../model/accounts.ts'
+import { windowStartRefusal } from '../model/preserve-floors.ts'
+import { ResetRuleFields } from '../model/reset-rule-fields.ts'
+import { enableWindowStart } from '../model/window-starts.ts'
+import { ACCOUNT } from './accounts.ts'
+import { cliActor, type Run, UsageError, withFolder } from './command.ts'
+import { findOne } from './find.ts'
+
+interface EditOptions {
+  windowStart?: string
+  resetPolicy?: string
+  keepCredits?: string
+  minBlocked?: string
+  percent?: string
+}
+
+const NAMES = {
+  resetPolicy: '--reset-policy',
+  keepCredits: '--keep-credits',
+  minBlockedMinutes: '--min-blocked',
+  percent: '--percent',
+} as const
+
+export const editOne: Run<EditOptions> = (io, [wanted = ''], options) => {
+  const windowStart = onOrOff(options.windowStart)
+  const { resetPolicy, keepCredits, minBlocked, percent } = options
+  const rule = ruleFrom({ resetPolicy, keepCredits, minBlockedMinutes: minBlocked, percent })
+  if (windowStart === null && Object.keys(rule).length === 0)
+    throw new UsageError('Nothing to change. Give at least one option, such as --reset-policy.')
+  return withFolder(io, ({ db }) => {
+    const all = listAccounts(db)
+    const account = findOne(ACCOUNT, all, wanted)
+    const actor = cliActor()
+    if (windowStart) {
+      const usage = usageOf(db).get(account.id) ?? null
+      // Only the server knows when foreground requests used the account.
+      const refusal = windowStartRefusal({ ...account, usage, lastForegroundAt: 0 }, all, actor.at)
+      if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })
+    }
+    commit(db, (tx) => {
+      editAccount(tx, account.id, rule, actor)
+      if (windowStart !== null) enableWindowStart(tx, account.id, windowStart, actor)
+    })
+    io.stdout(`Changed ${displayName(account)}.\n`)
+    return 0
+  })
+}
+
+const onOrOff = (text: string | undefined): boolean | null => {
+  if (text === undefined) return null
+  if (text === 'on' || text === 'off') return text === 'on'
+  throw new UsageError(`--window-start must be on or off, not "${text}".`)
+}
+
+const ruleFrom = (given: Partial<Record<keyof typeof NAMES, string | undefined>>) => {
+  const values = Object.entries(given).flatMap(([name, text]) => {
+    if (text === undefined) return []
+    const isNumber = name !== 'resetPolicy' && /^\d+$/.test(text)
+    return [[name, text === 'default' ? null : isNumber ? Number(text) : text] as const]
+  })
+  const parsed = ResetRuleFields.safeParse(Object.fromEntries(values))
+  if (parsed.success) return parsed.data
+  const name = String(parsed.error.issues[0]?.path[0]) as keyof typeof NAMES // as: the schema has these members only
+  throw new UsageError(`${NAMES[name]} cannot be "${given[name]}". "sluice accounts edit --help" shows what it can be.`)
+}

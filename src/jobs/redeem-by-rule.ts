@@ -1,0 +1,69 @@
+/** Uses reset credits by the rule of their account, right after they were listed. */
+import { commit, type Db } from '../../db/commit.ts'
+import { AppError } from '../errors.ts'
+import { noteAccountEvent } from '../model/account-events.ts'
+import type { AccountEvent, AccountState } from '../model/account-state.ts'
+import type { AccountRow } from '../model/accounts.ts'
+import { recordRedemption } from '../model/redemption-record.ts'
+import { claimResetAttempt, endResetAttempt, ruleRequestId } from '../model/reset-attempts.ts'
+import type { ResetCredits } from '../model/reset-credits.ts'
+import { planReset, ruleFor, windowsPrint } from '../model/reset-rule.ts'
+import type { UsageSnapshot } from '../model/usage-windows.ts'
+import type { Settings } from '../settings/schema.ts'
+import { redeem } from '../upstream/redeem.ts'
+import { askDeps, type JobDeps } from './context.ts'
+
+interface RuledAccount {
+  readonly state: AccountState
+  readonly row: AccountRow
+  readonly usage: UsageSnapshot | null
+}
+
+export interface RedeemByRuleDeps extends Pick<JobDeps, 'db' | 'upstream' | 'credentials' | 'clock' | 'log'> {
+  db: Db
+  resetCredits: ResetCredits
+  settings: { current(): Readonly<Settings> }
+  pool: {
+    get(id: string): RuledAccount | null
+    apply(id: string, event: AccountEvent): void
+    observe(id: string, snapshot: UsageSnapshot): void
+  }
+}
+
+/** Never rejects: what happened is in the account's history. */
+export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): Promise<void> => {
+  const { db, clock, pool, resetCredits, settings } = deps
+  const account = pool.get(accountId)
+  const credits = resetCredits.of(accountId)
+  if (!account || !credits) return
+  const now = clock.now()
+  const rule = ruleFor(account.row, settings.current())
+  const plan = planReset(rule, { credits, usage: account.usage, state: account.state }, now)
+  if (plan.kind !== 'planned' || plan.at > now) return
+  const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
+  const print = windowsPrint(account.usage)
+  if (!commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print }))) return
+  try {
+    const requestId = ruleRequestId(wish)
+    const redemption = await redeem(
+      { ...askDeps(deps), pool, resetCredits },
+      { ...wish, requestId, mayRepeatNothing: true },
+    )
+    const usage = windowsPrint(pool.get(accountId)?.usage ?? null)
+    commit(db, (tx) => {
+      const { code } = redemption
+      endResetAttempt(tx, wish, { code, print: usage })
+      recordRedemption(tx, byRule(clock.now()), { ...redemption, accountId, requestId, rule: rule.policy })
+    })
+  } catch (err) {
+    const { code, message } = AppError.from(err)
+    deps.log.warn('a reset credit could not be used by rule', { account: accountId, code })
+    const event = { accountId, at: clock.now(), kind: 'reset', result: 'failed', detail: message } as const
+    commit(db, (tx) => {
+      endResetAttempt(tx, wish, { code, print })
+      noteAccountEvent(tx, event)
+    })
+  }
+}
+
+const byRule = (at: number) => ({ id: 'system', method: null, address: null, at })

@@ -1,0 +1,251 @@
+/** Reset credits by rule: when one is used, and that it is tried once. */
+import { describe, expect, test } from 'bun:test'
+import { desc } from 'drizzle-orm'
+import { auditLogs } from '../../db/schema/system.ts'
+import { redeemByRule } from '../../src/jobs/redeem-by-rule.ts'
+import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
+import { ACTIVE } from '../../src/model/account-state.ts'
+import { planReset, type ResetRule } from '../../src/model/reset-rule.ts'
+import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { jobDeps } from './deps.ts'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+const NOW = Date.UTC(2026, 0, 1)
+
+const RULE: ResetRule = { policy: 'when_exhausted', keepCredits: 0, minBlockedMinutes: 60, percent: 95 }
+const usage = (fiveHour: [used: number, hours: number], weekly: [used: number, hours: number]): UsageSnapshot => ({
+  at: NOW,
+  windows: {
+    fiveHour: { usedPercent: fiveHour[0], windowMinutes: 300, resetAt: NOW + fiveHour[1] * HOUR_MS },
+    weekly: { usedPercent: weekly[0], windowMinutes: 10_080, resetAt: NOW + weekly[1] * HOUR_MS },
+    monthly: null,
+  },
+  credits: null,
+  planType: null,
+})
+const credit = (id: string, hours: number | null) => ({
+  id,
+  status: 'available',
+  expiresAt: hours === null ? null : NOW + hours * HOUR_MS,
+})
+const plan = (
+  rule: Partial<ResetRule>,
+  used: UsageSnapshot | null,
+  credits = [credit('c2', null), credit('c1', 200), credit('c3', null)],
+  now = NOW,
+  state = ACTIVE,
+) => planReset({ ...RULE, ...rule }, { credits, usage: used, state }, now)
+
+describe('the plan', () => {
+  test('never: nothing, whatever there is', () => {
+    expect(plan({ policy: 'never' }, usage([100, 3], [100, 50]))).toEqual({ kind: 'waiting', for: 'never' })
+  })
+
+  test('when_exhausted: the credit that expires first, once a window is used up and does not reset soon', () => {
+    const first = { kind: 'planned', creditId: 'c1', at: NOW, left: 2 }
+    expect(plan({}, usage([100, 3], [40, 50]))).toEqual(first as never)
+    expect(plan({}, usage([20, 3], [100, 50]))).toEqual(first as never)
+    expect(plan({}, usage([99, 3], [99, 50]))).toEqual({ kind: 'waiting', for: 'exhausted' })
+    expect(plan({}, usage([100, 0.99], [40, 50]))).toEqual({ kind: 'waiting', for: 'reset_soon' })
+    expect(plan({ minBlockedMinutes: 240 }, usage([100, 3], [40, 50]))).toEqual({ kind: 'waiting', for: 'reset_soon' })
+    expect(plan({}, usage([100, 0.5], [100, 50]))).toEqual(first as never)
+    expect(plan({}, usage([100, -1], [40, 50]))).toEqual({ kind: 'waiting', for: 'exhausted' })
+    expect(plan({}, null)).toEqual({ kind: 'waiting', for: 'exhausted' })
+  })
+
+  test('when_exhausted: also an account that ChatGPT rejects before its figures say so', () => {
+    const state = {
+      ...ACTIVE,
+      status: 'quota_exceeded' as const,
+      cause: 'usage_limit_reached',
+      until: NOW + 3 * HOUR_MS,
+    }
+    expect(plan({}, usage([97, 3], [40, 50]), undefined, NOW, state)).toMatchObject({ kind: 'planned', at: NOW })
+  })
+
+  test('at_percent: from that percentage', () => {
+    const at = { policy: 'at_percent', percent: 80 } as const
+    expect(plan(at, usage([80, 3], [40, 50]))).toMatchObject({ kind: 'planned', at: NOW })
+    expect(plan(at, usage([79, 3], [40, 50]))).toEqual({ kind: 'waiting', for: 'percent' })
+    expect(plan(at, usage([80, 0.5], [40, 50]))).toEqual({ kind: 'waiting', for: 'reset_soon' })
+  })
+
+  test('keepCredits: leaves that many', () => {
+    const used = usage([100, 3], [40, 50])
+    expect(plan({ keepCredits: 2 }, used)).toMatchObject({ kind: 'planned', left: 2 })
+    expect(plan({ keepCredits: 3 }, used)).toEqual({ kind: 'waiting', for: 'kept' })
+    expect(plan({}, used, [])).toEqual({ kind: 'waiting', for: 'no_credit' })
+    expect(plan({}, used, [credit('old', -1)])).toEqual({ kind: 'waiting', for: 'no_credit' })
+  })
+
+  describe('before_expiry', () => {
+    const before = { policy: 'before_expiry' } as const
+    const at = (used: UsageSnapshot, hours: number | null) => {
+      const planned = plan(before, used, [credit('c1', hours)])
+      return planned.kind === 'planned' ? (planned.at - NOW) / MINUTE_MS : planned.for
+    }
+    test('waits for the last day', () => {
+      expect(at(usage([100, 3], [100, 50]), 25)).toBe('expiry')
+      expect(at(usage([100, 3], [100, 50]), null)).toBe('expiry')
+    })
+    test('takes the last moment at which a window holds enough and does not reset soon', () => {
+      expect(at(usage([20, 3], [96, 50]), 20)).toBe(20 * 60 - 10) // the window outlives the credit
+      expect(at(usage([20, 3], [96, 10]), 20)).toBe(9 * 60)
+      expect(at(usage([96, 3], [30, 50]), 20)).toBe(2 * 60)
+    })
+    test('ten minutes before the end also with less use, and not without any', () => {
+      expect(at(usage([0, 3], [30, 50]), 20)).toBe(20 * 60 - 10)
+      expect(at(usage([0, 3], [30, 50]), 0.1)).toBe(0)
+      expect(at(usage([0, 3], [0, 50]), 0.1)).toBe('reset_soon')
+      expect(at(usage([0, 3], [30, 0.5]), 0.1)).toBe('reset_soon')
+    })
+  })
+})
+
+const setup = (patch: Record<string, unknown> = { resetPolicy: 'when_exhausted' }) => {
+  const app = testApp()
+  const { id, sim } = app.members[0]!
+  const now = app.clock.now()
+  sim.setUsage({
+    primary: { usedPercent: 100, windowMinutes: 300, resetAt: now + 4 * HOUR_MS },
+    secondary: { usedPercent: 50, windowMinutes: 10_080, resetAt: now + 4 * DAY_MS },
+  })
+  sim.setResetCredits([
+    { id: 'c1', expiresAt: now + 2 * DAY_MS },
+    { id: 'c2', expiresAt: now + 3 * DAY_MS },
+  ])
+  const observe = () => {
+    const [primary, secondary] = [sim.usage?.primary, sim.usage?.secondary]
+    app.bindings.pool.observe(id, {
+      at: app.clock.now(),
+      windows: { fiveHour: primary ?? null, weekly: secondary ?? null, monthly: null } as UsageSnapshot['windows'],
+      credits: null,
+      planType: null,
+      additional: [],
+    })
+  }
+  observe()
+  const rounds = (bindings = app.bindings) => {
+    const { pool, resetCredits, random, settings } = bindings
+    const deps = { ...jobDeps({ bindings }), pool, resetCredits, random, settings }
+    return () =>
+      pollResetCredits(
+        { ...deps, redeemByRule: (one) => redeemByRule(deps, one) },
+        new Map(),
+        new AbortController().signal,
+      )
+  }
+  const edit = (more: Record<string, unknown>) => app.ask(`PATCH /api/accounts/${id}`, { json: more })
+  return { app, id, sim, observe, rounds, edit, start: async () => void (await edit(patch)) }
+}
+const redeemed = (app: TestApp) =>
+  app.upstream.requests
+    .filter(({ path }) => path.endsWith('/consume'))
+    .map(({ body }) => body as Record<string, string>)
+const page = async (app: TestApp, id: string) =>
+  (await app.ask(`GET /accounts/${id}`, { headers: { accept: 'text/html' } })).text()
+
+describe('the job', () => {
+  test('uses one credit, and leaves an audit row and an event', async () => {
+    const { app, id, sim, rounds, start } = setup()
+    await start()
+    const round = rounds()
+    await round()
+    await round()
+    expect(redeemed(app)).toHaveLength(1)
+    expect(redeemed(app)[0]).toMatchObject({
+      credit_id: 'c1',
+      redeem_request_id: expect.stringMatching(/^[0-9a-f]{64}$/),
+    })
+    expect(sim.usage?.primary?.usedPercent).toBe(0)
+    const audit = app.db.select().from(auditLogs).orderBy(desc(auditLogs.id)).all()
+    expect(audit.filter(({ event }) => event === 'reset_credit_redeemed')).toMatchObject([
+      { actor: 'system', target: id, details: { creditId: 'c1', code: 'reset', rule: 'when_exhausted' } },
+    ])
+    const events = await (await app.ask(`GET /accounts/${id}?tab=events`, { headers: { accept: 'text/html' } })).text()
+    expect(events).toContain('Used by rule.')
+  })
+
+  test('does nothing for the default rule, and follows the settings where the account has none', async () => {
+    const { app, rounds } = setup()
+    const round = rounds()
+    await round()
+    expect(redeemed(app)).toEqual([])
+    app.change({ resetPolicy: 'when_exhausted' })
+    app.bindings.settings.reload()
+    await round()
+    expect(redeemed(app)).toHaveLength(1)
+  })
+
+  test('an account with the rule never is left alone, whatever the settings say', async () => {
+    const { app, rounds, start } = setup({ resetPolicy: 'never' })
+    await start()
+    app.change({ resetPolicy: 'when_exhausted' })
+    app.bindings.settings.reload()
+    await rounds()()
+    expect(redeemed(app)).toEqual([])
+  })
+
+  test('an attempt that fails is not repeated, not even after a restart', async () => {
+    const { app, id, sim, rounds, start, observe } = setup()
+    await start()
+    sim.next({ on: 'redeem', status: 503 })
+    await rounds()()
+    app.restart()
+    observe()
+    await rounds()()
+    expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
+    expect(await page(app, id)).toContain('this credit was tried already')
+  })
+
+  test('nothing_to_reset leaves the credit, and the next change tries again with the same request id', async () => {
+    const { app, sim, rounds, start, observe } = setup()
+    await start()
+    const answer = { code: 'nothing_to_reset', windows_reset: 0, credit: { id: 'c1', status: null, redeemed_at: null } }
+    sim.next({ on: 'redeem', status: 200, body: answer })
+    const round = rounds()
+    await round()
+    await round()
+    expect(redeemed(app)).toHaveLength(1)
+    sim.setUsage({
+      ...sim.usage,
+      primary: { usedPercent: 100, windowMinutes: 300, resetAt: app.clock.now() + 5 * HOUR_MS },
+    })
+    observe()
+    await round()
+    const [first, second, ...more] = redeemed(app)
+    expect(second).toEqual(first as never)
+    expect(more).toEqual([])
+  })
+
+  test('the page shows beforehand what the rule would do', async () => {
+    const { app, id, rounds, start, edit } = setup({ resetPolicy: 'before_expiry', minBlockedMinutes: 60 })
+    await start()
+    await rounds()()
+    expect(await page(app, id)).toContain('would redeem in the last 24 hours before a credit expires')
+    await edit({ resetPolicy: 'at_percent', percent: 50, keepCredits: 1 })
+    expect(await page(app, id)).toContain('would redeem within a minute, 1 left')
+    await edit({ keepCredits: 2 })
+    expect(await page(app, id)).toContain('because 2 are kept')
+    await edit({ resetPolicy: 'before_expiry', keepCredits: 0 })
+    await app.clock.advance(30 * HOUR_MS)
+    expect((await page(app, id)).replaceAll(/<[^>]*>/g, '')).toMatch(/would redeem on [^.]*, 1 left/)
+    expect(redeemed(app)).toEqual([])
+  })
+
+  test.each([
+    ['resetPolicy', 'sometimes'],
+    ['keepCredits', 10],
+    ['minBlockedMinutes', -1],
+    ['percent', 49],
+    ['percent', 101],
+  ])('PATCH account rejects %s %p and names it', async (name, value) => {
+    const { edit } = setup()
+    const response = await edit({ [name]: value })
+    expect(response.status).toBe(422)
+    expect(JSON.stringify(await response.json())).toContain(name)
+  })
+})

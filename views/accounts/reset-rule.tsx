@@ -1,0 +1,111 @@
+/** The rule by which Sluice uses the reset credits of an account, and what it would do now. */
+import type { FC } from 'hono/jsx'
+import type { WireAccount } from '../../src/model/account-view.ts'
+import type { ResetPlan, ResetRule } from '../../src/model/reset-rule.ts'
+import { RESET_RULES } from '../settings/words.ts'
+import { Submit } from '../ui/button.tsx'
+import { Field, Form } from '../ui/form.tsx'
+import { type Option, Select } from '../ui/select.tsx'
+import { Moment } from '../ui/time.tsx'
+
+export interface ResetRuleProps {
+  /** In force. */
+  rule: ResetRule
+  /** The settings for all accounts. */
+  defaults: ResetRule
+  /** `at`: ISO 8601; null: nothing is planned. */
+  plan: { at: string; left: number; isDue: boolean } | null
+  /** Why nothing is planned; null: something is, or the credits have not been fetched. */
+  waitingFor: Extract<ResetPlan, { kind: 'waiting' }>['for'] | 'attempted' | null
+  /** Why it cannot be changed; null: it can. */
+  refusal: string | null
+}
+
+type Props = ResetRuleProps & { account: WireAccount }
+
+export const ResetRulePart: FC<Props> = (props) => (
+  <div class="stack">
+    <p id="reset-plan" class="small">
+      <Plan {...props} />
+    </p>
+    {props.refusal === null && <RuleForm {...props} />}
+  </div>
+)
+
+const Plan: FC<Props> = ({ plan, waitingFor, rule }) => {
+  if (waitingFor !== null) return <>{waitingText(waitingFor, rule)}</>
+  if (!plan) return <>The reset credits have not been fetched yet.</>
+  if (plan.isDue) return <>By rule: would redeem within a minute, {plan.left} left.</>
+  return (
+    <>
+      By rule: would redeem on <Moment at={plan.at} />, {plan.left} left.
+    </>
+  )
+}
+
+const waitingText = (
+  reason: NonNullable<ResetRuleProps['waitingFor']>,
+  { percent, keepCredits }: ResetRule,
+): string => {
+  switch (reason) {
+    case 'never':
+      return 'Reset credits are used only by you.'
+    case 'no_credit':
+      return 'By rule: there is no reset credit to redeem.'
+    case 'kept':
+      return `By rule: would redeem nothing, because ${keepCredits} are kept.`
+    case 'exhausted':
+      return 'By rule: would redeem when a window is used up.'
+    case 'percent':
+      return `By rule: would redeem when ${percent}% of a window is used.`
+    case 'expiry':
+      return 'By rule: would redeem in the last 24 hours before a credit expires.'
+    case 'reset_soon':
+      return 'By rule: would redeem nothing now, because the limits reset soon on their own.'
+    case 'attempted':
+      return 'By rule: this credit was tried already. You can still use it yourself.'
+  }
+}
+
+const RuleForm: FC<Props> = ({ account, defaults }) => {
+  const policies: Option[] = Object.entries(RESET_RULES).map(([name, { label }]) => [name, label])
+  return (
+    <Form
+      name="reset-rule"
+      class="stack"
+      method="patch"
+      action={`/api/accounts/${encodeURIComponent(account.accountId)}`}
+    >
+      <input type="hidden" name="expectedVersion" value={account.version} />
+      <Select
+        label="Use reset credits"
+        name="resetPolicy"
+        options={[['', `Default (${RESET_RULES[defaults.policy].label})`], ...policies]}
+        value={account.resetPolicy ?? ''}
+      />
+      <RuleNumber label="Credits to keep" name="keepCredits" {...numbers(account.keepCredits, defaults.keepCredits)} />
+      <RuleNumber
+        label="Only if the limits reset later than (minutes)"
+        name="minBlockedMinutes"
+        {...numbers(account.minBlockedMinutes, defaults.minBlockedMinutes)}
+      />
+      <RuleNumber label="Used percent" name="percent" {...numbers(account.percent, defaults.percent)} />
+      <div class="actions">
+        <Submit>Save</Submit>
+      </div>
+    </Form>
+  )
+}
+
+const numbers = (value: number | null, fallback: number) => ({ value, fallback })
+
+const RuleNumber: FC<{ label: string; name: string; value: number | null; fallback: number }> = (props) => (
+  <Field
+    label={props.label}
+    name={props.name}
+    value={props.value === null ? null : String(props.value)}
+    placeholder={`Default: ${props.fallback}`}
+    maxlength={5}
+    class="field-short"
+  />
+)

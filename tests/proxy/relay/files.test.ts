@@ -447,6 +447,21 @@ describe('a request that names files', () => {
     await expectNothingLeft(app)
   })
 
+  test('stays on its account when that cannot read reasoning of another', async () => {
+    const app = testApp({ accounts: 2 })
+    const headers = { 'session-id': 's1' }
+    const events = await eventsOf(await app.ask(TURN, { json: codexBody(), headers }))
+    const output = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
+    const other = app.members.findIndex(({ id }) => id !== app.rows()[0]?.accountId)
+    const { input } = naming(await createOn(app, other))
+    app.upstream.reset()
+    app.members[other]!.sim.next(faults.invalidEncryptedContent())
+    const answer = await answerOf(app, TURN, { json: codexBody('', { input: [...output, ...input] }), headers })
+    expect(answer.status).toBe(200)
+    expect(sentTo(app, /responses$/)).toEqual([app.members[other]!.id, app.members[other]!.id])
+    await expectNothingLeft(app)
+  })
+
   test('keeps its files alive', async () => {
     const app = testApp({ accounts: 4 })
     const id = await createOn(app, 1)

@@ -135,11 +135,13 @@ test('each tab shows its own text, with this address and this key, by keyboard a
   const { page } = visit
   await page.locator('.client-tab input').first().focus()
   const shown: string[] = []
-  for (let tab = 0; tab < 8; tab++) {
+  const tabs = await page.locator('.client-tab').count()
+  expect(tabs).toBeGreaterThan(6)
+  for (let tab = 0; tab < tabs; tab++) {
     shown.push((await textsOf(page.locator('.client-panel:visible code'))).join('\n'))
     await page.keyboard.press('ArrowRight')
   }
-  expect(new Set(shown).size).toBe(8)
+  expect(new Set(shown).size).toBe(tabs)
   expect(shown.every((text) => text.includes(world.url))).toBe(true)
   expect(shown[0]).toContain('model = "gpt-5.5"')
 })

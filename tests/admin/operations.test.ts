@@ -92,6 +92,10 @@ describe('metrics', () => {
     expect(served.get(`sluice_account_used_percent{account="${account}",window="5h"}`)).toBe(37)
     expect(served.get('sluice_first_event_seconds_count')).toBe(1)
 
+    const stored = { json: { model: 'gpt-5.5', input: 'hello' }, headers: { authorization: `Bearer ${key}` } }
+    expect((await answerOf(app, 'POST /v1/responses', stored)).status).toBe(200)
+    await note()
+
     app.bindings.pool.apply(account, { kind: 'pause', at })
     expect((await turn()).status).toBe(400)
     const failed = await note()

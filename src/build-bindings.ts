@@ -28,6 +28,7 @@ import { AffinityMap } from './proxy/affinity.ts'
 import { ArrivingFrames } from './proxy/arriving-frames.ts'
 import { OwnerProofs } from './proxy/ingress/owner-proofs.ts'
 import { Ledger, type LedgerEntry, type Written } from './proxy/ledger.ts'
+import type { Plane } from './proxy/plane.ts'
 import { ClientLimitsView } from './proxy/pool/client-limits.ts'
 import { Pool } from './proxy/pool.ts'
 import { Pulse } from './proxy/pulse.ts'
@@ -89,9 +90,7 @@ export const buildBindings = (world: World): Bindings => {
     catalog,
     pool,
     resetCredits: new ResetCredits(),
-    clientLimits: new ClientLimitsView({ pool, settings, clock }),
-    ownerProofs: new OwnerProofs({ pool, upstream, wrong: new FailureBudget(clock) }),
-    fleetRefreshes: new Map(),
+    ...clientUsageOf({ pool, settings, clock, upstream }),
     signIns: signInsOf(world, oauth),
     importDrafts: new ImportDrafts(clock, random),
     formDrafts: new FormDrafts(clock, random),
@@ -167,6 +166,18 @@ const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAu
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
   })
+
+/** What clients and companion tools read of limits and usage. */
+const clientUsageOf = ({
+  pool,
+  settings,
+  clock,
+  upstream,
+}: Pick<Bindings, 'pool' | 'settings' | 'clock'> & Pick<Plane, 'upstream'>) => ({
+  clientLimits: new ClientLimitsView({ pool, settings, clock }),
+  ownerProofs: new OwnerProofs({ pool, upstream, wrong: new FailureBudget(clock) }),
+  fleetRefreshes: new Map<string, number>(),
+})
 
 const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
   createOps({

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { answerOf, codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import type { AccountOptions } from '../support/upstream/accounts.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const START = testApp({ accounts: 0 }).clock.now()
@@ -12,11 +13,11 @@ const window = (usedPercent: number, windowMinutes: number, afterMs: number) => 
   resetAt: START + afterMs,
 })
 /** A Plus account (capacity 225 and 7560) and a Pro account (1500 and 50400). */
-const PLUS = {
+const PLUS: AccountOptions = {
   plan: 'plus',
   usage: { primary: window(92, 300, HOUR_MS), secondary: window(50, 10_080, 3 * DAY_MS) },
 }
-const PRO = {
+const PRO: AccountOptions = {
   plan: 'pro',
   usage: { primary: window(0, 300, HOUR_MS / 2), secondary: window(20, 10_080, 2 * DAY_MS) },
 }
@@ -105,7 +106,10 @@ describe('headers of a request show the pool', () => {
   })
 })
 
-const BUSY = { plan: 'plus', usage: { primary: window(60, 300, HOUR_MS), secondary: window(50, 10_080, DAY_MS) } }
+const BUSY: AccountOptions = {
+  plan: 'plus',
+  usage: { primary: window(60, 300, HOUR_MS), secondary: window(50, 10_080, DAY_MS) },
+}
 
 describe('setting clientRateLimits', () => {
   const ask = async (options: TestOptions, input = {}) => {
@@ -162,7 +166,7 @@ describe('setting clientRateLimits', () => {
 describe('one moment, one set of figures', () => {
   const DOCUMENTS = ['/api/codex/usage', '/api/codex/usage/', '/wham/usage', '/backend-api/wham/usage']
 
-  test.each([
+  test.each<[string, AccountOptions[]]>([
     ['a fresh pool', [{}]],
     ['a mixed pool', POOL],
     [

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { statusAndCode } from '../spec/problems.ts'
 import { type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import type { AccountOptions } from '../support/upstream/accounts.ts'
 
 const USAGE = ['/api/codex/usage', '/api/codex/usage/', '/wham/usage', '/backend-api/wham/usage']
 const CREDITS = ['/wham/rate-limit-reset-credits', '/backend-api/wham/rate-limit-reset-credits']
@@ -13,7 +14,7 @@ const usageOf = (usedPercent: number) => ({
   primary: { usedPercent, windowMinutes: 300, resetAt: START + HOUR_MS },
   secondary: { usedPercent, windowMinutes: 10_080, resetAt: START + DAY_MS },
 })
-const TWO = [
+const TWO: AccountOptions[] = [
   { plan: 'plus', usage: usageOf(100) },
   { plan: 'plus', usage: usageOf(20) },
 ]
@@ -101,7 +102,8 @@ describe('usage for a key', () => {
 
   test.each([...USAGE, ...CREDITS])('GET %s without a key or token is 401', async (path) => {
     const app = testApp()
-    for (const headers of [{}, { authorization: 'Bearer sk-clb-wrong' }, { 'chatgpt-account-id': 'x' }])
+    const none: Record<string, string>[] = [{}, { authorization: 'Bearer sk-clb-wrong' }, { 'chatgpt-account-id': 'x' }]
+    for (const headers of none)
       expect(await statusAndCode(path, await app.ask(`GET ${path}`, { headers }))).toEqual([401, 'invalid_api_key'])
     expect(app.upstream.requests).toEqual([])
   })

@@ -195,7 +195,8 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
     const owner = { authorization: `Bearer ${sim.accessToken}`, 'chatgpt-account-id': sim.chatgptAccountId }
     const json = { redeem_request_id: 'one' }
     for (const route of OF_OWNERS) {
-      for (const headers of [{}, { authorization: `Bearer ${app.key().key}` }]) {
+      const withoutToken: Record<string, string>[] = [{}, { authorization: `Bearer ${app.key().key}` }]
+      for (const headers of withoutToken) {
         const response = await app.ask(route, { json, headers: { ...RESTRICTED, ...headers } })
         expect(await statusAndCode('/api', response)).toEqual([401, 'invalid_api_key'])
       }

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { requests } from '../../db/schema/requests.ts'
 import { gateway } from '../../src/gateway.ts'
+import type { KeyNeed, OwnerNeed } from '../../src/http/gates.ts'
 import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
 import { type Ask, answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
 import type { FaultRoute } from '../support/upstream/faults.ts'
@@ -15,7 +16,7 @@ type Kind = (typeof requests.$inferSelect)['kind']
 
 interface Row {
   route: string
-  key: 'optional' | 'always'
+  key: KeyNeed | OwnerNeed
   capability: 'refuse' | 'narrow' | 'local'
   /** In the log, and counted by the limits of its key; null: answered by Sluice alone, and not logged. */
   kind: Kind | null
@@ -79,6 +80,7 @@ const audio = {
   testedIn: 'proxy/relay/transcription.test.ts',
 } as const
 const local = { capability: 'local', kind: null } as const
+const owners = { ...local, testedIn: 'proxy/native-usage.test.ts' } as const
 
 const TABLE: Row[] = [
   { ...turn, route: `POST ${NATIVE}/responses`, ask: { json: codexBody() }, testedIn: 'spec/4-proxy-routes.test.ts' },
@@ -168,6 +170,10 @@ const TABLE: Row[] = [
   },
   { ...local, route: 'GET /v1/usage', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
   { ...local, route: 'GET /v1/reset-credit', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
+  { ...owners, route: 'GET /wham/usage', key: 'key-or-owner' },
+  { ...owners, route: 'GET /backend-api/wham/usage', key: 'key-or-owner' },
+  { ...owners, route: 'GET /wham/rate-limit-reset-credits', key: 'owner' },
+  { ...owners, route: 'GET /backend-api/wham/rate-limit-reset-credits', key: 'owner' },
   {
     ...local,
     route: 'POST /v1/reset-credit',

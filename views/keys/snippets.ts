@@ -79,19 +79,7 @@ export const snippets = (to: Connection): readonly Snippet[] => {
       parts: [{ where: 'In `opencode.json`:', text: openCodeConfig(to) }],
       wrongKey: 'Wrong key: `Invalid API key`.',
     },
-    {
-      id: 'usage',
-      label: 'Menu bar and Desktop',
-      parts: [
-        {
-          where:
-            'For ChatGPT Desktop, Codex and tools that read its limits, such as CodexBar, signed in with an account of the pool. In `~/.codex/config.toml`, above the first `[section]`:',
-          text: usageConfig(to),
-        },
-        { where: 'Other tools read the accounts of the pool with your key:', text: fleetCommand(to) },
-      ],
-      wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
-    },
+    usageSnippet(to),
     {
       id: 'curl',
       label: 'curl',
@@ -204,6 +192,20 @@ const OPENCODE_MODEL = {
   limit: { context: 272_000, output: 128_000 },
   modalities: { input: ['text', 'image', 'pdf'], output: ['text'] },
 }
+
+const usageSnippet = (to: Connection): Snippet => ({
+  id: 'usage',
+  label: 'Menu bar and Desktop',
+  parts: [
+    {
+      where:
+        'For ChatGPT Desktop, Codex and tools that read its limits, such as CodexBar, signed in with an account of the pool. In `~/.codex/config.toml`, above the first `[section]`:',
+      text: usageConfig(to),
+    },
+    { where: 'Other tools read the accounts of the pool with your key:', text: fleetCommand(to) },
+  ],
+  wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
+})
 
 /** Codex asks below this address for `/wham/usage`. */
 const usageConfig = ({ baseUrl }: Pick<Connection, 'baseUrl'>): string =>

@@ -105,11 +105,9 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
   return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: [...verdicts.values()] }
 }
 
-/** Whether any candidate could serve now or after running requests or a cooldown end: no quota is in the way. */
-export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): boolean => {
-  const listing = listingOf(candidates, needs.model)
-  return candidates.some((candidate) => SERVES.has(judge(candidate, needs, ctx, listing).skipped))
-}
+/** Whether an account has quota for a request of any model: it may be busy or cooling down. */
+export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): boolean =>
+  candidates.some((candidate) => SERVES.has(judge(candidate, needs, ctx, 'unknown').skipped))
 
 const SERVES: ReadonlySet<SkipReason | null> = new Set([null, 'at_cap', 'cooling_down'])
 

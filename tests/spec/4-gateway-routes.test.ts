@@ -142,6 +142,28 @@ const TABLE: Row[] = [
   },
   { ...file, route: 'POST /backend-api/files', ask: { json: { file_name: 'a', file_size: 1, use_case: 'codex' } } },
   { ...file, route: 'POST /backend-api/files/:id/uploaded' },
+  {
+    ...local,
+    route: `GET ${NATIVE}/opportunistic/admission`,
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/opportunistic.test.ts',
+  },
+  // The request itself is answered by Sluice; each account's small request is logged with the kind `warmup`.
+  {
+    ...local,
+    route: 'POST /v1/warmup',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/handlers/warmup.test.ts',
+  },
+  {
+    ...local,
+    route: 'POST /v1/warmup/:mode',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/handlers/warmup.test.ts',
+  },
   { ...audio, route: 'POST /backend-api/transcribe' },
   { ...audio, route: 'POST /v1/audio/transcriptions' },
   { ...local, route: `GET ${NATIVE}/models`, key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },

@@ -49,6 +49,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The requests of this account in the last 7 days, by key and model. Cost is what they would cost at API prices.',
     more: 'operating#monitor',
   },
+  window: {
+    says: 'A five-hour window begins with its first request. Sluice can send a tiny one after each reset or at set hours, so that the next window comes sooner.',
+    more: SETTINGS,
+  },
   'reset-credits': {
     says: 'A reset credit sets the used quota of this account back to zero immediately. ChatGPT grants them, and each works once.',
     more: 'operating#fix-problems',
@@ -146,6 +150,14 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   },
   'settings-affinity': {
     says: 'A conversation stays on the account that started it, because ChatGPT caches it there. This sets for how long.',
+    more: SETTINGS,
+  },
+  'settings-windows': {
+    says: 'When Sluice begins the five-hour windows of accounts that have it turned on. Each start is one tiny request that counts in no total.',
+    more: SETTINGS,
+  },
+  'settings-resets': {
+    says: 'When Sluice uses reset credits without being asked. The page of an account shows what its rule would do next.',
     more: SETTINGS,
   },
   'settings-limits': {

@@ -148,9 +148,7 @@ const holdForForeground = (
   verdicts: Verdicts,
 ): ReadonlySet<string> => {
   if (COSTS_NO_ALLOWANCE.has(surface)) return NONE_HELD
-  const able = new Set([...verdicts.values()].flatMap(({ id, skipped }) => (skipped === null ? id : [])))
-  const inScope = scope ? candidates.filter(({ id }) => scope.has(id)) : candidates
-  const held = heldForForeground(inScope, { able, now })
+  const held = heldForForeground(candidates, { verdicts: verdicts.values(), scope, now })
   for (const verdict of verdicts.values())
     if (held.has(verdict.id) && USABLE.has(verdict.skipped))
       Object.assign(verdict, { skipped: 'burn_window_closed', until: null })

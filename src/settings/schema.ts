@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { isZone } from '../lib/zoned-days.ts'
+import { HOURS, HOURS_HINT, normalOrigin, ORIGINS, ORIGINS_HINT } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -53,22 +54,6 @@ interface SettingMeta {
 const setting = <S extends z.ZodType>(schema: S, words: SettingMeta): S => schema.meta({ ...words })
 
 const seconds = (max: number) => z.int().min(1).max(max)
-
-/** Scheme, host, port, and no path. */
-const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
-const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
-
-const HOURS = /^(([01]\d|2[0-3]):[0-5]\d( |$))*$/
-const HOURS_HINT = 'must be times like 08:00 13:30, separated by spaces'
-
-/**
- * An origin as browsers send it: without default port, host in Punycode. Built by hand because a URL's own origin is
- * `null` for unknown schemes like `app://`. Null: not a URL.
- */
-const normalOrigin = (text: string): string | null => {
-  const url = URL.parse(text)
-  return url && `${url.protocol}//${url.host}`
-}
 
 export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {

@@ -9,16 +9,24 @@ import type { Candidate } from '../policies.ts'
 /** What a normal account must have left in both windows when no other account could serve foreground requests. */
 const RESERVE_PERCENT = 5
 
+interface Verdict {
+  readonly id: string
+  readonly skipped: string | null
+}
+
 /**
- * The ids of accounts held for foreground requests, among the `candidates` that the key may use. `able`: ids of those
- * that could serve a foreground request now. Pure.
+ * The ids of accounts held for foreground requests, among those in `scope` (null: all). `verdicts`: which could serve a
+ * foreground request now, and have no `skipped`. Pure.
  */
 export const heldForForeground = (
   candidates: readonly Candidate[],
-  { able, now }: { able: ReadonlySet<string>; now: number },
+  { verdicts, scope, now }: { verdicts: Iterable<Verdict>; scope: ReadonlySet<string> | null; now: number },
 ): ReadonlySet<string> => {
-  const preserved = candidates.filter(({ routingPolicy }) => routingPolicy === 'preserve').length
-  const held = candidates.filter((candidate) =>
+  const able = new Set<string>()
+  for (const { id, skipped } of verdicts) if (skipped === null) able.add(id)
+  const own = scope ? candidates.filter(({ id }) => scope.has(id)) : candidates
+  const preserved = own.filter(({ routingPolicy }) => routingPolicy === 'preserve').length
+  const held = own.filter((candidate) =>
     candidate.routingPolicy === 'preserve'
       ? !isAboveFloors(candidate, { isOnly: preserved === 1, now })
       : !hasReserve(candidate, now) && !isReplaceable(candidate, able),

@@ -1,0 +1,17 @@
+/** Formats of settings that are text. */
+
+/** Scheme, host, port, and no path. */
+export const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
+export const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
+
+export const HOURS = /^(([01]\d|2[0-3]):[0-5]\d( |$))*$/
+export const HOURS_HINT = 'must be times like 08:00 13:30, separated by spaces'
+
+/**
+ * An origin as browsers send it: without default port, host in Punycode. Built by hand because a URL's own origin is
+ * `null` for unknown schemes like `app://`. Null: not a URL.
+ */
+export const normalOrigin = (text: string): string | null => {
+  const url = URL.parse(text)
+  return url && `${url.protocol}//${url.host}`
+}

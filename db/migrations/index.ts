@@ -15,6 +15,7 @@ import rejectedClients from './0011_rejected_clients.sql' with { type: 'text' }
 import recoveryCodes from './0012_recovery_codes.sql' with { type: 'text' }
 import clientHours from './0013_client_hours.sql' with { type: 'text' }
 import windowStarts from './0014_window_starts.sql' with { type: 'text' }
+import liveCalls from './0015_live_calls.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -32,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0012_recovery_codes', sql: recoveryCodes },
   { name: '0013_client_hours', sql: clientHours },
   { name: '0014_window_starts', sql: windowStarts },
+  { name: '0015_live_calls', sql: liveCalls },
 ]

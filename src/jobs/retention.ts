@@ -11,6 +11,7 @@ import { purgeAccountEvents } from '../model/account-events.ts'
 import { clearLeftovers } from '../model/account-leftovers.ts'
 import { purgeAuditLog } from '../model/audit-purge.ts'
 import { dropExpiredInvites } from '../model/expired-invites.ts'
+import { dropExpiredCalls } from '../model/live-calls.ts'
 import { dropExpiredChallenges } from '../model/passkeys.ts'
 import { dropExpiredSessions } from '../model/sessions.ts'
 import { trimConsidered } from '../model/trim-considered.ts'
@@ -80,6 +81,7 @@ const forgetExpired = (tx: Tx, now: number): void => {
   dropExpiredSessions(tx, now)
   dropExpiredChallenges(tx, now)
   dropExpiredInvites(tx, now)
+  dropExpiredCalls(tx, now)
 }
 
 /** Attempts are deleted with their request. Returns the number of requests. */

@@ -1,0 +1,14 @@
+/** Which account carries a live call: what connects to the call later must use the same account. */
+import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+export const liveCalls = sqliteTable(
+  'live_calls',
+  {
+    /** SHA-256 of the key id, NUL and the call id: the call id itself grants access and is not stored. */
+    hash: text().primaryKey(),
+    accountId: text().notNull(),
+    /** ms since epoch */
+    createdAt: integer().notNull(),
+  },
+  (t) => [index('live_calls_created').on(t.createdAt)],
+)

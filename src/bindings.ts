@@ -34,6 +34,7 @@ import type { Pool } from './proxy/pool.ts'
 import type { Pulse } from './proxy/pulse.ts'
 import type { BodyBudget } from './proxy/raw-body.ts'
 import type { KeySets } from './proxy/relay/key-sets.ts'
+import type { LiveSession } from './proxy/relay/live-session.ts'
 import type { ResponseStore } from './proxy/responses-store/response-store.ts'
 import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
@@ -71,6 +72,8 @@ export interface Bindings {
   turns: Roster<Stopper>
   /** Open client sockets; draining closes them. */
   sockets: Roster<SocketSession>
+  /** Open WebSockets of live calls. */
+  liveCalls: Roster<LiveSession>
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget

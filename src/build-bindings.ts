@@ -110,6 +110,7 @@ export const buildBindings = (world: World): Bindings => {
     },
     turns: new Roster(),
     sockets: new Roster(),
+    liveCalls: new Roster(),
     pulse,
     bodies,
     responses: new ResponseStore({ clock, settings: () => settings.current() }),

@@ -22,6 +22,7 @@ export const CODES = {
     'This is not the URL your browser ended on after this sign-in. Copy it from the address bar and try again.',
   ],
   invalid_ip: [400, 'This is not an IP address or CIDR range.'],
+  invalid_realtime_call_id: [400, 'The call ID is not valid. Use the one from the Location header of the call, once.'],
   upgrade_required: [426, 'WebSockets are turned off. Use HTTP POST.'],
   bad_upgrade: [
     400,
@@ -113,6 +114,7 @@ export const CODES = {
   ip_not_found: [404, 'This address is not on the list.'],
   model_not_found: [404, 'The model does not exist or you do not have access to it.'],
   warmup_ineligible: [400, 'The five-hour window of some accounts has started or is unknown.'],
+  realtime_call_not_found: [404, 'This call does not exist, has expired, or was created with another API key.'],
   previous_response_not_found: [400, 'The previous response is not available. Send the full conversation.'],
   account_state_transition_invalid: [409, 'The account cannot change to that state now.'],
   account_not_probable: [409, 'This account cannot be probed while it is paused, deactivated or needs sign-in.'],
@@ -151,6 +153,8 @@ export const CODES = {
     502,
     'The files of this request belong to different accounts. Upload them again, one after the other.',
   ],
+  realtime_call_binding_failed: [503, 'The call was created, but Sluice could not register it. Create a new call.'],
+  realtime_live_unavailable: [503, 'The live connection could not be opened. Try again shortly.'],
   busy: [503, 'Sluice is busy. Try again shortly.'],
   draining: [503, 'Sluice is restarting. Try again shortly.'],
   database_unavailable: [503, 'The database cannot be read or written. The server log says why.'],
@@ -162,6 +166,8 @@ export const CODES = {
   device_auth_failed: [502, 'OpenAI did not return a code. Try again, or use the browser instead.'],
   upstream_blocked: [502, 'The request was blocked on its way to ChatGPT.'],
   upstream_auth_failed: [502, 'ChatGPT rejected the credentials of the account.'],
+  upstream_websocket_handshake_failed: [502, 'ChatGPT rejected the live connection.'],
+  upstream_websocket_subprotocol_mismatch: [502, 'ChatGPT did not choose one of the offered WebSocket subprotocols.'],
   stream_incomplete: [502, 'The stream from ChatGPT ended before the response was complete.'],
   // --- internal
   internal_error: [500, 'Something went wrong in Sluice. The server log has the details.'],

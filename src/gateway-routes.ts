@@ -28,6 +28,8 @@ import {
 } from './proxy/relay/control.ts'
 import { createFile, finalizeFile } from './proxy/relay/files.ts'
 import { nativeEdit, nativeGeneration, publicEdit, publicGeneration, variations } from './proxy/relay/images.ts'
+import { nativeCall, nativeLive, publicCall, publicLive } from './proxy/relay/live.ts'
+import { nativeSideband, publicSideband, realtimeSideband } from './proxy/relay/sideband.ts'
 import { nativeTranscription, publicTranscription } from './proxy/relay/transcription.ts'
 
 export const mountGateway = (app: Hono<AppEnv>): void => {
@@ -58,16 +60,15 @@ const mountNativeTraffic = (app: Hono<AppEnv>): void => {
   app.get('/backend-api/wham/rate-limit-reset-credits', ...showNativeResetCredits)
   app.get('/wham/usage', ...showNativeUsage)
   app.get('/wham/rate-limit-reset-credits', ...showNativeResetCredits)
-  app.post('/backend-api/codex/realtime/calls', ...notBuilt('always', 'refuse'))
+  app.post('/backend-api/codex/realtime/calls', ...nativeCall)
+  app.post('/backend-api/codex/live', ...nativeLive)
   app.post('/backend-api/codex/images/generations', ...nativeGeneration)
   app.post('/backend-api/codex/images/edits', ...nativeEdit)
   app.post('/backend-api/transcribe', ...nativeTranscription)
   app.post('/backend-api/files', ...createFile)
   app.post('/backend-api/files/:id/uploaded', ...finalizeFile)
-  app.get(
-    '/backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
-    ...notBuilt('always', 'refuse'),
-  )
+  // Wider than a valid id, which the handler checks: the answer to a wrong one says what is wrong.
+  app.get('/backend-api/codex/:callId{rtc_.*|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}', ...nativeSideband)
 }
 
 /** `/v1`: OpenAI SDKs and compatible tools. */
@@ -92,8 +93,10 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.get('/v1/usage', ...showKeyUsage)
   app.get('/v1/reset-credit', ...listResetCredits)
   app.post('/v1/reset-credit', ...redeemCredit)
-  app.get('/v1/live/:callId', ...notBuilt('always', 'refuse'))
-  app.get('/v1/realtime', ...notBuilt('always', 'refuse'))
+  app.post('/v1/live', ...publicLive)
+  app.get('/v1/live/:callId', ...publicSideband)
+  app.post('/v1/realtime/calls', ...publicCall)
+  app.get('/v1/realtime', ...realtimeSideband)
 }
 
 /** HAProxy probes with OPTIONS by default. */

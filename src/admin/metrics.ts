@@ -31,7 +31,7 @@ const hasToken = (c: Ctx): boolean => {
 }
 
 const families = ({ env }: Ctx): Family[] => {
-  const { pool, ledger, bodies, turns, sockets, ops, clock, lifecycle, server, responses } = env
+  const { pool, ledger, bodies, turns, sockets, liveCalls, ops, clock, lifecycle, server, responses } = env
   const elapsed = clock.monotonic()
   ops.turns.keepAccounts(new Set(pool.all().map(({ id }) => id)))
   const cpu = process.cpuUsage()
@@ -42,6 +42,7 @@ const families = ({ env }: Ctx): Family[] => {
       now: clock.now(),
       turns: turns.size,
       clientSockets: server?.pendingWebSockets ?? 0,
+      liveCalls: liveCalls.size,
       keptUpstreamSockets: [...sockets].filter(({ upstream }) => upstream.accountAt(elapsed) !== null).length,
       heldBytes: bodies.heldBytes,
       responses,

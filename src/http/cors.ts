@@ -76,8 +76,8 @@ export const allowOrigin = (c: Ctx): void => {
 export const authorizationOf = (c: Ctx): string | null => {
   const header = c.req.header('authorization')
   if (header !== undefined) return header
-  if (offeredProtocols(c).length === 0 || listedOrigin(c) === null) return null
-  const key = offeredProtocols(c).find((name) => name.startsWith(KEY_PROTOCOL))
+  if (offeredHere(c).length === 0 || listedOrigin(c) === null) return null
+  const key = offeredHere(c).find((name) => name.startsWith(KEY_PROTOCOL))
   return key === undefined ? null : `Bearer ${key.slice(KEY_PROTOCOL.length)}`
 }
 
@@ -86,14 +86,19 @@ export const authorizationOf = (c: Ctx): string | null => {
  * `realtime` is preferred, as OpenAI does (assumed); the one with the key only if there is no other.
  */
 export const chosenProtocol = (c: Ctx): string | null => {
-  const offered = offeredProtocols(c)
+  const offered = offeredHere(c)
   if (offered.length === 0 || listedOrigin(c) === null) return null
   const plain = offered.filter((name) => !name.startsWith('openai-'))
   return plain.find((name) => name === 'realtime') ?? plain[0] ?? offered[0] ?? null
 }
 
-const offeredProtocols = (c: Ctx): string[] =>
+/** Every subprotocol the client offers. */
+const offeredHere = (c: Ctx): string[] =>
   c.req
     .header('sec-websocket-protocol')
     ?.split(',')
-    .map((name) => name.trim()) ?? []
+    .map((name) => name.trim())
+    .filter((name) => name !== '') ?? []
+
+/** Those that may leave: not the one with the client's key. */
+export const offeredProtocols = (c: Ctx): string[] => offeredHere(c).filter((name) => !name.startsWith(KEY_PROTOCOL))

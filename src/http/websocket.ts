@@ -13,7 +13,7 @@ export interface SocketPeer {
   pinged(payloadBytes: number): void
   /** The client sent a pong, so it is not in the middle of a frame. */
   ponged(payloadBytes: number): void
-  closed(): void
+  closed(code: number, reason: string): void
   /** One of the above threw. */
   failed(err: unknown): void
 }
@@ -35,7 +35,7 @@ export const websocket: Bun.WebSocketHandler<SocketPeer> = {
   drain: (ws) => ws.data.drained(),
   ping: (ws, payload) => ws.data.pinged(payload.length),
   pong: (ws, payload) => ws.data.ponged(payload.length),
-  close: (ws) => ws.data.closed(),
+  close: (ws, code, reason) => ws.data.closed(code, reason),
   // Without it a throw above would end the process (runtime note 2.6).
   error: (err, ws) => ws.data.failed(err),
 }

@@ -14,6 +14,8 @@ interface Present {
   turns: number
   /** Open sockets of clients. */
   clientSockets: number
+  /** Open live calls. */
+  liveCalls: number
   /** Idle upstream sockets between requests. */
   keptUpstreamSockets: number
   heldBytes: number
@@ -38,6 +40,7 @@ export const presentFamilies = (present: Present): Family[] => [
   many('sluice_account_used_percent', 'Used percent of each quota window, 0 to 100.', usedPercents(present)),
   gauge('sluice_turns_in_flight', 'Running requests.', { value: present.turns }),
   gauge('sluice_client_sockets', 'Open WebSockets of clients.', { value: present.clientSockets }),
+  gauge('sluice_live_calls', 'Open live calls.', { value: present.liveCalls }),
   gauge('sluice_kept_upstream_sockets', 'Open WebSockets to ChatGPT, also between requests.', {
     value: present.keptUpstreamSockets,
   }),

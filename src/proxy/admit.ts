@@ -6,7 +6,7 @@ import type { StopSignal } from '../lib/stopper.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import { costMicros } from '../model/pricing.ts'
 import { estimateTokens, type Reservation, reserve } from '../model/reservations.ts'
-import { agentOnly, forwardable, readTurnState } from '../upstream/headers.ts'
+import { agentOnly, forwardable, liveHeaders, readTurnState, sidebandHeaders } from '../upstream/headers.ts'
 import { conversationHash, threadHash } from './affinity.ts'
 import { rejectTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
@@ -57,8 +57,10 @@ export interface Relayed {
   model: string | null
   /** The key's allowlist does not apply although there is a name. */
   ignoresAllowlist?: boolean
-  /** Which of the client's headers leave: those of a turn, or the user agent alone. */
-  headers: 'client' | 'smallest'
+  /** Which of the client's headers leave: those of a turn, the user agent alone, or those of a live call or its WebSocket. */
+  headers: 'client' | 'smallest' | 'live' | 'sideband'
+  /** An earlier request was counted for it, so it counts against no limit. */
+  isCountedBefore?: true
   /** Names the conversation in place of the client's headers. */
   thread?: string | null
 }
@@ -81,7 +83,7 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
     orReject(arrival, admission, 'auth', () => demandAllowed(key, asked, isNative))
   const files = admission.relay ? null : orReject(arrival, admission, 'select', () => filesOf(arrival, admission))
   return orReject(arrival, admission, 'auth', () => {
-    const isCounted = kind !== 'prewarm' && kind !== 'warmup'
+    const isCounted = kind !== 'prewarm' && kind !== 'warmup' && !admission.relay?.isCountedBefore
     const reservation = key && isCounted ? reserved(key, asked, isNative) : NOTHING_RESERVED
     return newTurn(arrival, admission, { ...asked, reservation, files })
   })
@@ -179,12 +181,19 @@ interface Granted extends Asked {
   files: FilesInUse | null
 }
 
+const SENT_HEADERS: Record<Relayed['headers'], (inbound: Headers) => Record<string, string>> = {
+  client: forwardable,
+  smallest: agentOnly,
+  live: liveHeaders,
+  sideband: sidebandHeaders,
+}
+
 const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn => {
   const { env, client, requestId, arrivedAt, headers } = arrival
   const { body, relay } = admission
   const { model, reasoningEffort, serviceTier, tokens, now, reservation, files } = granted
-  const forwarded = relay?.headers === 'smallest' ? agentOnly(headers) : forwardable(headers)
-  if (relay?.headers !== 'smallest') forwarded['x-request-id'] = requestId
+  const forwarded = SENT_HEADERS[relay?.headers ?? 'client'](headers)
+  if (relay?.headers !== 'smallest' && relay?.headers !== 'sideband') forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // hints at the model the client requested
   const marks = marksOf(body.json.input)
   const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)

@@ -149,7 +149,8 @@ const factsAboutRoute = ({ path, relay }: Turn, failure: UpstreamFailure): Parti
   const { status, code } = failure
   if (relay === null) return status === 404 && path.endsWith('/compact') ? { isUnexplained: false } : {} // compact.ts takes the other route then
   if (relay.isBlockedByPages && status === 403 && failure.isUnexplained) return { isBlocked: true }
-  if (relay.passesErrors) return { isUnexplained: false }
+  const words = relay.hidesWords ? { message: `ChatGPT answered with status ${status}.` } : {}
+  if (relay.passesErrors) return { ...words, isUnexplained: false }
   const isMissing = (status === 404 || status === 405) && code === null
   return relay.isRoutePerAccount && isMissing ? { isRouteMissing: true } : {}
 }

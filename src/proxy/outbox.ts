@@ -9,6 +9,9 @@ const STALLED_MS = 30_000
 /** Sending resumes when fewer bytes than this are queued. */
 const RESUME_BYTES = 1024 * 1024
 
+/** Text, or a binary frame of a live call. */
+type OutgoingFrame = string | Uint8Array<ArrayBuffer>
+
 export class Outbox {
   readonly #ws: Bun.ServerWebSocket<SocketPeer>
   readonly #clock: Clock
@@ -35,7 +38,7 @@ export class Outbox {
   }
 
   /** Undefined when the client keeps up; otherwise resolves when it can take more. Rejects with `ClientGone`. */
-  send(texts: readonly string[]): Promise<void> | undefined {
+  send(texts: readonly OutgoingFrame[]): Promise<void> | undefined {
     if (this.#stalled) return this.#sendLater(texts)
     for (let rest = texts; ; ) {
       const taken = this.#push(rest)
@@ -94,7 +97,7 @@ export class Outbox {
   }
 
   /** Number of frames accepted until the queue was full; null when the client is gone. */
-  #push(texts: readonly string[]): { count: number; isFull: boolean } | null {
+  #push(texts: readonly OutgoingFrame[]): { count: number; isFull: boolean } | null {
     if (!this.#isOpen) return null
     const taken = { count: 0, isFull: false }
     this.#ws.cork(() => {
@@ -112,7 +115,7 @@ export class Outbox {
   }
 
   /** Keeps order: sends that arrive while others wait go after them, because a full queue would drop them. */
-  #sendLater(texts: readonly string[]): Promise<void> {
+  #sendLater(texts: readonly OutgoingFrame[]): Promise<void> {
     return this.#untilDrained().then(() => this.send(texts))
   }
 

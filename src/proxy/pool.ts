@@ -179,7 +179,19 @@ export class Pool {
     const { clock, settings } = this.#deps
     const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
     if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
-    return selection.kind === 'chosen' ? this.#grant(selection, needs) : null
+    if (selection.kind !== 'chosen') return null
+    const isForeground = !needs.isOpportunistic && needs.surface !== 'ping'
+    return this.#grant(this.#accounts.get(selection.id)!, selection.considered, isForeground) // always a candidate
+  }
+
+  /**
+   * A slot on this account, whatever is left of its allowance. Null if it is out of `scope`, not in use, or at its cap.
+   */
+  leaseAccount(id: string, scope: ReadonlySet<string> | null): Lease | null {
+    const account = this.#accounts.get(id)
+    const cap = this.#deps.settings().proxyAccountStreamLimit
+    if (!account || scope?.has(id) === false || !isInUse(account.state)) return null
+    return cap > 0 && account.inFlight >= cap ? null : this.#grant(account, [], true)
   }
 
   async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Promise<Lease> {
@@ -195,12 +207,11 @@ export class Pool {
     }
   }
 
-  #grant(selection: Extract<Selection, { kind: 'chosen' }>, needs: Omit<SelectionNeeds, 'streamCap'>): Lease {
-    const account = this.#accounts.get(selection.id)! // select() returns one of its candidates
+  #grant(account: LiveAccount, considered: readonly Considered[], isForeground: boolean): Lease {
     account.inFlight++
     account.lastSelectedAt = this.#deps.clock.now()
-    if (!needs.isOpportunistic && needs.surface !== 'ping') account.lastForegroundAt = account.lastSelectedAt
-    return new Lease(account, selection.considered, this)
+    if (isForeground) account.lastForegroundAt = account.lastSelectedAt
+    return new Lease(account, considered, this)
   }
 
   /** Called by a lease, once. */

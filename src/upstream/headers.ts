@@ -53,6 +53,40 @@ export const agentOnly = (inbound: Headers): Record<string, string> => ({
   'user-agent': inbound.get('user-agent') || USER_AGENT,
 })
 
+/** Assumed: requests about live calls need these as well. */
+const LIVE: ReadonlySet<string> = new Set(['openai-alpha', 'x-session-id', 'x-oai-attestation'])
+const SIDEBAND: ReadonlySet<string> = new Set([
+  ...LIVE,
+  'openai-beta',
+  'session-id',
+  'thread-id',
+  'originator',
+  'user-agent',
+])
+
+export const liveHeaders = (inbound: Headers): Record<string, string> => ({
+  ...forwardable(inbound),
+  ...only(inbound, LIVE),
+})
+
+/** For the WebSocket of a live call, which is not a Responses socket. */
+export const sidebandHeaders = (inbound: Headers): Record<string, string> => {
+  const { 'openai-beta': betas = '', ...kept } = only(inbound, SIDEBAND)
+  const others = betas.split(',').filter((beta) => beta.trim() !== '' && !/^\s*responses_websockets\s*=/i.test(beta))
+  if (others.length > 0) kept['openai-beta'] = others.map((beta) => beta.trim()).join(', ')
+  kept['user-agent'] ??= USER_AGENT
+  return kept
+}
+
+const only = (inbound: Headers, names: ReadonlySet<string>): Record<string, string> => {
+  const named = connectionNames(inbound)
+  const kept: Record<string, string> = {}
+  inbound.forEach((value, name) => {
+    if (value !== '' && names.has(name) && !named.has(name)) kept[name] = value
+  })
+  return kept
+}
+
 const isForwarded = (name: string): boolean =>
   FORWARDED.has(name) || (name.startsWith('x-codex-') && !name.startsWith('x-codex-lb-'))
 

@@ -31,21 +31,48 @@ export interface SocketRequest {
   timeoutMs: number
   /** Aborts the handshake, not the socket; its reason is the rejection. */
   signal: AbortSignal
+  /** Offered; the upstream must choose one of them, or none if there are none. */
+  protocols?: readonly string[]
+  /** 128 MiB when absent. */
+  maxFrameBytes?: number
 }
 
+/** The upstream chose a subprotocol that was not offered, or none of those that were. */
+export class SubprotocolMismatch extends Error {
+  override readonly name = 'SubprotocolMismatch'
+}
+
+/** Connects a socket for turns. Rejects as `shakeHands` does. */
+export const openSocket = (request: SocketRequest): Promise<UpstreamSocket> =>
+  shakeHands(request, (ws, headers) => new UpstreamSocket(ws, headers, request.clock))
+
 /**
- * Connects. Rejects with `HandshakeRefused` (also for redirects), `upstream_timeout`, the reason of `signal`, or the
+ * Connects; `take` gets the open socket before any of its frames, and the headers of the 101. Rejects with
+ * `HandshakeRefused` (also for redirects), `SubprotocolMismatch`, `upstream_timeout`, the reason of `signal`, or the
  * runtime's error with the `code` of the failed connection (ECONNREFUSED, ENOTFOUND, ECONNRESET, EPROTO, …), or fetch's
  * ERR_PROXY_TUNNEL when the proxy behind `agent` gave no code.
  */
-export const openSocket = async (request: SocketRequest): Promise<UpstreamSocket> => {
-  const { url, headers, agent, clock, timeoutMs, signal } = request
+export const shakeHands = async <Taken>(
+  request: SocketRequest,
+  take: (ws: WebSocket, headers: Headers) => Taken,
+): Promise<Taken> => {
+  const { url, headers, agent, clock, timeoutMs, signal, protocols = [], maxFrameBytes = MAX_FRAME_BYTES } = request
   signal.throwIfAborted()
-  const { promise, resolve, reject } = Promise.withResolvers<UpstreamSocket>()
-  const ws = new WebSocket(url, { headers, agent, perMessageDeflate: false, maxPayload: MAX_FRAME_BYTES })
+  const { promise, resolve, reject } = Promise.withResolvers<Taken>()
+  const ws = new WebSocket(url, [...protocols], {
+    headers,
+    agent,
+    perMessageDeflate: false,
+    maxPayload: maxFrameBytes,
+  })
   let giveUp = () => reject(new AppError('upstream_timeout'))
   ws.on('error', (err) => reject(agent ? withCode(err) : err))
-  ws.once('upgrade', (response) => ws.once('open', () => resolve(new UpstreamSocket(ws, headersOf(response), clock))))
+  ws.once('upgrade', (response) => {
+    const answered = headersOf(response)
+    const chosen = answered.get('sec-websocket-protocol')
+    if (chosen === null ? protocols.length > 0 : !protocols.includes(chosen)) reject(new SubprotocolMismatch())
+    ws.once('open', () => resolve(take(ws, answered)))
+  })
   ws.once('unexpected-response', (_, response) => {
     giveUp = () => response.destroy() // it was rejected, however slow its body is
     void refusal(response).then(reject, reject)

@@ -64,8 +64,11 @@ const FILED: Record<string, readonly string[]> = {
   ],
   'reset-credit consume': ['POST /v1/reset-credit'],
   'Live and other WebSockets': [
-    'GET /backend-api/codex/:callId{rtc_[A-Za-z0-9._~-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
+    'GET /backend-api/codex/:callId{rtc_.*|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}',
     'POST /backend-api/codex/realtime/calls',
+    'POST /backend-api/codex/live',
+    'POST /v1/realtime/calls',
+    'POST /v1/live',
     'GET /v1/live/:callId',
     'GET /v1/realtime',
   ],

@@ -22,6 +22,8 @@ interface Row {
   kind: Kind | null
   /** A valid request, for routes that are logged over HTTP. */
   ask?: Ask
+  /** Of its answer; 200 when absent. */
+  status?: number
   /** Seconds until a request that ChatGPT does not answer ends with 504. */
   timeoutSeconds?: number
   /** Which fault of the stand-in holds its answer back. */
@@ -79,6 +81,17 @@ const audio = {
   ask: SPEECH,
   testedIn: 'proxy/relay/transcription.test.ts',
 } as const
+const live = {
+  key: 'always',
+  capability: 'refuse',
+  kind: 'live',
+  status: 201,
+  timeoutSeconds: 120,
+  fault: 'live',
+  ask: { body: 'v=0' },
+  testedIn: 'proxy/relay/live.test.ts',
+} as const
+const sideband = { key: 'always', capability: 'refuse', kind: 'live', testedIn: 'sockets/live.test.ts' } as const
 const local = { capability: 'local', kind: null } as const
 const owners = { ...local, testedIn: 'proxy/native-usage.test.ts' } as const
 
@@ -133,6 +146,13 @@ const TABLE: Row[] = [
   { ...image, route: `POST ${NATIVE}/images/edits`, ask: EDIT },
   { ...image, route: 'POST /v1/images/generations', ask: { json: { prompt: 'Red' } } },
   { ...image, route: 'POST /v1/images/edits', ask: EDIT },
+  { ...live, route: `POST ${NATIVE}/realtime/calls` },
+  { ...live, route: `POST ${NATIVE}/live` },
+  { ...live, route: 'POST /v1/realtime/calls' },
+  { ...live, route: 'POST /v1/live' },
+  { ...sideband, route: `GET ${NATIVE}/:callId{rtc_.*|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}` },
+  { ...sideband, route: 'GET /v1/live/:callId' },
+  { ...sideband, route: 'GET /v1/realtime' },
   {
     ...local,
     route: 'POST /v1/images/variations',
@@ -220,7 +240,7 @@ test('every route is in the table, with its key and its capability', () => {
 /** Its last two parts: tests write the beginning of a path as they like. */
 const endOf = (route: string) =>
   (route.split(' ')[1] ?? '')
-    .replace(/\/:\w+/, '')
+    .replace(/\/:\w+(\{.*\})?/, '')
     .split('/')
     .filter(Boolean)
     .slice(-2)
@@ -234,7 +254,8 @@ test.each(TABLE)('$route is named by a test', ({ route, testedIn }) => {
 
 const logged = TABLE.filter(({ ask }) => ask !== undefined)
 
-describe.each(logged)('$route', ({ route, ask = {}, kind, timeoutSeconds = 0, fault = 'responses' }) => {
+describe.each(logged)('$route', (row) => {
+  const { route, key: need, ask = {}, kind, status: served = 200, timeoutSeconds = 0, fault = 'responses' } = row
   const settings = { forwardClientAnalytics: true }
 
   test(`is logged as ${kind} and counted by the limits of its key`, async () => {
@@ -244,7 +265,7 @@ describe.each(logged)('$route', ({ route, ask = {}, kind, timeoutSeconds = 0, fa
     const headers = { ...ask.headers, authorization: `Bearer ${key}` }
     const statuses: number[] = []
     for (let time = 0; time < 3; time++) statuses.push((await answerOf(app, route, { ...ask, headers })).status)
-    expect(statuses).toEqual([200, 200, 429])
+    expect(statuses).toEqual([served, served, 429])
     expect(app.rows().map((row) => row.kind)).toEqual([kind!, kind!, kind!])
     await expectNothingLeft(app)
   })
@@ -253,7 +274,8 @@ describe.each(logged)('$route', ({ route, ask = {}, kind, timeoutSeconds = 0, fa
     const app = testApp({ settings })
     app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
     const began = app.clock.now()
-    const { status, events, text } = await answerOf(app, route, ask, 5000)
+    const headers: Record<string, string> = need === 'always' ? { authorization: `Bearer ${app.key().key}` } : {}
+    const { status, events, text } = await answerOf(app, route, { ...ask, headers }, 5000)
     const seconds = (app.clock.now() - began) / 1000
     const isTold = status === 504 || events.at(-1)?.type === 'response.failed' || text.includes('upstream_timeout')
     expect([isTold, seconds >= timeoutSeconds, seconds <= timeoutSeconds + 10]).toEqual([true, true, true])

@@ -26,8 +26,8 @@ interface Provocation {
 
 /** Codes of turns that no other transport has: they come as an error frame. */
 type OnSocket = 'turn_in_progress' | 'no_security_work_authorized_accounts'
-/** Provoked in `7-errors-people`. */
-type Elsewhere = PeopleCode
+/** Provoked in `7-errors-people`, and for handshakes with a live call in `sockets/live`. */
+type Elsewhere = PeopleCode | 'upstream_websocket_handshake_failed' | 'upstream_websocket_subprotocol_mismatch'
 
 const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
 
@@ -52,6 +52,10 @@ const dashboard = (route: string, json?: unknown, more: Record<string, unknown> 
   ask: (app) => app.ask(route, { json, ...more }),
   path: route.split(' ')[1] ?? '',
 })
+
+const bearer = (app: TestApp) => ({ authorization: `Bearer ${app.key().key}` })
+const join = (path: string) => (app: TestApp) =>
+  app.ask(`GET ${path}`, { headers: { ...bearer(app), upgrade: 'websocket' } })
 
 const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   invalid_request_error: { ask: (app) => app.ask(NATIVE, { json: [] }), path: '/backend-api', status: 400 },
@@ -117,6 +121,29 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     status: 502,
   },
   invalid_ip: { ...dashboard('POST /api/firewall/ips', { ipAddress: '300.1.1.1' }), status: 400 },
+  invalid_realtime_call_id: { ask: join('/v1/realtime?call_id=x'), path: '/v1', status: 400 },
+  realtime_call_not_found: { ask: join('/v1/live/rtc_unknown'), path: '/v1', status: 404 },
+  realtime_call_binding_failed: {
+    ask: (app) => {
+      app.upstream.answerRelay(() => new Response('v=0', { status: 201 }))
+      return app.ask('POST /v1/realtime/calls', { body: 'v=0', headers: bearer(app) })
+    },
+    path: '/v1',
+    status: 503,
+  },
+  realtime_live_unavailable: {
+    options: { environment: { SLUICE_REALTIME_BASE_URL: 'http://127.0.0.1:1' } },
+    ask: async (app) => {
+      const headers = bearer(app)
+      app.upstream.answerRelay(
+        () => new Response('v=0', { status: 201, headers: { location: '/v1/realtime/calls/rtc_a' } }),
+      )
+      await (await app.ask('POST /v1/realtime/calls', { body: 'v=0', headers })).text()
+      return app.ask('GET /v1/live/rtc_a', { headers: { ...headers, upgrade: 'websocket' } })
+    },
+    path: '/v1',
+    status: 503,
+  },
   upgrade_required: {
     options: { settings: { upstreamStreamTransport: 'http' } },
     ask: (app) => app.ask('GET /backend-api/codex/responses', { headers: { upgrade: 'websocket' } }),

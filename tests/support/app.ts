@@ -66,6 +66,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   const config = readConfig({
     CODEX_LB_UPSTREAM_BASE_URL: `${UPSTREAM}/backend-api`,
     CODEX_LB_AUTH_BASE_URL: UPSTREAM,
+    SLUICE_REALTIME_BASE_URL: UPSTREAM,
     ...environment,
   })
   const actor = { id: 'test', method: null, address: null, at: clock.now() }

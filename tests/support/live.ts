@@ -47,6 +47,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
   const config = readConfig({
     CODEX_LB_UPSTREAM_BASE_URL: `${simulator.url}/backend-api`,
     CODEX_LB_AUTH_BASE_URL: simulator.url,
+    SLUICE_REALTIME_BASE_URL: simulator.url,
     ...environment,
   })
   const actor = { id: 'test', method: null, address: null, at: clock.now() }

@@ -19,6 +19,8 @@ export type TestSocket = {
   /** Everything that has arrived so far. */
   readonly events: readonly SocketEvent[]
   readonly isOpen: boolean
+  /** Sent, and not taken by the system yet. */
+  readonly bufferedBytes: number
   send: (frame: Frame) => void
   /** The next event that nobody has taken yet and that fits; those before it count as taken. */
   next: (fits?: (event: SocketEvent) => boolean) => Promise<SocketEvent>
@@ -125,6 +127,9 @@ function testSocket(ws: WebSocket, inbox: Inbox, opened: TestSocket['opened'], t
     events: inbox.events,
     get isOpen() {
       return inbox.closed === null && ws.readyState === WebSocket.OPEN
+    },
+    get bufferedBytes() {
+      return ws.bufferedAmount
     },
     send,
     next,

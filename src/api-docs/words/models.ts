@@ -63,6 +63,30 @@ const NATIVE_CONSUME: Words = {
   example: { redeem_request_id: '…' },
 }
 
+const OFFER = 'The SDP offer, as the client sends it. It is passed on byte for byte. Up to 16 MiB.'
+const CALL: Omit<Words, 'does'> = {
+  answer: 'The SDP answer, with the call in `Location`. The call stays on its account for two hours.',
+  isTurn: true,
+  throws: ['realtime_call_binding_failed'],
+  document: OFFER,
+}
+const NATIVE_CALL: Omit<Words, 'does'> = { ...CALL, throws: [['payload_too_large', 400], ...(CALL.throws ?? [])] }
+const PUBLIC_CALL: Omit<Words, 'does'> = { ...CALL, throws: ['payload_too_large', ...(CALL.throws ?? [])] }
+const SIDEBAND: Omit<Words, 'does'> = {
+  answer: 'The upgrade; 404 without `Upgrade: websocket`. Frames up to 16 MiB pass untouched.',
+  status: 101,
+  throws: [
+    ...SOCKET,
+    'invalid_realtime_call_id',
+    'realtime_call_not_found',
+    'too_many_sockets',
+    'continuity_owner_unavailable',
+    'upstream_websocket_handshake_failed',
+    'upstream_websocket_subprotocol_mismatch',
+    'realtime_live_unavailable',
+  ],
+}
+
 const QUESTION = { model: 'gpt-5.5', input: 'Say hello.' }
 const CLIENT_VERSION = { client_version: 'Version of the Codex CLI, to get the catalog for it.' }
 
@@ -128,6 +152,12 @@ export const MODEL_WORDS: WordsByRoute = {
     answer: '`{admitted: true}`',
     query: { model: 'The model to ask about. Absent: any.' },
     throws: ['rate_limit_exceeded', 'model_not_found', 'draining', 'busy'],
+  },
+  'POST /backend-api/codex/realtime/calls': { does: 'Starts a voice call of the Codex CLI.', ...NATIVE_CALL },
+  'POST /backend-api/codex/live': { does: 'Starts a live call of the desktop app.', ...NATIVE_CALL },
+  'GET /backend-api/codex/:callId{rtc_.*|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}}': {
+    does: 'The WebSocket of a live call, for the key that created it.',
+    ...SIDEBAND,
   },
   'GET /backend-api/codex/models': {
     does: 'The model catalog as ChatGPT sent it, plus `data` for SDKs.',
@@ -229,6 +259,14 @@ export const MODEL_WORDS: WordsByRoute = {
       'A form with `file`, up to 25 MiB, `model`, `prompt`, `response_format` and `stream`. Other fields are dropped and listed in `x-sluice-dropped-fields`.',
   },
   'POST /v1/images/variations': { does: 'Not available: 404.', answer: 'Nothing.', throws: ['not_found'] },
+  'POST /v1/realtime/calls': { does: 'Starts a voice call, as the Realtime API of OpenAI does.', ...PUBLIC_CALL },
+  'POST /v1/live': { does: 'Starts a live call.', ...PUBLIC_CALL },
+  'GET /v1/live/:callId': { does: 'The WebSocket of a live call, for the key that created it.', ...SIDEBAND },
+  'GET /v1/realtime': {
+    does: 'The same, with the call in the query.',
+    ...SIDEBAND,
+    query: { call_id: 'ID of the call.' },
+  },
   'GET /v1/models': {
     does: 'The models this key may use.',
     answer: '`{object: "list", data: [Model]}`',

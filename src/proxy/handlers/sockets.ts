@@ -47,7 +47,7 @@ const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {
  * Counts the socket for its key and for the client's address or IPv6 /64; returns the function that releases it. Throws
  * `too_many_sockets`: 426 where the client then continues over HTTP, 429 otherwise.
  */
-const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean): (() => void) => {
+export const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: boolean): (() => void) => {
   const { socketsPerKey, socketsPerClient } = env.settings.current()
   const claims: Claim[] = []
   if (client.key) claims.push({ of: `socket key ${client.key.id}`, most: socketsPerKey })

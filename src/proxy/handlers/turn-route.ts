@@ -48,7 +48,7 @@ const longLived =
   }
 
 /** Properties shared by all turns of a route. */
-export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept' | 'relay'> & {
+export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept' | 'relay' | 'transport'> & {
   /** In the log; the path of the request when absent. */
   route?: string
 }

@@ -20,6 +20,8 @@ export interface RelayPlan {
   answers?: readonly number[]
   /** A client error goes back with its status also where the upstream does not explain it. */
   passesErrors?: boolean
+  /** Error messages of ChatGPT may repeat what must not be logged. */
+  hidesWords?: boolean
   /** Some accounts do not have this route: there it answers 404 or 405. */
   isRoutePerAccount?: boolean
   /** A 403 with a page comes from what guards the route and says nothing about the account: one other may be tried. */

@@ -19,7 +19,7 @@ import type { Metered } from '../meter.ts'
 import type { Plane } from '../plane.ts'
 import { absorbRateHeaders } from '../rate-headers.ts'
 import { BodyHold } from '../raw-body.ts'
-import { elapsedMs, type RelayKind, releaseRequest, type Turn, type TurnBody } from '../turn.ts'
+import { elapsedMs, type RelayKind, releaseRequest, type Transport, type Turn, type TurnBody } from '../turn.ts'
 import { RelayFlow } from './relay-flow.ts'
 
 export { relayRoute } from '../handlers/turn-route.ts'
@@ -33,6 +33,8 @@ export interface RelayRequest extends Relayed {
   accept: string
   /** In the log; the path of the request when absent. */
   route?: string
+  /** Of the client; `http` when absent. */
+  transport?: Transport
 }
 
 /** Reads the body within its limit and the body budget, and leaves a row in the log when that fails. */
@@ -54,20 +56,26 @@ export const noBody = ({ env }: Ctx): TurnBody => ({
 export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Answered =>
   admitTurn(c, { ...kindOf(request), route: request.route ?? c.req.path, body })
 
-const kindOf = ({ kind, isNative, path, accept, route, ...relay }: RelayRequest): TurnKindOf => ({
+const kindOf = ({ kind, isNative, path, accept, route, transport, ...relay }: RelayRequest): TurnKindOf => ({
   kind,
   isNative,
   path,
   accept,
   relay,
   ...(route !== undefined && { route }),
+  ...(transport && { transport }),
 })
 
-/** Relays an admitted request and streams the answer as it arrives. Throws the `AppError` of one that failed before it. */
-export const relay = async (served: Answered): Promise<Response> => {
+type Open = (plane: Plane, turn: Turn) => Promise<RelayFlow>
+
+/**
+ * Relays an admitted request and streams the answer as it arrives. Throws the `AppError` of one that failed before it.
+ * `open` may look at the answer before the client gets it.
+ */
+export const relay = async (served: Answered, open: Open = exchangeAgain): Promise<Response> => {
   const { c } = served
   const sent = { headers: false }
-  const flow = await openRelay(served, sent)
+  const flow = await openRelay(served, sent, open)
   const headers = answerHeaders(served, flow)
   sent.headers = true
   c.set('isRelayed', true)
@@ -86,7 +94,7 @@ export const answerLocally = async (served: Answered, response: Response): Promi
   return response
 }
 
-const NOTHING_USED: Metered = Object.freeze({
+export const NOTHING_USED: Metered = Object.freeze({
   responseId: null,
   usage: null,
   serviceTier: null,
@@ -95,10 +103,14 @@ const NOTHING_USED: Metered = Object.freeze({
 })
 
 /** The same for an answer that the handler reads itself: the flow must be read to its end, or ended with `fail`. */
-export const openRelay = (served: Answered, sent = { headers: false }): Promise<RelayFlow> =>
+export const openRelay = (
+  served: Answered,
+  sent = { headers: false },
+  open: Open = exchangeAgain,
+): Promise<RelayFlow> =>
   timed(
     served,
-    beginWith(served, sent, (plane, turn) => exchangeAgain(plane, turn)),
+    beginWith(served, sent, (plane, turn) => open(plane, turn)),
   )
 
 /** One exchange with attempts, without settling the request: for routes that ask the upstream more than once. */

@@ -4,13 +4,13 @@ import { Hono } from 'hono'
 import { type Account, AccountBook, type AccountOptions } from './accounts.ts'
 import { type Controls, controlRoutes } from './control.ts'
 import { Ledger, type ReceivedHandshake, type ReceivedRequest, type Stats } from './ledger.ts'
+import type { LiveCallSocket } from './live-calls.ts'
 import { ConnectionReset, resetError } from './refusal.ts'
 import type { RelayAnswer } from './relay-routes.ts'
 import { type Env, refuse, serviceRoutes } from './routes.ts'
 import type { Script } from './script.ts'
 import { SignIns } from './sign-ins.ts'
-import type { SocketSession } from './socket-session.ts'
-import { Sockets } from './sockets.ts'
+import { type SocketData, Sockets } from './sockets.ts'
 import type { Sleep } from './stream.ts'
 import { createMint } from './tokens.ts'
 import type { World } from './world.ts'
@@ -49,6 +49,10 @@ export type Upstream = {
   script: (script: Script | null) => void
   /** Decides the answers of relayed routes from now on; returning `null` leaves one to the default. */
   answerRelay: (answer: RelayAnswer | null) => void
+  /** WebSockets of live calls, in the order in which they opened. */
+  readonly liveSockets: readonly LiveCallSocket[]
+  /** Frames that the WebSocket of a live call sends as it opens. */
+  liveGreeting: string[]
   /** Plays an upstream that has retired `POST /responses/compact`. */
   compactRetired: boolean
   /** Forgets requests, handshakes, oddities, faults and script; accounts, their tokens and open sockets stay. */
@@ -105,6 +109,15 @@ export function createUpstream(options: UpstreamOptions = {}): Upstream {
     get stats() {
       return world.ledger.stats()
     },
+    get liveSockets() {
+      return world.liveSockets
+    },
+    get liveGreeting() {
+      return world.liveGreeting
+    },
+    set liveGreeting(frames) {
+      world.liveGreeting = frames
+    },
     get compactRetired() {
       return world.compactRetired
     },
@@ -127,6 +140,9 @@ function createWorld({ now = Date.now, sleep = realSleep, keepRequests = KEPT_RE
     script: null,
     relayAnswer: null,
     compactRetired: false,
+    liveCalls: new Map(),
+    liveSockets: [],
+    liveGreeting: [],
     replays: new WeakMap(),
     socketReplays: new WeakMap(),
   }
@@ -156,7 +172,7 @@ async function fetchInProcess(app: Hono<Env>, ...[input, init]: Parameters<Upstr
 }
 
 function listen(app: Hono<Env>, sockets: Sockets, port: number): { url: string; stop: () => Promise<void> } {
-  const server: Server<SocketSession> = Bun.serve<SocketSession>({
+  const server: Server<SocketData> = Bun.serve<SocketData>({
     port,
     hostname: '127.0.0.1',
     idleTimeout: 0,

@@ -32,6 +32,8 @@ export type ReceivedHandshake = {
   at: number
   method: string
   path: string
+  /** The whole address. */
+  url: string
   /** Counts from 1. */
   connection: number
   /** The ChatGPT account id whose token was presented, once known. */

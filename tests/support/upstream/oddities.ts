@@ -26,8 +26,8 @@ const NOT_ON_HANDSHAKE = new Set([
 const FORBIDDEN_PREFIXES = ['x-forwarded-', 'cf-', 'x-codex-lb-', 'x-stainless-', 'sec-fetch-']
 const CLIENT_KEY = 'sk-clb-'
 
-/** `stream` asks for SSE, `handshake` for an upgrade to a socket. */
-type RequestKind = 'plain' | 'stream' | 'handshake'
+/** `stream` asks for SSE, `handshake` for an upgrade to a socket, `sideband` for one to that of a live call. */
+type RequestKind = 'plain' | 'stream' | 'handshake' | 'sideband'
 
 /** One sentence per problem; empty when the headers are clean. */
 export function headerOddities(where: string, headers: Record<string, string>, kind: RequestKind): string[] {
@@ -36,7 +36,7 @@ export function headerOddities(where: string, headers: Record<string, string>, k
     if (isForbidden(name, kind)) found.push(`${where}: the header ${name} must not reach the service`)
     if (value.includes(CLIENT_KEY)) found.push(`${where}: a client API key is in the header ${name}`)
   }
-  const connection = kind === 'handshake' ? 'upgrade' : 'keep-alive'
+  const connection = kind === 'handshake' || kind === 'sideband' ? 'upgrade' : 'keep-alive'
   if (headers.connection && headers.connection.toLowerCase() !== connection)
     found.push(`${where}: the hop-by-hop header connection was passed on`)
   if (headers['content-encoding']) found.push(`${where}: the body has content-encoding ${headers['content-encoding']}`)
@@ -48,6 +48,8 @@ export function headerOddities(where: string, headers: Record<string, string>, k
 }
 
 function isForbidden(name: string, kind: RequestKind): boolean {
+  if (kind === 'sideband')
+    return name !== 'upgrade' && name !== 'sec-websocket-protocol' && isForbidden(name, 'handshake')
   if (kind === 'handshake' && name === 'upgrade') return false
   if (kind === 'handshake' && NOT_ON_HANDSHAKE.has(name)) return true
   return FORBIDDEN.has(name) || FORBIDDEN_PREFIXES.some((prefix) => name.startsWith(prefix))

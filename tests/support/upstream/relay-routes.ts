@@ -7,6 +7,7 @@ import type { Account } from './accounts.ts'
 import type { FaultRoute } from './faults.ts'
 import { FILES } from './files.ts'
 import type { ReceivedRequest } from './ledger.ts'
+import { LIVE_ROUTES } from './live-calls.ts'
 import { authenticate } from './received.ts'
 import { apiError, detail, Refusal } from './refusal.ts'
 import type { Env } from './routes.ts'
@@ -108,7 +109,7 @@ const IMAGES: RelayRoute[] = (['generations', 'edits'] as const).map((action) =>
 }))
 
 /** More routes are added to this list as the proxy learns to relay them. */
-const ROUTES: readonly RelayRoute[] = [...CONTROL, ...IMAGES, ...FILES, ...TRANSCRIBE]
+const ROUTES: readonly RelayRoute[] = [...CONTROL, ...IMAGES, ...FILES, ...TRANSCRIBE, ...LIVE_ROUTES]
 
 export function relayRoutes(routes: Hono<Env>, world: World): void {
   for (const route of ROUTES) routes.on(route.method, `/backend-api/${route.path}`, (c) => answerTo(c, world, route))

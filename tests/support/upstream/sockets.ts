@@ -1,11 +1,12 @@
 /** The WebSocket side of the stand-in upstream: judges handshakes, opens sessions and can end them all. */
-import type { Server, WebSocketHandler } from 'bun'
+import type { Server, ServerWebSocket, WebSocketHandler } from 'bun'
 import { answerHeaders } from './answer-headers.ts'
 import type { ReceivedHandshake } from './ledger.ts'
+import { isSideband, joinCall, LiveCallSocket } from './live-calls.ts'
 import { headerOddities } from './oddities.ts'
 import { authenticate, whereOf } from './received.ts'
 import { detail, Refusal } from './refusal.ts'
-import { type Socket, SocketSession } from './socket-session.ts'
+import { SocketSession, type Socket as TurnSocket } from './socket-session.ts'
 import { rateHeaders } from './usage.ts'
 import { strike, type World } from './world.ts'
 
@@ -14,7 +15,9 @@ const BETA = 'responses_websockets=2026-02-06'
 /** The service's limit for one frame (client-protocol §14). */
 const FRAME_LIMIT_BYTES = 16 * 1024 * 1024
 
-type SocketServer = Server<SocketSession>
+export type SocketData = SocketSession | LiveCallSocket
+type Socket = ServerWebSocket<SocketData>
+type SocketServer = Server<SocketData>
 
 export class Sockets {
   readonly #world: World
@@ -26,14 +29,14 @@ export class Sockets {
   }
 
   /** For `Bun.serve`. A larger frame closes with 1009; nothing is ever dropped, the sessions wait for their peer. */
-  handler(server: () => SocketServer): WebSocketHandler<SocketSession> {
+  handler(server: () => SocketServer): WebSocketHandler<SocketData> {
     return {
       maxPayloadLength: FRAME_LIMIT_BYTES,
       backpressureLimit: 0,
       idleTimeout: 0,
       open: (socket) => {
         this.#open.set(socket, server())
-        socket.data.opened(socket)
+        socket.data.opened(socket as TurnSocket) // as: a live call takes any
       },
       message: (socket, message) => socket.data.receive(message).catch((error) => breakSocket(socket, error)),
       drain: (socket) => socket.data.drained(),
@@ -48,7 +51,8 @@ export class Sockets {
   /** Whether a request wants a socket; all others are for the routes. */
   wants(request: Request): boolean {
     const isUpgrade = request.headers.get('upgrade')?.toLowerCase() === 'websocket'
-    return isUpgrade && request.method === 'GET' && new URL(request.url).pathname === PATH
+    const { pathname } = new URL(request.url)
+    return isUpgrade && request.method === 'GET' && (pathname === PATH || isSideband(pathname))
   }
 
   /** Upgrades the request, or gives the refusal; throws when the connection is to break. */
@@ -78,7 +82,8 @@ export class Sockets {
     const handshake: ReceivedHandshake = {
       at: now(),
       method: 'WS',
-      path: PATH,
+      path: new URL(request.url).pathname,
+      url: request.url,
       connection: this.#handshakes,
       account: null,
       headers,
@@ -88,12 +93,14 @@ export class Sockets {
       closed: null,
     }
     ledger.receiveHandshake(handshake)
-    for (const sentence of headerOddities(whereOf(handshake), headers, 'handshake')) ledger.odd(sentence)
+    const kind = isSideband(handshake.path) ? 'sideband' : 'handshake'
+    for (const sentence of headerOddities(whereOf(handshake), headers, kind)) ledger.odd(sentence)
     return handshake
   }
 
   async #accept(request: Request, server: SocketServer, handshake: ReceivedHandshake): Promise<Response | undefined> {
     const { accounts, ledger, mint } = this.#world
+    if (isSideband(handshake.path)) return this.#acceptLive(request, server, handshake)
     const account = authenticate(handshake, accounts, ledger)
     const betas = (handshake.headers['openai-beta'] ?? '').split(',').map((beta) => beta.trim())
     if (!betas.includes(BETA)) throw detail(400, `The openai-beta header must contain ${BETA}`)
@@ -103,6 +110,20 @@ export class Sockets {
     handshake.status = 101
     const data = new SocketSession(this.#world, account, handshake, fault)
     if (server.upgrade(request, { data, headers })) return undefined
+    throw detail(400, 'The upgrade failed')
+  }
+
+  async #acceptLive(
+    request: Request,
+    server: SocketServer,
+    handshake: ReceivedHandshake,
+  ): Promise<Response | undefined> {
+    const account = joinCall(handshake, this.#world)
+    const fault = account.takeFault('handshake')
+    await strike(fault, this.#world, { signal: request.signal, record: handshake })
+    handshake.status = 101
+    const data = new LiveCallSocket(this.#world, handshake)
+    if (server.upgrade(request, { data, headers: fault?.headers ?? {} })) return undefined
     throw detail(400, 'The upgrade failed')
   }
 }

@@ -1,7 +1,8 @@
 /** What every route and every socket of the stand-in upstream shares, and how it plays a fault that comes first. */
-import type { AccountBook } from './accounts.ts'
+import type { Account, AccountBook } from './accounts.ts'
 import type { Fault } from './faults.ts'
 import type { Ledger } from './ledger.ts'
+import type { LiveCallSocket } from './live-calls.ts'
 import type { Step } from './plan.ts'
 import { ConnectionReset, Refusal } from './refusal.ts'
 import type { RelayAnswer } from './relay-routes.ts'
@@ -22,6 +23,12 @@ export type World = {
   script: Script | null
   relayAnswer: RelayAnswer | null
   compactRetired: boolean
+  /** By call id. */
+  liveCalls: Map<string, Account>
+  /** In the order in which they opened. */
+  liveSockets: LiveCallSocket[]
+  /** Frames that the socket of a call sends as it opens. */
+  liveGreeting: string[]
   /** Encoded steps of answers that are replayed to everybody, over HTTP and over sockets. */
   replays: WeakMap<Answer, Step[]>
   socketReplays: WeakMap<Answer, Outgoing[]>

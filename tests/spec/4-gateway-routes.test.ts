@@ -275,7 +275,12 @@ describe.each(logged)('$route', (row) => {
     app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
     const began = app.clock.now()
     const headers: Record<string, string> = need === 'always' ? { authorization: `Bearer ${app.key().key}` } : {}
-    const { status, events, text } = await answerOf(app, route, { ...ask, headers }, 5000)
+    const { status, events, text } = await answerOf(
+      app,
+      route,
+      { ...ask, headers: { ...ask.headers, ...headers } },
+      5000,
+    )
     const seconds = (app.clock.now() - began) / 1000
     const isTold = status === 504 || events.at(-1)?.type === 'response.failed' || text.includes('upstream_timeout')
     expect([isTold, seconds >= timeoutSeconds, seconds <= timeoutSeconds + 10]).toEqual([true, true, true])

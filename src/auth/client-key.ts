@@ -72,7 +72,7 @@ export const ownerToken = (knock: Knock, chatgptAccountId: string | null): strin
 export const notAnOwner = (authorization: string | null): AppError =>
   rejected(OWNERS_ONLY, { reason: 'unknown_key', keyStart: startOf({ authorization }) })
 
-const OWNERS_ONLY = 'ChatGPT authentication required: send the token and ID of an account of the pool.'
+const OWNERS_ONLY = 'ChatGPT authentication required: send the token and ID of a ChatGPT account in the pool.'
 
 type Capability = 'trusted_cyber'
 

@@ -31,7 +31,7 @@ export const echoedEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho)
   const parts: Uint8Array[] = []
   let rest = 0
   for (const { place, value } of changes.toSorted((a, b) => (a.place ?? 0) - (b.place ?? 0))) {
-    if (place === null) return rewrittenEvent(bytes, type, echo)
+    if (place === null || !isScalar(bytes[place])) return rewrittenEvent(bytes, type, echo)
     parts.push(bytes.subarray(rest, place), encodeUtf8(value))
     rest = endOfScalar(bytes, place)
   }
@@ -44,6 +44,9 @@ const rewrittenEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho): Ui
 }
 
 const LETTER_A = 0x61
+/** What the two members can begin with: text, `null`, `true` and `false`. */
+const SCALARS: ReadonlySet<number | undefined> = new Set([QUOTE, 0x6e, 0x74, 0x66])
+const isScalar = (byte: number | undefined): boolean => SCALARS.has(byte)
 
 /** Behind a string, `null`, `true` or `false`. */
 const endOfScalar = (bytes: Uint8Array, place: number): number => {

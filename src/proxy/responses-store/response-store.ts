@@ -7,7 +7,7 @@ import { MINUTE_MS } from '../../lib/durations.ts'
 import { type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { callKind } from '../formats/call-kinds.ts'
-import { ItemPool, type StoredItem } from './item-pool.ts'
+import { ItemPool, type StoredItem, textBytes } from './item-pool.ts'
 import { packDocument, releaseDocument, type StoredDocument, unpackDocument } from './stored-document.ts'
 
 const MIB = 1024 * 1024
@@ -151,6 +151,8 @@ export class ResponseStore {
   record(request: RequestToStore): Recording | null {
     this.sweep()
     if (!this.isOn) return null
+    const size = request.input.reduce((sum, { text }) => sum + textBytes(text), 0)
+    if (size > Math.min(MAX_RESPONSE_BYTES, this.#limit)) return null // before anything is displaced for it
     const node = this.#begin(request)
     if (!node) return null
     this.#makeRoom()
@@ -194,7 +196,7 @@ export class ResponseStore {
       const id = textOf(output[index]?.id)
       if (id !== '') this.#name(node, itemName(node.scope, id), [text])
     }
-    if (node.id === '' || ownBytes(node) > MAX_RESPONSE_BYTES) this.#abandon(node)
+    if (node.id === '' || ownBytes(node) > Math.min(MAX_RESPONSE_BYTES, this.#limit)) this.#abandon(node)
     else this.#index(node)
   }
 

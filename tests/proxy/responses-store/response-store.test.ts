@@ -115,6 +115,22 @@ describe('memory', () => {
     expect(put(store, 'resp_2', { input: [item(large.slice(0, 7 * MIB))] })).not.toBeNull()
   })
 
+  test('a request that is too large to be stored displaces nothing', () => {
+    const { store } = aStore()
+    put(store, 'resp_1', { input: [item('a')] })
+    for (const mib of [9, 65, 100]) expect(store.record(aRequest({ input: [item('x'.repeat(mib * MIB))] }))).toBeNull()
+    expect(store.get('key_1', 'resp_1')).not.toBeNull()
+  })
+
+  test('neither does one that is larger than the limit', () => {
+    const { store, settings } = aStore()
+    settings.responseStoreMiB = 1
+    put(store, 'resp_1', { input: [item('a')] })
+    expect(store.record(aRequest({ input: [item('x'.repeat(2 * MIB))] }))).toBeNull()
+    store.record(aRequest())?.finish(response('resp_2', [{ type: 'message', content: 'x'.repeat(2 * MIB) }]))
+    expect(store.get('key_1', 'resp_1')).not.toBeNull()
+  })
+
   test('what running requests bring counts, too', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 10

@@ -44,11 +44,19 @@ export const recall = (body: JsonObject, { store, scope, admit }: Recall): Recal
   const { store: _store, ...rest } = named // where it is honoured it is not one of the parameters that are dropped
   const previous = previous_response_id == null ? null : previousOf(store, scope, String(previous_response_id))
   const texts: ItemTexts = new Map()
-  const history = previous ? historyOf(previous, texts, admit) : NO_HISTORY
+  const chain = previous ? chainOf(previous) : []
+  const stored = chain.flatMap(({ input, output }) => [...input, ...output])
+  const historyBytes = bytesOf(stored, 'previous_response_id')
+  if (previous) admit(historyBytes)
+  const history = previous ? historyOf(chain, parsedOf(stored, texts)) : NO_HISTORY
   const { input, itemIds } = withItems(rest.input, {
     find: (id, at) => itemOf(store, scope, id, at),
-    texts,
+    parse: (items) => {
+      admit(historyBytes + bytesOf(items, 'input', historyBytes))
+      return parsedOf(items, texts)
+    },
     known: new Set(history.items.map(({ id }) => id)),
+    chain: new Map(chain.map((one) => [one.id, one])),
   })
   const isEmpty = previous !== null && rest.input == null && rest.messages == null
   const whole = { ...(store.isOn ? rest : named), ...(input && { input }), ...(isEmpty && { input: [] }) }
@@ -86,21 +94,28 @@ const howToGoOn = ({ isOn }: ResponseStore, advice: string): string =>
 const MAX_SHOWN_CHARS = 80
 const shown = (id: string): string => (id.length > MAX_SHOWN_CHARS ? `${id.slice(0, MAX_SHOWN_CHARS)}…` : id)
 
-/** Everything up to and with `last`, as the upstream takes it. Parsed in one go, within the limits of a body. */
-const historyOf = (last: StoredResponse, texts: ItemTexts, admit: (bytes: number) => void): History => {
-  const chain = chainOf(last)
-  const items = chain.flatMap(({ input, output }) => [...input, ...output])
+/** Throws when the request would be too long with these items in it. */
+const bytesOf = (items: readonly StoredItem[], param: string, before = 0): number => {
   const size = items.reduce((sum, { bytes }) => sum + bytes, 0)
-  if (size > RESPONSES_BODY_BYTES)
+  if (before + size > RESPONSES_BODY_BYTES)
     throw new AppError('payload_too_large', {
-      param: 'previous_response_id',
+      param,
       message: 'The conversation has become too long. Compact it or start a new one.',
     })
-  admit(size)
+  return size
+}
+
+/** Parsed in one go, within the limits of a body. */
+const parsedOf = (items: readonly StoredItem[], texts: ItemTexts): JsonObject[] => {
   const text = `[${items.map((item) => item.text).join(',')}]`
   demandFewValues(encodeUtf8(text))
   const parsed = objectsOf(parseJson(text))
   for (const [index, item] of parsed.entries()) texts.set(item, items[index]!.text) // one each
+  return parsed
+}
+
+/** The conversation as the upstream takes it. */
+const historyOf = (chain: readonly StoredResponse[], parsed: readonly JsonObject[]): History => {
   const history: History = { items: [], system: new Set(), first: [] }
   let at = 0
   for (const { input, instructions, output } of chain) {
@@ -115,28 +130,33 @@ const historyOf = (last: StoredResponse, texts: ItemTexts, admit: (bytes: number
 
 interface References {
   find: (id: string, at: string) => StoredItem
-  texts: ItemTexts
+  parse: (items: readonly StoredItem[]) => readonly JsonObject[]
   /** Ids in the history, where a reference to one adds nothing. */
   known: ReadonlySet<unknown>
+  /** The responses in the history by id: their input items can be named by place. */
+  chain: ReadonlyMap<string, StoredResponse>
 }
 
 /** `input` is null where the request refers to nothing. */
 const withItems = (
   input: unknown,
-  { find, texts, known }: References,
+  { find, parse, known, chain }: References,
 ): { input: unknown[] | null; itemIds: string[] } => {
   if (!Array.isArray(input) || !input.some((item) => isObject(item) && isReference(item)))
     return { input: null, itemIds: [] }
   const itemIds: string[] = []
+  const found: StoredItem[] = []
   const items = input.flatMap((item: unknown, index): unknown[] => {
     if (!isObject(item) || !isReference(item)) return [item]
     const id = textOf(item.id)
-    const { text } = find(id, `input[${index}]`)
     itemIds.push(id)
-    if (known.has(id)) return []
-    const recalled = parseJson(text)
-    texts.set(recalled, text)
-    return [recalled]
+    const place = listedItemPlace(id)
+    if (known.has(id) || (place && chain.get(place.responseId)?.input[place.index])) return []
+    found.push(find(id, `input[${index}]`))
+    return [REFERENCE]
   })
-  return { input: items, itemIds }
+  const parsed = parse(found).values()
+  return { input: items.map((item) => (item === REFERENCE ? parsed.next().value : item)), itemIds }
 }
+
+const REFERENCE = Symbol('an item that is not parsed yet')

@@ -117,6 +117,20 @@ describe('previous_response_id', () => {
     expect((await send(app, { previous_response_id: second.body.id, input: 'e' })).status).toBe(400)
   })
 
+  test('a reference to an item it brings adds nothing, also when the response of that item has expired', async () => {
+    const app = testApp()
+    const first = await send(app, { input: 'a' })
+    await app.clock.advance(40 * 60_000)
+    const second = await send(app, { previous_response_id: first.body.id, input: 'b' })
+    await app.clock.advance(30 * 60_000)
+    const listed = await call(app, `GET /v1/responses/${second.body.id}/input_items`)
+    const early = listed.body.data.map(({ id }: Json) => ({ type: 'item_reference', id }))
+    expect(early).toHaveLength(4)
+    const third = await send(app, { previous_response_id: second.body.id, input: [...early, user('c')] })
+    expect(third.status).toBe(200)
+    expect(lastMessages(app).map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant', 'user'])
+  })
+
   test('an incomplete response can be continued, a failed or cancelled one was not stored', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ incomplete: { reason: 'max_output_tokens' } })
@@ -193,6 +207,22 @@ describe('item_reference', () => {
     const reference = { type: 'item_reference', id: body.output.at(-1).id }
     await send(app, { previous_response_id: body.id, input: [reference, user('b')] })
     expect(lastInput(app)).toMatchObject([user('a'), ...body.output, user('b')])
+  })
+
+  test('many references to one large item cannot make a request of more than 128 MiB, or hold more than the budget', async () => {
+    const app = testApp()
+    const { body } = await send(app, { input: 'x'.repeat(7 * 1024 * 1024) })
+    const sent = app.upstream.requests.length
+    const reference = { type: 'item_reference', id: `in_0_${body.id}` }
+    const many = Array.from({ length: 20 }, () => reference)
+    const large = await send(app, { input: many })
+    expect([large.status, large.body.error.code, large.body.error.param]).toEqual([413, 'payload_too_large', 'input'])
+    const other = app.bindings.bodies.open(0)
+    other.resize(app.bindings.settings.current().inFlightBodyMiB * 1024 * 1024 - 10 * 1024 * 1024)
+    expect((await send(app, { input: [reference, reference] })).status).toBe(503)
+    other.release()
+    expect(app.upstream.requests).toHaveLength(sent)
+    await expectNothingLeft(app)
   })
 
   test('a listed input item without an id of its own can be named', async () => {

@@ -3,7 +3,8 @@
  * conversation has three steps of a message, a thought and a call with its output.
  */
 import { heapStats } from 'bun:jsc'
-import { ResponseStore, type StoredResponse } from '../src/proxy/responses-store/response-store.ts'
+import { ResponseStore } from '../src/proxy/responses-store/response-store.ts'
+import type { StoredResponse } from '../src/proxy/responses-store/stored-response.ts'
 
 const conversations = Number(process.argv[2] ?? 10_000)
 const MIB = 1024 * 1024
@@ -38,12 +39,14 @@ for (let n = 0; n < conversations; n++) {
     const recording = store.record({
       scope: `key_${n % 50}`,
       previous,
-      input: [{ text, id: null }],
+      input: `[${text}]`,
+      inputIds: [],
       instructions: [],
       itemIds: [],
       callIds: [],
     })
-    recording?.finish(answer(id))
+    const said = answer(id)
+    recording?.finish(said, JSON.stringify(said))
     recording?.release()
     previous = store.get(`key_${n % 50}`, id)
   }

@@ -50,21 +50,19 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   }
 }
 
-/** Answers with one JSON document made from the finished response. No header is sent before it. */
-export const answerWithJson = (
-  served: Answered,
-  toDocument: (response: JsonObject) => JsonObject,
-): Promise<Response> => {
-  const answer: Promise<Response> = documentOf({ ...served, answer: () => answer }, toDocument)
+/** Answers with one JSON document, written from the finished response. No header is sent before it. */
+export const answerWithJson = (served: Answered, toText: (response: JsonObject) => string): Promise<Response> => {
+  const answer: Promise<Response> = documentOf({ ...served, answer: () => answer }, toText)
   return answer
 }
 
-const documentOf = async (served: Answered, toDocument: (response: JsonObject) => JsonObject): Promise<Response> => {
+const documentOf = async (served: Answered, toText: (response: JsonObject) => string): Promise<Response> => {
   const flow = await timed(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error
-  const document = toDocument(withoutFacts(response()))
-  return Response.json(document, { headers: answerHeaders(served, flow) })
+  const text = toText(withoutFacts(response()))
+  const headers = { ...answerHeaders(served, flow), 'content-type': 'application/json;charset=utf-8' }
+  return new Response(text, { headers })
 }
 
 /** Adds `Server-Timing` to failed answers as well. */

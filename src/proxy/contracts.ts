@@ -14,7 +14,7 @@ import { PublicEvents, parsed } from './formats/public-events.ts'
 import { type ResponsesEvent, upstreamFailure } from './formats/responses-event.ts'
 import type { Meter } from './meter.ts'
 import type { ResponseEcho } from './responses-store/response-echo.ts'
-import type { Recording } from './responses-store/response-store.ts'
+import type { Recording } from './responses-store/stored-response.ts'
 
 /** Writes one stream. Methods are called in order, `fail` at most once and last. */
 export interface Contract {

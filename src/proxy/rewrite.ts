@@ -11,19 +11,39 @@ import type { TurnBody } from './turn.ts'
  * every other item is added to `texts`. Throws `invalid_request_error`.
  */
 export const rewritten = (asked: TurnBody, json: JsonObject, texts?: Map<unknown, string>): TurnBody => {
-  const { bytes: written, hold } = asked
-  demandShallow(written)
-  const own = ownTexts(written, asked.json)
-  const bytes = encodeUtf8(texts ? writeWithItems(json, own, texts) : writeJson(json, own))
-  hold.resize(bytes.length)
-  return { bytes, json, hold }
+  if (texts) return rewrittenWithInput(asked, json, texts).body
+  return written(asked, json, writeJson(json, ownTextsOf(asked)))
 }
 
-const writeWithItems = (json: JsonObject, own: OwnTexts, texts: Map<unknown, string>): string => {
-  const items = (input: readonly unknown[]) =>
-    input.map((item) => texts.getOrInsertComputed(item, () => writeJson(item, own)))
-  const members = Object.entries(json).filter(([, value]) => value !== undefined)
-  const written = (name: string, value: unknown) =>
-    name === 'input' && Array.isArray(value) ? `[${items(value).join(',')}]` : writeJson(value, own)
-  return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${written(name, value)}`).join(',')}}`
+/** The same, and the text of `input`. Without `texts` the list is written in one go where that gives the same. */
+export const rewrittenWithInput = (
+  asked: TurnBody,
+  json: JsonObject,
+  texts: Map<unknown, string> | null,
+): { body: TurnBody; input: string } => {
+  const own = ownTextsOf(asked)
+  const { input: list } = json
+  const byItem = texts ?? (own.size > 0 ? new Map<unknown, string>() : null)
+  const input = byItem && Array.isArray(list) ? writeItems(list, own, byItem) : writeJson(list, own)
+  let text = ''
+  for (const name in json) {
+    if (json[name] === undefined) continue
+    text += `${text === '' ? '{' : ','}${JSON.stringify(name)}:${name === 'input' ? input : writeJson(json[name], own)}`
+  }
+  return { body: written(asked, json, `${text}}`), input }
+}
+
+/** Item by item: an item has the same text in whichever list it is. */
+const writeItems = (list: readonly unknown[], own: OwnTexts, texts: Map<unknown, string>): string =>
+  `[${list.map((item) => texts.getOrInsertComputed(item, () => writeJson(item, own))).join(',')}]`
+
+const ownTextsOf = ({ bytes, json }: TurnBody): OwnTexts => {
+  demandShallow(bytes)
+  return ownTexts(bytes, json)
+}
+
+const written = ({ hold }: TurnBody, json: JsonObject, text: string): TurnBody => {
+  const bytes = encodeUtf8(text)
+  hold.resize(bytes.length)
+  return { bytes, json, hold }
 }

@@ -8,7 +8,7 @@ import type { Settings } from '../settings/schema.ts'
 import type { AffinityRow } from './affinity.ts'
 import type { BodyHold } from './raw-body.ts'
 import type { RelayPlan } from './relay/plan.ts'
-import type { Recording } from './responses-store/response-store.ts'
+import type { Recording } from './responses-store/stored-response.ts'
 import type { Considered, Surface } from './select.ts'
 import type { UpstreamSession } from './upstream-session.ts'
 

@@ -4,9 +4,10 @@ import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
 import type { Random } from '../../lib/random.ts'
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
+import { decodeUtf8 } from '../../lib/utf8.ts'
 import type { Meter } from '../meter.ts'
 import { echoed, echoedEvent, type ResponseEcho } from '../responses-store/response-echo.ts'
-import type { Recording } from '../responses-store/response-store.ts'
+import type { Recording } from '../responses-store/stored-response.ts'
 import { withoutAccountFacts } from './account-facts.ts'
 import { errorEvent, responseCreatedEvent, responseFailedEvent } from './failed-event.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
@@ -84,9 +85,14 @@ export class PublicEvents {
     const isFilled = !isObject(response) || !isHollow(response) || this.#isSilent(response)
     const finished = isFilled ? response : this.#said.responseOf(event)
     const told = isObject(finished) ? this.#echoed(finished) : finished
-    if (isObject(told)) recording?.finish(told)
-    if (isFilled && event.sequence_number === number) return echo ? echoedEvent(bytes, type, echo) : bytes
-    return frame({ ...event, sequence_number: number, ...(told !== undefined && { response: told }) })
+    const isWhole = isFilled && event.sequence_number === number
+    const sent = isWhole
+      ? echo
+        ? echoedEvent(bytes, type, echo)
+        : bytes
+      : frame({ ...event, sequence_number: number, ...(told !== undefined && { response: told }) })
+    if (recording && isObject(told)) recording.finish(told, decodeUtf8(sent))
+    return sent
   }
 
   #echoed(response: JsonObject): JsonObject {

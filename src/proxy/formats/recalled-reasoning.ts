@@ -1,5 +1,5 @@
 /** Chat messages cannot carry reasoning, so the stored reasoning of an answer is put back in front of its tool calls. */
-import type { JsonObject } from '../../lib/json.ts'
+import { type JsonObject, textOf } from '../../lib/json.ts'
 import { callKind } from './call-kinds.ts'
 
 /** The reasoning items that led to a call, oldest first; none when nothing is stored of it. */
@@ -13,4 +13,18 @@ export const withReasoningBefore = (items: JsonObject[], reasoningBefore: Reason
   if (!first || ![...recalled.values()].some(({ length }) => length > 0)) return items
   const rest = items.flatMap((item) => (item === first ? [item] : [...(recalled.get(item) ?? []), item]))
   return [...(recalled.get(first) ?? []), ...rest]
+}
+
+/** Call id → the reasoning between it and the call before. A summary alone would be read as text, so it needs ciphertext. */
+export const reasoningByCall = (output: readonly JsonObject[]): Map<string, JsonObject[]> => {
+  const found = new Map<string, JsonObject[]>()
+  let reasoning: JsonObject[] = []
+  for (const item of output) {
+    if (item.type === 'reasoning' && textOf(item.encrypted_content) !== '') reasoning.push(item)
+    const id = callKind(item) && (textOf(item.call_id) || textOf(item.id))
+    if (!id) continue
+    if (reasoning.length > 0) found.set(id, reasoning)
+    reasoning = []
+  }
+  return found
 }

@@ -29,7 +29,7 @@ export const chatCompletions = turnRoute(async (c) => {
     : answerWithJson(served, (response) => {
         const document = chatFromResponse(response, head)
         recording?.finishChat(response)
-        return document
+        return JSON.stringify(document)
       })
 })
 
@@ -58,4 +58,4 @@ const admitChat = async (c: Ctx) => {
 }
 
 /** Chat clients send their whole history, so only the reasoning they cannot send is stored. */
-const NO_ITEMS = { previous: null, input: [], instructions: [], itemIds: [] }
+const NO_ITEMS = { previous: null, input: '[]', inputIds: [], instructions: [], itemIds: [] }

@@ -41,7 +41,7 @@ const compact = (isNative: boolean) => {
       }
     }
     return answerWithJson({ ...served, open }, (response) =>
-      retained === null ? response : compactFromResponse(response, retained),
+      JSON.stringify(retained === null ? response : compactFromResponse(response, retained)),
     )
   })
 }

@@ -35,8 +35,9 @@ export const publicResponses = turnRoute(async (c) => {
   }
   return answerWithJson(served, (response) => {
     const document = echoed(response, echo)
-    recording?.finish(document)
-    return document
+    const text = JSON.stringify(document)
+    recording?.finish(document, text)
+    return text
   })
 })
 

@@ -1,6 +1,6 @@
 /** The input items of a stored response as a list that can be paged through. */
 import { type JsonObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
-import { chainOf, type StoredResponse } from './response-store.ts'
+import { chainOf, type StoredResponse } from './stored-response.ts'
 
 /**
  * Everything the response was made from, oldest first: assumed to be what OpenAI lists, as it says "items used to generate

@@ -10,7 +10,8 @@ import { invalid } from '../formats/invalid-request.ts'
 import { RESPONSES_BODY_BYTES } from '../raw-body.ts'
 import type { StoredItem } from './item-pool.ts'
 import { listedItemPlace } from './listed-items.ts'
-import { chainOf, type ResponseStore, type StoredResponse } from './response-store.ts'
+import type { ResponseStore } from './response-store.ts'
+import { chainOf, type StoredResponse } from './stored-response.ts'
 
 /** An item → its text, which is written as it is: what went upstream once goes there in the same bytes again. */
 export type ItemTexts = Map<unknown, string>
@@ -40,6 +41,7 @@ interface Recall {
  */
 export const recall = (body: JsonObject, { store, scope, admit }: Recall): Recalled => {
   checkTypes(body)
+  if (isSelfContained(body)) return { body, previous: null, history: NO_HISTORY, texts: new Map(), itemIds: [] }
   const { previous_response_id, ...named } = body
   const { store: _store, ...rest } = named // where it is honoured it is not one of the parameters that are dropped
   const previous = previous_response_id == null ? null : previousOf(store, scope, String(previous_response_id))
@@ -62,6 +64,13 @@ export const recall = (body: JsonObject, { store, scope, admit }: Recall): Recal
   const whole = { ...(store.isOn ? rest : named), ...(input && { input }), ...(isEmpty && { input: [] }) }
   return { body: whole, previous, history, texts, itemIds }
 }
+
+/** Most requests: nothing to replace and nothing to remove. */
+const isSelfContained = ({ previous_response_id, store, input }: JsonObject): boolean =>
+  previous_response_id == null && store === undefined && !hasReferences(input)
+
+const hasReferences = (input: unknown): input is unknown[] =>
+  Array.isArray(input) && input.some((item) => isObject(item) && isReference(item))
 
 const checkTypes = ({ previous_response_id, store }: JsonObject): void => {
   if (previous_response_id != null && typeof previous_response_id !== 'string')
@@ -142,8 +151,7 @@ const withItems = (
   input: unknown,
   { find, parse, known, chain }: References,
 ): { input: unknown[] | null; itemIds: string[] } => {
-  if (!Array.isArray(input) || !input.some((item) => isObject(item) && isReference(item)))
-    return { input: null, itemIds: [] }
+  if (!hasReferences(input)) return { input: null, itemIds: [] }
   const itemIds: string[] = []
   const found: StoredItem[] = []
   const items = input.flatMap((item: unknown, index): unknown[] => {

@@ -4,11 +4,13 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
-import { type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { type JsonObject, objectsOf, parseJson, textOf } from '../../lib/json.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { callKind } from '../formats/call-kinds.ts'
+import { reasoningByCall } from '../formats/recalled-reasoning.ts'
 import { ItemPool, type StoredItem, textBytes } from './item-pool.ts'
+import { elementTexts, type RawResponse, rawResponse, responseIn } from './raw-response.ts'
 import { packDocument, releaseDocument, type StoredDocument, unpackDocument } from './stored-document.ts'
+import type { Recording, RequestToStore, StoredResponse } from './stored-response.ts'
 
 const MIB = 1024 * 1024
 /** Own input, output and response together; a larger one is answered and not stored. */
@@ -19,48 +21,17 @@ const RESPONSE_OVERHEAD_BYTES = 704
 const NAME_OVERHEAD_BYTES = 320
 const POINTER_BYTES = 8
 
-/**
- * One answered request. It holds its predecessor, so a conversation is a linked list: a chain of any length costs each item
- * once, and a response stays complete when the ones before it have left the store.
- */
-export interface StoredResponse {
-  readonly id: string
-  readonly previous: StoredResponse | null
-  /** The request's own items, without those of `previous`. */
-  readonly input: readonly StoredItem[]
-  /** Places in `input` of the system messages that were sent as `instructions`. */
-  readonly instructions: readonly number[]
-  readonly output: readonly StoredItem[]
-}
-
-/** What a request brings whose answer is to be stored. */
-export interface RequestToStore {
-  /** The key, or the one scope of clients without a key. */
-  scope: string
-  previous: StoredResponse | null
-  input: readonly { text: string; id: string | null }[]
-  instructions: readonly number[]
-  /** Ids of stored items that the request referred to. They can be found for as long as its response is stored. */
-  itemIds: readonly string[]
-  /** Calls in front of which stored reasoning was put back. The same holds for them. */
-  callIds: readonly string[]
-}
-
-/**
- * A running request on its way into the store. Its memory counts until `release`, which comes when the turn is settled: of a
- * streamed answer that is just before its last event is written and finishes the recording.
- */
-export interface Recording {
-  /** Stores the response, whose `output` is complete. */
-  finish(response: JsonObject): void
-  /** Stores the reasoning in front of each call of the response, by call id, and nothing else. */
-  finishChat(response: JsonObject): void
-  release(): void
-}
+/** Splitting a smaller response saves too little. */
+const SMALL_BYTES = 16 * 1024
+/** About 25 ms (measured), and only when memory is full for the first time; later each request splits about one. */
+const SPLIT_AT_ONCE_BYTES = 4 * MIB
 
 interface Node extends StoredResponse {
   id: string
   readonly previous: Node | null
+  /** Null when it has been split into `input`, `output` and `document`, which are empty before. */
+  raw: RawResponse | null
+  input: readonly StoredItem[]
   output: readonly StoredItem[]
   readonly scope: string
   document: StoredDocument | null
@@ -77,7 +48,14 @@ interface Node extends StoredResponse {
 /** Items that can be found by a name for as long as any stored response uses it. */
 interface Named {
   items: readonly StoredItem[]
+  /** The newest response that has the item, until that one is split. */
+  source: Node | null
   holders: number
+}
+
+interface Answer {
+  response: JsonObject
+  answer: string
 }
 
 interface StoreDeps {
@@ -93,6 +71,8 @@ export class ResponseStore {
   /** Ends of a linked list: a `Map` whose first entries are deleted skips their empty places each time it is read. */
   #oldest: Node | null = null
   #newest: Node | null = null
+  /** Responses older than this one have been split, or were too small for it to save memory. */
+  #unsplit: Node | null = null
   readonly #named = new Map<string, Named>()
   /** Memory of everything but the items. */
   #overhead = 0
@@ -115,30 +95,43 @@ export class ResponseStore {
   }
 
   get(scope: string, id: string): StoredResponse | null {
-    this.sweep()
-    const node = this.#responses.get(keyOf(scope, id))
-    return node?.document ? node : null // a chat answer has none
+    const node = this.#find(scope, id)
+    if (!node) return null
+    this.#split(node)
+    this.#makeRoom() // which may evict it
+    return this.#find(scope, id)
   }
 
   /** The response object as the client got it; null for one that was not stored or was stored by another key. */
   document(scope: string, id: string): JsonObject | null {
+    const node = this.#find(scope, id)
+    if (node?.raw?.answer) return responseIn(node.raw.answer)
+    return node?.document ? unpackDocument(node.document, node.output) : null
+  }
+
+  #find(scope: string, id: string): Node | null {
     this.sweep()
     const node = this.#responses.get(keyOf(scope, id))
-    return node?.document ? unpackDocument(node.document, node.output) : null
+    return node?.document || node?.raw?.answer ? node : null // a chat answer has neither
   }
 
   /** False when there is none. Responses that continue it keep the history they were made with. */
   delete(scope: string, id: string): boolean {
-    this.sweep()
-    const node = this.#responses.get(keyOf(scope, id))
-    if (!node?.document) return false
+    const node = this.#find(scope, id)
+    if (!node) return false
     this.#evict(node)
     return true
   }
 
   item(scope: string, id: string): StoredItem | null {
     this.sweep()
-    return this.#named.get(itemName(scope, id))?.items[0] ?? null
+    const name = itemName(scope, id)
+    const source = this.#named.get(name)?.source
+    if (source) {
+      this.#split(source)
+      this.#makeRoom()
+    }
+    return this.#named.get(name)?.items[0] ?? null
   }
 
   /** The reasoning that led to a call of a chat answer. */
@@ -151,12 +144,11 @@ export class ResponseStore {
   record(request: RequestToStore): Recording | null {
     this.sweep()
     if (!this.isOn) return null
-    const size = request.input.reduce((sum, { text }) => sum + textBytes(text), 0)
-    if (size > Math.min(MAX_RESPONSE_BYTES, this.#limit)) return null // before anything is displaced for it
+    if (textBytes(request.input) > this.#mostBytes) return null // before anything is evicted for it
     const node = this.#begin(request)
     if (!node) return null
     this.#makeRoom()
-    if (ownBytes(node) <= MAX_RESPONSE_BYTES && this.bytes <= this.#limit) return this.#recording(node, request)
+    if (this.bytes <= this.#limit) return this.#recording(node, request)
     this.#abandon(node)
     return null
   }
@@ -169,7 +161,7 @@ export class ResponseStore {
       return taken
     }
     return {
-      finish: (response) => this.#finish(take(), response),
+      finish: (response, answer) => this.#finish(take(), request, { response, answer }),
       finishChat: (response) => this.#finishChat(take(), response),
       release: () => {
         if (running) this.#abandon(running)
@@ -185,26 +177,43 @@ export class ResponseStore {
     this.#makeRoom()
   }
 
-  #finish(node: Node | null, response: JsonObject): void {
-    if (!node) return
+  #finish(node: Node | null, { inputIds }: RequestToStore, { response, answer }: Answer): void {
+    if (!node?.raw) return
     node.id = textOf(response.id)
+    const bytes = textBytes(answer)
+    node.raw.answer = answer
+    node.raw.bytes += bytes
+    this.#overhead += bytes
+    for (const id of inputIds) this.#nameSource(node, itemName(node.scope, id))
+    for (const item of objectsOf(response.output)) {
+      const id = textOf(item.id)
+      if (id !== '') this.#nameSource(node, itemName(node.scope, id))
+    }
+    if (node.id === '' || node.raw.bytes > this.#mostBytes) this.#abandon(node)
+    else this.#index(node)
+  }
+
+  /** Into items, each kept once. Costs a parse, so it waits until something refers to the response or memory is short. */
+  #split(node: Node): void {
+    const { raw } = node
+    if (!raw?.answer) return
+    const response = responseIn(raw.answer)
+    const input = objectsOf(parseJson(raw.input))
     const output = objectsOf(response.output)
+    node.input = elementTexts(raw.input, input).map((text) => this.#pool.hold(text))
     node.output = output.map((item) => this.#pool.hold(JSON.stringify(item)))
     node.document = packDocument(response, this.#pool)
-    this.#overhead += node.document.bytes + node.output.length * POINTER_BYTES
-    for (const [index, { text }] of node.output.entries()) {
-      const id = textOf(output[index]?.id)
-      if (id !== '') this.#name(node, itemName(node.scope, id), [text])
-    }
-    if (node.id === '' || ownBytes(node) > Math.min(MAX_RESPONSE_BYTES, this.#limit)) this.#abandon(node)
-    else this.#index(node)
+    node.raw = null
+    this.#overhead += node.document.bytes + (input.length + output.length) * POINTER_BYTES - raw.bytes
+    for (const [index, { id }] of input.entries()) this.#nameItem(node, textOf(id), node.input[index])
+    for (const [index, { id }] of output.entries()) this.#nameItem(node, textOf(id), node.output[index])
   }
 
   #finishChat(node: Node | null, response: JsonObject): void {
     if (!node) return
     node.id = `chat\0${textOf(response.id)}`
     for (const [callId, items] of reasoningByCall(objectsOf(response.output)))
-      this.#name(
+      this.#nameItems(
         node,
         callName(node.scope, callId),
         items.map((item) => JSON.stringify(item)),
@@ -220,7 +229,8 @@ export class ResponseStore {
       id: '',
       scope,
       previous: previous as Node | null, // as above
-      input: input.map(({ text }) => this.#pool.hold(text)),
+      raw: rawResponse(input),
+      input: NOTHING,
       instructions,
       output: NOTHING,
       document: null,
@@ -231,10 +241,9 @@ export class ResponseStore {
       newer: null,
     }
     if (node.previous) node.previous.holders++
-    this.#overhead += RESPONSE_OVERHEAD_BYTES + node.input.length * POINTER_BYTES
+    this.#overhead += RESPONSE_OVERHEAD_BYTES + (node.raw?.bytes ?? 0)
     for (const id of itemIds) this.#nameAgain(node, itemName(scope, id))
     for (const id of callIds) this.#nameAgain(node, callName(scope, id))
-    for (const { id, text } of input) if (id !== null) this.#name(node, itemName(scope, id), [text])
     return node
   }
 
@@ -248,6 +257,7 @@ export class ResponseStore {
     if (this.#newest) this.#newest.newer = node
     else this.#oldest = node
     this.#newest = node
+    this.#unsplit ??= node
     this.#makeRoom()
   }
 
@@ -255,7 +265,20 @@ export class ResponseStore {
     return this.#deps.settings().responseStoreMiB * MIB
   }
 
+  /** Of one response; a larger one is not stored. */
+  get #mostBytes(): number {
+    return Math.min(MAX_RESPONSE_BYTES, this.#limit)
+  }
+
+  /** Splits responses first, oldest first, since they usually have items in common. */
   #makeRoom(): void {
+    for (let work = SPLIT_AT_ONCE_BYTES; this.#unsplit && work > 0 && this.bytes > this.#limit; ) {
+      const node: Node = this.#unsplit
+      this.#unsplit = node.newer
+      if (!node.raw || node.raw.bytes < SMALL_BYTES) continue
+      work -= node.raw.bytes
+      this.#split(node)
+    }
     while (this.#oldest && this.bytes > this.#limit) this.#evict(this.#oldest)
   }
 
@@ -267,12 +290,16 @@ export class ResponseStore {
     else this.#oldest = newer
     if (newer) newer.older = older
     else this.#newest = older
+    if (this.#unsplit === node) this.#unsplit = newer
     node.older = null
     node.newer = null
     this.#abandon(node)
   }
 
   #abandon(node: Node): void {
+    if (this.#isOnlySource(node)) this.#split(node)
+    if (node.raw) this.#overhead -= node.raw.bytes
+    node.raw = null
     if (node.document) {
       this.#overhead -= node.document.bytes
       releaseDocument(node.document, this.#pool)
@@ -289,12 +316,40 @@ export class ResponseStore {
     this.#overhead -= RESPONSE_OVERHEAD_BYTES + (input.length + output.length) * POINTER_BYTES
   }
 
-  #name(node: Node, name: string, texts: readonly string[]): void {
-    if (!this.#named.has(name)) {
-      this.#named.set(name, { items: texts.map((text) => this.#pool.hold(text)), holders: 0 })
-      this.#overhead += NAME_OVERHEAD_BYTES
-    }
+  /** Whether other responses use a name for an item that only this one has. */
+  #isOnlySource(node: Node): boolean {
+    if (!node.raw) return false
+    return node.names.values().some((name) => {
+      const { source, holders } = this.#named.get(name)!
+      return source === node && holders > 1
+    })
+  }
+
+  /** Names an item that is still in the text of `node`. */
+  #nameSource(node: Node, name: string): void {
+    const named = this.#named.get(name)
+    if (!named) this.#addName(name, { items: NOTHING, source: node, holders: 0 })
+    else if (named.source) named.source = node
     this.#nameAgain(node, name)
+  }
+
+  /** Has the name refer to the item itself. */
+  #nameItem(node: Node, id: string, item: StoredItem | undefined): void {
+    const named = this.#named.get(itemName(node.scope, id))
+    if (!item || named?.source !== node) return
+    named.items = [this.#pool.hold(item.text)]
+    named.source = null
+  }
+
+  #nameItems(node: Node, name: string, texts: readonly string[]): void {
+    if (!this.#named.has(name))
+      this.#addName(name, { items: texts.map((text) => this.#pool.hold(text)), source: null, holders: 0 })
+    this.#nameAgain(node, name)
+  }
+
+  #addName(name: string, named: Named): void {
+    this.#named.set(name, named)
+    this.#overhead += NAME_OVERHEAD_BYTES
   }
 
   #nameAgain(node: Node, name: string): void {
@@ -315,13 +370,6 @@ export class ResponseStore {
   }
 }
 
-/** The response and those before it, oldest first. */
-export const chainOf = (last: StoredResponse): StoredResponse[] => {
-  const chain: StoredResponse[] = []
-  for (let one: StoredResponse | null = last; one; one = one.previous) chain.push(one)
-  return chain.reverse()
-}
-
 const NOTHING: readonly StoredItem[] = []
 const NO_NAMES: Set<string> = new Set()
 
@@ -331,20 +379,3 @@ const NAME_POINTER_BYTES = 24
 const keyOf = (scope: string, id: string): string => `${scope}\0${id}`
 const itemName = (scope: string, id: string): string => `item\0${scope}\0${id}`
 const callName = (scope: string, id: string): string => `call\0${scope}\0${id}`
-
-const ownBytes = ({ input, output, document }: Node): number =>
-  [...input, ...output].reduce((sum, { bytes }) => sum + bytes, document?.bytes ?? 0)
-
-/** Call id → the reasoning between it and the call before. A summary alone would be read as text, so it needs ciphertext. */
-const reasoningByCall = (output: readonly JsonObject[]): Map<string, JsonObject[]> => {
-  const found = new Map<string, JsonObject[]>()
-  let reasoning: JsonObject[] = []
-  for (const item of output) {
-    if (item.type === 'reasoning' && textOf(item.encrypted_content) !== '') reasoning.push(item)
-    const id = callKind(item) && (textOf(item.call_id) || textOf(item.id))
-    if (!id) continue
-    if (reasoning.length > 0) found.set(id, reasoning)
-    reasoning = []
-  }
-  return found
-}

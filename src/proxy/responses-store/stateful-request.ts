@@ -5,11 +5,11 @@ import { type JsonObject, textOf } from '../../lib/json.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import { withKeyPolicy } from '../key-policy.ts'
-import { rewritten } from '../rewrite.ts'
+import { rewrittenWithInput } from '../rewrite.ts'
 import type { TurnBody } from '../turn.ts'
 import { type Recalled, recall } from './recall.ts'
 import type { ResponseEcho } from './response-echo.ts'
-import type { RequestToStore } from './response-store.ts'
+import type { RequestToStore } from './stored-response.ts'
 
 interface StatefulRequest {
   body: TurnBody
@@ -34,7 +34,10 @@ export const recalledFor = ({ responses, bodies }: Bindings, raw: TurnBody, clie
 export const statefulRequest = (env: Bindings, raw: TurnBody, client: Client): StatefulRequest => {
   const recalled = recalledFor(env, raw, client)
   const { body: normal, dropped, own } = normaliseResponses(recalled.body, {}, recalled.history)
-  const body = rewritten(raw, withKeyPolicy(withCiphertext(normal), client.key), recalled.texts)
+  // Usually the request's own items are exactly what is sent, so their text is written once for both.
+  const isSentAsIs = recalled.previous === null && recalled.texts.size === 0 && own.system.size === 0
+  const json = withKeyPolicy(withCiphertext(normal), client.key)
+  const { body, input } = rewrittenWithInput(raw, json, isSentAsIs ? null : recalled.texts)
   const store = env.responses.isOn && raw.json.store !== false
   // A compaction trigger must come last, so no request can continue one.
   const isStored = store && !endsInTrigger(normal.input)
@@ -47,7 +50,8 @@ export const statefulRequest = (env: Bindings, raw: TurnBody, client: Client): S
       ? {
           scope: storeScope(client),
           previous: recalled.previous,
-          input: own.items.map((item) => ({ text: textOfItem(item), id: textOf(item.id) || null })),
+          input: isSentAsIs ? input : `[${own.items.map(textOfItem).join(',')}]`,
+          inputIds: own.items.flatMap(({ id }) => textOf(id) || []),
           instructions: own.items.flatMap((item, index) => (own.system.has(item) ? [index] : [])),
           itemIds: recalled.itemIds,
           callIds: [],

@@ -1,12 +1,8 @@
 /** What the store keeps, for how long, and how much memory that takes, counted by the byte. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import {
-  MAX_RESPONSE_BYTES,
-  type RequestToStore,
-  ResponseStore,
-  type StoredResponse,
-} from '../../../src/proxy/responses-store/response-store.ts'
+import { MAX_RESPONSE_BYTES, ResponseStore } from '../../../src/proxy/responses-store/response-store.ts'
+import type { Recording, RequestToStore, StoredResponse } from '../../../src/proxy/responses-store/stored-response.ts'
 import { ManualClock } from '../../support/clock.ts'
 import { holds } from '../../support/property.ts'
 
@@ -21,7 +17,8 @@ const aStore = (settings = { responseStoreMinutes: 60, responseStoreMiB: 64 }) =
 const aRequest = (more: Partial<RequestToStore> = {}): RequestToStore => ({
   scope: 'key_1',
   previous: null,
-  input: [],
+  input: '[]',
+  inputIds: [],
   instructions: [],
   itemIds: [],
   callIds: [],
@@ -29,17 +26,20 @@ const aRequest = (more: Partial<RequestToStore> = {}): RequestToStore => ({
 })
 
 const text = (value: string) => JSON.stringify({ role: 'user', content: value })
-const item = (value: string) => ({ text: text(value), id: null })
+const list = (...values: string[]) => `[${values.map(text).join(',')}]`
 const response = (id: string, output: object[] = [{ type: 'message', id: `msg_${id}`, content: id }]) => ({
   id,
   object: 'response',
   output,
 })
 
+const finish = (recording: Recording | null | undefined, answer: ReturnType<typeof response>) =>
+  recording?.finish(answer, JSON.stringify(answer))
+
 /** Answers one request. */
 const put = (store: ResponseStore, id: string, more: Partial<RequestToStore> = {}): StoredResponse | null => {
   const recording = store.record(aRequest(more))
-  recording?.finish(response(id))
+  finish(recording, response(id))
   recording?.release()
   return store.get(more.scope ?? 'key_1', id)
 }
@@ -61,7 +61,7 @@ describe('memory', () => {
         previous = put(store, `resp_${n}${step}`, {
           scope: `key_${n % 50}`,
           previous,
-          input: [item(`${n}${step}${bulk}`)],
+          input: list(`${n}${step}${bulk}`),
         })
       most = Math.max(most, store.bytes)
     }
@@ -78,7 +78,7 @@ describe('memory', () => {
     for (let n = 0; n < 500; n++) {
       previous = put(store, `resp_${String(n).padStart(3, '0')}`, {
         previous,
-        input: [item('x'.repeat(1000) + String(n).padStart(3, '0'))],
+        input: list('x'.repeat(1000) + String(n).padStart(3, '0')),
       })
       sizes.push(store.bytes)
     }
@@ -87,11 +87,14 @@ describe('memory', () => {
     expect(textsOf(previous)).toHaveLength(1000)
   })
 
-  test('a history that is sent again in full with every request costs each item once', () => {
-    const { store } = aStore()
-    const input = Array.from({ length: 500 }, (_, n) => item(`${n}${'x'.repeat(10_000)}`))
-    for (let n = 1; n <= 500; n++) put(store, `resp_${n}`, { input: input.slice(0, n) })
+  test('a history that is sent again in full with every request costs each item once, when memory is short', () => {
+    const { store, settings } = aStore()
+    settings.responseStoreMiB = 12
+    const input = Array.from({ length: 500 }, (_, n) => `${n}${'x'.repeat(10_000)}`)
+    for (let n = 1; n <= 500; n++)
+      finish(store.record(aRequest({ input: list(...input.slice(0, n)) })), response(`resp_${n}`))
     expect(store.size).toBe(500)
+    for (let n = 1; n <= 500; n++) expect(store.get('key_1', `resp_${n}`)?.input).toHaveLength(n)
     expect(store.bytes).toBeLessThan(2 * 500 * 10_000)
   })
 
@@ -109,32 +112,32 @@ describe('memory', () => {
   test('a response of more than 8 MiB is not stored, whether its request or its answer is that large', () => {
     const { store } = aStore()
     const large = 'x'.repeat(MAX_RESPONSE_BYTES)
-    expect(store.record(aRequest({ input: [item(large)] }))).toBeNull()
-    store.record(aRequest())?.finish(response('resp_1', [{ type: 'message', id: 'msg_1', content: large }]))
+    expect(store.record(aRequest({ input: list(large) }))).toBeNull()
+    finish(store.record(aRequest()), response('resp_1', [{ type: 'message', id: 'msg_1', content: large }]))
     expect([store.size, store.bytes]).toEqual([0, 0])
-    expect(put(store, 'resp_2', { input: [item(large.slice(0, 7 * MIB))] })).not.toBeNull()
+    expect(put(store, 'resp_2', { input: list(large.slice(0, 7 * MIB)) })).not.toBeNull()
   })
 
   test('a request that is too large to be stored displaces nothing', () => {
     const { store } = aStore()
-    put(store, 'resp_1', { input: [item('a')] })
-    for (const mib of [9, 65, 100]) expect(store.record(aRequest({ input: [item('x'.repeat(mib * MIB))] }))).toBeNull()
+    put(store, 'resp_1', { input: list('a') })
+    for (const mib of [9, 65, 100]) expect(store.record(aRequest({ input: list('x'.repeat(mib * MIB)) }))).toBeNull()
     expect(store.get('key_1', 'resp_1')).not.toBeNull()
   })
 
   test('neither does one that is larger than the limit', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 1
-    put(store, 'resp_1', { input: [item('a')] })
-    expect(store.record(aRequest({ input: [item('x'.repeat(2 * MIB))] }))).toBeNull()
-    store.record(aRequest())?.finish(response('resp_2', [{ type: 'message', content: 'x'.repeat(2 * MIB) }]))
+    put(store, 'resp_1', { input: list('a') })
+    expect(store.record(aRequest({ input: list('x'.repeat(2 * MIB)) }))).toBeNull()
+    finish(store.record(aRequest()), response('resp_2', [{ type: 'message', content: 'x'.repeat(2 * MIB) }]))
     expect(store.get('key_1', 'resp_1')).not.toBeNull()
   })
 
   test('what running requests bring counts, too', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 10
-    const running = ['a', 'b'].map((name) => store.record(aRequest({ input: [item(name + 'x'.repeat(6 * MIB))] })))
+    const running = ['a', 'b'].map((name) => store.record(aRequest({ input: list(name + 'x'.repeat(6 * MIB)) })))
     expect(running.map((recording) => recording !== null)).toEqual([true, false])
     running[0]?.release()
     expect(store.bytes).toBe(0)
@@ -143,18 +146,45 @@ describe('memory', () => {
   test('text beyond ASCII counts with two bytes a character', () => {
     const [ascii, other] = ['x', 'ж'].map((letter) => {
       const { store } = aStore()
-      put(store, 'resp_1', { input: [item(letter.repeat(10_000))] })
+      put(store, 'resp_1', { input: list(letter.repeat(10_000)) })
       return store.bytes
     })
     expect(other! - ascii!).toBeGreaterThan(9_900)
   })
 })
 
+describe('an item that several responses have', () => {
+  const found = (store: ResponseStore) => store.item('key_1', 'msg_0')?.text
+
+  test.each([
+    ['the newest', ['resp_2', 'resp_1']],
+    ['the oldest', ['resp_1', 'resp_2']],
+  ])('is found until the last of them is gone, when %s is deleted first', (_, ids) => {
+    const { store } = aStore()
+    for (const id of ['resp_1', 'resp_2']) finish(recorded(store), response(id))
+    for (const id of ids) {
+      expect(store.delete('key_1', id)).toBe(true)
+      expect(found(store)).toBe(id === ids[0] ? '{"type":"message","id":"msg_0","content":"a"}' : undefined)
+    }
+    expect([store.size, store.bytes]).toEqual([0, 0])
+  })
+
+  test('is not found by another key', () => {
+    const { store } = aStore()
+    finish(recorded(store), response('resp_1'))
+    expect([store.item('key_2', 'msg_0'), store.item('', 'msg_0')]).toEqual([null, null])
+    expect(found(store)).toBeDefined()
+  })
+})
+
+const recorded = (store: ResponseStore) =>
+  store.record(aRequest({ input: '[ {"type":"message","id":"msg_0","content":"a"} ]', inputIds: ['msg_0'] }))
+
 describe('time', () => {
   test('the oldest go first, by time and by memory', async () => {
     const { store, clock, settings } = aStore()
     for (const id of ['resp_1', 'resp_2', 'resp_3']) {
-      put(store, id, { input: [item(id + 'x'.repeat(600 * 1024))] })
+      put(store, id, { input: list(id + 'x'.repeat(600 * 1024)) })
       await clock.advance(20 * MINUTE)
     }
     expect([1, 2, 3].map((n) => store.get('key_1', `resp_${n}`) !== null)).toEqual([false, true, true])
@@ -165,24 +195,24 @@ describe('time', () => {
 
   test('what a request continues stays until it is answered', async () => {
     const { store, clock } = aStore()
-    const previous = put(store, 'resp_1', { input: [item('a')] })
-    const recording = store.record(aRequest({ previous, input: [item('b')] }))
+    const previous = put(store, 'resp_1', { input: list('a') })
+    const recording = store.record(aRequest({ previous, input: list('b') }))
     await clock.advance(61 * MINUTE)
     expect(store.get('key_1', 'resp_1')).toBeNull()
-    recording?.finish(response('resp_2'))
+    finish(recording, response('resp_2'))
     expect(textsOf(store.get('key_1', 'resp_2'))).toHaveLength(4)
   })
 
   test('a settled request that is finished afterwards is stored all the same, unless what it continues is gone', async () => {
     const { store, clock } = aStore()
-    const previous = put(store, 'resp_1', { input: [item('a')] })
-    const [soon, late] = ['b', 'c'].map((one) => store.record(aRequest({ previous, input: [item(one)] })))
+    const previous = put(store, 'resp_1', { input: list('a') })
+    const [soon, late] = ['b', 'c'].map((one) => store.record(aRequest({ previous, input: list(one) })))
     for (const recording of [soon, late]) recording?.release()
-    soon?.finish(response('resp_2'))
+    finish(soon, response('resp_2'))
     expect(textsOf(store.get('key_1', 'resp_2'))).toHaveLength(4)
     await clock.advance(61 * MINUTE)
     store.sweep()
-    late?.finish(response('resp_3'))
+    finish(late, response('resp_3'))
     expect([store.size, store.bytes]).toEqual([0, 0])
   })
 })
@@ -246,17 +276,19 @@ const take = (store: ResponseStore, step: Extract<Step, { does: 'put' }>, histor
   const scope = `key_${step.scope}`
   const id = `resp_${step.id}`
   const previous = store.get(scope, `resp_${step.previous}`)
-  const input = [item(`${step.bytes % 7}${'x'.repeat(step.bytes)}`)]
+  const input = [text(`${step.bytes % 7}${'x'.repeat(step.bytes)}`)]
   const output = [
     { type: 'reasoning', id: `rs_${step.id}`, encrypted_content: 'e' },
     { type: 'function_call', id: `fc_${step.id}`, call_id: `call_${step.id}` },
   ]
-  const history = [...textsOf(previous), ...input.map((one) => one.text), ...output.map((one) => JSON.stringify(one))]
+  const history = [...textsOf(previous), ...input, ...output.map((one) => JSON.stringify(one))]
   const before = store.get(scope, id)
   const itemIds = [`rs_${step.previous}`]
-  const recording = store.record(aRequest({ scope, previous, input, itemIds, callIds: [`call_${step.previous}`] }))
+  const recording = store.record(
+    aRequest({ scope, previous, input: `[${input}]`, itemIds, callIds: [`call_${step.previous}`] }),
+  )
   if (step.ends === 'chat') recording?.finishChat(response(id, output))
-  else if (step.ends !== 'release') recording?.finish(response(id, output))
+  else if (step.ends !== 'release') finish(recording, response(id, output))
   recording?.release()
   if (store.get(scope, id) !== before) histories.set(`${scope} ${id}`, history)
 }

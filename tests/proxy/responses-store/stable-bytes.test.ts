@@ -78,7 +78,7 @@ const conversation = () => {
     const raw = { bytes: encodeUtf8(text), json: JSON.parse(text), hold: new BodyHold(bodies) }
     const { body, toStore } = statefulRequest(env, raw, CLIENT)
     const recording = toStore && responses.record(toStore)
-    recording?.finish(response)
+    recording?.finish(response, JSON.stringify(response))
     const list = topMembers(body.bytes).find(({ name }) => name === 'input')!
     const elements = elementsOf(body.bytes, list.value)
     expect(JSON.parse(decodeUtf8(body.bytes)).input).toHaveLength(elements.length)

@@ -49,8 +49,7 @@ export class PublicEvents {
     if (this.#said.needs(type)) this.#said.push(parsed(event.bytes, type))
     if (type === 'error' || type === 'response.failed') return this.#failedUpstream(parsed(event.bytes, type), meter)
     if (ENDINGS.has(type)) return [this.#ended(event.bytes, type, meter)]
-    const { echo } = this.#options
-    return [echo && BEGINNINGS.has(type) ? echoedEvent(event.bytes, type, echo) : event.bytes]
+    return [BEGINNINGS.has(type) ? this.#echoedEvent(event.bytes, type) : event.bytes]
   }
 
   /** The end of a stream that broke off. SDK helpers ignore events before `response.created`. */
@@ -81,18 +80,25 @@ export class PublicEvents {
     const event = parsed(bytes, type)
     const number = numberOf(event, meter)
     const { response } = event
-    const { echo, recording } = this.#options
+    const { recording } = this.#options
     const isFilled = !isObject(response) || !isHollow(response) || this.#isSilent(response)
     const finished = isFilled ? response : this.#said.responseOf(event)
-    const told = isObject(finished) ? this.#echoed(finished) : finished
-    const isWhole = isFilled && event.sequence_number === number
-    const sent = isWhole
-      ? echo
-        ? echoedEvent(bytes, type, echo)
-        : bytes
-      : frame({ ...event, sequence_number: number, ...(told !== undefined && { response: told }) })
-    if (recording && isObject(told)) recording.finish(told, decodeUtf8(sent))
+    const sent =
+      isFilled && event.sequence_number === number
+        ? this.#echoedEvent(bytes, type)
+        : frame({ ...event, sequence_number: number, ...this.#responseMember(finished) })
+    if (recording && isObject(finished)) recording.finish(finished, decodeUtf8(sent))
     return sent
+  }
+
+  #responseMember(response: unknown): JsonObject {
+    if (response === undefined) return {}
+    return { response: isObject(response) ? this.#echoed(response) : response }
+  }
+
+  #echoedEvent(bytes: Uint8Array, type: string): Uint8Array {
+    const { echo } = this.#options
+    return echo ? echoedEvent(bytes, type, echo) : bytes
   }
 
   #echoed(response: JsonObject): JsonObject {

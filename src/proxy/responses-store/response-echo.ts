@@ -18,24 +18,26 @@ export const echoed = (response: JsonObject, { store, previousResponseId }: Resp
 })
 
 /**
- * The same for the response inside an event. Each stream has three of them, so the values are replaced at their place. Assumed:
- * the upstream always states both members, so a name that occurs once is the response's own and not that of a tool.
+ * The same for the response inside an event. Each stream has three of them, so only what differs from the upstream's `false`
+ * and `null` is replaced, at its place. Assumed: the upstream always states both members, so a name that occurs once is the
+ * response's own and not that of a tool.
  */
 export const echoedEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho): Uint8Array => {
   const { store, previousResponseId } = echo
-  if (!store && previousResponseId === null) return bytes
-  const changes = [
-    { place: placeOfValue(bytes, 'store'), value: String(store) },
-    { place: placeOfValue(bytes, 'previous_response_id'), value: JSON.stringify(previousResponseId) },
-  ]
-  const parts: Uint8Array[] = []
-  let rest = 0
-  for (const { place, value } of changes.toSorted((a, b) => (a.place ?? 0) - (b.place ?? 0))) {
-    if (place === null || !isScalar(bytes[place])) return rewrittenEvent(bytes, type, echo)
-    parts.push(bytes.subarray(rest, place), encodeUtf8(value))
-    rest = endOfScalar(bytes, place)
-  }
-  return Buffer.concat([...parts, bytes.subarray(rest)])
+  let changed = bytes
+  if (store) changed = withScalar(changed, 'store', TRUE) ?? rewrittenEvent(changed, type, echo)
+  if (previousResponseId === null) return changed
+  const id = encodeUtf8(JSON.stringify(previousResponseId))
+  return withScalar(changed, 'previous_response_id', id) ?? rewrittenEvent(changed, type, echo)
+}
+
+const TRUE = encodeUtf8('true')
+
+/** Null when the place is not certain. */
+const withScalar = (bytes: Uint8Array, name: string, value: Uint8Array): Uint8Array | null => {
+  const place = placeOfValue(bytes, name)
+  if (place === null || !isScalar(bytes[place])) return null
+  return Buffer.concat([bytes.subarray(0, place), value, bytes.subarray(endOfScalar(bytes, place))])
 }
 
 const rewrittenEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho): Uint8Array => {

@@ -198,14 +198,14 @@ const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> 
   // the next attempt needs a new connection
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop()
   if (verdict !== 'give_up' && turn.chain !== null) {
-    if (verdict === 'refresh') await untilAborted(renew(plane, step), turn.signal)
+    if (verdict === 'refresh') await untilAborted(renew(plane, turn, step), turn.signal)
     throw chainLost(error)
   }
   if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || wouldFailEverywhere(plane, turn, step))
     throw error
   if (!mayBeSentAgain(turn, err)) throw error
   if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await untilAborted(renew(plane, step), turn.signal)))
+  else if (verdict === 'refresh' && (await untilAborted(renew(plane, turn, step), turn.signal)))
     progress.next = sameAccount(id)
   else if (shouldRetryAccount(plane, turn, step)) {
     await backOff(plane, turn, progress)
@@ -287,11 +287,20 @@ const shouldRetryAccount = (plane: Plane, turn: Turn, { err, id, progress }: Ste
   return mayTryMore({ ...progress, tried }) && plane.pool.explain(needsOf(plane, turn, tried)).kind !== 'chosen'
 }
 
-/** One forced refresh per account and turn. A token rejected right after it means the account needs sign-in. */
-const renew = async ({ pool, credentials, clock }: Plane, { err, id, progress }: Step): Promise<boolean> => {
+/**
+ * One forced refresh per account and turn. A model request whose token is rejected right after it means the account needs
+ * sign-in; a relayed route may reject the tokens of every account, which says nothing about them.
+ */
+const renew = async (
+  { pool, credentials, clock }: Plane,
+  { surface }: Turn,
+  { err, id, progress }: Step,
+): Promise<boolean> => {
   if (progress.refreshed.has(id)) {
     const evidence = 'rejected right after its token was refreshed'
-    pool.apply(id, { kind: 'auth_failed', at: clock.now(), code: 'account_auth_invalidated', evidence })
+    const isModelRequest = surface === 'turn' || surface === 'ping'
+    if (isModelRequest)
+      pool.apply(id, { kind: 'auth_failed', at: clock.now(), code: 'account_auth_invalidated', evidence })
     return false
   }
   progress.refreshed.add(id)

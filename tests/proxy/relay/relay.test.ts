@@ -5,7 +5,7 @@ import type { AppEnv } from '../../../src/bindings.ts'
 import { arrival, renderGatewayError } from '../../../src/http/arrival.ts'
 import type { RelayPlan } from '../../../src/proxy/relay/plan.ts'
 import { admitRelay, type RelayRequest, readBodyFor, relay, relayRoute } from '../../../src/proxy/relay/relay.ts'
-import { expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 
 type Options = Partial<Omit<RelayRequest, 'plan'>> & { plan?: Partial<RelayPlan> }
@@ -129,6 +129,20 @@ describe('sending again', () => {
     expect((await ask(limited, { plan: { maxAccounts: 1 } })).status).toBe(429)
     expect(limited.upstream.requests).toHaveLength(1)
   })
+})
+
+test.each([
+  ['POST /backend-api/codex/alpha/search', 'control', { json: {} }],
+  ['GET /backend-api/wham/agent-identities/jwks', 'control', {}],
+  ['POST /v1/images/generations', 'image', { json: { prompt: 'a boat' } }],
+  ['POST /backend-api/files', 'file', { json: { file_name: 'a.txt', file_size: 3, use_case: 'codex' } }],
+] as const)('%s that rejects every token ends no account', async (route, on, sent) => {
+  const app = testApp({ accounts: 3 })
+  for (const { sim } of app.members) sim.always({ on, ...faults.unauthorized() })
+  const response = await app.ask(route, sent)
+  expect([response.status, await codeOf(response)]).toEqual([502, 'upstream_auth_failed'])
+  expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active', 'active'])
+  expect((await app.ask('POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
 })
 
 test('a warm-up is logged, and is in no sum and no limit', async () => {

@@ -16,6 +16,7 @@ import recoveryCodes from './0012_recovery_codes.sql' with { type: 'text' }
 import clientHours from './0013_client_hours.sql' with { type: 'text' }
 import windowStarts from './0014_window_starts.sql' with { type: 'text' }
 import liveCalls from './0015_live_calls.sql' with { type: 'text' }
+import accountSwitches from './0016_account_switches.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0013_client_hours', sql: clientHours },
   { name: '0014_window_starts', sql: windowStarts },
   { name: '0015_live_calls', sql: liveCalls },
+  { name: '0016_account_switches', sql: accountSwitches },
 ]

@@ -43,6 +43,16 @@ export const accounts = sqliteTable(
     /** Used by rule only if the limits would not reset on their own for this long. */
     minBlockedMinutes: integer('reset_min_blocked_minutes'),
     percent: integer('reset_percent'),
+    /** Percent used of the 5-hour window from which routing skips the account; null: no cap. */
+    maxUsedPercentPrimary: integer(),
+    /** The same for the weekly window, or the monthly one of plans without a weekly window. */
+    maxUsedPercentSecondary: integer(),
+    /** The dashboard user whose account this is. */
+    ownerUserId: text(),
+    /** Keys of the owner are exempt from the caps. */
+    reserveForOwner: integer({ mode: 'boolean' }).notNull().default(false),
+    /** Place in the order of the strategies that use accounts one after another; null: after those that have one. */
+    position: integer(),
     accessTokenSealed: text().notNull(),
     refreshTokenSealed: text().notNull(),
     idTokenSealed: text().notNull(),
@@ -59,6 +69,18 @@ export const accounts = sqliteTable(
   },
   /** What an import looks for; the e-mail is compared after that, as SQLite knows the cases of ASCII letters only. */
   (t) => [index('accounts_seat').on(t.chatgptAccountId, t.chatgptUserId)],
+)
+
+/** Labels that operators give to accounts, to filter by and to assign to keys. */
+export const accountTags = sqliteTable(
+  'account_tags',
+  {
+    accountId: text()
+      .notNull()
+      .references(() => accounts.id, { onDelete: 'cascade' }),
+    tag: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountId, t.tag] })],
 )
 
 /** The last known usage of an account, one row, rewritten by polls and by the ledger. */

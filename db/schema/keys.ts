@@ -1,10 +1,14 @@
 /** API keys of model clients, their limits, and the firewall list. */
 import { index, integer, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
-export const LIMIT_TYPES = ['requests', 'total_tokens', 'input_tokens', 'output_tokens', 'cost_usd', 'credits'] as const
+export const LIMIT_TYPES = ['requests', 'total_tokens', 'input_tokens', 'output_tokens', 'cost_usd'] as const
 export type LimitType = (typeof LIMIT_TYPES)[number]
 export const LIMIT_WINDOWS = ['5h', 'daily', '7d', 'weekly', 'monthly'] as const
 export type LimitWindow = (typeof LIMIT_WINDOWS)[number]
+
+/** `strip`: requests are sent without a fast tier; `refuse`: requests with one are rejected. */
+export const FAST_MODE_RULES = ['off', 'strip', 'refuse'] as const
+export type FastModeRule = (typeof FAST_MODE_RULES)[number]
 
 export const apiKeys = sqliteTable('api_keys', {
   id: text().primaryKey(),
@@ -30,8 +34,12 @@ export const apiKeys = sqliteTable('api_keys', {
     .default('foreground'),
   transportPolicyOverride: text({ enum: ['smart', 'always_http', 'always_websocket'] }),
   usageSections: text().notNull().default('upstream_limits,account_pool_usage'),
-  /** null: every account; a list: only these. */
+  /** null: every account, unless `assignedTags` has some; a list: only these. */
   assignedAccountIds: text({ mode: 'json' }).$type<string[]>(),
+  /** Accounts with any of these tags too; null: none. */
+  assignedTags: text({ mode: 'json' }).$type<string[]>(),
+  /** null: as the setting says. */
+  prohibitFastMode: text({ enum: FAST_MODE_RULES }),
   /** Lifetime totals, kept by the ledger in the same transaction as the request rows they sum. */
   requestCount: integer().notNull().default(0),
   inputTokens: integer().notNull().default(0),

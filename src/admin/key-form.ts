@@ -116,5 +116,5 @@ const limitOf = (row: z.output<typeof LimitRow> | undefined) => {
   if (row?.amount === undefined) return null
   const { amount, type, window, model } = row
   const maxValue = type === 'cost_usd' ? Math.round(amount * MICROS) : amount
-  return { limitType: type, limitWindow: window, maxValue, modelFilter: type === 'credits' ? null : model || null }
+  return { limitType: type, limitWindow: window, maxValue, modelFilter: model || null }
 }

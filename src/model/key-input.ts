@@ -31,17 +31,13 @@ const Limit = z
     maxValue: z
       .int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) })
       .min(1)
-      .describe('Tokens, requests or credits; micro-dollars for `cost_usd`.'),
+      .describe('Tokens or requests; micro-dollars for `cost_usd`.'),
     modelFilter: z
       .string()
       .trim()
       .max(255)
       .nullish()
       .describe('Counts only this model. Absent, null or empty: all models.'),
-  })
-  .refine(({ limitType, modelFilter }) => limitType !== 'credits' || !modelFilter, {
-    path: ['modelFilter'],
-    error: 'A credits limit counts all models.',
   })
   .transform(({ modelFilter, ...limit }) => ({ ...limit, modelFilter: modelFilter ?? '' }))
 export type LimitInput = z.output<typeof Limit>

@@ -136,7 +136,6 @@ const SUMMED: Record<LimitType, SQL<number>> = {
   input_tokens: HOUR_SUMS.inputTokens,
   output_tokens: HOUR_SUMS.outputTokens,
   cost_usd: HOUR_SUMS.costMicros,
-  credits: sql`0`,
 }
 
 const LOGGED: Record<LimitType, SQL<number>> = {
@@ -145,5 +144,4 @@ const LOGGED: Record<LimitType, SQL<number>> = {
   input_tokens: total(requests.inputTokens),
   output_tokens: total(requests.outputTokens),
   cost_usd: total(requests.costMicros),
-  credits: sql`0`,
 }

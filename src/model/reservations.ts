@@ -120,14 +120,13 @@ const NO_HOLDS: readonly Hold[] = Object.freeze([])
 const NO_DELTAS: readonly LimitDelta[] = Object.freeze([])
 const NOTHING_HELD: Reservation = Object.freeze({ settle: () => NO_DELTAS })
 
-/** What each kind of limit counts. Nothing reported by the upstream affects credits. */
+/** What each kind of limit counts. */
 const AMOUNT: Record<LimitType, (use: Use) => number> = {
   requests: () => 1,
   total_tokens: (use) => use.inputTokens + use.outputTokens,
   input_tokens: (use) => use.inputTokens,
   output_tokens: (use) => use.outputTokens,
   cost_usd: (use) => use.costMicros ?? 0,
-  credits: () => 0,
 }
 
 const unpricedMicros = ({ inputTokens, outputTokens }: Use): number =>

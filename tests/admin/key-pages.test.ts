@@ -387,7 +387,7 @@ describe('the forms', () => {
       transportPolicyOverride: 'always_http',
       assignedAccountIds: [app.members[0]!.id],
       usageSections: 'upstream_limits',
-      limits: [{ limitType: 'credits', limitWindow: 'weekly', maxValue: 5, modelFilter: '' }],
+      limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 5, modelFilter: '' }],
     })
     const { status } = await admin.ask(`PATCH /api/dashboard-users/${owner.row.id}`, { json: { status: 'disabled' } })
     expect(status).toBe(200)

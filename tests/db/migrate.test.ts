@@ -60,6 +60,18 @@ test('accounts that were there before have the sums of their hours', () => {
   ])
 })
 
+test('limits in credits, which never had an effect, are deleted and other limits stay', () => {
+  const sqlite = aDatabase()
+  const before = MIGRATIONS.filter(({ name }) => name < '0015')
+  migrate(sqlite, before, 1)
+  sqlite.run("INSERT INTO api_keys (id, name, key_hash, key_prefix, created_at) VALUES ('k', 'k', 'h', 'p', 0)")
+  for (const type of ['credits', 'requests', 'cost_usd'])
+    sqlite.run(`INSERT INTO api_key_limits (id, key_id, limit_type, limit_window, max_value, reset_at)
+      VALUES ('${type}', 'k', '${type}', 'daily', 5, 0)`)
+  migrate(sqlite, MIGRATIONS, 2)
+  expect(sqlite.query('SELECT id FROM api_key_limits ORDER BY id').values()).toEqual([['cost_usd'], ['requests']])
+})
+
 test('totals of days that were there before are those of an unknown client', () => {
   const sqlite = aDatabase()
   migrate(

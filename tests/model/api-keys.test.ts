@@ -131,7 +131,7 @@ describe('what may be said about a key', () => {
     ['an expiry without a zone', { expiresAt: '2026-01-01T00:00:00' }],
     ['a limit of zero', { limits: [daily(0)] }],
     ['a limit of half a token', { limits: [daily(1.5)] }],
-    ['a credits limit of one model', { limits: [daily(1, { limitType: 'credits', modelFilter: 'strong' })] }],
+    ['a limit in credits, which nothing counts', { limits: [daily(1, { limitType: 'credits' })] }],
     ['the same limit twice', { limits: [daily(1), daily(2, { modelFilter: '' })] }],
     ['a scope of model sources', { assignedSourceIds: ['src_1'] }],
   ])('%s is refused', (_, input) => {
@@ -246,13 +246,12 @@ describe('changing limits', () => {
         { id: 'early-prewarm', startedAt: since, kind: 'prewarm', accountId: null, ...UNCHARGED },
       ])
       const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
-      const wanted = [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd'), limit('credits')]
+      const wanted = [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd')]
       const { limits } = edit(db, id, { limits: wanted }, at)
       expect(Object.fromEntries(limits.map(({ limitType, currentValue }) => [limitType, currentValue]))).toEqual({
         requests: 4,
         total_tokens: 330,
         cost_usd: 12,
-        credits: 0,
       })
     },
   )

@@ -154,7 +154,6 @@ describe('admission', () => {
     ['input_tokens', 100],
     ['output_tokens', 50],
     ['cost_usd', 7],
-    ['credits', 0],
   ])('a %s limit counts its own unit', (type, amount) => {
     const limit = aLimit({ type })
     const reservation = reserve({ limits: [limit] }, anEstimate(), NOW)

@@ -6,8 +6,7 @@ import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
 
 type Limit = ApiKey['limits'][number]
 
-/** Nothing counts credits, so a limit on them would never be reached. */
-const OFFERED_TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES).filter(([type]) => type !== 'credits')
+const TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES)
 
 /** Blank rows for new limits, up to the number of rows the form can send. */
 const BLANK_ROWS = 2
@@ -46,7 +45,7 @@ const LimitRow: FC<{ limit: Limit | null; index: number; models: readonly Option
         placeholder="Amount"
         aria-label="Amount"
       />
-      <Bare name={name('type')} label="Unit" options={keeping(OFFERED_TYPES, type)} value={type} />
+      <Bare name={name('type')} label="Unit" options={keeping(TYPES, type)} value={type} />
       <Bare
         name={name('window')}
         label="Period"

@@ -21,7 +21,6 @@ export const LIMIT_TYPE_NAMES: Record<Limit['limitType'], string> = {
   output_tokens: 'output tokens',
   requests: 'requests',
   cost_usd: 'dollars',
-  credits: 'credits',
 }
 
 export const WINDOW_NAMES: Record<Limit['limitWindow'], string> = {

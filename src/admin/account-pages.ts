@@ -33,6 +33,7 @@ import { capacityCredits, perWindow, type WindowLength } from '../model/usage-wi
 import { lastWindowStart } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { refusalFor } from './account-window.ts'
+import { ownerChoices } from './owner-choices.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
@@ -220,6 +221,7 @@ const routingOf = (c: Ctx, view: AccountView): Tab => {
     strategy: routingStrategy,
     streamLimit: proxyAccountStreamLimit,
     models: models && [...models].toSorted(),
+    owners: mayWrite(c) ? ownerChoices(c) : [],
     refusal: mayWrite(c) ? null : READ_ONLY,
   }
 }

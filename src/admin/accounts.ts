@@ -103,12 +103,20 @@ const PolicyName = z
   .enum(ROUTING_POLICIES)
   .describe('`burn_first`: used before the others; `normal`: the strategy decides; `preserve`: last resort.')
 
-/** The page's form sends the first three at once; the API also has separate routes for alias and policy. */
+const Cap = z.int().min(1).max(100).nullable().optional()
+
+/** The routing form sends all but the reset rule; the API also has separate routes for alias and policy. */
 const Patch = z.strictObject({
   securityWorkAuthorized: z.boolean().optional().describe('Whether it belongs to the restricted pool.'),
   alias: AliasText.optional(),
   routingPolicy: PolicyName.optional(),
   ...ResetRuleFields.shape,
+  maxUsedPercentPrimary: Cap.describe(
+    'Percent used of the 5-hour window from which the account is skipped until the reset. Null: no cap.',
+  ),
+  maxUsedPercentSecondary: Cap.describe('The same for the weekly window, or the monthly one of plans without it.'),
+  ownerUserId: z.string().min(1).max(64).nullable().optional().describe('ID of the user whose account it is, or null.'),
+  reserveForOwner: z.boolean().optional().describe('Keys of the owner are exempt from the caps. Needs an owner.'),
   expectedVersion: ExpectedVersion,
 })
 

@@ -18,12 +18,12 @@ import { EFFORTS } from '../model/efforts.ts'
 import { SERVICE_TIERS } from '../model/key-input.ts'
 import { arrangeKeys, KeysQuery, keyState } from '../model/key-list.ts'
 import { keyTrends, keyUsage7d } from '../model/key-trends.ts'
-import { listPeople } from '../model/people.ts'
-import { holds, mayWrite } from '../model/permissions.ts'
+import { mayWrite } from '../model/permissions.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 import { optionalKeys } from './key-requirement.ts'
 import { weekOf } from './key-week.ts'
+import { ownerChoices } from './owner-choices.ts'
 import { said } from './pages/said.ts'
 import { blindersOf } from './requests.ts'
 
@@ -118,21 +118,12 @@ export const connectionFor = (c: Ctx, row: Pick<StoredKey, 'keyHash' | 'enforced
 
 /** The options of the form; owners only for users who may assign keys. */
 const choicesFor = (c: Ctx): KeyChoices => {
-  const { principal } = c.var
-  const mayAssign = holds(principal.grants, 'api_keys:assign')
-  const isBlind = blindersOf(principal).hidesAccounts
+  const isBlind = blindersOf(c.var.principal).hidesAccounts
   return {
     models: listedModels(c, null),
     accounts: isBlind ? [] : accountChoices(c),
-    owners: mayAssign && principal.kind === 'account' ? ownersFor(c, principal.id) : [],
+    owners: ownerChoices(c),
     efforts: EFFORTS,
     tiers: SERVICE_TIERS,
   }
 }
-
-/** Active users, the signed-in one first. */
-const ownersFor = (c: Ctx, ownId: string) =>
-  listPeople(c.env.db)
-    .filter(({ row }) => row.status === 'active')
-    .map(({ row: { id, username } }) => ({ id, name: username }))
-    .sort((a, b) => Number(b.id === ownId) - Number(a.id === ownId))

@@ -48,6 +48,10 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
     lastError: view.lastError && { at: iso(view.lastError.at), evidence: view.lastError.evidence },
     inFlight: view.inFlight,
     securityWorkAuthorized: view.securityWorkAuthorized,
+    maxUsedPercentPrimary: view.maxUsedPercentPrimary,
+    maxUsedPercentSecondary: view.maxUsedPercentSecondary,
+    ownerUserId: view.ownerUserId,
+    reserveForOwner: view.reserveForOwner,
     usage: {
       primaryRemainingPercent: remaining(fiveHour),
       secondaryRemainingPercent: remaining(weekly),
@@ -109,7 +113,7 @@ interface Surroundings {
 
 /** For principals without `accounts:write`: enough to tell accounts apart, but no identifying data. */
 export const masked = (summary: AccountSummary): AccountSummary => {
-  const shown = { ...summary, ...maskedNames(summary) }
+  const shown = { ...summary, ...maskedNames(summary), ownerUserId: null }
   return {
     ...shown,
     version: accountVersion(shown), // the version over hidden values would confirm guesses
@@ -128,6 +132,7 @@ export const masked = (summary: AccountSummary): AccountSummary => {
 export const maskedView = (view: AccountView): AccountView => ({
   ...view,
   ...maskedNames(view),
+  ownerUserId: null,
   evidence: null,
   lastError: view.lastError && { ...view.lastError, evidence: null },
 })

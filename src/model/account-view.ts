@@ -11,14 +11,9 @@ import { type Credits, perWindow, type UsageWindow, type UsageWindows, type Wind
 type AccountTier = 'healthy' | 'draining' | 'probing'
 
 type ResetFields = 'resetPolicy' | 'keepCredits' | 'minBlockedMinutes' | 'percent'
-type Stored =
-  | ResetFields
-  | 'email'
-  | 'alias'
-  | 'planType'
-  | 'routingPolicy'
-  | 'securityWorkAuthorized'
-  | 'lastRefreshAt'
+type Caps = 'maxUsedPercentPrimary' | 'maxUsedPercentSecondary' | 'ownerUserId' | 'reserveForOwner'
+type Editable = 'alias' | 'routingPolicy' | 'securityWorkAuthorized' | Caps | ResetFields
+type Stored = 'email' | 'planType' | 'lastRefreshAt' | Editable
 
 /** All times are ms since epoch. */
 export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState, 'attempts'> {
@@ -63,16 +58,20 @@ export interface WireWindow extends Omit<UsageWindow, 'resetAt'> {
 }
 
 /** The version of its editable members. */
-export const accountVersion = ({
-  alias,
-  routingPolicy,
-  securityWorkAuthorized,
-  resetPolicy,
-  keepCredits,
-  minBlockedMinutes,
-  percent,
-}: Pick<AccountView, 'alias' | 'routingPolicy' | 'securityWorkAuthorized' | ResetFields>): string =>
-  versionOf([alias, routingPolicy, securityWorkAuthorized, resetPolicy, keepCredits, minBlockedMinutes, percent])
+export const accountVersion = (account: Pick<AccountView, Editable>): string =>
+  versionOf([
+    account.alias,
+    account.routingPolicy,
+    account.securityWorkAuthorized,
+    account.maxUsedPercentPrimary,
+    account.maxUsedPercentSecondary,
+    account.ownerUserId,
+    account.reserveForOwner,
+    account.resetPolicy,
+    account.keepCredits,
+    account.minBlockedMinutes,
+    account.percent,
+  ])
 
 export const wireAccount = (account: AccountView): WireAccount => ({
   ...account,

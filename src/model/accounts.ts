@@ -11,6 +11,7 @@ import { unassignAccount } from './api-keys.ts'
 import { type Actor, append } from './audit.ts'
 import { changesOf } from './changes-of.ts'
 import { demandVersion } from './edit-version.ts'
+import { findPerson } from './people.ts'
 import type { UsageSnapshot } from './usage-windows.ts'
 
 export type AccountRow = typeof accounts.$inferSelect
@@ -81,22 +82,45 @@ type Editable =
   | 'keepCredits'
   | 'minBlockedMinutes'
   | 'percent'
+  | 'maxUsedPercentPrimary'
+  | 'maxUsedPercentSecondary'
+  | 'ownerUserId'
+  | 'reserveForOwner'
 
-export type AccountEdit = Partial<Pick<AccountRow, Editable>> & {
-  expectedVersion?: string
-}
+export type AccountEdit = Partial<Pick<AccountRow, Editable>> & { expectedVersion?: string }
 
-/** Unchanged values are ignored. Throws `account_not_found`, `edit_conflict`. */
+/**
+ * Unchanged values are ignored. Throws `account_not_found`, `edit_conflict`, and `validation_error` for an owner who is
+ * not an active user, or for an exemption without an owner.
+ */
 export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
   const { expectedVersion, ...edit } = input
   const before = getAccount(tx, id)
   demandVersion(expectedVersion, accountVersion(before))
   const change = changesOf(before, edit)
   if (Object.keys(change).length === 0) return before
+  requireOwner(tx, change, { ...before, ...change })
   tx.update(accounts).set(change).where(eq(accounts.id, id)).run()
   append(tx, actor, 'account_updated', { target: id, details: change })
   notice(tx, 'accounts')
   return getAccount(tx, id)
+}
+
+const requireOwner = (tx: Tx, { ownerUserId }: AccountEdit, after: AccountRow): void => {
+  if (ownerUserId && findPerson(tx, ownerUserId)?.row.status !== 'active')
+    throw invalidEdit('ownerUserId', 'There is no active user with this ID.')
+  if (after.reserveForOwner && after.ownerUserId === null)
+    throw invalidEdit('reserveForOwner', 'Choose an owner first.')
+}
+
+const invalidEdit = (field: keyof AccountEdit, message: string): AppError =>
+  new AppError('validation_error', { param: field, details: { fields: { [field]: [message] } } })
+
+/** Call before deleting the user: its accounts stay, without an owner. */
+export const disownAccounts = (tx: Tx, userId: string): void => {
+  const owned = { ownerUserId: null, reserveForOwner: false }
+  const { changes } = tx.update(accounts).set(owned).where(eq(accounts.ownerUserId, userId)).run()
+  if (changes > 0) notice(tx, 'accounts')
 }
 
 /** Removes it from all keys. Its log rows stay with its id, unless deleted `withHistory`. */

@@ -218,7 +218,6 @@ const LIMITS: Record<KeyFact['limits'][number]['type'], string> = {
   input_tokens: 'input token',
   output_tokens: 'output token',
   cost_usd: 'cost',
-  credits: 'credit',
 }
 const WINDOWS: Record<KeyFact['limits'][number]['window'], string> = {
   '5h': '5-hour',

@@ -51,6 +51,7 @@ interface Chooser {
     owner: null
     restricted: false
     isOpportunistic: boolean
+    keyOwnerId: string | null
     streamCap: number
     surface: 'turn' | 'image' | 'audio'
   }): Selection
@@ -80,6 +81,7 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
     owner: null,
     restricted: false,
     isOpportunistic: key?.trafficClass === 'opportunistic',
+    keyOwnerId: key?.ownerUserId ?? null,
     streamCap: settings.proxyAccountStreamLimit,
     surface,
   })

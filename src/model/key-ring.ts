@@ -9,6 +9,7 @@ import type { LiveLimit } from './reservations.ts'
 export interface KeyPolicy {
   readonly id: string
   readonly name: string
+  readonly ownerUserId: string | null
   /** Enabled, and its owner, if any, is active (decisions §4). */
   readonly isActive: boolean
   /** ms since epoch; null: never. */
@@ -74,6 +75,7 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
   Object.freeze({
     id: row.id,
     name: row.name,
+    ownerUserId: row.ownerUserId,
     isActive: row.isActive && (row.ownerUserId === null || row.owner?.status === 'active'),
     expiresAt: row.expiresAt,
     allowedModels: setOf(row.allowedModels),

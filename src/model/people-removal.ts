@@ -1,6 +1,7 @@
 /** What an administrator removes from a user: the second factor, the sessions, or the user as a whole. */
 import { notice, type Tx } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
+import { disownAccounts } from './accounts.ts'
 import { append } from './audit.ts'
 import { clearTotp } from './credentials.ts'
 import { type Caller, demandDelegation } from './delegation.ts'
@@ -11,12 +12,13 @@ import { signOutEverywhere } from './recovery.ts'
 import { endSessionsOf } from './sessions.ts'
 
 /**
- * Its keys stay, disabled and without owner. Throws `user_not_found`, `self_modification_forbidden`,
+ * Its keys stay, disabled and without owner, and so do its accounts. Throws `user_not_found`, `self_modification_forbidden`,
  * `insufficient_delegation`, `last_admin_protected`.
  */
 export const deletePerson = (tx: Tx, id: string, caller: Caller): void => {
   const { row, role } = reachable(tx, id, caller, { isSelfAllowed: false })
   abandonKeysOf(tx, id, caller.actor)
+  disownAccounts(tx, id)
   endSessionsOf(tx, id)
   removeUser(tx, id)
   append(tx, caller.actor, 'user_deleted', { target: id, details: { username: row.username, role: role.slug } })

@@ -22,6 +22,7 @@ export const SKIP_REASONS = {
     reason: 'included quota used up, and paid credits are off',
     counted: 'out of included quota',
   },
+  reserved: { reason: 'reserved: its usage cap is reached', counted: 'reserved' },
   model_limited: { reason: 'out of quota for this model', counted: 'out of this model’s allowance' },
   burn_window_closed: {
     reason: 'kept for foreground requests, and this key is opportunistic',

@@ -79,6 +79,10 @@ const describe = (
     credits: usage?.credits ?? null,
     paidCredits: usesPaidCredits(usage, now) ? paidCredits : null,
     securityWorkAuthorized: account.securityWorkAuthorized,
+    maxUsedPercentPrimary: row.maxUsedPercentPrimary,
+    maxUsedPercentSecondary: row.maxUsedPercentSecondary,
+    ownerUserId: row.ownerUserId,
+    reserveForOwner: row.reserveForOwner,
     lastRefreshAt: row.lastRefreshAt,
     usageAt: usage?.at ?? null,
   }

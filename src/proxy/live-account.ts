@@ -24,7 +24,16 @@ export interface LiveAccount extends Candidate {
   missingRoutes: Map<string, number>
 }
 
-type FromRow = Pick<LiveAccount, 'row' | 'routingPolicy' | 'securityWorkAuthorized' | 'displayName'>
+type FromRow = Pick<
+  LiveAccount,
+  | 'row'
+  | 'routingPolicy'
+  | 'securityWorkAuthorized'
+  | 'maxUsedPercentPrimary'
+  | 'maxUsedPercentSecondary'
+  | 'exemptOwnerId'
+  | 'displayName'
+>
 type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>
 
 /** What comes from the row. */
@@ -32,6 +41,9 @@ export const fromRow = (row: AccountRow): FromRow => ({
   row,
   routingPolicy: row.routingPolicy,
   securityWorkAuthorized: row.securityWorkAuthorized,
+  maxUsedPercentPrimary: row.maxUsedPercentPrimary,
+  maxUsedPercentSecondary: row.maxUsedPercentSecondary,
+  exemptOwnerId: row.reserveForOwner ? row.ownerUserId : null,
   displayName: displayName(row),
 })
 

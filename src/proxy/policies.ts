@@ -33,6 +33,12 @@ export interface Candidate {
   /** When a foreground request last used it; ms since epoch, 0 if never. */
   lastForegroundAt: number
   securityWorkAuthorized: boolean
+  /** Percent used of the 5-hour window from which the account is skipped; null: no cap. */
+  maxUsedPercentPrimary: number | null
+  /** The same for the weekly or monthly window. */
+  maxUsedPercentSecondary: number | null
+  /** Keys of this user are exempt from the caps; null: no key is. */
+  exemptOwnerId: string | null
   /** Model slugs the account offers; null while its catalog is unknown, which excludes none. */
   models: ReadonlySet<string> | null
   /** Models whose own allowance was used up → the block, which may have ended. */
@@ -147,7 +153,8 @@ const reportedUse = (usage: UsageSnapshot | null, now: number): ReportedUse | nu
   return either === null ? null : { short: short ?? either, long: either }
 }
 
-const longWindow = (usage: UsageSnapshot | null): UsageWindow | null =>
+/** The weekly window, or the monthly one of plans without it. */
+export const longWindow = (usage: UsageSnapshot | null): UsageWindow | null =>
   usage?.windows.weekly ?? usage?.windows.monthly ?? null
 
 const measure = (

@@ -5,11 +5,12 @@
 import { type Health, isFailing } from '../model/account-health.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import type { SkipReason } from '../model/skip-reasons.ts'
-import { includedQuotaReset, isExhausted, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
+import { includedQuotaReset, isExhausted, nextReset, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import {
   bypassesTiers,
   type Candidate,
   limitOf,
+  longWindow,
   type PolicyContext,
   type Ranked,
   type RoutingPolicy,
@@ -48,6 +49,8 @@ export interface SelectionNeeds {
   restricted: boolean
   /** From a key of the traffic class `opportunistic`. */
   isOpportunistic?: boolean
+  /** The owner of the request's key, who may be exempt from the caps of their account. */
+  keyOwnerId?: string | null
   /** Concurrent turns per account, 0 = unlimited. */
   streamCap: number
 }
@@ -199,11 +202,34 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
   if (ctx.paidCredits === 'never' && usesPaidCredits(candidate.usage, ctx.now))
     return verdictOf(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
+  const reserved = reservedUntil(candidate, needs, ctx.now)
+  if (reserved !== undefined) return verdictOf(id, 'reserved', reserved)
   if (needs.tried.has(id)) return verdictOf(id, 'tried')
   const { backoffUntil } = candidate.health
   if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
   if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
   return verdictOf(id, null)
+}
+
+/**
+ * When the caps that the account has reached end (ms, null: unknown); undefined: it is not reserved. A cap holds even
+ * when no other account is left.
+ */
+const reservedUntil = (
+  candidate: Candidate,
+  { keyOwnerId }: SelectionNeeds,
+  now: number,
+): number | null | undefined => {
+  const { usage, maxUsedPercentPrimary, maxUsedPercentSecondary, exemptOwnerId } = candidate
+  if (maxUsedPercentPrimary === null && maxUsedPercentSecondary === null) return undefined
+  if (exemptOwnerId !== null && exemptOwnerId === keyOwnerId) return undefined
+  const reached = [
+    { window: usage?.windows.fiveHour ?? null, cap: maxUsedPercentPrimary },
+    { window: longWindow(usage), cap: maxUsedPercentSecondary },
+  ].filter(({ window, cap }) => cap !== null && (usedNow(window, now) ?? 0) >= cap)
+  if (reached.length === 0) return undefined
+  const resets = reached.map(({ window }) => nextReset(window, now))
+  return resets.some((reset) => reset === null) ? null : Math.max(...resets.map(Number))
 }
 
 /** Limits named by a usage report have their own reason; other blocks use the status. */
@@ -225,6 +251,7 @@ const AT_LIMIT: ReadonlySet<SkipReason | null> = new Set([
   'credits_depleted',
   'model_limited',
   'paid_credits_off',
+  'reserved',
   'at_cap',
 ])
 
@@ -236,6 +263,7 @@ const WAITING: ReadonlySet<SkipReason | null> = new Set([
   'rate_limited',
   'quota_exceeded',
   'paid_credits_off',
+  'reserved',
   ...OWN_WORDS,
   'model_limited',
   'cooling_down',

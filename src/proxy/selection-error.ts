@@ -66,6 +66,9 @@ const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
   'policy_class',
 ])
 
+/** Sluice is set not to use the rest of the account's quota before the reset. */
+const HELD_BACK: ReadonlySet<SkipReason | null> = new Set(['paid_credits_off', 'reserved'])
+
 /** Why nothing could be chosen. `considered` comes from the same selection. */
 export const failureOf = (
   candidates: readonly Candidate[],
@@ -76,9 +79,9 @@ export const failureOf = (
   const causes = countCauses(considered)
   const reasons = new Map(considered.map(({ id, skipped }) => [id, skipped]))
   const able = candidates.filter(({ id }) => !NOT_CANDIDATES.has(reasons.get(id) ?? 'tried'))
-  const paidOff = new Map(considered.flatMap((each) => (each.skipped === 'paid_credits_off' ? [[each.id, each]] : [])))
+  const heldBack = new Map(considered.flatMap((each) => (HELD_BACK.has(each.skipped) ? [[each.id, each]] : [])))
   const exhausted = able.flatMap((candidate) => {
-    const resetsAt = paidOff.get(candidate.id)?.until
+    const resetsAt = heldBack.get(candidate.id)?.until
     return (
       (resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { resetsAt, rejection: null }) ?? []
     )
@@ -230,7 +233,9 @@ const exhaustedError = (failure: SelectionFailure, now: number, wait: ErrorExtra
   const envelope = resetsAt === null ? {} : resetMembers(resetsAt, now)
   if (shared) return new AppError('usage_limit_reached', { ...asRejected(shared), envelope, ...wait })
   const which = causes.some(({ reason }) => reason === 'model_limited') ? 'usage limit for this model' : 'usage limit'
-  const subject = ownerOnly ? `${OWNER_AT_LIMIT} ${which}` : `All accounts have reached their ${which}`
+  const isReserved = causes.some(({ reason }) => reason === 'reserved')
+  const reached = ownerOnly ? `${OWNER_AT_LIMIT} ${which}` : `All accounts have reached their ${which}`
+  const subject = isReserved ? `${reached} or are reserved (${describeCauses(causes, now)})` : reached
   return new AppError('usage_limit_reached', {
     // LangChain for JavaScript gives up at "will reset at"; otherwise it silently waits six times a minute.
     message: resetsAt === null ? `${subject}.` : `${subject}; it will reset at ${clockTime(resetsAt, now)}.`,

@@ -11,6 +11,7 @@ export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): S
   scope: turn.client.key?.scope ?? null,
   restricted: turn.restricted,
   isOpportunistic: turn.client.key?.trafficClass === 'opportunistic',
+  keyOwnerId: turn.client.key?.ownerUserId ?? null,
   tried,
   owner: turn.relay?.owner ?? ownerOf(plane, turn),
   streamCap: turn.settings.proxyAccountStreamLimit,

@@ -335,7 +335,15 @@ describe('failures', () => {
   })
 })
 
-const ENDS_BY_TIME = new Set(['tried', 'rate_limited', 'quota_exceeded', 'model_limited', 'cooling_down', 'at_cap'])
+const ENDS_BY_TIME = new Set([
+  'tried',
+  'rate_limited',
+  'quota_exceeded',
+  'model_limited',
+  'cooling_down',
+  'at_cap',
+  'reserved',
+])
 
 describe('choice and explanation', () => {
   const time = fc.integer({ min: NOW - 120_000, max: NOW + 120_000 })
@@ -368,6 +376,9 @@ describe('choice and explanation', () => {
       lastSelectedAt: time,
       lastForegroundAt: time,
       securityWorkAuthorized: fc.boolean(),
+      maxUsedPercentPrimary: fc.option(fc.integer({ min: 1, max: 100 }), { nil: null, freq: 4 }),
+      maxUsedPercentSecondary: fc.option(fc.integer({ min: 1, max: 100 }), { nil: null, freq: 4 }),
+      exemptOwnerId: fc.constantFrom(null, 'usr_a'),
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
       rejectedModels: fc.constantFrom(new Map(), new Map([['m', NOW + 1]])),
       missingRoutes: fc.constantFrom(new Map(), new Map([['image', NOW + 1]])),
@@ -384,6 +395,7 @@ describe('choice and explanation', () => {
     scope: fc.option(ids, { nil: null }),
     owner: fc.option(fc.record({ id: fc.constantFrom('a', 'b', 'x'), hard: fc.boolean() }), { nil: null }),
     restricted: fc.boolean(),
+    keyOwnerId: fc.constantFrom(null, 'usr_a', 'usr_b'),
     streamCap: fc.nat(3),
   })
 
@@ -413,6 +425,13 @@ describe('choice and explanation', () => {
         expect(request.scope?.has(selection.id) ?? true).toBe(true)
         expect(account?.securityWorkAuthorized || !request.restricted).toBe(true)
         expect(request.streamCap === 0 || (account?.inFlight ?? 0) < request.streamCap).toBe(true)
+        const { maxUsedPercentPrimary, maxUsedPercentSecondary, exemptOwnerId, usage } = account!
+        const isExempt = exemptOwnerId !== null && exemptOwnerId === request.keyOwnerId
+        if (!isExempt) {
+          expect(usage?.windows.fiveHour?.usedPercent ?? 0).toBeLessThan(maxUsedPercentPrimary ?? 101)
+          const isReset = (usage?.windows.weekly?.resetAt ?? 0) <= NOW
+          if (!isReset) expect(usage?.windows.weekly?.usedPercent ?? 0).toBeLessThan(maxUsedPercentSecondary ?? 101)
+        }
         if (request.owner?.hard) expect(selection.id).toBe(request.owner.id)
         expect(selection.moved).toBe(request.owner !== null && request.owner.id !== selection.id)
         expect(selection.considered.every(({ score, skipped }) => (score === null) === (skipped !== null))).toBe(true)

@@ -13,12 +13,14 @@ const AGENT = 'secret machine'
 /** Two accounts, one of them refused in words that name it, a used key, a conversation, a firewall entry; then who looks. */
 const open = async () => {
   const app = testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
-  const { as, guest } = people(app)
+  const { add, as, guest } = people(app)
   const admin = as('admin', { username: 'root' })
   app.change({ apiKeyAuthEnabled: true })
   const { key, row } = app.key({ name: KEY_NAME, ownerUserId: admin.person.row.id })
   const [{ id, sim }, other] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
   sim.setResetCredits([{ id: 'credit', expiresAt: app.clock.now() + 86_400_000, grantedAt: 0 }])
+  const owner = add({ username: 'ada', role: 'viewer' })
+  await admin.ask(`PATCH /api/accounts/${id}`, { json: { ownerUserId: owner.row.id, reserveForOwner: true } })
   await admin.ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
   const turn = async () => {
     const response = await app.ask('POST /backend-api/codex/responses', {
@@ -53,6 +55,7 @@ const open = async () => {
   const secrets = {
     'an e-mail address of an account': 'anna.smith',
     'the other address': 'grace.hopper',
+    'the owner of an account': owner.row.id,
     'an upstream identifier': app.bindings.pool.get(id)?.row.chatgptAccountId ?? '',
     'the name of a key': KEY_NAME,
     'the prefix of a key': row.keyPrefix,

@@ -116,6 +116,7 @@ const whatText = (account: WireAccount): string => {
     return 'Recent requests failed on this account. Requests go to other accounts for now.'
   if (skipped === 'paid_credits_off')
     return 'The included quota of this account is used up, and Sluice is set not to use paid credits (Settings → Routing).'
+  if (skipped === 'reserved') return 'This account has reached its usage cap. The rest of its quota is reserved.'
   const reported = status === 'quota_exceeded' ? REPORTED[cause ?? ''] : undefined
   return reported ?? (status === 'active' && why ? `${WHAT.active} ${why}.` : WHAT[status])
 }
@@ -130,6 +131,7 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
       </>
     )
   if (status === 'paused') return ['Paused by a user.', account.evidence].filter(Boolean).join(' ')
+  if (account.skipped === 'reserved') return 'The caps under Routing, and the usage that ChatGPT reported.'
   if (status === 'active' && account.skipped !== 'cooling_down')
     return 'Sluice counted the requests running on this account.'
   if (!mayWrite) return 'Only users who can manage accounts see this.'

@@ -5,6 +5,7 @@ import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Check, Field, Form } from '../ui/form.tsx'
+import { keeping, optionsOf, Select } from '../ui/select.tsx'
 
 export interface RoutingProps {
   strategy: string
@@ -12,6 +13,8 @@ export interface RoutingProps {
   streamLimit: number
   /** Slugs, sorted; null: not fetched yet. */
   models: readonly string[] | null
+  /** Users the account can belong to. Empty: the viewer cannot choose one. */
+  owners: readonly { id: string; name: string }[]
   /** Why nothing can be changed; null: it can. */
   refusal: string | null
 }
@@ -31,7 +34,7 @@ export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) =
   </>
 )
 
-const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, refusal }) => (
+const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, owners, refusal }) => (
   <Form name="routing" class="stack" method="patch" action={`/api/accounts/${encodeURIComponent(account.accountId)}`}>
     <fieldset class="stack" disabled={refusal !== null}>
       <input type="hidden" name="expectedVersion" value={account.version} />
@@ -61,6 +64,7 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
         isOn={account.securityWorkAuthorized}
         hint="For accounts that are authorized for security work. Requests that require such an account use only this pool."
       />
+      <Caps account={account} owners={owners} />
       {refusal === null ? (
         <div class="actions">
           <Submit>Save</Submit>
@@ -70,6 +74,41 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, ref
       )}
     </fieldset>
   </Form>
+)
+
+const Caps: FC<Pick<RoutingProps, 'owners'> & { account: WireAccount }> = ({ account, owners }) => (
+  <fieldset class="stack">
+    <legend class="field-label">Reserve part of the quota</legend>
+    <p class="hint">
+      From these percentages on, Sluice skips the account until the window resets, even when no other account is
+      available. Leave empty to use all of it.
+    </p>
+    <Percent label="Cap on the 5-hour window (%)" name="maxUsedPercentPrimary" value={account.maxUsedPercentPrimary} />
+    <Percent
+      label="Cap on the weekly or monthly window (%)"
+      name="maxUsedPercentSecondary"
+      value={account.maxUsedPercentSecondary}
+    />
+    {owners.length > 0 && (
+      <Select
+        label="Owner"
+        name="ownerUserId"
+        options={[['', 'No owner'], ...keeping(optionsOf(owners), account.ownerUserId)]}
+        value={account.ownerUserId ?? ''}
+        hint="The user whose account this is."
+      />
+    )}
+    <Check
+      label="Reserve for the owner"
+      name="reserveForOwner"
+      isOn={account.reserveForOwner}
+      hint="Keys of the owner are exempt from the caps."
+    />
+  </fieldset>
+)
+
+const Percent: FC<{ label: string; name: string; value: number | null }> = ({ label, name, value }) => (
+  <Field label={label} name={name} type="number" min={1} max={100} value={value?.toString()} class="field-short" />
 )
 
 const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, strategy, streamLimit, models }) => (

@@ -99,7 +99,7 @@ export const SignedOut: FC = () => (
 interface FieldProps {
   label: string
   name: string
-  type?: 'text' | 'password' | 'email'
+  type?: 'text' | 'password' | 'email' | 'number'
   value?: string | null
   hint?: string
   autocomplete?: string
@@ -107,6 +107,9 @@ interface FieldProps {
   autofocus?: boolean
   minlength?: number
   maxlength?: number
+  /** Bounds of a number. */
+  min?: number
+  max?: number
   placeholder?: string
   /** Id of the `datalist` with suggestions. */
   list?: string

@@ -37,7 +37,7 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     does: 'Changes an account.',
     answer: '`{status: "updated"}`',
     throws: ['account_not_found', 'edit_conflict'],
-    example: { securityWorkAuthorized: true },
+    example: { maxUsedPercentSecondary: 80 },
   },
   'PUT /api/accounts/:id/alias': {
     does: 'Sets the alias of an account.',

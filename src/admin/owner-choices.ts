@@ -1,0 +1,15 @@
+/** The users that a key or an account can belong to, for selection lists. */
+import type { Ctx } from '../bindings.ts'
+import { listPeople } from '../model/people.ts'
+import { holds } from '../model/permissions.ts'
+import type { Choice } from './account-choices.ts'
+
+/** Active users, the signed-in one first. Empty for callers who may not give keys to others. */
+export const ownerChoices = (c: Ctx): Choice[] => {
+  const { principal } = c.var
+  if (principal.kind !== 'account' || !holds(principal.grants, 'api_keys:assign')) return []
+  return listPeople(c.env.db)
+    .filter(({ row }) => row.status === 'active')
+    .map(({ row: { id, username } }) => ({ id, name: username }))
+    .sort((a, b) => Number(b.id === principal.id) - Number(a.id === principal.id))
+}

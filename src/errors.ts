@@ -65,6 +65,7 @@ export const CODES = {
     400,
     'Required capability routing is only supported over the Responses WebSocket transport.',
   ],
+  fast_mode_prohibited: [400, 'Fast mode is not allowed here. Leave out service_tier.'],
   unsupported_required_capability: [400, 'The required capability is not supported.'],
   no_security_work_authorized_accounts: [503, 'No account is authorized for security work.'],
   // --- signing in

@@ -40,6 +40,7 @@ const KeyFields = z.object({
   allowedReasoningEfforts: z.array(z.string()).optional(),
   enforcedServiceTier: choice,
   trafficClass: choice,
+  prohibitFastMode: choice,
   /** All accounts, or the selected ones. */
   accountScope: z.enum(['all', 'chosen']).optional(),
   assignedAccountIds: z.array(z.string()).optional(),
@@ -92,7 +93,7 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
     ...rest
   } = form
   const input = {
-    ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier']),
+    ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier', 'prohibitFastMode']),
     ...orNull(rest, ['ownerUserId']),
     expiresAt: neverExpires ? null : expiresAt(expiry, now),
     limits: unlimited ? [] : limits && Object.values(limits).flatMap((row) => limitOf(row) ?? []),

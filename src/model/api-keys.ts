@@ -12,6 +12,7 @@ import { demandVersion, versionOf } from './edit-version.ts'
 import type { KeyPatch, NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
 import { findPerson, type UserRow } from './people.ts'
+import { isFastTier } from './service-tier.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
 /** A key with its limits, ordered by type, window and model, and its owner. */
@@ -85,6 +86,7 @@ export const policyOf = (row: StoredKey) => ({
   enforcedReasoningEffort: row.enforcedReasoningEffort,
   allowedReasoningEfforts: row.allowedReasoningEfforts,
   enforcedServiceTier: row.enforcedServiceTier,
+  prohibitFastMode: row.prohibitFastMode,
   trafficClass: row.trafficClass,
   transportPolicyOverride: row.transportPolicyOverride,
   usageSections: row.usageSections,
@@ -210,6 +212,9 @@ const demandValid = (db: Db, policy: Partial<KeyRow>): void => {
     throw invalid({ enforcedModel: ['The enforced model is not among the allowed models.'] })
   if (policy.enforcedReasoningEffort && policy.allowedReasoningEfforts)
     throw invalid({ allowedReasoningEfforts: ['A key enforces one reasoning effort or allows a list, not both.'] })
+  const isProhibited = policy.prohibitFastMode === 'strip' || policy.prohibitFastMode === 'refuse'
+  if (isProhibited && isFastTier(policy.enforcedServiceTier))
+    throw invalid({ prohibitFastMode: ['The key enforces a fast service tier. Choose another tier first.'] })
   const unknown = unknownAccounts(db, policy.assignedAccountIds ?? [])
   if (unknown.length > 0) throw invalid({ assignedAccountIds: unknown.map((id) => `There is no account ${id}.`) })
 }

@@ -1,6 +1,6 @@
 /** The request bodies that create and change an API key. */
 import { z } from 'zod'
-import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+import { FAST_MODE_RULES, LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { ExpectedVersion } from './edit-version.ts'
 import { EFFORTS } from './efforts.ts'
 import { limitIdentity } from './key-limits.ts'
@@ -68,6 +68,10 @@ export const NewKey = z.strictObject({
     .enum(['foreground', 'opportunistic'])
     .optional()
     .describe('`opportunistic`: uses only quota that foreground keys leave over, otherwise 429.'),
+  prohibitFastMode: z
+    .enum(FAST_MODE_RULES)
+    .nullish()
+    .describe('`strip` sends requests without a fast tier, `refuse` rejects them. Null: the setting of this name.'),
   transportPolicyOverride: z
     .enum(['smart', 'always_http', 'always_websocket'])
     .nullish()

@@ -21,6 +21,8 @@ export interface KeyPolicy {
   readonly enforcedModel: string | null
   readonly efforts: { readonly enforced: string | null; readonly allowed: ReadonlySet<string> | null }
   readonly tier: string | null
+  /** null: as the setting says. */
+  readonly prohibitFastMode: StoredKey['prohibitFastMode']
   readonly trafficClass: StoredKey['trafficClass']
   readonly transport: StoredKey['transportPolicyOverride']
   /** Account ids; null: all accounts. */
@@ -83,6 +85,7 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
     enforcedModel: row.enforcedModel,
     efforts: Object.freeze({ enforced: row.enforcedReasoningEffort, allowed: setOf(row.allowedReasoningEfforts) }),
     tier: row.enforcedServiceTier,
+    prohibitFastMode: row.prohibitFastMode,
     trafficClass: row.trafficClass,
     transport: row.transportPolicyOverride,
     scope: setOf(row.assignedAccountIds),

@@ -137,6 +137,7 @@ const CAUSES: Readonly<Record<string, Cause | Record<Place, Cause>>> = {
   unsupported_encoding: 'invalid_request',
   unsupported_media_type: 'invalid_request',
   unsupported_parameter: rejectedAs('rejected_request'),
+  fast_mode_prohibited: 'invalid_request',
   payload_too_large: rejectedAs('rejected_input', 'request_too_large'),
   model_not_found: MODEL,
   model_not_supported: MODEL,

@@ -7,6 +7,7 @@ import { admit, demandOpen, orReject } from './admit.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
+import { underFastModeRule } from './ingress/fast-mode.ts'
 import { errorForResend } from './lost-chain.ts'
 import { MAX_PREWARM_BYTES } from './prewarm.ts'
 import { demandSingle } from './single-members.ts'
@@ -123,7 +124,11 @@ export class SocketTurn {
   /** Throws what the body builders do, and `previous_response_not_found`. */
   #made(create: Create, { key }: Client, now: number): Continued {
     demandSingle(create.bytes, create.frame)
-    const made = (this.#session.handshake.isNative ? nativeBody : publicBody)(create, key, this.#session.earlier)
+    const { handshake, earlier } = this.#session
+    const { frame: json, ...rest } = create
+    const asked = underFastModeRule({ ...rest, json }, key, handshake.env.settings.current())
+    const { json: frame, ...body } = asked.body
+    const made = (handshake.isNative ? nativeBody : publicBody)({ ...body, frame }, asked.key, earlier)
     const isTooLarge = made.body.bytes.length > MAX_FRAME_BYTES
     if (made.chain !== null && (isTooLarge || !this.#canContinue(now)))
       throw new AppError('previous_response_not_found', { param: 'previous_response_id' })

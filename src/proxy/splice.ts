@@ -41,16 +41,20 @@ export const spliceMembers = (
 }
 
 /**
- * Removes top-level members. `bytes` must have been parsed as an object. Throws `invalid_request_error` when nested too
- * deeply.
+ * Removes top-level members, each with one comma, leaving all other bytes. `bytes` must have been parsed as an object.
+ * Throws `invalid_request_error` when nested too deeply.
  */
 export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly string[]): Uint8Array<ArrayBuffer> => {
   demandShallow(bytes)
   const members = topMembers(bytes)
-  const kept = members.filter(({ name }) => !names.includes(name))
-  if (kept.length === members.length) return bytes
-  const parts = kept.flatMap(({ start, end }) => [COMMA, bytes.subarray(start, end)])
-  return Buffer.concat([encodeUtf8('{'), ...parts.slice(1), encodeUtf8('}')])
+  if (!members.some(({ name }) => names.includes(name))) return bytes
+  const from = bytes.indexOf(OPENING) + 1
+  // A member reaches from the comma before it to the comma after it, blanks included.
+  const ends = members.map(({ end }) => afterBlanks(bytes, end))
+  const kept = members.flatMap(({ name }, at) =>
+    names.includes(name) ? [] : [COMMA, bytes.subarray(at === 0 ? from : ends[at - 1]! + 1, ends[at])],
+  )
+  return Buffer.concat([bytes.subarray(0, from), ...kept.slice(1), bytes.subarray(ends.at(-1))])
 }
 
 /** A list in a body, parsed and as text without brackets. */

@@ -1,6 +1,7 @@
 /** Every setting: its bounds, label, help and default. Adding one touches this file only. */
 import { z } from 'zod'
 import { RESET_POLICIES } from '../../db/schema/accounts.ts'
+import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
 import { HOURS, HOURS_HINT, normalOrigin, ORIGINS, ORIGINS_HINT } from './texts.ts'
 
@@ -255,6 +256,11 @@ export const Settings = z.strictObject({
     help: 'When someone signed in to ChatGPT with an account of the pool checks their usage through Sluice, they see the pool’s. When off, they see their own account’s.',
     security: true,
   }),
+  prohibitFastMode: setting(z.enum(FAST_MODE_RULES), {
+    section: 'clients',
+    label: 'Fast mode',
+    help: 'Whether clients may use the fast service tier, which costs more. A key can have its own rule.',
+  }),
   corsOrigins: setting(
     z
       .string()
@@ -375,6 +381,7 @@ export const DEFAULTS: Settings = {
   forwardClientAnalytics: false,
   clientRateLimits: 'pool',
   pooledUsageForOwners: true,
+  prohibitFastMode: 'off',
   corsOrigins: '',
   totpRequiredOnLogin: false,
   totpRequiredForAdminRole: false,

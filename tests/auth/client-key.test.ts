@@ -21,6 +21,7 @@ const aPolicy = (over: Partial<KeyPolicy>): KeyPolicy => ({
   enforcedModel: null,
   efforts: { enforced: null, allowed: null },
   tier: null,
+  prohibitFastMode: null,
   ownerUserId: null,
   trafficClass: 'foreground',
   transport: null,

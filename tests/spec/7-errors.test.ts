@@ -81,6 +81,12 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     ...dashboard('PATCH /api/settings', undefined, { body: '<a/>', headers: { 'content-type': 'text/xml' } }),
     status: 415,
   },
+  fast_mode_prohibited: {
+    options: { settings: { prohibitFastMode: 'refuse' } },
+    ask: (app) => app.ask(NATIVE, { json: codexBody('hello', { service_tier: 'priority' }) }),
+    path: '/backend-api',
+    status: 400,
+  },
   unsupported_parameter: {
     ask: (app) =>
       app.ask('POST /v1/chat/completions', {

@@ -18,7 +18,7 @@ import { OptionalKeysBar } from './optional.tsx'
 import { KEY_PLACEHOLDER } from './snippets.ts'
 import { KeyTestForm } from './test.tsx'
 import { Trend, type TrendPoint } from './trend.tsx'
-import { type ApiKey, STATES } from './words.ts'
+import { type ApiKey, FAST_MODE_NAMES, STATES } from './words.ts'
 
 export interface KeyProps {
   /** ISO 8601: when the page was rendered. */
@@ -190,6 +190,9 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
         {apiKey.enforcedServiceTier ? `always ${apiKey.enforcedServiceTier}` : 'set by the client'}
       </Fact>
       <Fact name="Traffic class">{apiKey.trafficClass}</Fact>
+      <Fact name="Fast mode">
+        {apiKey.prohibitFastMode === null ? 'as in the settings' : FAST_MODE_NAMES[apiKey.prohibitFastMode]}
+      </Fact>
       <Fact name="Accounts">
         {ids === null ? 'all accounts' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
       </Fact>

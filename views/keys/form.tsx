@@ -4,7 +4,7 @@ import { plural } from '../ui/amounts.ts'
 import { Check, Field, Switch } from '../ui/form.tsx'
 import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/select.tsx'
 import { LimitRows } from './form-limits.tsx'
-import type { ApiKey } from './words.ts'
+import { type ApiKey, FAST_MODE_NAMES } from './words.ts'
 
 /** The options of the selects. */
 export interface KeyChoices {
@@ -161,6 +161,7 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
         options={[SET_BY_CLIENT, ...plainOptions(choices.tiers)]}
         value={apiKey?.enforcedServiceTier ?? ''}
       />
+      <Select label="Fast mode" name="prohibitFastMode" options={FAST_MODE} value={apiKey?.prohibitFastMode ?? ''} />
       <Select
         label="Traffic class"
         name="trafficClass"
@@ -181,6 +182,13 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
     </>
   )
 }
+
+const FAST_MODE: readonly Option[] = [
+  ['', 'As in the settings'],
+  ...Object.entries(FAST_MODE_NAMES).map(
+    ([rule, name]): Option => [rule, name.charAt(0).toUpperCase() + name.slice(1)],
+  ),
+]
 
 /** A list instead of checkboxes: 200 checkboxes would outweigh the rest of the page. */
 const Chosen: FC<{ options: readonly Option[]; chosen: readonly string[] }> = ({ options, chosen }) =>

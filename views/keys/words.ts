@@ -4,6 +4,13 @@ import type { KeyState } from '../../src/model/key-list.ts'
 import { dollarText, shortCount } from '../ui/amounts.ts'
 import type { Tone } from '../ui/badge.tsx'
 
+/** What the key's own rule does with requests for fast mode. */
+export const FAST_MODE_NAMES: Readonly<Record<'off' | 'strip' | 'refuse', string>> = {
+  off: 'allowed',
+  strip: 'ignored',
+  refuse: 'rejected',
+}
+
 export type { ApiKey }
 
 type Limit = ApiKey['limits'][number]

@@ -92,6 +92,12 @@ export const RESET_RULES: Readonly<Record<Settings['resetPolicy'], { label: stri
   at_percent: { label: 'At a percentage', says: 'When this much of a window is used.' },
 }
 
+const FAST_MODE: Readonly<Record<Settings['prohibitFastMode'], { label: string; says: string }>> = {
+  off: { label: 'Allowed', says: 'Clients choose the service tier.' },
+  strip: { label: 'Ignored', says: 'Requests for fast mode are sent without it.' },
+  refuse: { label: 'Rejected', says: 'Requests for fast mode get HTTP 400.' },
+}
+
 const CHOICES: Partial<Record<SettingName, Words>> = {
   routingStrategy: STRATEGIES,
   upstreamStreamTransport: TRANSPORTS,
@@ -99,6 +105,7 @@ const CHOICES: Partial<Record<SettingName, Words>> = {
   clientRateLimits: CLIENT_RATE_LIMITS,
   windowStart: WINDOW_STARTS,
   resetPolicy: RESET_RULES,
+  prohibitFastMode: FAST_MODE,
 }
 
 /** Label and description of a choice; otherwise its value. */

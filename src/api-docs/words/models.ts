@@ -2,8 +2,13 @@
 import type { Words, WordsByRoute } from './words.ts'
 
 /** The native client handles these statuses better. */
-const NATIVE_TURN: Words['throws'] = [['payload_too_large', 400], 'model_not_found']
-const PUBLIC_TURN: Words['throws'] = ['payload_too_large', 'model_not_allowed', 'unsupported_parameter']
+const NATIVE_TURN: Words['throws'] = [['payload_too_large', 400], 'model_not_found', 'fast_mode_prohibited']
+const PUBLIC_TURN: Words['throws'] = [
+  'payload_too_large',
+  'model_not_allowed',
+  'unsupported_parameter',
+  'fast_mode_prohibited',
+]
 /** Of the proof that the client owns the account. */
 const OWNER_ERRORS = ['rate_limit_exceeded', ['upstream_unreachable', 503]] as const satisfies Words['throws']
 const UPSTREAM_ERRORS = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const
@@ -22,7 +27,7 @@ const KEY_SET: Omit<Words, 'does'> = { ...RELAYED, answer: 'A key set, kept for 
 const NATIVE_IMAGE: Omit<Words, 'does'> = {
   answer: 'As ChatGPT answered: JSON with `b64_json`, or server-sent events.',
   isTurn: true,
-  throws: [...NATIVE_TURN, 'no_plan_support_for_model'],
+  throws: [['payload_too_large', 400], 'model_not_found', 'no_plan_support_for_model'],
   document: 'A JSON object. It is passed on byte for byte.',
   example: { model: 'gpt-image-2', prompt: 'A blue square', size: 'auto', quality: 'auto', background: 'auto' },
 }

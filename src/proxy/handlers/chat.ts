@@ -6,6 +6,7 @@ import { chatContract } from '../contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
 import { withSummary } from '../formats/chat-reasoning.ts'
 import { withCiphertext } from '../formats/v1-responses.ts'
+import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
 import { storeScope } from '../responses-store/stateful-request.ts'
@@ -47,10 +48,11 @@ const admitChat = async (c: Ctx) => {
     return objectsOf(items.map(({ text }) => parseJson(text)))
   }
   const { body, chat } = prepared(c, raw, CHAT, () => {
-    const request = chatToResponses(raw.json, isStored ? reasoningBefore : undefined)
-    c.set('droppedFields', request.dropped)
-    const asked = isStored ? withCiphertext(request.body) : request.body
-    return { body: rewritten(raw, withSummary(withKeyPolicy(asked, client.key))), chat: request.chat }
+    const asked = underFastModeRule(raw, client.key, c.env.settings.current())
+    const request = chatToResponses(asked.body.json, isStored ? reasoningBefore : undefined)
+    c.set('droppedFields', [...asked.dropped, ...request.dropped])
+    const whole = isStored ? withCiphertext(request.body) : request.body
+    return { body: rewritten(asked.body, withSummary(withKeyPolicy(whole, asked.key))), chat: request.chat }
   })
   const served = admitTurn(c, { ...CHAT, route: c.req.path, body })
   if (isStored) served.turn.recording = responses.record({ ...NO_ITEMS, scope: storeScope(client), callIds })

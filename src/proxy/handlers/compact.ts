@@ -10,6 +10,7 @@ import { attempt, newProgress, type Progress } from '../attempts.ts'
 import type { Flow } from '../flow.ts'
 import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
+import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import { recalledFor } from '../responses-store/stateful-request.ts'
@@ -52,7 +53,8 @@ const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const body = prepared(c, raw, turns, () => {
     if (!turns.isNative) return translated(c, raw)
     rejectPreviousResponse(raw.json.previous_response_id)
-    return spliced(raw, enforcedMembers(raw.json, c.get('client').key))
+    const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
+    return spliced(body, enforcedMembers(body.json, key))
   })
   return admitTurn(c, { ...turns, route: c.req.path, body })
 }
@@ -78,11 +80,12 @@ const attemptLongWay = async (
  * §6).
  */
 const translated = (c: Ctx, raw: TurnBody): TurnBody => {
-  const recalled = recalledFor(c.env, raw, c.get('client'))
+  const asked = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
+  const recalled = recalledFor(c.env, asked.body, c.get('client'))
   const { body, dropped } = normaliseResponses(recalled.body, {}, recalled.history)
-  c.set('droppedFields', dropped)
-  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, c.get('client').key)
-  return rewritten(raw, unary, recalled.texts)
+  c.set('droppedFields', [...asked.dropped, ...dropped])
+  const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, asked.key)
+  return rewritten(asked.body, unary, recalled.texts)
 }
 
 /** A 404 about the route has no code; one about the model has. */

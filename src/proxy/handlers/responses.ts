@@ -6,6 +6,7 @@ import type { Client } from '../../auth/client-key.ts'
 import type { Bindings, Ctx } from '../../bindings.ts'
 import { type Answered, answerWithJson, answerWithStream } from '../answer.ts'
 import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
+import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { enforcedMembers } from '../key-policy.ts'
 import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
@@ -20,7 +21,8 @@ export const nativeResponses = turnRoute(async (c) => {
   const raw = await readTurnBody(c, NATIVE)
   const body = prepared(c, raw, NATIVE, () => {
     rejectPreviousResponse(raw.json.previous_response_id)
-    return spliced(raw, { ...alwaysStreamed(raw.json), ...enforcedMembers(raw.json, c.get('client').key) })
+    const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
+    return spliced(body, { ...alwaysStreamed(body.json), ...enforcedMembers(body.json, key) })
   })
   const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
   return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'), served.turn.model)))

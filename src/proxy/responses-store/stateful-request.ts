@@ -4,6 +4,7 @@ import type { Bindings } from '../../bindings.ts'
 import { type JsonObject, textOf } from '../../lib/json.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
+import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { withKeyPolicy } from '../key-policy.ts'
 import { rewrittenWithInput } from '../rewrite.ts'
 import type { TurnBody } from '../turn.ts'
@@ -30,13 +31,15 @@ export const recalledFor = ({ responses, bodies }: Bindings, raw: TurnBody, clie
     admit: (bytes) => bodies.grow(raw.hold, raw.bytes.length + bytes),
   })
 
-/** Throws what `recalledFor` and `normaliseResponses` do. */
-export const statefulRequest = (env: Bindings, raw: TurnBody, client: Client): StatefulRequest => {
+/** Throws what `underFastModeRule`, `recalledFor` and `normaliseResponses` do. */
+export const statefulRequest = (env: Bindings, sent: TurnBody, client: Client): StatefulRequest => {
+  const asked = underFastModeRule(sent, client.key, env.settings.current())
+  const raw = asked.body
   const recalled = recalledFor(env, raw, client)
   const { body: normal, dropped, own } = normaliseResponses(recalled.body, {}, recalled.history)
   // Usually the request's own items are exactly what is sent, so their text is written once for both.
   const isSentAsIs = recalled.previous === null && recalled.texts.size === 0 && own.system.size === 0
-  const json = withKeyPolicy(withCiphertext(normal), client.key)
+  const json = withKeyPolicy(withCiphertext(normal), asked.key)
   const { body, input } = rewrittenWithInput(raw, json, isSentAsIs ? null : recalled.texts)
   const store = env.responses.isOn && raw.json.store !== false
   // A compaction trigger must come last, so no request can continue one.
@@ -44,7 +47,7 @@ export const statefulRequest = (env: Bindings, raw: TurnBody, client: Client): S
   const textOfItem = (item: JsonObject) => recalled.texts.get(item) ?? JSON.stringify(item)
   return {
     body,
-    dropped,
+    dropped: [...asked.dropped, ...dropped],
     echo: { store, previousResponseId: textOf(raw.json.previous_response_id) || null },
     toStore: isStored
       ? {

@@ -1,0 +1,30 @@
+/** Fast mode while it is prohibited, on sockets. */
+import { describe, expect, test } from 'bun:test'
+import { create, expectCompleted, expectNothingLeft, ground, leave, NATIVE, open, PUBLIC, refusalOf } from './ground.ts'
+
+describe.each([NATIVE, PUBLIC])('%s', (path) => {
+  test('strip: the tier does not leave, whatever it is called', async () => {
+    await using service = ground({ settings: { prohibitFastMode: 'strip' } })
+    const socket = await open(service, { path })
+    for (const service_tier of ['priority', 'fast', 'flex']) {
+      expectCompleted(await socket.turn(create('hello', { service_tier })))
+    }
+    const tiers = service.upstream.requests.map(({ body }) => (body as { service_tier?: string }).service_tier) // as: a frame
+    expect(tiers).toEqual([undefined, undefined, 'flex'])
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+
+  test('refuse: an error frame, and the socket goes on', async () => {
+    await using service = ground({ settings: { prohibitFastMode: 'refuse' } })
+    const socket = await open(service, { path })
+    expect(refusalOf(await socket.turn(create('hello', { service_tier: 'priority' })))).toEqual([
+      400,
+      'fast_mode_prohibited',
+    ])
+    expect(service.upstream.requests).toEqual([])
+    expectCompleted(await socket.turn(create('hello')))
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
+})

@@ -277,6 +277,8 @@ function aCandidate(id: string, usedPercent: number, now: number): Candidate {
     maxUsedPercentPrimary: null,
     maxUsedPercentSecondary: null,
     exemptOwnerId: null,
+    tags: [],
+    position: null,
     models: null,
     limitedModels: new Map(),
     rejectedModels: new Map(),

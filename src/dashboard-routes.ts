@@ -6,6 +6,7 @@ import { importChosen, preflightImport } from './admin/account-import.ts'
 import { showAccount, showAccounts, showAccountTrends } from './admin/account-pages.ts'
 import { setWindowStart } from './admin/account-window.ts'
 import {
+  changeTags,
   deleteAccount,
   deleteAccounts,
   editAccount,
@@ -277,6 +278,7 @@ const mountAccountPages = (app: Hono<AppEnv>): void => {
   app.post('/api/accounts/pause', ...pauseAccounts)
   app.post('/api/accounts/reactivate', ...reactivateAccounts)
   app.post('/api/accounts/routing-policy', ...setRoutingPolicies)
+  app.post('/api/accounts/tags', ...changeTags)
   app.post('/api/accounts/probe', ...probeAccounts)
   app.post('/api/accounts/export', ...exportAccounts)
   app.post('/api/accounts/delete', ...deleteAccounts)

@@ -105,6 +105,9 @@ const DONE: Readonly<Record<string, string>> = {
   accounts_paused_partly: 'Some accounts were paused. The others need sign-in or are deactivated.',
   accounts_reactivated: 'Accounts resumed.',
   accounts_reactivated_partly: 'Some accounts were resumed. The others need sign-in.',
+  accounts_tagged: 'Tags changed.',
+  accounts_tagged_partly:
+    'The tags of some accounts were changed. The others no longer exist, or would have more than 20.',
   accounts_updated: 'Routing policy changed.',
   accounts_updated_partly: 'The routing policy of some accounts was changed. The others no longer exist.',
   accounts_probed: 'ChatGPT served all probes.',
@@ -122,6 +125,7 @@ const DONE: Readonly<Record<string, string>> = {
 const UNDONE: Readonly<Record<string, string>> = {
   accounts_paused_none: 'No account was paused. They need sign-in or are deactivated.',
   accounts_reactivated_none: 'No account was resumed. They need sign-in.',
+  accounts_tagged_none: 'No tags were changed. The accounts no longer exist, or would have more than 20.',
   accounts_updated_none: 'No routing policy was changed. The accounts no longer exist.',
   accounts_probed_none: 'All probes failed. Open the accounts to see why.',
   accounts_deleted_none: 'No account was deleted. They no longer exist.',

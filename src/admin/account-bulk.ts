@@ -1,10 +1,10 @@
-/** `/api/accounts/{pause,reactivate,routing-policy,delete}`: the same change to many accounts, a few per commit, each with its own audit row. */
+/** `/api/accounts/{pause,reactivate,routing-policy,tags,delete}`: the same change to many accounts, a few per commit, each with its own audit row. */
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { body } from '../http/body.ts'
+import { body, parse } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
@@ -12,6 +12,7 @@ import { pageOf } from '../http/return-path.ts'
 import { inSlices } from '../lib/slices.ts'
 import { clearLeftovers } from '../model/account-leftovers.ts'
 import { ROUTING_POLICIES } from '../model/account-summary.ts'
+import { Tags, tagsOf } from '../model/account-tags.ts'
 import { deleteAccount, editAccount, pauseAccount, reactivateAccount } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
 import { back } from './back.ts'
@@ -25,6 +26,11 @@ const ToDelete = Chosen.extend({ deleteHistory: z.boolean().default(false).descr
 
 const Policies = Chosen.extend({
   routingPolicy: z.enum(ROUTING_POLICIES).describe('The routing policy they get.'),
+})
+
+const Tagging = Chosen.extend({
+  add: Tags.default([]).describe('Tags they get.'),
+  remove: Tags.default([]).describe('Tags they lose.'),
 })
 
 /** The changed accounts, and the rejected ones with a reason. */
@@ -60,6 +66,20 @@ export const setRoutingPolicies = createHandlers(
     const { accountIds, routingPolicy } = c.req.valid('json')
     const outcome = await toEach(c, accountIds, (tx, id, who) => editAccount(tx, id, { routingPolicy }, who))
     return proceed(c, { status: 'updated', ...outcome }, back(c, doneOf(outcome, 'accounts_updated')))
+  },
+)
+
+/** Adds tags to several accounts, or removes them. An account with more than 20 tags is rejected. */
+export const changeTags = createHandlers(
+  requires('accounts:write', { audit: 'account_updated' }),
+  body(Tagging),
+  async (c) => {
+    const { accountIds, add, remove } = c.req.valid('json')
+    const outcome = await toEach(c, accountIds, (tx, id, who) => {
+      const tags = [...tagsOf(tx, id), ...add].filter((tag) => !remove.includes(tag))
+      editAccount(tx, id, { tags: parse(Tags, [...new Set(tags)]) }, who)
+    })
+    return proceed(c, { status: 'updated', ...outcome }, back(c, doneOf(outcome, 'accounts_tagged')))
   },
 )
 

@@ -16,8 +16,9 @@ import { iso, isoOrNull } from '../lib/iso.ts'
 import { offeredActions, READ_ONLY } from '../model/account-actions.ts'
 import { lastProbe, maskedHistory } from '../model/account-events-read.ts'
 import { tokenHealth } from '../model/account-export.ts'
-import { AccountQuery, filterAccounts, type ListedAccount, planTotals } from '../model/account-filter.ts'
+import { AccountQuery, filterAccounts, type ListedAccount, planTotals, tagsIn } from '../model/account-filter.ts'
 import { namedApart } from '../model/account-names.ts'
+import { inOrder } from '../model/account-order.ts'
 import { isInUse } from '../model/account-state.ts'
 import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/account-summary.ts'
 import { openTokens } from '../model/account-tokens.ts'
@@ -53,6 +54,7 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
     pages,
     query: { ...asked, page },
     plans: planTotals(all),
+    tags: tagsIn(all),
     states: Object.fromEntries(counted.filter(([status, count]) => count > 0 || status === asked.state)),
     mayWrite: mayWrite(c),
     mayExport: holds(c.var.principal.grants, 'accounts:export'),
@@ -222,8 +224,14 @@ const routingOf = (c: Ctx, view: AccountView): Tab => {
     streamLimit: proxyAccountStreamLimit,
     models: models && [...models].toSorted(),
     owners: mayWrite(c) ? ownerChoices(c) : [],
+    order: orderOf(c, view),
     refusal: mayWrite(c) ? null : READ_ONLY,
   }
+}
+
+const orderOf = (c: Ctx, { accountId, position }: AccountView) => {
+  const order = inOrder(c.env.db)
+  return { place: order.findIndex(({ id }) => id === accountId) + 1, of: order.length, isSet: position !== null }
 }
 
 const credentialsOf = (c: Ctx, row: AccountRow): Tab => {

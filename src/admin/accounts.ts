@@ -11,6 +11,7 @@ import { Flag, query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { tokenHealth } from '../model/account-export.ts'
 import { type AccountSummary, masked, ROUTING_POLICIES, summarise } from '../model/account-summary.ts'
+import { Tags } from '../model/account-tags.ts'
 import { openTokens } from '../model/account-tokens.ts'
 import { NO_USE, usesOf } from '../model/account-totals.ts'
 import {
@@ -31,7 +32,7 @@ import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { deleteEach } from './account-bulk.ts'
 import { back } from './back.ts'
 
-export { deleteAccounts, pauseAccounts, reactivateAccounts, setRoutingPolicies } from './account-bulk.ts'
+export { changeTags, deleteAccounts, pauseAccounts, reactivateAccounts, setRoutingPolicies } from './account-bulk.ts'
 export { importAccounts } from './account-import.ts'
 export { probeAccount, probeAccounts } from './account-probe.ts'
 
@@ -117,6 +118,13 @@ const Patch = z.strictObject({
   maxUsedPercentSecondary: Cap.describe('The same for the weekly window, or the monthly one of plans without it.'),
   ownerUserId: z.string().min(1).max(64).nullable().optional().describe('ID of the user whose account it is, or null.'),
   reserveForOwner: z.boolean().optional().describe('Keys of the owner are exempt from the caps. Needs an owner.'),
+  tags: Tags.optional().describe('Replaces the tags. At most 20, of 1 to 40 characters; a comma separates two.'),
+  position: z
+    .int()
+    .min(1)
+    .nullable()
+    .optional()
+    .describe('Place from 1 in the order of `fill_first` and `sequential_drain`. Null: after those that have one.'),
   expectedVersion: ExpectedVersion,
 })
 

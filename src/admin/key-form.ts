@@ -44,6 +44,7 @@ const KeyFields = z.object({
   /** All accounts, or the selected ones. */
   accountScope: z.enum(['all', 'chosen']).optional(),
   assignedAccountIds: z.array(z.string()).optional(),
+  assignedTags: z.array(z.string()).optional(),
   usageSections: z.array(z.string()).optional(),
   applyToCodexModel: z.boolean().optional(),
   ownerUserId: choice,
@@ -88,6 +89,7 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
     limits,
     accountScope,
     assignedAccountIds,
+    assignedTags,
     usageSections,
     allowedReasoningEfforts,
     ...rest
@@ -100,10 +102,18 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
     allowedReasoningEfforts: allowedReasoningEfforts?.length === 0 ? null : allowedReasoningEfforts,
     usageSections: usageSections?.join(','),
     assignedAccountIds:
-      accountScope === undefined ? undefined : accountScope === 'all' ? null : (assignedAccountIds ?? []),
+      accountScope === undefined
+        ? undefined
+        : accountScope === 'all'
+          ? null
+          : chosenIds(assignedAccountIds, assignedTags),
+    assignedTags: accountScope === 'all' ? null : assignedTags,
   }
   return Object.fromEntries(Object.entries({ ...rest, ...input }).filter(([, value]) => value !== undefined))
 }
+
+/** A key with tags alone has no list of accounts. */
+const chosenIds = (ids: string[] = [], tags: string[] = []) => (ids.length === 0 && tags.length > 0 ? null : ids)
 
 const orNull = (form: Partial<KeyForm>, names: (keyof KeyForm)[]): Record<string, unknown> =>
   Object.fromEntries(names.flatMap((name) => (form[name] === '' ? [[name, null]] : [])))

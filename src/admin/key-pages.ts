@@ -12,6 +12,7 @@ import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
+import { tagsIn } from '../model/account-filter.ts'
 import { toApiKey } from '../model/api-key-view.ts'
 import { getKey, listKeys, type StoredKey } from '../model/api-keys.ts'
 import { EFFORTS } from '../model/efforts.ts'
@@ -122,6 +123,7 @@ const choicesFor = (c: Ctx): KeyChoices => {
   return {
     models: listedModels(c, null),
     accounts: isBlind ? [] : accountChoices(c),
+    tags: isBlind ? [] : tagsIn(c.env.pool.all()),
     owners: ownerChoices(c),
     efforts: EFFORTS,
     tiers: SERVICE_TIERS,

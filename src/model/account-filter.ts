@@ -19,6 +19,11 @@ export const AccountQuery = z.object({
     .max(100)
     .optional()
     .transform((plan) => plan || undefined),
+  tag: z
+    .string()
+    .max(100)
+    .optional()
+    .transform((tag) => tag || undefined),
   sort: z.enum(ACCOUNT_SORTS).default('name').catch('name'),
   order: z.enum(['asc', 'desc']).default('asc').catch('asc'),
   view: z.enum(['table', 'cards']).default('table').catch('table'),
@@ -44,10 +49,11 @@ export interface ListedAccount extends WireAccount {
 export const filterAccounts = (accounts: readonly ListedAccount[], query: AccountQuery): ListedAccount[] =>
   accounts.filter((account) => passes(account, query)).toSorted(comparing(query))
 
-const passes = (account: ListedAccount, { q, state, eligible, plan }: AccountQuery): boolean =>
+const passes = (account: ListedAccount, { q, state, eligible, plan, tag }: AccountQuery): boolean =>
   (state === undefined || account.status === state) &&
   (eligible === undefined || account.eligible === (eligible === 'yes')) &&
   (plan === undefined || account.planType === plan) &&
+  (tag === undefined || account.tags.includes(tag)) &&
   includes(`${account.displayName}\n${account.email}\n${account.accountId}`, q)
 
 const includes = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase())
@@ -86,6 +92,10 @@ const comparing = ({ sort, order }: AccountQuery) => {
 
 const byName = (a: ListedAccount, b: ListedAccount): number =>
   naturalOrder(a.displayName, b.displayName) || (a.accountId < b.accountId ? -1 : 1)
+
+/** Every tag that an account has, sorted. */
+export const tagsIn = (accounts: readonly Pick<ListedAccount, 'tags'>[]): string[] =>
+  [...new Set(accounts.flatMap(({ tags }) => tags))].toSorted(naturalOrder)
 
 /** The accounts of one plan together. */
 export interface PlanTotal {

@@ -52,6 +52,8 @@ export const summarise = (view: AccountView, row: AccountRow, surroundings: Surr
     maxUsedPercentSecondary: view.maxUsedPercentSecondary,
     ownerUserId: view.ownerUserId,
     reserveForOwner: view.reserveForOwner,
+    tags: view.tags,
+    position: view.position,
     usage: {
       primaryRemainingPercent: remaining(fiveHour),
       secondaryRemainingPercent: remaining(weekly),
@@ -113,7 +115,7 @@ interface Surroundings {
 
 /** For principals without `accounts:write`: enough to tell accounts apart, but no identifying data. */
 export const masked = (summary: AccountSummary): AccountSummary => {
-  const shown = { ...summary, ...maskedNames(summary), ownerUserId: null }
+  const shown = { ...summary, ...maskedNames(summary), ...HIDDEN }
   return {
     ...shown,
     version: accountVersion(shown), // the version over hidden values would confirm guesses
@@ -132,10 +134,13 @@ export const masked = (summary: AccountSummary): AccountSummary => {
 export const maskedView = (view: AccountView): AccountView => ({
   ...view,
   ...maskedNames(view),
-  ownerUserId: null,
+  ...HIDDEN,
   evidence: null,
   lastError: view.lastError && { ...view.lastError, evidence: null },
 })
+
+/** Tags are free text and can name people. */
+const HIDDEN: Pick<AccountView, 'ownerUserId' | 'tags'> = { ownerUserId: null, tags: [] }
 
 const maskedNames = ({ email, alias, displayName }: Pick<AccountView, 'email' | 'alias' | 'displayName'>) => ({
   email: maskEmails(email),

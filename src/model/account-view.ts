@@ -13,11 +13,13 @@ type AccountTier = 'healthy' | 'draining' | 'probing'
 type ResetFields = 'resetPolicy' | 'keepCredits' | 'minBlockedMinutes' | 'percent'
 type Caps = 'maxUsedPercentPrimary' | 'maxUsedPercentSecondary' | 'ownerUserId' | 'reserveForOwner'
 type Editable = 'alias' | 'routingPolicy' | 'securityWorkAuthorized' | Caps | ResetFields
-type Stored = 'email' | 'planType' | 'lastRefreshAt' | Editable
+type Stored = 'email' | 'planType' | 'lastRefreshAt' | 'position' | Editable
 
 /** All times are ms since epoch. */
 export interface AccountView extends Pick<AccountRow, Stored>, Omit<AccountState, 'attempts'> {
   accountId: string
+  /** Sorted. */
+  tags: readonly string[]
   /** The alias, or the e-mail address. */
   displayName: string
   /** Would be chosen for an ordinary request now. */
@@ -58,7 +60,7 @@ export interface WireWindow extends Omit<UsageWindow, 'resetAt'> {
 }
 
 /** The version of its editable members. */
-export const accountVersion = (account: Pick<AccountView, Editable>): string =>
+export const accountVersion = (account: Pick<AccountView, Editable | 'tags'>): string =>
   versionOf([
     account.alias,
     account.routingPolicy,
@@ -71,6 +73,7 @@ export const accountVersion = (account: Pick<AccountView, Editable>): string =>
     account.keepCredits,
     account.minBlockedMinutes,
     account.percent,
+    account.tags,
   ])
 
 export const wireAccount = (account: AccountView): WireAccount => ({

@@ -5,7 +5,9 @@ import { accounts, accountUsage } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { noteDeleted } from './account-leftovers.ts'
+import { moveAccount } from './account-order.ts'
 import { type AccountState, nextState } from './account-state.ts'
+import { replaceTags, tagsOf } from './account-tags.ts'
 import { accountVersion } from './account-view.ts'
 import { unassignAccount } from './api-keys.ts'
 import { type Actor, append } from './audit.ts'
@@ -86,8 +88,9 @@ type Editable =
   | 'maxUsedPercentSecondary'
   | 'ownerUserId'
   | 'reserveForOwner'
+  | 'position'
 
-export type AccountEdit = Partial<Pick<AccountRow, Editable>> & { expectedVersion?: string }
+export type AccountEdit = Partial<Pick<AccountRow, Editable>> & { tags?: string[]; expectedVersion?: string }
 
 /**
  * Unchanged values are ignored. Throws `account_not_found`, `edit_conflict`, and `validation_error` for an owner who is
@@ -95,12 +98,15 @@ export type AccountEdit = Partial<Pick<AccountRow, Editable>> & { expectedVersio
  */
 export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
   const { expectedVersion, ...edit } = input
-  const before = getAccount(tx, id)
+  const before = { ...getAccount(tx, id), tags: tagsOf(tx, id) }
   demandVersion(expectedVersion, accountVersion(before))
   const change = changesOf(before, edit)
   if (Object.keys(change).length === 0) return before
   requireOwner(tx, change, { ...before, ...change })
-  tx.update(accounts).set(change).where(eq(accounts.id, id)).run()
+  const { tags, position, ...columns } = change
+  if (Object.keys(columns).length > 0) tx.update(accounts).set(columns).where(eq(accounts.id, id)).run()
+  if (tags) replaceTags(tx, id, tags)
+  if (position !== undefined) moveAccount(tx, id, position)
   append(tx, actor, 'account_updated', { target: id, details: change })
   notice(tx, 'accounts')
   return getAccount(tx, id)

@@ -22,7 +22,7 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   expiresAt: isoOrNull(row.expiresAt),
   lastUsedAt: isoOrNull(row.lastUsedAt),
   ...policyOf(row),
-  accountAssignmentScopeEnabled: row.assignedAccountIds !== null,
+  accountAssignmentScopeEnabled: row.assignedAccountIds !== null || row.assignedTags !== null,
   sourceAssignmentScopeEnabled: false,
   assignedSourceIds: null,
   limits: row.limits.map((limit) => toLimit(limit, now)),

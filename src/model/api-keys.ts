@@ -91,6 +91,7 @@ export const policyOf = (row: StoredKey) => ({
   transportPolicyOverride: row.transportPolicyOverride,
   usageSections: row.usageSections,
   assignedAccountIds: row.assignedAccountIds,
+  assignedTags: row.assignedTags,
 })
 
 const OWNER = { id: users.id, username: users.username, status: users.status }
@@ -180,12 +181,14 @@ const newSecret = (random: Random) => {
   return { key, keyHash: hashKey(key), keyPrefix: key.slice(0, SHOWN_LENGTH) }
 }
 
-/** Leaves out what is not a column; an empty allowlist becomes null. */
+/** Leaves out what is not a column; empty lists of models and tags become null. */
 const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
-  const { limits, assignedSourceIds, allowedModels, isActive, resetUsage, ...columns }: KeyPatch = input
-  return allowedModels === undefined
-    ? columns
-    : { ...columns, allowedModels: allowedModels?.length ? allowedModels : null }
+  const { limits, assignedSourceIds, allowedModels, assignedTags, isActive, resetUsage, ...columns }: KeyPatch = input
+  return {
+    ...columns,
+    ...(allowedModels !== undefined && { allowedModels: allowedModels?.length ? allowedModels : null }),
+    ...(assignedTags !== undefined && { assignedTags: assignedTags?.length ? assignedTags : null }),
+  }
 }
 
 /** A manual revocation also replaces one caused by the owner, so that it does not end when the owner is enabled again. */

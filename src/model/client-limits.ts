@@ -2,8 +2,10 @@
  * The limits a client is shown: of its key, of the pool or of one account. Response headers, socket events and every
  * usage document are formats of this one result, so that they agree.
  */
+
 import { isInUse } from './account-state.ts'
 import type { KeyPolicy } from './key-ring.ts'
+import { isInScope, type KeyScope } from './key-scope.ts'
 import { type PooledAccount, type PoolWindow, poolWindows } from './pool-usage.ts'
 import { type LiveLimit, rollOver } from './reservations.ts'
 import {
@@ -41,7 +43,7 @@ export interface ClientLimits extends ShownLimit {
 interface PoolFacts {
   accounts: readonly PooledAccount[]
   /** Account ids; null: all. */
-  scope: ReadonlySet<string> | null
+  scope: KeyScope
   /** Whether any of them has quota left. */
   canServe: boolean
   /** Whether requests may use paid credits. */
@@ -51,7 +53,7 @@ interface PoolFacts {
 
 /** The limits of the accounts in `scope` together, weighted by capacity. */
 export const poolLimits = ({ accounts, scope, canServe, usesCredits, now }: PoolFacts): ClientLimits => {
-  const inUse = accounts.filter(({ id, state }) => (scope?.has(id) ?? true) && isInUse(state))
+  const inUse = accounts.filter((account) => isInScope(scope, account) && isInUse(account.state))
   const windows = poolWindows(inUse, null, now)
   const shown = (name: PoolWindow['window']) => {
     const window = windows.find(({ window }) => window === name)

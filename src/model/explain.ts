@@ -6,6 +6,7 @@ import type { Settings } from '../settings/schema.ts'
 import { TRANSCRIPTION_MODEL } from './audio-models.ts'
 import { isImageModel } from './image-models.ts'
 import type { KeyPolicy } from './key-ring.ts'
+import type { KeyScope } from './key-scope.ts'
 import { refusalByLimit } from './reservations.ts'
 import { skipText } from './skip-reasons.ts'
 
@@ -47,7 +48,7 @@ interface Chooser {
   explain(needs: {
     model: string | null
     tried: ReadonlySet<string>
-    scope: ReadonlySet<string> | null
+    scope: KeyScope
     owner: null
     restricted: false
     isOpportunistic: boolean

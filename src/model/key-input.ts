@@ -1,6 +1,7 @@
 /** The request bodies that create and change an API key. */
 import { z } from 'zod'
 import { FAST_MODE_RULES, LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+import { Tags } from './account-tags.ts'
 import { ExpectedVersion } from './edit-version.ts'
 import { EFFORTS } from './efforts.ts'
 import { limitIdentity } from './key-limits.ts'
@@ -89,7 +90,10 @@ export const NewKey = z.strictObject({
     .max(1000)
     .transform(distinct)
     .nullish()
-    .describe('Accounts that may serve this key. Null: all; empty: none.'),
+    .describe('Accounts that may serve this key. Null: all, or those of `assignedTags`; empty: none but those.'),
+  assignedTags: Tags.nullish().describe(
+    'Accounts with any of these tags may serve this key, beside `assignedAccountIds`. Null or empty: none by tag.',
+  ),
   ownerUserId: z
     .string()
     .min(1)

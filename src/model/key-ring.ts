@@ -3,6 +3,7 @@ import type { Db } from '../../db/commit.ts'
 import { hashKey, listKeys, type StoredKey } from './api-keys.ts'
 import type { UsageSection } from './key-input.ts'
 import type { LimitRow } from './key-limits.ts'
+import { type KeyScope, keyScope } from './key-scope.ts'
 import type { LiveLimit } from './reservations.ts'
 
 /** A key's permissions. Frozen; a changed key gets a new policy with the same limit objects. */
@@ -25,8 +26,7 @@ export interface KeyPolicy {
   readonly prohibitFastMode: StoredKey['prohibitFastMode']
   readonly trafficClass: StoredKey['trafficClass']
   readonly transport: StoredKey['transportPolicyOverride']
-  /** Account ids; null: all accounts. */
-  readonly scope: ReadonlySet<string> | null
+  readonly scope: KeyScope
   readonly usageSections: ReadonlySet<UsageSection>
   /** Live: `reservations.ts` changes their counters. */
   readonly limits: readonly LiveLimit[]
@@ -88,7 +88,7 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
     prohibitFastMode: row.prohibitFastMode,
     trafficClass: row.trafficClass,
     transport: row.transportPolicyOverride,
-    scope: setOf(row.assignedAccountIds),
+    scope: keyScope(row.assignedAccountIds, row.assignedTags),
     usageSections: new Set(row.usageSections.split(',') as UsageSection[]), // as: validated when stored
     limits: Object.freeze(limits),
   })

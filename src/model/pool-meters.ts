@@ -46,8 +46,9 @@ export const poolMeters = (accounts: readonly AccountView[], now: number): PoolM
     }
   })
 
-const pooled = ({ accountId, planType, status, windows, credits, usageAt }: AccountView): PooledAccount => ({
+const pooled = ({ accountId, tags, planType, status, windows, credits, usageAt }: AccountView): PooledAccount => ({
   id: accountId,
+  tags,
   planType,
   state: { status },
   usage: { at: usageAt ?? 0, windows, credits, planType },

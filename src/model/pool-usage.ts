@@ -1,9 +1,11 @@
 /** What is left in a pool of accounts: one weighted window of each length. */
 import { type AccountState, isInUse } from './account-state.ts'
+import { isInScope, type KeyScope } from './key-scope.ts'
 import { capacityCredits, nextReset, type UsageSnapshot, usedNow, type WindowLength } from './usage-windows.ts'
 
 export interface PooledAccount {
   id: string
+  tags: readonly string[]
   planType: string
   state: Pick<AccountState, 'status'>
   usage: UsageSnapshot | null
@@ -27,12 +29,8 @@ const LENGTHS = [
  * The windows of the accounts in `scope` (null: all), without those that need an operator, weighted by their plans'
  * credits. Lengths without an account with both capacity and report are left out.
  */
-export const poolWindows = (
-  accounts: readonly PooledAccount[],
-  scope: ReadonlySet<string> | null,
-  now: number,
-): PoolWindow[] => {
-  const inPool = accounts.filter(({ id, state }) => (scope?.has(id) ?? true) && isInUse(state))
+export const poolWindows = (accounts: readonly PooledAccount[], scope: KeyScope, now: number): PoolWindow[] => {
+  const inPool = accounts.filter((account) => isInScope(scope, account) && isInUse(account.state))
   return LENGTHS.flatMap(([length, window]) => {
     const shares = inPool.flatMap((account) => shareOf(account, length, now) ?? [])
     return shares.length === 0 ? [] : { window, ...together(shares) }

@@ -1,5 +1,6 @@
 /** Reset credits of the accounts as last reported, in memory only. Redeeming one resets its account's limits immediately. */
 import { isoOrNull } from '../lib/iso.ts'
+import { isInScope, type KeyScope } from './key-scope.ts'
 import { Redemptions } from './redemptions.ts'
 
 /** Times are ms since epoch; null: unknown. */
@@ -31,6 +32,7 @@ export interface Redemption {
 
 interface Holder {
   readonly id: string
+  readonly tags: readonly string[]
   readonly row: { readonly email: string }
 }
 
@@ -62,9 +64,9 @@ export class ResetCredits {
    * Redeemable credits at `now` of those `accounts` in `scope` (null: all), soonest expiry first. The wire format of
    * proxy-surface §3.9, including its one camel-case member.
    */
-  listFor(scope: ReadonlySet<string> | null, accounts: readonly Holder[], now: number) {
+  listFor(scope: KeyScope, accounts: readonly Holder[], now: number) {
     return accounts
-      .filter(({ id }) => scope?.has(id) ?? true)
+      .filter((account) => isInScope(scope, account))
       .flatMap((account) => (this.#credits.get(account.id) ?? []).map((credit) => ({ account, credit })))
       .filter(({ credit }) => isRedeemable(credit, now))
       .toSorted((a, b) => soonestFirst(a.credit, b.credit))

@@ -83,6 +83,8 @@ const describe = (
     maxUsedPercentSecondary: row.maxUsedPercentSecondary,
     ownerUserId: row.ownerUserId,
     reserveForOwner: row.reserveForOwner,
+    tags: account.tags,
+    position: row.position,
     lastRefreshAt: row.lastRefreshAt,
     usageAt: usage?.at ?? null,
   }

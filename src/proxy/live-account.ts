@@ -32,18 +32,22 @@ type FromRow = Pick<
   | 'maxUsedPercentPrimary'
   | 'maxUsedPercentSecondary'
   | 'exemptOwnerId'
+  | 'tags'
+  | 'position'
   | 'displayName'
 >
 type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>
 
 /** What comes from the row. */
-export const fromRow = (row: AccountRow): FromRow => ({
+export const fromRow = (row: AccountRow, tags: readonly string[]): FromRow => ({
   row,
   routingPolicy: row.routingPolicy,
   securityWorkAuthorized: row.securityWorkAuthorized,
   maxUsedPercentPrimary: row.maxUsedPercentPrimary,
   maxUsedPercentSecondary: row.maxUsedPercentSecondary,
   exemptOwnerId: row.reserveForOwner ? row.ownerUserId : null,
+  tags,
+  position: row.position,
   displayName: displayName(row),
 })
 

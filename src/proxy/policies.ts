@@ -5,6 +5,7 @@
 import type { RoutingPolicy } from '../../db/schema/accounts.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import type { Health } from '../model/account-health.ts'
+import { byPosition } from '../model/account-order.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
 import {
   capacityCredits,
@@ -39,6 +40,9 @@ export interface Candidate {
   maxUsedPercentSecondary: number | null
   /** Keys of this user are exempt from the caps; null: no key is. */
   exemptOwnerId: string | null
+  tags: readonly string[]
+  /** Place in the order of `fill_first` and `sequential_drain`; null: after those that have one. */
+  position: number | null
   /** Model slugs the account offers; null while its catalog is unknown, which excludes none. */
   models: ReadonlySet<string> | null
   /** Models whose own allowance was used up → the block, which may have ended. */
@@ -114,6 +118,7 @@ interface Measured extends Ranked {
   longResetAt: number | null
   lastSelectedAt: number
   inFlight: number
+  position: number | null
   isSpent: boolean
   /** Whole days until the reset if earlier resets are preferred, otherwise 0. */
   bucket: number
@@ -181,6 +186,7 @@ const measure = (
     longResetAt,
     lastSelectedAt: candidate.lastSelectedAt,
     inFlight: candidate.inFlight,
+    position: candidate.position,
     isSpent: isExhausted(usage, ctx.now).exhausted,
     bucket,
     resetDays: isByReset && bucket < UNKNOWN_RESET_DAYS ? bucket : null,
@@ -266,13 +272,18 @@ const ORDERINGS: Record<Strategy, Ordering> = {
       measured,
       (m) => m.shortUsed,
       (a, b) =>
-        a.bucket - b.bucket || byKnown(a, b) || b.shortUsed - a.shortUsed || b.longUsed - a.longUsed || byId(a, b),
+        byPosition(a, b) ||
+        a.bucket - b.bucket ||
+        byKnown(a, b) ||
+        b.shortUsed - a.shortUsed ||
+        b.longUsed - a.longUsed ||
+        byId(a, b),
     ),
   sequential_drain: (measured) =>
     sorted(
       measured,
       (m) => m.capacity,
-      (a, b) => a.capacity - b.capacity || byId(a, b),
+      (a, b) => byPosition(a, b) || a.capacity - b.capacity || byId(a, b),
     ),
   reset_drain: (measured, { now }) =>
     sorted(

@@ -1,4 +1,5 @@
 /** The pool: chooses among the live accounts, records what happens to each, and grants the lease that a turn holds. */
+
 import type { Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -7,8 +8,10 @@ import type { Log } from '../lib/log.ts'
 import type { StopSignal } from '../lib/stopper.ts'
 import { type HealthEvent, nextHealth } from '../model/account-health.ts'
 import { ACTIVE, type AccountEvent, isInUse, nextState } from '../model/account-state.ts'
+import { allTags } from '../model/account-tags.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { listAccounts, usageOf } from '../model/accounts.ts'
+import { isInScope, type KeyScope } from '../model/key-scope.ts'
 import { isQuotaUsedUp, looksSame, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
@@ -92,8 +95,9 @@ export class Pool {
   /** Reloads the rows; live state (leases, health, newer usage, pending writes) is kept. */
   reload(usage: ReadonlyMap<string, UsageSnapshot> = new Map()): void {
     const next = new Map<string, LiveAccount>()
+    const tags = allTags(this.#deps.db)
     for (const row of listAccounts(this.#deps.db)) {
-      const seen = { ...fromRow(row), ...this.#writer.present(row) }
+      const seen = { ...fromRow(row, tags.get(row.id) ?? []), ...this.#writer.present(row) }
       const live = this.#accounts.get(row.id) ?? newAccount(row.id, { seen, usage: usage.get(row.id) ?? null })
       const models = this.#deps.modelsOf(row.id)
       if (models !== live.models) live.rejectedModels.clear() // a newer catalog replaces earlier rejections
@@ -156,7 +160,7 @@ export class Pool {
   }
 
   /** Whether an account in `scope` (null: all) has quota for an ordinary request. */
-  canServe(scope: ReadonlySet<string> | null): boolean {
+  canServe(scope: KeyScope): boolean {
     return canServe(this.all(), { ...ORDINARY, scope, streamCap: 0 }, this.#context())
   }
 
@@ -187,10 +191,10 @@ export class Pool {
   /**
    * A slot on this account, whatever is left of its allowance. Null if it is out of `scope`, not in use, or at its cap.
    */
-  leaseAccount(id: string, scope: ReadonlySet<string> | null): Lease | null {
+  leaseAccount(id: string, scope: KeyScope): Lease | null {
     const account = this.#accounts.get(id)
     const cap = this.#deps.settings().proxyAccountStreamLimit
-    if (!account || scope?.has(id) === false || !isInUse(account.state)) return null
+    if (!account || !isInScope(scope, account) || !isInUse(account.state)) return null
     return cap > 0 && account.inFlight >= cap ? null : this.#grant(account, [], true)
   }
 

@@ -3,20 +3,22 @@
  * always matches the decision.
  */
 import { type Health, isFailing } from '../model/account-health.ts'
-import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
+import { isBlocked, nextState } from '../model/account-state.ts'
+import { isInScope, type KeyScope } from '../model/key-scope.ts'
 import type { SkipReason } from '../model/skip-reasons.ts'
-import { includedQuotaReset, isExhausted, nextReset, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
+import { includedQuotaReset, isExhausted, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import {
   bypassesTiers,
   type Candidate,
   limitOf,
-  longWindow,
   type PolicyContext,
   type Ranked,
   type RoutingPolicy,
   rank,
 } from './policies.ts'
+import { reservedUntil } from './pool/caps.ts'
 import { heldForForeground } from './pool/opportunistic.ts'
+import { blockReason, OWN_WORDS, UNUSABLE, type UnusableStatus } from './pool/state-reasons.ts'
 import { failureOf, type SelectionFailure } from './selection-error.ts'
 
 export { selectionError } from './selection-error.ts'
@@ -43,7 +45,7 @@ export interface SelectionNeeds {
   /** Accounts this request has already failed on. */
   tried: ReadonlySet<string>
   /** Accounts the API key may use; null = all. */
-  scope: ReadonlySet<string> | null
+  scope: KeyScope
   owner: Owner | null
   /** Only accounts authorised for security work. */
   restricted: boolean
@@ -175,7 +177,7 @@ export const isUnlisted = (candidates: readonly Candidate[], model: string | nul
 const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, listing: Listing): Considered => {
   const { id } = candidate
   const { owner } = needs
-  if (needs.scope && !needs.scope.has(id)) return verdictOf(id, 'out_of_scope')
+  if (!isInScope(needs.scope, candidate)) return verdictOf(id, 'out_of_scope')
   if (needs.restricted && !candidate.securityWorkAuthorized) return verdictOf(id, 'not_authorized')
   if (owner?.hard && owner.id !== id) return verdictOf(id, owner.isRetried ? 'other_retried' : 'not_owner')
   if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
@@ -202,46 +204,13 @@ const judge = (candidate: Candidate, needs: SelectionNeeds, ctx: PolicyContext, 
   if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
   if (ctx.paidCredits === 'never' && usesPaidCredits(candidate.usage, ctx.now))
     return verdictOf(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
-  const reserved = reservedUntil(candidate, needs, ctx.now)
+  const reserved = reservedUntil(candidate, needs.keyOwnerId, ctx.now)
   if (reserved !== undefined) return verdictOf(id, 'reserved', reserved)
   if (needs.tried.has(id)) return verdictOf(id, 'tried')
   const { backoffUntil } = candidate.health
   if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
   if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
   return verdictOf(id, null)
-}
-
-/**
- * When the caps that the account has reached end (ms, null: unknown); undefined: it is not reserved. A cap holds even
- * when no other account is left.
- */
-const reservedUntil = (
-  candidate: Candidate,
-  { keyOwnerId }: SelectionNeeds,
-  now: number,
-): number | null | undefined => {
-  const { usage, maxUsedPercentPrimary, maxUsedPercentSecondary, exemptOwnerId } = candidate
-  if (maxUsedPercentPrimary === null && maxUsedPercentSecondary === null) return undefined
-  if (exemptOwnerId !== null && exemptOwnerId === keyOwnerId) return undefined
-  const reached = [
-    { window: usage?.windows.fiveHour ?? null, cap: maxUsedPercentPrimary },
-    { window: longWindow(usage), cap: maxUsedPercentSecondary },
-  ].filter(({ window, cap }) => cap !== null && (usedNow(window, now) ?? 0) >= cap)
-  if (reached.length === 0) return undefined
-  const resets = reached.map(({ window }) => nextReset(window, now))
-  return resets.some((reset) => reset === null) ? null : Math.max(...resets.map(Number))
-}
-
-/** Limits named by a usage report have their own reason; other blocks use the status. */
-const blockReason = ({ cause, status }: AccountState): SkipReason =>
-  OWN_WORDS.find((reason) => reason === cause) ?? (status as 'rate_limited' | 'quota_exceeded') // as: the account is blocked
-const OWN_WORDS = ['spend_cap_reached', 'credits_depleted', 'not_allowed'] as const
-
-type UnusableStatus = Exclude<AccountState['status'], 'active' | 'rate_limited' | 'quota_exceeded'>
-const UNUSABLE: Record<UnusableStatus, SkipReason> = {
-  paused: 'paused',
-  reauth_required: 'needs_sign_in',
-  deactivated: 'deactivated',
 }
 
 const AT_LIMIT: ReadonlySet<SkipReason | null> = new Set([

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
-import { HOURS, HOURS_HINT, normalOrigin, ORIGINS, ORIGINS_HINT } from './texts.ts'
+import { HOURS, HOURS_HINT, Origins } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -261,22 +261,12 @@ export const Settings = z.strictObject({
     label: 'Fast mode',
     help: 'Whether clients may use the fast service tier, which costs more. A key can have its own rule.',
   }),
-  corsOrigins: setting(
-    z
-      .string()
-      .trim()
-      .toLowerCase()
-      .max(2000)
-      .regex(ORIGINS, ORIGINS_HINT)
-      .refine((text) => text.split(/[\s,]+/).every((one) => one === '' || URL.canParse(one)), ORIGINS_HINT)
-      .overwrite((text) => text.replace(/[^\s,]+/g, (one) => normalOrigin(one) ?? one)),
-    {
-      section: 'clients',
-      label: 'Allowed web apps (CORS)',
-      help: 'Web pages on these origins can call /v1 from the browser with an API key. Separate origins with spaces.',
-      security: true,
-    },
-  ),
+  corsOrigins: setting(Origins, {
+    section: 'clients',
+    label: 'Allowed web apps (CORS)',
+    help: 'Web pages on these origins can call /v1 from the browser with an API key. Separate origins with spaces.',
+    security: true,
+  }),
   totpRequiredOnLogin: setting(z.boolean(), {
     section: 'security',
     label: 'Require two-factor authentication',

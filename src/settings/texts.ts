@@ -1,8 +1,9 @@
 /** Formats of settings that are text. */
+import { z } from 'zod'
 
 /** Scheme, host, port, and no path. */
-export const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
-export const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
+const ORIGINS = /^([a-z][a-z0-9+.-]*:\/\/[^\s,/?#@*]+([\s,]+|$))*$/
+const ORIGINS_HINT = 'must be origins like https://app.example, separated by spaces'
 
 export const HOURS = /^(([01]\d|2[0-3]):[0-5]\d( |$))*$/
 export const HOURS_HINT = 'must be times like 08:00 13:30, separated by spaces'
@@ -11,7 +12,20 @@ export const HOURS_HINT = 'must be times like 08:00 13:30, separated by spaces'
  * An origin as browsers send it: without default port, host in Punycode. Built by hand because a URL's own origin is
  * `null` for unknown schemes like `app://`. Null: not a URL.
  */
-export const normalOrigin = (text: string): string | null => {
+const normalOrigin = (text: string): string | null => {
   const url = URL.parse(text)
   return url && `${url.protocol}//${url.host}`
 }
+
+const areUrls = (text: string): boolean => text.split(/[\s,]+/).every((one) => one === '' || URL.canParse(one))
+
+const normalOrigins = (text: string): string => text.replace(/[^\s,]+/g, (one) => normalOrigin(one) ?? one)
+
+export const Origins = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .max(2000)
+  .regex(ORIGINS, ORIGINS_HINT)
+  .refine(areUrls, ORIGINS_HINT)
+  .overwrite(normalOrigins)

@@ -51,7 +51,7 @@ describe('finding', () => {
     expect(policy()).toMatchObject({ enforcedModel: 'strong', tier: 'priority', isActive: true, expiresAt: NOW })
     expect([...policy().allowedModels!]).toEqual(['strong'])
     expect([...policy().efforts.allowed!]).toEqual(['low', 'high'])
-    expect(policy().scope?.size).toBe(0)
+    expect(policy().scope).toEqual({ accountIds: new Set(), tags: new Set() })
     expect([...policy().usageSections]).toEqual(['upstream_limits'])
     expect(Object.isFrozen(policy())).toBe(true)
   })

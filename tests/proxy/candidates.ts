@@ -34,6 +34,8 @@ export const anAccount = (id: string, with_: Partial<Candidate> = {}): Candidate
   maxUsedPercentPrimary: null,
   maxUsedPercentSecondary: null,
   exemptOwnerId: null,
+  tags: [],
+  position: null,
   models: null,
   limitedModels: new Map(),
   rejectedModels: new Map(),

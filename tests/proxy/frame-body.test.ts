@@ -23,7 +23,7 @@ describe('a body is a frame with its type in front', () => {
     [' \n{ "model" : "m" }\n', ' \n{"type":"response.create", "model" : "m" }\n'],
     ['{}', '{"type":"response.create"}'],
     ['{ }', '{"type":"response.create" }'],
-    ['{"type":"other","generate":true, "model":"é"}', '{"type":"response.create","model":"é"}'],
+    ['{"type":"other","generate":true, "model":"é"}', '{"type":"response.create", "model":"é"}'],
     ['{"previous_response_id":null}', '{"type":"response.create"}'],
   ])('%s', (text, frame) => {
     expect(framed(text)).toBe(frame)

@@ -5,6 +5,7 @@ import { ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 import { openAiError } from '../../src/errors.ts'
 import { HEALTHY, type Health } from '../../src/model/account-health.ts'
 import { ACTIVE, type AccountState } from '../../src/model/account-state.ts'
+import { isInScope, keyScope } from '../../src/model/key-scope.ts'
 import type { Candidate, PolicyContext } from '../../src/proxy/policies.ts'
 import { type SelectionNeeds, select, selectionError } from '../../src/proxy/select.ts'
 import { STRATEGIES } from '../../src/settings/schema.ts'
@@ -43,7 +44,8 @@ describe('eligibility', () => {
       anAccount('plain'),
       anAccount('busy', { inFlight: 8, securityWorkAuthorized: true }),
     ]
-    const scope = new Set(candidates.map(({ id }) => id).filter((id) => id !== 'out'))
+    const inScope = candidates.map(({ id }) => id).filter((id) => id !== 'out')
+    const scope = keyScope(inScope, null)
     const all = { model: 'm', tried: new Set(['tried']), scope, restricted: true, streamCap: 8 }
     expect(reasons(candidates, all)).toEqual({
       ok: null,
@@ -148,7 +150,7 @@ describe('tiers and classes', () => {
 
   test.each([
     ['is gone', [anAccount('a')], {}, ''],
-    ['is not for the key', [anAccount('a'), anAccount('b')], { scope: new Set(['a']) }, ''],
+    ['is not for the key', [anAccount('a'), anAccount('b')], { scope: keyScope(['a'], null) }, ''],
     ['is paused', [anAccount('a'), anAccount('b', { state: state('paused') })], {}, '1 paused; '],
   ])('says so when the account it names %s', (_why, candidates, with_, first) => {
     const error = refusal(candidates, with_, { strategy: 'single_account', singleAccountId: 'b' })
@@ -317,7 +319,7 @@ describe('failures', () => {
   test('an unavailable model, a restricted pool and an empty pool have their own errors', () => {
     const lacking = anAccount('a', { models: new Set() })
     const both = [lacking, anAccount('b', { models: new Set(['gpt-x']) })]
-    const model = refusal(both, { model: 'gpt-x', scope: new Set(['a']) })
+    const model = refusal(both, { model: 'gpt-x', scope: keyScope(['a'], null) })
     expect(model).toMatchObject({ code: 'no_accounts', status: 503 })
     expect(model.message).toStartWith("No account offers the model 'gpt-x' (1 without this model).")
     expect(chosen([lacking], { model: 'gpt-x' })).toBe('a') // that none lists: for the upstream to judge
@@ -329,9 +331,13 @@ describe('failures', () => {
   })
 
   test("accounts outside the key's scope are neither counted nor mentioned", () => {
-    const error = refusal([anAccount('a', { state: limited(NOW + 9000) }), anAccount('b')], { scope: new Set(['a']) })
+    const error = refusal([anAccount('a', { state: limited(NOW + 9000) }), anAccount('b')], {
+      scope: keyScope(['a'], null),
+    })
     expect(error.code).toBe('usage_limit_reached')
-    expect(refusal([anAccount('b')], { scope: new Set() }).message).toStartWith('This API key has no accounts.')
+    expect(refusal([anAccount('b')], { scope: keyScope([], null) }).message).toStartWith(
+      'This API key has no accounts.',
+    )
   })
 })
 
@@ -379,6 +385,8 @@ describe('choice and explanation', () => {
       maxUsedPercentPrimary: fc.option(fc.integer({ min: 1, max: 100 }), { nil: null, freq: 4 }),
       maxUsedPercentSecondary: fc.option(fc.integer({ min: 1, max: 100 }), { nil: null, freq: 4 }),
       exemptOwnerId: fc.constantFrom(null, 'usr_a'),
+      tags: fc.constantFrom([], ['t'], ['s', 't']),
+      position: fc.constantFrom(null, 1, 2),
       models: fc.constantFrom(null, new Set(['m']), new Set(['n'])),
       rejectedModels: fc.constantFrom(new Map(), new Map([['m', NOW + 1]])),
       missingRoutes: fc.constantFrom(new Map(), new Map([['image', NOW + 1]])),
@@ -392,7 +400,9 @@ describe('choice and explanation', () => {
   const wanted: fc.Arbitrary<SelectionNeeds> = fc.record({
     model: fc.constantFrom(null, 'm'),
     tried: fc.oneof(fc.constant(new Set<string>()), ids),
-    scope: fc.option(ids, { nil: null }),
+    scope: fc.option(fc.record({ accountIds: ids, tags: fc.constantFrom(new Set<string>(), new Set(['t'])) }), {
+      nil: null,
+    }),
     owner: fc.option(fc.record({ id: fc.constantFrom('a', 'b', 'x'), hard: fc.boolean() }), { nil: null }),
     restricted: fc.boolean(),
     keyOwnerId: fc.constantFrom(null, 'usr_a', 'usr_b'),
@@ -422,7 +432,7 @@ describe('choice and explanation', () => {
         expect(unskipped).toContain(selection.id)
         const account = candidates.find(({ id }) => id === selection.id)
         expect(request.tried.has(selection.id)).toBe(false)
-        expect(request.scope?.has(selection.id) ?? true).toBe(true)
+        expect(isInScope(request.scope, account!)).toBe(true)
         expect(account?.securityWorkAuthorized || !request.restricted).toBe(true)
         expect(request.streamCap === 0 || (account?.inFlight ?? 0) < request.streamCap).toBe(true)
         const { maxUsedPercentPrimary, maxUsedPercentSecondary, exemptOwnerId, usage } = account!

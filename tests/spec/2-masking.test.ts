@@ -6,6 +6,7 @@ import { type Browser, people, REMOTE } from '../support/people.ts'
 
 /** What the fixture below is made of; the clients of the keys call from `CLIENT`, which the firewall lets in. */
 const EMAIL = 'anna.smith@example.com'
+const TAG = 'seat-of-anna'
 const KEY_NAME = 'laptop of anna'
 const CLIENT = '100.64.77.13'
 const AGENT = 'secret machine'
@@ -20,7 +21,9 @@ const open = async () => {
   const [{ id, sim }, other] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
   sim.setResetCredits([{ id: 'credit', expiresAt: app.clock.now() + 86_400_000, grantedAt: 0 }])
   const owner = add({ username: 'ada', role: 'viewer' })
-  await admin.ask(`PATCH /api/accounts/${id}`, { json: { ownerUserId: owner.row.id, reserveForOwner: true } })
+  await admin.ask(`PATCH /api/accounts/${id}`, {
+    json: { ownerUserId: owner.row.id, reserveForOwner: true, tags: [TAG] },
+  })
   await admin.ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
   const turn = async () => {
     const response = await app.ask('POST /backend-api/codex/responses', {
@@ -55,6 +58,7 @@ const open = async () => {
   const secrets = {
     'an e-mail address of an account': 'anna.smith',
     'the other address': 'grace.hopper',
+    'a tag of an account': TAG,
     'the owner of an account': owner.row.id,
     'an upstream identifier': app.bindings.pool.get(id)?.row.chatgptAccountId ?? '',
     'the name of a key': KEY_NAME,

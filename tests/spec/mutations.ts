@@ -288,6 +288,9 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/accounts/routing-policy': {
     fields: ({ accountId }) => ({ accountIds: accountId, routingPolicy: 'preserve' }),
   },
+  'POST /api/accounts/tags': {
+    fields: ({ accountId }) => ({ accountIds: accountId, add: 'team-a' }),
+  },
   'POST /api/accounts/probe': chosen,
   'POST /api/accounts/export': chosen,
   'POST /api/accounts/delete': chosen,

@@ -41,6 +41,8 @@ export const anAccount = (over: Partial<AccountView> = {}): AccountView => ({
   maxUsedPercentSecondary: null,
   ownerUserId: null,
   reserveForOwner: false,
+  tags: [],
+  position: null,
   lastRefreshAt: NOW - HOUR,
   usageAt: NOW - MINUTE,
   ...over,

@@ -2,9 +2,9 @@
 import type { FC } from 'hono/jsx'
 import { type Expected, expectedState, expects } from '../ui/badge.tsx'
 import { opens } from '../ui/modal.ts'
-import { DeleteDialog, PolicyDialog } from './modal.tsx'
+import { DeleteDialog, PolicyDialog, TagsDialog } from './modal.tsx'
 
-export const BulkBar: FC<{ mayExport: boolean }> = ({ mayExport }) => (
+export const BulkBar: FC<{ mayExport: boolean; tags: readonly string[] }> = ({ mayExport, tags }) => (
   <form id="form-bulk" class="bulk" method="post" action="/api/accounts/pause">
     <span class="bulk-count">selected</span>
     <BulkButton action="/api/accounts/pause" label="Pause" expected={expectedState(SELECTED, 'paused')} />
@@ -14,6 +14,10 @@ export const BulkBar: FC<{ mayExport: boolean }> = ({ mayExport }) => (
       Set policy…
     </button>
     <PolicyDialog id="policy-selected" />
+    <button class="button button-plain" type="button" {...opens('tags-selected')}>
+      Tags…
+    </button>
+    <TagsDialog id="tags-selected" tags={tags} />
     {mayExport && (
       <button class="button button-plain" type="submit" formaction="/api/accounts/export">
         Export

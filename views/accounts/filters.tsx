@@ -2,12 +2,12 @@
 import type { FC } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/account-state.ts'
 import { STATE_NAMES } from '../../src/model/account-words.ts'
-import { type Option, Options } from '../ui/select.tsx'
+import { keeping, type Option, Options, plainOptions } from '../ui/select.tsx'
 import { listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
 import { planName } from './standing.tsx'
 
-export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
+export const Filters: FC<AccountsProps> = ({ query, plans, tags, states }) => (
   <div class="filters">
     <form class="filter-form" method="get" action="/accounts" aria-label="Filter accounts" data-auto>
       <input
@@ -33,6 +33,15 @@ export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
         value={query.plan}
         options={plans.map(({ plan, accounts }) => [plan, `${planName(plan) ?? 'Unknown'} (${accounts})`])}
       />
+      {(tags.length > 0 || query.tag !== undefined) && (
+        <Choice
+          name="tag"
+          label="Tag"
+          any="Any tag"
+          value={query.tag}
+          options={keeping(plainOptions(tags), query.tag)}
+        />
+      )}
       {query.sort !== 'name' && <input type="hidden" name="sort" value={query.sort} />}
       {query.order !== 'asc' && <input type="hidden" name="order" value={query.order} />}
       {query.view !== 'table' && <input type="hidden" name="view" value={query.view} />}
@@ -41,7 +50,9 @@ export const Filters: FC<AccountsProps> = ({ query, plans, states }) => (
         Apply
       </button>
       {isNarrowed(query) && (
-        <a href={listLink(query, { q: '', state: undefined, eligible: undefined, plan: undefined })}>Clear</a>
+        <a href={listLink(query, { q: '', state: undefined, eligible: undefined, plan: undefined, tag: undefined })}>
+          Clear
+        </a>
       )}
     </form>
     <ViewSwitch query={query} />
@@ -59,8 +70,8 @@ const stateOptions = (states: AccountsProps['states']): Option[] =>
     `${STATE_NAMES[state as AccountStatus]} (${count})`, // as: the keys of `states` are
   ])
 
-const isNarrowed = ({ q, state, eligible, plan }: AccountsProps['query']): boolean =>
-  q !== '' || state !== undefined || eligible !== undefined || plan !== undefined
+const isNarrowed = ({ q, state, eligible, plan, tag }: AccountsProps['query']): boolean =>
+  q !== '' || state !== undefined || eligible !== undefined || plan !== undefined || tag !== undefined
 
 interface ChoiceProps {
   name: string

@@ -8,12 +8,13 @@ export const accountPath = (accountId: string): string => `/accounts/${encodeURI
 
 /** The account list with a changed query, on its first page unless `change` sets one. */
 export const listLink = (query: AccountQuery, change: Partial<AccountQuery>): string => {
-  const { q, state, eligible, plan, sort, order, view, per, page } = { ...query, page: 1, ...change }
+  const { q, state, eligible, plan, tag, sort, order, view, per, page } = { ...query, page: 1, ...change }
   return withQuery('/accounts', {
     q,
     state,
     eligible,
     plan,
+    tag,
     sort: sort === 'name' ? null : sort,
     order: order === 'asc' ? null : order,
     view: view === 'table' ? null : view,

@@ -22,6 +22,8 @@ export interface AccountsProps {
   query: AccountQuery
   /** One per plan, over all accounts. */
   plans: readonly PlanTotal[]
+  /** Tags to filter by. */
+  tags: readonly string[]
   /** States to filter by, with their number of accounts. */
   states: Readonly<Record<string, number>>
   mayWrite: boolean
@@ -61,7 +63,7 @@ export const AccountsPage: FC<AccountsProps> = (props) => {
             )}
             <Pager {...props} />
           </LivePart>
-          {mayWrite && accounts.length > 0 && <BulkBar mayExport={props.mayExport} />}
+          {mayWrite && accounts.length > 0 && <BulkBar mayExport={props.mayExport} tags={props.tags} />}
         </section>
       )}
       {total > 1 && <PlanTotals plans={props.plans} src={src} />}

@@ -7,6 +7,8 @@ const DELETE = '/api/accounts/delete'
 
 const POLICY = '/api/accounts/routing-policy'
 
+const TAGS = '/api/accounts/tags'
+
 interface DeleteProps {
   id: string
   title: string
@@ -75,4 +77,41 @@ export const PolicyDialog: FC<{ id: string }> = ({ id }) => (
       </div>
     </div>
   </dialog>
+)
+
+/** Inside the form that names the accounts: two buttons per tag. New tags are made on the page of an account. */
+export const TagsDialog: FC<{ id: string; tags: readonly string[] }> = ({ id, tags }) => (
+  <dialog id={id} class="dialog" aria-labelledby={`${id}-title`}>
+    <div class="panel">
+      <h2 id={`${id}-title`}>Change tags</h2>
+      {tags.length === 0 && <p class="muted">No tags yet. Add one under Routing on the page of an account.</p>}
+      <ul class="policies">
+        {tags.map((tag) => (
+          <li>
+            <TagButton change="add" tag={tag} label={`Add ${tag}`} />
+            <TagButton change="remove" tag={tag} label={`Remove ${tag}`} />
+          </li>
+        ))}
+      </ul>
+      <div class="actions">
+        <button class="button button-plain" type="button" {...shuts(id)}>
+          Cancel
+        </button>
+      </div>
+    </div>
+  </dialog>
+)
+
+const TagButton: FC<{ change: 'add' | 'remove'; tag: string; label: string }> = ({ change, tag, label }) => (
+  <button
+    class="button button-plain"
+    type="submit"
+    name={change}
+    value={tag}
+    formaction={TAGS}
+    hx-post={TAGS}
+    hx-swap="none"
+  >
+    {label}
+  </button>
 )

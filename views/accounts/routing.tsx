@@ -4,7 +4,7 @@ import type { WireAccount } from '../../src/model/account-view.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Fact } from '../ui/fact.tsx'
-import { Check, Field, Form } from '../ui/form.tsx'
+import { Action, Check, Field, Form } from '../ui/form.tsx'
 import { keeping, optionsOf, Select } from '../ui/select.tsx'
 
 export interface RoutingProps {
@@ -15,6 +15,8 @@ export interface RoutingProps {
   models: readonly string[] | null
   /** Users the account can belong to. Empty: the viewer cannot choose one. */
   owners: readonly { id: string; name: string }[]
+  /** Its place, from 1, among all accounts; `isSet`: someone chose it. */
+  order: { place: number; of: number; isSet: boolean }
   /** Why nothing can be changed; null: it can. */
   refusal: string | null
 }
@@ -46,6 +48,16 @@ const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, own
         class="field-short"
         hint="Shown in place of the e-mail address. Leave empty to show the address."
       />
+      {refusal === null && (
+        <Field
+          label="Tags"
+          name="tags"
+          value={account.tags.join(', ')}
+          maxlength={840}
+          placeholder="team-a, europe"
+          hint="Separate tags with commas. Filter by them, and assign them to keys."
+        />
+      )}
       <fieldset class="choices">
         <legend class="field-label">Routing policy</legend>
         {POLICIES.map(([value, label, hint]) => (
@@ -111,11 +123,21 @@ const Percent: FC<{ label: string; name: string; value: number | null }> = ({ la
   <Field label={label} name={name} type="number" min={1} max={100} value={value?.toString()} class="field-short" />
 )
 
-const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, strategy, streamLimit, models }) => (
+const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({
+  account,
+  strategy,
+  streamLimit,
+  models,
+  order,
+  refusal,
+}) => (
   <Card id="circumstances" title="What else affects routing">
     <dl class="answers">
       <Fact name="Strategy">
         {strategy.replaceAll('_', ' ')} <span class="muted">· applies to all accounts</span>
+      </Fact>
+      <Fact name="Order">
+        <Order accountId={account.accountId} order={order} mayMove={refusal === null} />
       </Fact>
       <Fact name="Parallel requests">
         {account.inFlight} running, {streamLimit === 0 ? 'unlimited' : `at most ${streamLimit}`}{' '}
@@ -139,6 +161,27 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({ account, s
       </Fact>
     </dl>
   </Card>
+)
+
+const Order: FC<{ accountId: string; order: RoutingProps['order']; mayMove: boolean }> = (props) => {
+  const { accountId, order, mayMove } = props
+  const action = `/api/accounts/${encodeURIComponent(accountId)}`
+  return (
+    <>
+      {order.isSet ? `${order.place} of ${order.of}` : 'automatic'}{' '}
+      <span class="muted">· used by Fill first and Drain in order</span>
+      {mayMove && order.of > 1 && (
+        <div class="actions">
+          {order.place > 1 && <Move name="up" label="Move up" action={action} to={order.place - 1} />}
+          {order.place < order.of && <Move name="down" label="Move down" action={action} to={order.place + 1} />}
+        </div>
+      )}
+    </>
+  )
+}
+
+const Move: FC<{ name: string; label: string; action: string; to: number }> = ({ name, label, action, to }) => (
+  <Action name={`move-${name}`} label={label} action={action} method="patch" values={{ position: String(to) }} />
 )
 
 const TIERS: Record<WireAccount['tier'], string> = {

@@ -118,6 +118,7 @@ export const factsOf = (account: WireAccount): string[] =>
     POLICIES[account.routingPolicy],
     account.securityWorkAuthorized ? 'restricted pool' : null,
     creditsText(account),
+    ...account.tags,
   ].filter((fact) => fact !== null)
 
 export const planName = (plan: string | null): string | null =>

@@ -175,7 +175,8 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
 
 const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
   const accountName = (id: string) => accountNames.find((account) => account.id === id)?.name ?? id
-  const { assignedAccountIds: ids } = apiKey
+  const { assignedAccountIds: ids, assignedTags: tags } = apiKey
+  const names = [...(ids ?? []).map(accountName), ...(tags ?? []).map((tag) => `tagged ${tag}`)]
   return (
     <dl class="key-policy">
       <Fact name="Models">
@@ -193,9 +194,7 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
       <Fact name="Fast mode">
         {apiKey.prohibitFastMode === null ? 'as in the settings' : FAST_MODE_NAMES[apiKey.prohibitFastMode]}
       </Fact>
-      <Fact name="Accounts">
-        {ids === null ? 'all accounts' : ids.length === 0 ? 'none' : ids.map(accountName).join(', ')}
-      </Fact>
+      <Fact name="Accounts">{apiKey.accountAssignmentScopeEnabled ? names.join(', ') || 'none' : 'all accounts'}</Fact>
     </dl>
   )
 }

@@ -10,6 +10,8 @@ import { type ApiKey, FAST_MODE_NAMES } from './words.ts'
 export interface KeyChoices {
   models: readonly Choice[]
   accounts: readonly Choice[]
+  /** Tags of accounts. */
+  tags: readonly string[]
   /** Empty: the user may not assign keys to others. */
   owners: readonly Choice[]
   efforts: readonly string[]
@@ -75,10 +77,16 @@ const limitFacts = (apiKey: ApiKey | null): string => {
 
 const routingFacts = (apiKey: ApiKey | null): string =>
   [
-    apiKey?.assignedAccountIds ? plural(apiKey.assignedAccountIds.length, 'account') : 'all accounts',
+    scopeFact(apiKey),
     ...(apiKey?.trafficClass === 'opportunistic' ? ['opportunistic'] : []),
     ...(apiKey?.enforcedModel ? [`always ${apiKey.enforcedModel}`] : []),
   ].join(' · ')
+
+const scopeFact = (apiKey: ApiKey | null): string => {
+  if (!apiKey?.accountAssignmentScopeEnabled) return 'all accounts'
+  const { assignedAccountIds: ids, assignedTags: tags } = apiKey
+  return [ids && plural(ids.length, 'account'), tags && plural(tags.length, 'tag')].filter(Boolean).join(' · ')
+}
 
 /** Keeps chosen values that are no longer in the catalog or the pool, so that they can be unticked. */
 const withPresent = (options: readonly Option[], present: readonly string[]): readonly Option[] => [
@@ -174,10 +182,18 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
         name="accountScope"
         options={[
           ['all', 'All accounts'],
-          ['chosen', 'Only the accounts below'],
+          ['chosen', 'Only those below'],
         ]}
-        value={apiKey?.assignedAccountIds ? 'chosen' : 'all'}
+        value={apiKey?.accountAssignmentScopeEnabled ? 'chosen' : 'all'}
       />
+      {(choices.tags.length > 0 || apiKey?.assignedTags) && (
+        <Ticks
+          legend="Accounts with any of these tags"
+          name="assignedTags"
+          options={plainOptions(choices.tags)}
+          ticked={apiKey?.assignedTags ?? []}
+        />
+      )}
       <Chosen options={withPresent(optionsOf(choices.accounts), chosen)} chosen={chosen} />
     </>
   )

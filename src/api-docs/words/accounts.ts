@@ -95,6 +95,12 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     throws: ['account_not_found'],
     example: { ...BULK_EXAMPLE, routingPolicy: 'preserve' },
   },
+  'POST /api/accounts/tags': {
+    does: 'Adds tags to several accounts, or removes them.',
+    answer: '`{status: "updated", changed, refused}`',
+    throws: ['account_not_found'],
+    example: { ...BULK_EXAMPLE, add: ['team-a'] },
+  },
   'POST /api/accounts/probe': {
     does: 'Sends one small real request with each of several accounts.',
     answer: '`{status: "probed", probed: [{accountId, served, probeStatusCode, …}], refused}`',

@@ -15,6 +15,7 @@ export const opportunisticAdmission = relayRoute(async (c) => {
     model,
     tried: new Set(),
     scope: key.scope,
+    keyOwnerId: key.ownerUserId,
     owner: null,
     restricted: false,
     isOpportunistic: true,

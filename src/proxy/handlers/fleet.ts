@@ -1,4 +1,5 @@
 /** `/api/fleet`: the accounts of a key and how busy they are, for companion tools such as menu bar apps. */
+
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
@@ -12,6 +13,7 @@ import { maskEmails } from '../../model/account-summary.ts'
 import { getKey } from '../../model/api-keys.ts'
 import type { ActivitySums, FleetActivity } from '../../model/fleet-activity.ts'
 import type { KeyPolicy } from '../../model/key-ring.ts'
+import { isInScope } from '../../model/key-scope.ts'
 import { findPerson } from '../../model/people.ts'
 import { holds } from '../../model/permissions.ts'
 import { nextReset, type UsageWindow, usedNow } from '../../model/usage-windows.ts'
@@ -53,7 +55,7 @@ export const showFleetActivity = createHandlers(clientKey('always'), restricted(
   const key = keyOf(c)
   const now = clock.now()
   const staleSeconds = (settings.current().conversationAffinityMaxAgeDays * DAY_MS) / 1000
-  const question = { now, accountIds: key.scope && [...key.scope], staleSeconds }
+  const question = { now, accountIds: key.scope && accountsOf(c, key).map(({ id }) => id), staleSeconds }
   const activity = await reader.for(`key ${key.id}`).fleetActivity(question).catch(unlessBusy)
   return c.json({ available: activity !== null, generatedAt: iso(now), source: 'request_log', ...parts(c, activity) })
 })
@@ -85,7 +87,7 @@ const keyOf = (c: Ctx): KeyPolicy => {
 }
 
 const accountsOf = (c: Ctx, { scope }: KeyPolicy): LiveAccount[] =>
-  c.env.pool.all().filter(({ id }) => scope?.has(id) ?? true)
+  c.env.pool.all().filter((account) => isInScope(scope, account))
 
 /** Names and addresses as the key's owner may see them. */
 const namesFor = (c: Ctx, key: KeyPolicy): ReadonlyMap<string, { label: string; email: string }> => {

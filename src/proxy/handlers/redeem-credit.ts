@@ -7,6 +7,7 @@ import { carrying } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { isoOrNull } from '../../lib/iso.ts'
+import { isInScope } from '../../model/key-scope.ts'
 import { recordRedemption } from '../../model/redemption-record.ts'
 import { redeem } from '../../upstream/redeem.ts'
 import { parseAt } from '../formats/invalid-request.ts'
@@ -22,7 +23,8 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
   const { key } = c.var.client
   const { account_id: accountId, redeem_id: creditId } = parseAt(Wish, await readSmallBody(c))
   if (!key) throw new AppError('invalid_api_key')
-  if (!pool.get(accountId) || !(key.scope?.has(accountId) ?? true)) throw new AppError('account_outside_pool')
+  const account = pool.get(accountId)
+  if (!account || !isInScope(key.scope, account)) throw new AppError('account_outside_pool')
   const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
   const requestId = random.id('rdm')
   const redemption = await redeem(deps, { accountId, creditId, requestId })

@@ -1,4 +1,5 @@
 /** `POST /v1/warmup`: starts the five-hour windows of the key's accounts, with one small model request each. */
+
 import { z } from 'zod'
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -6,6 +7,7 @@ import { carrying } from '../../http/body.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import { inLanes } from '../../lib/lanes.ts'
 import { isInUse } from '../../model/account-state.ts'
+import { isInScope } from '../../model/key-scope.ts'
 import { pingModel } from '../../model/ping-model.ts'
 import { isUnstarted } from '../../model/usage-windows.ts'
 import { invalid, parseAt } from '../formats/invalid-request.ts'
@@ -37,7 +39,8 @@ interface Report {
 const warmUp = async (c: Ctx, mode: Mode): Promise<Response> => {
   const { pool, clock } = c.env
   const { key } = c.var.client
-  const targets = pool.all().filter(({ id, state }) => isInUse(state) && (key?.scope?.has(id) ?? true))
+  const scope = key?.scope ?? null
+  const targets = pool.all().filter((account) => isInUse(account.state) && isInScope(scope, account))
   const now = clock.now()
   const chosen = mode === 'force' ? targets : targets.filter(({ usage }) => isUnstarted(usage, now))
   if (mode === 'strict' && chosen.length < targets.length) throw ineligible(targets.length - chosen.length)

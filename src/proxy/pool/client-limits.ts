@@ -2,10 +2,12 @@
  * Which limits a client is shown (setting `clientRateLimits`). The figures of the pool are computed at most once a second
  * and scope, or when an account changes, because every response carries them.
  */
+
 import type { Client } from '../../auth/client-key.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isInUse } from '../../model/account-state.ts'
 import { accountLimits, type ClientLimits, keyLimits, poolLimits } from '../../model/client-limits.ts'
+import { type KeyScope, keyScope } from '../../model/key-scope.ts'
 import { type PoolWindow, poolWindows } from '../../model/pool-usage.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { RateEvents } from '../contracts.ts'
@@ -73,7 +75,7 @@ export class ClientLimitsView {
   }
 
   /** The accounts in `scope` (null: all) together. */
-  forScope(scope: ReadonlySet<string> | null): PoolFigures {
+  forScope(scope: KeyScope): PoolFigures {
     const { pool, clock } = this.#deps
     const now = clock.now()
     const name = scope ?? EVERY_ACCOUNT
@@ -99,7 +101,7 @@ export class ClientLimitsView {
     const { pool, clock } = this.#deps
     const account = pool.get(id)
     if (!account) return null
-    const isUsable = pool.canServe(new Set([id]))
+    const isUsable = pool.canServe(keyScope([id], null))
     const isLimited = !isUsable && isInUse(account.state)
     return accountLimits({ usage: account.usage, isUsable, isLimited }, clock.now())
   }

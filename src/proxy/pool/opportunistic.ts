@@ -2,6 +2,7 @@
  * Which accounts requests of opportunistic keys may use, so that they spend what foreground requests leave over. Routing,
  * the routing simulator and `GET /backend-api/codex/opportunistic/admission` all use `heldForForeground`.
  */
+import { isInScope, type KeyScope } from '../../model/key-scope.ts'
 import { isAboveFloors } from '../../model/preserve-floors.ts'
 import { leftIn } from '../../model/usage-windows.ts'
 import type { Candidate } from '../policies.ts'
@@ -20,11 +21,11 @@ interface Verdict {
  */
 export const heldForForeground = (
   candidates: readonly Candidate[],
-  { verdicts, scope, now }: { verdicts: Iterable<Verdict>; scope: ReadonlySet<string> | null; now: number },
+  { verdicts, scope, now }: { verdicts: Iterable<Verdict>; scope: KeyScope; now: number },
 ): ReadonlySet<string> => {
   const able = new Set<string>()
   for (const { id, skipped } of verdicts) if (skipped === null) able.add(id)
-  const own = scope ? candidates.filter(({ id }) => scope.has(id)) : candidates
+  const own = candidates.filter((candidate) => isInScope(scope, candidate))
   const preserved = own.filter(({ routingPolicy }) => routingPolicy === 'preserve').length
   const held = own.filter((candidate) =>
     candidate.routingPolicy === 'preserve'

@@ -15,6 +15,7 @@ const HOUR_MS = 3_600_000
 
 const anAccount = (id: string, over: Partial<PooledAccount> & { used?: number } = {}): PooledAccount => ({
   id,
+  tags: [],
   planType: 'plus',
   state: { status: 'active' },
   usage: {

@@ -1,0 +1,40 @@
+/** The order in which `fill_first` and `sequential_drain` use accounts, where one was set. */
+import { eq } from 'drizzle-orm'
+import type { Db, Tx } from '../../db/commit.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+
+interface Placed {
+  id: string
+  position: number | null
+}
+
+/** After every account that has a position. */
+const UNPLACED = Number.MAX_SAFE_INTEGER
+
+export const byPosition = (a: Pick<Placed, 'position'>, b: Pick<Placed, 'position'>): number =>
+  (a.position ?? UNPLACED) - (b.position ?? UNPLACED)
+
+/** Every account by position, the others after them by age. */
+export const inOrder = (db: Db): Placed[] =>
+  db
+    .select({ id: accounts.id, position: accounts.position })
+    .from(accounts)
+    .orderBy(accounts.createdAt)
+    .all()
+    .toSorted(byPosition)
+
+/** Puts the account at the `position`-th place, from 1, and numbers all of them; null takes it out of the order. */
+export const moveAccount = (tx: Tx, id: string, position: number | null): void => {
+  const order = inOrder(tx)
+  const own = order.filter((account) => account.id === id)
+  const others = order.filter((account) => account.id !== id)
+  if (position === null) return place(tx, id, null)
+  const moved = others.toSpliced(position - 1, 0, ...own)
+  moved.forEach((account, at) => {
+    if (account.position !== at + 1) place(tx, account.id, at + 1)
+  })
+}
+
+const place = (tx: Tx, id: string, position: number | null): void => {
+  tx.update(accounts).set({ position }).where(eq(accounts.id, id)).run()
+}

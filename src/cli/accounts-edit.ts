@@ -1,15 +1,16 @@
-/** `sluice accounts edit`: the window start and the reset rule of an account. */
+/** `sluice accounts edit`: routing, caps, owner, window start and reset rule of an account. */
 import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { displayName, editAccount, listAccounts, usageOf } from '../model/accounts.ts'
 import { windowStartRefusal } from '../model/preserve-floors.ts'
 import { ResetRuleFields } from '../model/reset-rule-fields.ts'
 import { enableWindowStart } from '../model/window-starts.ts'
+import { ownerFrom, type RoutingOptions, routingFrom } from './account-options.ts'
 import { ACCOUNT } from './accounts.ts'
 import { cliActor, type Run, UsageError, withFolder } from './command.ts'
 import { findOne } from './find.ts'
 
-interface EditOptions {
+interface EditOptions extends RoutingOptions {
   windowStart?: string
   resetPolicy?: string
   keepCredits?: string
@@ -28,7 +29,8 @@ export const editOne: Run<EditOptions> = (io, [wanted = ''], options) => {
   const windowStart = onOrOff(options.windowStart)
   const { resetPolicy, keepCredits, minBlocked, percent } = options
   const rule = ruleFrom({ resetPolicy, keepCredits, minBlockedMinutes: minBlocked, percent })
-  if (windowStart === null && Object.keys(rule).length === 0)
+  const change = { ...rule, ...routingFrom(options) }
+  if (windowStart === null && options.owner === undefined && Object.keys(change).length === 0)
     throw new UsageError('Nothing to change. Give at least one option, such as --reset-policy.')
   return withFolder(io, ({ db }) => {
     const all = listAccounts(db)
@@ -41,7 +43,7 @@ export const editOne: Run<EditOptions> = (io, [wanted = ''], options) => {
       if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })
     }
     commit(db, (tx) => {
-      editAccount(tx, account.id, rule, actor)
+      editAccount(tx, account.id, { ...change, ...ownerFrom(tx, options) }, actor)
       if (windowStart !== null) enableWindowStart(tx, account.id, windowStart, actor)
     })
     io.stdout(`Changed ${displayName(account)}.\n`)

@@ -8,6 +8,8 @@ const POLICY: readonly OptionSpec[] = [
     text: 'TYPE:WINDOW:MAX[:MODEL], such as requests:5h:100, total_tokens:daily:5M, cost_usd:monthly:20 (repeatable)',
     isList: true,
   },
+  { flags: '--account-tag <tag>', text: 'allow only accounts with this tag (repeatable)', isList: true },
+  { flags: '--prohibit-fast-mode <rule>', text: 'off, strip, refuse, or default for the setting' },
   { flags: '--expires <time>', text: '2027-01-31, 2027-01-31T18:00:00Z or never' },
   { flags: '--traffic <class>', text: 'foreground, or opportunistic: only quota that other keys leave over' },
 ]
@@ -52,11 +54,12 @@ export const KEY_COMMANDS: CommandSpec = {
     {
       usage: 'edit <key>',
       summary: 'change what a key may do',
-      details: `${WHICH} --model and --limit replace the previous values.`,
+      details: `${WHICH} --model, --limit and --account-tag replace the previous values.`,
       options: [
         { flags: '--name <name>', text: 'a new name' },
         ...POLICY,
         { flags: '--all-models', text: 'allow every model' },
+        { flags: '--all-accounts', text: 'allow every account' },
         { flags: '--unlimited', text: 'remove all limits' },
         { flags: '--enable', text: 'enable a revoked key' },
         { flags: '--reset-usage', text: 'set the usage of every limit back to zero' },

@@ -101,9 +101,19 @@ const ACCOUNTS: CommandSpec = {
     },
     {
       usage: 'edit <account>',
-      summary: 'change the window start and the reset rule of an account',
-      details: 'ACCOUNT is an e-mail, an alias, an id or the beginning of an id. `default` follows the settings.',
+      summary: 'change name, routing, tags, caps, owner, window start and reset rule of an account',
+      details:
+        'ACCOUNT is an e-mail, an alias, an id or the beginning of an id. `default` follows the settings. --tag replaces the previous tags.',
       options: [
+        { flags: '--alias <name>', text: 'shown in place of the e-mail; empty: none' },
+        { flags: '--policy <policy>', text: 'burn_first, normal or preserve' },
+        { flags: '--tag <tag>', text: 'a tag (repeatable)', isList: true },
+        { flags: '--remove-tags', text: 'remove all tags' },
+        { flags: '--position <n>', text: 'place in the order of fill_first and sequential_drain, or none' },
+        { flags: '--max-5h <percent>', text: 'cap on the use of the 5-hour window, or none' },
+        { flags: '--max-week <percent>', text: 'cap on the use of the weekly or monthly window, or none' },
+        { flags: '--owner <user>', text: 'the user whose account it is, or none' },
+        { flags: '--reserve-for-owner <yes|no>', text: 'exempt keys of the owner from the caps' },
         { flags: '--window-start <state>', text: 'on or off: start its five-hour windows' },
         {
           flags: '--reset-policy <policy>',
@@ -116,6 +126,7 @@ const ACCOUNTS: CommandSpec = {
       examples: [
         'sluice accounts edit ada@example.com --reset-policy before_expiry --keep-credits 1',
         'sluice accounts edit acc_3f9a --window-start on',
+        'sluice accounts edit ada@example.com --tag team-a --max-week 80 --owner ada --reserve-for-owner yes',
       ],
       run: async () => (await import('./accounts-edit.ts')).editOne,
     },

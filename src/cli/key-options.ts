@@ -11,15 +11,21 @@ export interface KeyOptions {
   limit?: readonly string[]
   expires?: string
   traffic?: string
+  accountTag?: readonly string[]
+  prohibitFastMode?: string
 }
 
 /** The fields of a key that were given. Throws `UsageError`. */
-export const fieldsOf = ({ name, model, limit, expires, traffic }: KeyOptions): Record<string, unknown> => ({
+export const fieldsOf = ({ name, model, limit, expires, traffic, ...more }: KeyOptions): Record<string, unknown> => ({
   ...(name !== undefined && { name }),
   ...(model !== undefined && { allowedModels: model }),
   ...(limit !== undefined && { limits: limit.map(parseLimit) }),
   ...(expires !== undefined && { expiresAt: parseTime(expires) }),
   ...(traffic !== undefined && { trafficClass: traffic }),
+  ...(more.accountTag !== undefined && { assignedTags: more.accountTag }),
+  ...(more.prohibitFastMode !== undefined && {
+    prohibitFastMode: more.prohibitFastMode === 'default' ? null : more.prohibitFastMode,
+  }),
 })
 
 /** `input` parsed with `schema`. Throws a `UsageError` naming the option. */
@@ -37,6 +43,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   limits: '--limit',
   expiresAt: '--expires',
   trafficClass: '--traffic',
+  assignedTags: '--account-tag',
+  prohibitFastMode: '--prohibit-fast-mode',
 }
 
 const inWords = (issue: z.core.$ZodIssue): string => {

@@ -117,18 +117,21 @@ const called = ({ name, keyPrefix }: StoredKey): string => `"${name}" (${keyPref
 
 interface EditOptions extends KeyOptions, Json {
   allModels?: true
+  allAccounts?: true
   unlimited?: true
   enable?: true
   resetUsage?: true
 }
 
 export const edit: Run<EditOptions> = (io, [wanted = ''], options) => {
-  const { allModels, unlimited, enable, resetUsage, json, ...fields } = options
+  const { allModels, allAccounts, unlimited, enable, resetUsage, json, ...fields } = options
+  if (allAccounts && fields.accountTag) throw new UsageError('Use either --account-tag or --all-accounts.')
   if (allModels && fields.model) throw new UsageError('Use either --model or --all-models.')
   if (unlimited && fields.limit) throw new UsageError('Use either --limit or --unlimited.')
   const patch = checked(KeyPatch, {
     ...fieldsOf(fields),
     ...(allModels && { allowedModels: null }),
+    ...(allAccounts && { assignedAccountIds: null, assignedTags: null }),
     ...(unlimited && { limits: [] }),
     ...(enable && { isActive: true }),
     ...(resetUsage && { resetUsage: true }),

@@ -59,7 +59,7 @@ const readHash = async (io: CliIo): Promise<string> => {
   return (await createPasswords()).hash(parsed.data)
 }
 
-const USER = {
+export const USER = {
   what: 'user',
   listedBy: 'user list',
   all: listUsers,

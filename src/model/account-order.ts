@@ -25,14 +25,13 @@ export const inOrder = (db: Db): Placed[] =>
 
 /** Puts the account at the `position`-th place, from 1, and numbers all of them; null takes it out of the order. */
 export const moveAccount = (tx: Tx, id: string, position: number | null): void => {
-  const order = inOrder(tx)
+  if (position === null) place(tx, id, null)
+  else for (const [at, account] of moved(inOrder(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
+}
+
+const moved = (order: readonly Placed[], id: string, to: number): Placed[] => {
   const own = order.filter((account) => account.id === id)
-  const others = order.filter((account) => account.id !== id)
-  if (position === null) return place(tx, id, null)
-  const moved = others.toSpliced(position - 1, 0, ...own)
-  moved.forEach((account, at) => {
-    if (account.position !== at + 1) place(tx, account.id, at + 1)
-  })
+  return order.filter((account) => account.id !== id).toSpliced(to, 0, ...own)
 }
 
 const place = (tx: Tx, id: string, position: number | null): void => {

@@ -55,7 +55,7 @@ import { confirmTotpSetup, removeTotp, renewRecoveryCodes, startTotpSetup, verif
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
-import { socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
+import { showKeyTestChecks, socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
 import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { showFooter } from './admin/footer.ts'
@@ -257,6 +257,7 @@ const mountOperations = (app: Hono<AppEnv>): void => {
   app.get('/api/backups/:name', ...downloadBackup)
   app.get('/api/doctor', ...showDoctor)
   app.get('/doctor', ...showDoctor)
+  app.get('/doctor/checks', ...showKeyTestChecks)
   app.get('/doctor/stream', ...streamForBrowser)
   app.get('/doctor/socket', ...socketForBrowser)
   app.post('/doctor/upload', ...uploadFromBrowser)

@@ -1,11 +1,13 @@
-/** `/doctor/stream`, `/doctor/socket`, `/doctor/upload`: what a browser measures about proxies in front of Sluice. */
+/** `/doctor/…`: what a browser measures about proxies in front of Sluice. */
 import { z } from 'zod'
+import { KeyTestChecks } from '../../views/keys/test.tsx'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { rejectOtherSites } from '../http/cross-site.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
+import { reply } from '../http/reply.tsx'
 import type { Clock } from '../lib/clock.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
@@ -22,6 +24,9 @@ const LASTING_MS = Array.from({ length: 12 }, () => 7500)
 const Pace = z.object({
   lasting: z.literal('true').optional().describe('Streams for 90 seconds.'),
 })
+
+/** The checks of a key's test, which would be a quarter of its page. */
+export const showKeyTestChecks = createHandlers(measurer(), (c) => reply(c, {}, KeyTestChecks))
 
 /** Concurrent measurements, in total and per user and address; a browser runs them one after another. */
 const MOST = 32

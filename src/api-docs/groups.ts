@@ -64,6 +64,7 @@ export const GROUPS: readonly Group[] = [
       '/api/doctor',
       '/api/events',
       '/api/openapi.json',
+      '/doctor/checks',
       '/doctor/stream',
       '/doctor/socket',
       '/doctor/upload',

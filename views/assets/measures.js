@@ -115,6 +115,16 @@
   }
   /** One after the other; what is being measured already goes on. */
   const measureIn = async (list) => {
+    const { src } = list.dataset
+    if (src) {
+      delete list.dataset.src
+      const answer = await fetch(src, { headers: { 'hx-request': 'true' } }).catch(() => null)
+      if (!answer?.ok) {
+        list.dataset.src = src // for the next click
+        return
+      }
+      list.innerHTML = await answer.text()
+    }
     list.hidden = false
     const rows = [...list.querySelectorAll('[data-measure]')].filter((row) => !running.has(row))
     for (const row of rows) {

@@ -24,12 +24,16 @@ export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, wh
       </div>
     </Form>
     <div id="key-test" data-result-of="form-test" aria-live="polite" />
-    <ul id="path-test" class="key-findings" aria-live="polite" hidden>
-      {[...MEASURES, LASTING_MEASURE].map((measure) => (
-        <Measured {...measure} />
-      ))}
-    </ul>
+    <ul id="path-test" class="key-findings" aria-live="polite" data-src="/doctor/checks" hidden />
   </TextCard>
+)
+
+export const KeyTestChecks: FC = () => (
+  <>
+    {[...MEASURES, LASTING_MEASURE].map((measure) => (
+      <Measured {...measure} />
+    ))}
+  </>
 )
 
 export const KeyTestResult: FC<KeyTest> = (test) => (

@@ -52,6 +52,7 @@ export const PAGE_WORDS: WordsByRoute = {
     does: 'The command palette: finds pages, accounts, keys, users, settings, actions, and requests by ID.',
   },
   'GET /audit': { does: 'The audit log.' },
+  'GET /doctor/checks': { does: 'The checks your browser runs when you test a key, as HTML.', type: 'text/html' },
   'GET /doctor/stream': {
     does: 'Events that let your browser check if a reverse proxy delays streams.',
     type: 'text/event-stream',

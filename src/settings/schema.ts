@@ -113,7 +113,7 @@ export const Settings = z.strictObject({
   windowStartZone: setting(z.string().trim().max(64).refine(isZone, 'must be a time zone like Europe/Berlin'), {
     section: 'windows',
     label: 'Time zone of the hours',
-    help: 'A name like Europe/Berlin, or UTC.',
+    help: 'A name like Europe/Berlin.',
   }),
   windowStartModel: setting(z.string().trim().min(1).max(200).nullable(), {
     section: 'windows',

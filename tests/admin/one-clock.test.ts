@@ -15,7 +15,12 @@ const shownText = (html: string): string => {
 
 /** Times that are not local: the word UTC, and ISO 8601 as the API writes it. */
 const notLocal = (html: string): string[] =>
-  shownText(html).match(/.{0,40}(?:\bUTC\b|\d{4}-\d\d-\d\dT\d\d:\d\d).{0,20}/g) ?? []
+  shownText(html)
+    .match(/.{0,40}(?:\bUTC\b|\d{4}-\d\d-\d\dT\d\d:\d\d).{0,20}/g)
+    ?.filter((text) => !ZONE_SETTING.test(text)) ?? []
+
+/** A setting whose value is a time zone may have the value UTC. */
+const ZONE_SETTING = /A name like Europe\/Berlin\./
 
 /** The tooltip and the text of the first absolute time. */
 const firstTime = (html: string) => /<time datetime="[^"]*" title="([^"]*)">([^<]*)</.exec(html)?.slice(1)

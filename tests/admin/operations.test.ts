@@ -122,8 +122,8 @@ describe('metrics', () => {
     app.sqlite.run('ALTER TABLE away RENAME TO account_usage')
 
     const still = [...namesOf(served)].filter((name) => !moved.has(name))
-    // One stands for what runs, one for when it began; two need real sockets (tests/process/operations.test.ts, tests/sockets/kept.test.ts).
-    const SOCKETS = ['sluice_client_sockets', 'sluice_kept_upstream_sockets']
+    // One stands for what runs, one for when it began; three need real sockets (tests/process/operations.test.ts, tests/sockets/{kept,live}.test.ts).
+    const SOCKETS = ['sluice_client_sockets', 'sluice_kept_upstream_sockets', 'sluice_live_calls']
     const CONSTANT = ['sluice_build_info', 'process_start_time_seconds', ...SOCKETS]
     const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total']
     expect(still.filter((name) => !CONSTANT.includes(name) && !PROCESS.includes(name))).toEqual([])

@@ -5,7 +5,7 @@ import { people, REMOTE } from './people.ts'
 
 /** What answers a browser and is no page: other programs' business, files, streams, parts of pages, and redirects. */
 const NO_PAGES =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket)|openapi\.json|logs\/(tail|export|explain)|footer|apis)?$/
+  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket|checks)|openapi\.json|logs\/(tail|export|explain)|footer|apis)?$/
 
 export const PAGE_PATHS = everyRoute
   .filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path))

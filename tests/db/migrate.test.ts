@@ -62,7 +62,7 @@ test('accounts that were there before have the sums of their hours', () => {
 
 test('limits in credits, which never had an effect, are deleted and other limits stay', () => {
   const sqlite = aDatabase()
-  const before = MIGRATIONS.filter(({ name }) => name < '0015')
+  const before = MIGRATIONS.filter(({ name }) => name < '0016')
   migrate(sqlite, before, 1)
   sqlite.run("INSERT INTO api_keys (id, name, key_hash, key_prefix, created_at) VALUES ('k', 'k', 'h', 'p', 0)")
   for (const type of ['credits', 'requests', 'cost_usd'])

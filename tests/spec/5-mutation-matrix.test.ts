@@ -189,7 +189,7 @@ interface Sending {
 const asJson = (fields: Fields): object =>
   Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, LISTS.includes(name) ? [text] : text]))
 
-const LISTS = ['grants', 'accountIds', 'files']
+const LISTS = ['grants', 'accountIds', 'files', 'add']
 
 describe('§5 every mutation, by everybody', () => {
   test('a row says how to make each change there is, and no other', () => {

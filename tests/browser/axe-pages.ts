@@ -203,6 +203,7 @@ export const NO_PAGES: Record<string, string> = {
   '/metrics': 'text for Prometheus',
   '/doctor/stream': 'pieces that are timed',
   '/doctor/socket': 'a socket',
+  '/doctor/checks': 'a part of the page of a key',
   '/assets/:file': 'style and scripts',
   '/logs/export': 'a file',
   '/health': 'a probe',

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { renderMarkdown } from '../../src/lib/markdown.ts'
+import { SETTING_NAMES } from '../../src/settings/schema.ts'
 import { testApp } from '../support/app.ts'
 import { people, REMOTE } from '../support/people.ts'
 
@@ -78,4 +79,9 @@ describe('Markdown', () => {
   test('lets a wide table scroll on its own, by keyboard too', () => {
     expect(render('| a |\n|---|\n| b |\n').html).toMatch(/<div class="guide-table" tabindex="0"[^>]*>\s*<table>/)
   })
+})
+
+test('docs/operating.md lists every setting', async () => {
+  const guide = await Bun.file('docs/operating.md').text()
+  expect(SETTING_NAMES.filter((name) => !guide.includes(`\`${name}\``))).toEqual([])
 })

@@ -42,7 +42,8 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
   if (plan.kind !== 'planned' || plan.at > now) return
   const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
   const print = windowsPrint(account.usage)
-  if (!commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print }))) return
+  const usageAt = account.usage?.at ?? 0
+  if (!commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print, usageAt }))) return
   try {
     const requestId = ruleRequestId(wish)
     const redemption = await redeem(

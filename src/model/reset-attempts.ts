@@ -1,6 +1,6 @@
 /** Reset credits used by rule, as rows. Each is claimed before its request, so there is one attempt per credit. */
 import { createHash } from 'node:crypto'
-import { and, eq } from 'drizzle-orm'
+import { and, eq, gte, isNull, ne, or } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { accounts, type ResetPolicy } from '../../db/schema/accounts.ts'
 import { resetAttempts } from '../../db/schema/history.ts'
@@ -17,17 +17,21 @@ export const ruleRequestId = ({ accountId, creditId, rule }: Attempt): string =>
 
 /**
  * False if the credit was attempted before, unless there was nothing to reset then and the windows (`print`) have changed.
- * Commit it before the request.
+ * Also false while the usage was reported before the last attempt of the account (`usageAt`, ms): that attempt may have
+ * reset the windows. Commit it before the request.
  */
 export const claimResetAttempt = (
   tx: Tx,
   { accountId, creditId, rule }: Attempt,
-  { at, print }: { at: number; print: string },
+  { at, print, usageAt }: { at: number; print: string; usageAt: number },
 ): boolean => {
   if (!tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get()) return false
   const which = and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId))
   const before = tx.select().from(resetAttempts).where(which).get()
   if (before && (before.nothingToReset === null || before.nothingToReset === print)) return false
+  const mayHaveReset = or(isNull(resetAttempts.code), ne(resetAttempts.code, 'nothing_to_reset'))
+  const isLater = and(eq(resetAttempts.accountId, accountId), gte(resetAttempts.at, usageAt), mayHaveReset)
+  if (tx.select().from(resetAttempts).where(isLater).get()) return false
   const values = { rule, at, code: null, nothingToReset: null }
   if (before) tx.update(resetAttempts).set(values).where(which).run()
   else

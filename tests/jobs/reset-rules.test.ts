@@ -1,10 +1,12 @@
 /** Reset credits by rule: when one is used, and that it is tried once. */
 import { describe, expect, test } from 'bun:test'
 import { desc } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
 import { redeemByRule } from '../../src/jobs/redeem-by-rule.ts'
 import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { ACTIVE } from '../../src/model/account-state.ts'
+import { claimResetAttempt } from '../../src/model/reset-attempts.ts'
 import { planReset, type ResetRule } from '../../src/model/reset-rule.ts'
 import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
 import { type TestApp, testApp } from '../support/app.ts'
@@ -198,7 +200,22 @@ describe('the job', () => {
     observe()
     await rounds()()
     expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
-    expect(await page(app, id)).toContain('this credit was tried already')
+    expect(await page(app, id)).toContain('already tried to use this credit')
+  })
+
+  test('claims no second credit until usage is reported after the first attempt', () => {
+    const { app, id } = setup()
+    const at = app.clock.now()
+    const claim = (creditId: string, usageAt: number) =>
+      commit<boolean>(app.db, (tx) =>
+        claimResetAttempt(tx, { accountId: id, creditId, rule: 'when_exhausted' }, { at, print: '100', usageAt }),
+      )
+    expect([claim('c1', at - 1), claim('c2', at - 1), claim('c2', at), claim('c2', at + 1)]).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ])
   })
 
   test('nothing_to_reset leaves the credit, and the next change tries again with the same request id', async () => {
@@ -225,14 +242,16 @@ describe('the job', () => {
     const { app, id, rounds, start, edit } = setup({ resetPolicy: 'before_expiry', minBlockedMinutes: 60 })
     await start()
     await rounds()()
-    expect(await page(app, id)).toContain('would redeem in the last 24 hours before a credit expires')
+    expect(await page(app, id)).toContain('will use a reset credit in the last 24 hours before it expires')
     await edit({ resetPolicy: 'at_percent', percent: 50, keepCredits: 1 })
-    expect(await page(app, id)).toContain('would redeem within a minute, 1 left')
+    expect(await page(app, id)).toContain('will use a reset credit within a minute, with 1 left after that')
     await edit({ keepCredits: 2 })
-    expect(await page(app, id)).toContain('because 2 are kept')
+    expect(await page(app, id)).toContain('because it keeps 2 for you')
     await edit({ resetPolicy: 'before_expiry', keepCredits: 0 })
     await app.clock.advance(30 * HOUR_MS)
-    expect((await page(app, id)).replaceAll(/<[^>]*>/g, '')).toMatch(/would redeem on [^.]*, 1 left/)
+    expect((await page(app, id)).replaceAll(/<[^>]*>/g, '')).toMatch(
+      /will use a reset credit on [^.]*, with 1 left after that/,
+    )
     expect(redeemed(app)).toEqual([])
   })
 

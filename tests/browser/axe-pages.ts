@@ -203,7 +203,6 @@ export const NO_PAGES: Record<string, string> = {
   '/metrics': 'text for Prometheus',
   '/doctor/stream': 'pieces that are timed',
   '/doctor/socket': 'a socket',
-  '/doctor/checks': 'a part of the page of a key',
   '/assets/:file': 'style and scripts',
   '/logs/export': 'a file',
   '/health': 'a probe',
@@ -223,4 +222,5 @@ export const REFUSALS: Stop[] = [
 export const PARTS: Record<string, string> = {
   '/logs/tail': '/logs',
   '/footer': '/keys',
+  '/doctor/checks': '/keys/:key',
 }

@@ -50,7 +50,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     more: 'operating#monitor',
   },
   window: {
-    says: 'A five-hour window begins with its first request. Sluice can send a tiny one after each reset or at set hours, so that the next window comes sooner.',
+    says: 'A five-hour window begins with its first request. Sluice can send a tiny one after each reset or at set hours, so that the next window begins sooner.',
     more: SETTINGS,
   },
   'reset-credits': {

@@ -96,7 +96,7 @@ export const Settings = z.strictObject({
   windowStart: setting(z.enum(WINDOW_STARTS), {
     section: 'windows',
     label: 'Start five-hour windows',
-    help: 'When Sluice sends one tiny request to the accounts that have this turned on, so that their window begins then and not at your first request.',
+    help: 'When Sluice sends a tiny request to start the window of each account that has this turned on.',
   }),
   windowStartHours: setting(
     z
@@ -118,29 +118,29 @@ export const Settings = z.strictObject({
   windowStartModel: setting(z.string().trim().min(1).max(200).nullable(), {
     section: 'windows',
     label: 'Model',
-    help: 'The model of these requests. None: the cheapest model that the account offers.',
+    help: 'The model these requests use. Leave empty for the cheapest model of the account.',
   }),
   resetPolicy: setting(z.enum(RESET_POLICIES), {
     section: 'resets',
     label: 'Use reset credits',
-    help: 'When Sluice uses a reset credit without being asked. An account can have its own rule.',
+    help: 'When Sluice uses reset credits automatically. An account can have its own rule.',
   }),
   resetKeepCredits: setting(z.int().min(0).max(9), {
     section: 'resets',
     label: 'Credits to keep',
-    help: 'This many credits of each account are left for you.',
+    help: 'Sluice leaves this many credits of each account for you.',
     unit: 'credits',
   }),
   resetMinBlockedMinutes: setting(z.int().min(0).max(10_080), {
     section: 'resets',
-    label: 'Only if the limits reset later than',
-    help: 'A credit is not used if the limits reset on their own sooner.',
+    label: 'Wait if the limits reset within',
+    help: 'No credit is used if the limits reset on their own within this time.',
     unit: 'minutes',
   }),
   resetPercent: setting(z.int().min(50).max(100), {
     section: 'resets',
-    label: 'Used percent',
-    help: 'For “At a percentage” and “Before it expires”: how much of a window must be used.',
+    label: 'Percent used',
+    help: 'For “At a percentage” and “Before it expires”. How much of a window must be used.',
     unit: 'percent',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {
@@ -253,7 +253,7 @@ export const Settings = z.strictObject({
   pooledUsageForOwners: setting(z.boolean(), {
     section: 'clients',
     label: 'Show the pool’s usage to account owners',
-    help: 'When someone signed in to ChatGPT with an account of the pool checks their usage through Sluice, they see the pool’s. When off, they see their own account’s.',
+    help: 'For tools signed in with an account of the pool, such as ChatGPT Desktop. When off, they show only the usage of that account.',
     security: true,
   }),
   prohibitFastMode: setting(z.enum(FAST_MODE_RULES), {

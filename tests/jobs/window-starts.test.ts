@@ -115,7 +115,9 @@ describe('after a reset', () => {
       },
     ])
     const page = await (await app.ask(`GET /accounts/${id}`, { headers: { accept: 'text/html' } })).text()
-    expect(page).toContain('One tiny request; the five-hour window begins now instead of at your first turn.')
+    expect(page).toContain(
+      'Sluice can send a tiny request, so that the five-hour window begins before your first request.',
+    )
     expect(page).toContain('the window began.')
     await expectNothingLeft(app)
   })

@@ -35,10 +35,10 @@ export const ResetRulePart: FC<Props> = (props) => (
 const Plan: FC<Props> = ({ plan, waitingFor, rule }) => {
   if (waitingFor !== null) return <>{waitingText(waitingFor, rule)}</>
   if (!plan) return <>The reset credits have not been fetched yet.</>
-  if (plan.isDue) return <>By rule: would redeem within a minute, {plan.left} left.</>
+  if (plan.isDue) return <>Sluice will use a reset credit within a minute, with {plan.left} left after that.</>
   return (
     <>
-      By rule: would redeem on <Moment at={plan.at} />, {plan.left} left.
+      Sluice will use a reset credit on <Moment at={plan.at} />, with {plan.left} left after that.
     </>
   )
 }
@@ -49,21 +49,21 @@ const waitingText = (
 ): string => {
   switch (reason) {
     case 'never':
-      return 'Reset credits are used only by you.'
+      return 'Sluice uses no reset credits automatically.'
     case 'no_credit':
-      return 'By rule: there is no reset credit to redeem.'
+      return 'This account has no reset credits.'
     case 'kept':
-      return `By rule: would redeem nothing, because ${keepCredits} are kept.`
+      return `Sluice won’t use the remaining credits, because it keeps ${keepCredits} for you.`
     case 'exhausted':
-      return 'By rule: would redeem when a window is used up.'
+      return 'Sluice will use a reset credit when a window is used up.'
     case 'percent':
-      return `By rule: would redeem when ${percent}% of a window is used.`
+      return `Sluice will use a reset credit when ${percent} % of a window is used.`
     case 'expiry':
-      return 'By rule: would redeem in the last 24 hours before a credit expires.'
+      return 'Sluice will use a reset credit in the last 24 hours before it expires.'
     case 'reset_soon':
-      return 'By rule: would redeem nothing now, because the limits reset soon on their own.'
+      return 'Sluice isn’t using a reset credit now, because the limits reset soon on their own.'
     case 'attempted':
-      return 'By rule: this credit was tried already. You can still use it yourself.'
+      return 'Sluice already tried to use this credit. You can still use it yourself.'
   }
 }
 
@@ -85,11 +85,11 @@ const RuleForm: FC<Props> = ({ account, defaults }) => {
       />
       <RuleNumber label="Credits to keep" name="keepCredits" {...numbers(account.keepCredits, defaults.keepCredits)} />
       <RuleNumber
-        label="Only if the limits reset later than (minutes)"
+        label="Wait if the limits reset within (minutes)"
         name="minBlockedMinutes"
         {...numbers(account.minBlockedMinutes, defaults.minBlockedMinutes)}
       />
-      <RuleNumber label="Used percent" name="percent" {...numbers(account.percent, defaults.percent)} />
+      <RuleNumber label="Percent used" name="percent" {...numbers(account.percent, defaults.percent)} />
       <div class="actions">
         <Submit>Save</Submit>
       </div>

@@ -22,7 +22,7 @@ export interface WindowProps {
 
 export const WindowCard: FC<WindowProps & { account: WireAccount }> = (props) => (
   <TextCard id="window" title="Window" count={props.isEnabled ? 'on' : 'off'}>
-    <p>One tiny request; the five-hour window begins now instead of at your first turn.</p>
+    <p>Sluice can send a tiny request, so that the five-hour window begins before your first request.</p>
     <p class="muted small">
       {scheduleText(props)} <a href="/settings/routing#windows">Change when</a>
     </p>
@@ -39,7 +39,7 @@ export const WindowCard: FC<WindowProps & { account: WireAccount }> = (props) =>
 const RESULTS = {
   started: 'the window began.',
   failed: 'the request failed.',
-  unknown: 'Sluice stopped before the answer, so it is not known whether the window began.',
+  unknown: 'Sluice stopped before ChatGPT answered. The window may have begun.',
 }
 
 const scheduleText = ({ schedule, hours }: WindowProps): string => {

@@ -106,7 +106,7 @@ const mediaSnippets = (to: Connection): readonly Snippet[] => [
     id: 'images',
     label: 'Images',
     parts: [
-      { where: 'Make an image with curl (needs `jq`):', text: curlImage(to) },
+      { where: 'Create an image with curl (needs `jq`):', text: curlImage(to) },
       { where: 'Or with Python, after `pip install openai`:', text: pythonImage(to) },
     ],
     wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
@@ -199,10 +199,10 @@ const usageSnippet = (to: Connection): Snippet => ({
   parts: [
     {
       where:
-        'For ChatGPT Desktop, Codex and tools that read its limits, such as CodexBar, signed in with an account of the pool. In `~/.codex/config.toml`, above the first `[section]`:',
+        'For ChatGPT Desktop, Codex and menu bar tools such as CodexBar, signed in with an account of the pool. Put this in `~/.codex/config.toml`, above the first `[section]`:',
       text: usageConfig(to),
     },
-    { where: 'Other tools read the accounts of the pool with your key:', text: fleetCommand(to) },
+    { where: 'For other tools, read the usage of the pool with your key:', text: fleetCommand(to) },
   ],
   wrongKey: 'Wrong key: HTTP 401, `invalid_api_key`.',
 })

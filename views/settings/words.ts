@@ -12,11 +12,11 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
   },
   windows: {
     title: 'Window starts',
-    intro: 'For accounts that have it turned on, on their page. A five-hour window begins with its first request.',
+    intro: 'A five-hour window begins with its first request. Turn this on for each account on its page.',
   },
   resets: {
     title: 'Reset credits',
-    intro: 'A reset credit resets all limits of its account. These are the defaults; each account can differ.',
+    intro: 'A reset credit resets all limits of its account. These defaults apply to accounts without their own rule.',
   },
   limits: { title: 'Limits', intro: 'Protect each account and this machine from too many parallel requests.' },
   timeouts: {
@@ -71,22 +71,22 @@ const PAID_CREDITS: Readonly<Record<Settings['paidCredits'], { label: string; sa
 }
 
 const CLIENT_RATE_LIMITS: Readonly<Record<Settings['clientRateLimits'], { label: string; says: string }>> = {
-  pool: { label: 'The pool’s', says: 'What the accounts of the key have left together.' },
-  account: { label: 'The account’s', says: 'What the account that served the request has left.' },
-  hidden: { label: 'None', says: 'Clients see nothing of the accounts’ quota.' },
+  pool: { label: 'The pool’s', says: 'The quota left on all accounts the key can use.' },
+  account: { label: 'The account’s', says: 'The quota left on the account that served the request.' },
+  hidden: { label: 'None', says: 'Clients don’t see the quota of any account.' },
 }
 
 const WINDOW_STARTS: Readonly<Record<Settings['windowStart'], { label: string; says: string }>> = {
   off: { label: 'Off', says: 'Windows begin with your requests.' },
   at_reset: { label: 'After each reset', says: 'As soon as ChatGPT reports that the last window has ended.' },
-  at_hours: { label: 'At set hours', says: 'So that a window ends when you need the next one.' },
+  at_hours: { label: 'At set hours', says: 'At the times below, so that a new window is ready when you need it.' },
 }
 
 export const RESET_RULES: Readonly<Record<Settings['resetPolicy'], { label: string; says: string }>> = {
-  never: { label: 'Never', says: 'Only you use them.' },
+  never: { label: 'Never', says: 'Sluice never uses one. You still can.' },
   before_expiry: {
     label: 'Before it expires',
-    says: 'At the last moment at which it is worth it, within its last 24 hours.',
+    says: 'In the last 24 hours before it expires, as late as makes sense.',
   },
   when_exhausted: { label: 'When out of quota', says: 'When a window of the account is used up.' },
   at_percent: { label: 'At a percentage', says: 'When this much of a window is used.' },

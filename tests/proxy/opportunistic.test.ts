@@ -51,7 +51,7 @@ describe('an account of the policy normal or burn_first', () => {
     const low = anAccount('a', { usage: used(97, 20) })
     const paused = anAccount('b', { state: { ...low.state, status: 'paused' } })
     expect(isOpen([low, paused])).toBe(false)
-    expect(isOpen([low, anAccount('b')], { scope: new Set(['a']) })).toBe(false)
+    expect(isOpen([low, anAccount('b')], { scope: { accountIds: new Set(['a']), tags: new Set() } })).toBe(false)
     expect(isOpen([low, anAccount('b')], { tried: new Set(['b']) })).toBe(false)
   })
 

@@ -7,6 +7,7 @@ import { decodeUtf8, encodeUtf8 } from '../../../src/lib/utf8.ts'
 import { BodyBudget, BodyHold } from '../../../src/proxy/raw-body.ts'
 import { ResponseStore } from '../../../src/proxy/responses-store/response-store.ts'
 import { statefulRequest } from '../../../src/proxy/responses-store/stateful-request.ts'
+import { DEFAULTS } from '../../../src/settings/schema.ts'
 import { holds } from '../../support/property.ts'
 
 const CLIENT = { key: null, hasUnrecognizedKey: false, ip: null, restricted: false } as never // as: only the key is read
@@ -73,7 +74,8 @@ interface Sent {
 const conversation = () => {
   const responses = new ResponseStore({ clock: { monotonic: () => 0 }, settings: () => SETTINGS })
   const bodies = new BodyBudget(() => 2 ** 30)
-  const env = { responses, bodies } as unknown as Bindings // as: these two are read
+  const settings = { current: () => DEFAULTS }
+  const env = { responses, bodies, settings } as unknown as Bindings // as: only these are read
   return (text: string, response: Record<string, unknown>): Sent => {
     const raw = { bytes: encodeUtf8(text), json: JSON.parse(text), hold: new BodyHold(bodies) }
     const { body, toStore } = statefulRequest(env, raw, CLIENT)

@@ -172,6 +172,7 @@ const LEFT_OUT: Record<string, string> = {
   '/api/events': 'a stream without end; its events name fragments, which are asked',
   '/doctor/stream': 'a measurement',
   '/doctor/socket': 'a measurement',
+  '/doctor/checks': 'the same for all who may test keys',
   '/api/backups/:name': 'a download of everything, for those who hold every permission',
   '/assets/:file': 'the same for everybody',
   '/docs/:guide': 'the same for everybody',

@@ -120,7 +120,7 @@ const setup = (patch: Record<string, unknown> = { resetPolicy: 'when_exhausted' 
     { id: 'c2', expiresAt: now + 3 * DAY_MS },
   ])
   const observe = () => {
-    const [primary, secondary] = [sim.usage?.primary, sim.usage?.secondary]
+    const { primary, secondary } = structuredClone(sim.usage ?? {}) // the stand-in changes its own
     app.bindings.pool.observe(id, {
       at: app.clock.now(),
       windows: { fiveHour: primary ?? null, weekly: secondary ?? null, monthly: null } as UsageSnapshot['windows'],
@@ -216,6 +216,36 @@ describe('the job', () => {
       false,
       true,
     ])
+  })
+
+  test('does not use a second credit for a window whose usage was not read again since the first', async () => {
+    const { app, sim, rounds, start, observe } = setup()
+    await start()
+    sim.always({ on: 'usage', status: 404, body: { detail: 'Not found' } })
+    const round = rounds()
+    for (let minute = 0; minute < 3; minute++) {
+      await round()
+      await app.clock.advance(MINUTE_MS)
+    }
+    expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
+    sim.setUsage({
+      ...sim.usage,
+      primary: { usedPercent: 100, windowMinutes: 300, resetAt: app.clock.now() + 5 * HOUR_MS },
+    })
+    observe()
+    await round()
+    expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1', 'c2'])
+  })
+
+  test('nor after a restart, with the usage that was stored before it', async () => {
+    const { app, sim, rounds, start } = setup()
+    await start()
+    sim.always({ on: 'usage', status: 404, body: { detail: 'Not found' } })
+    await rounds()()
+    app.restart()
+    expect(app.bindings.pool.all()[0]?.usage?.windows.fiveHour?.usedPercent).toBe(100)
+    await rounds()()
+    expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
   })
 
   test('nothing_to_reset leaves the credit, and the next change tries again with the same request id', async () => {

@@ -8,7 +8,7 @@ export interface Failure {
   phase: 'connect' | 'first_event' | 'upstream' | 'stream' | 'select'
   /** To the client. */
   httpStatus: number
-  /** Of ChatGPT; null: there was no answer. */
+  /** The HTTP status from ChatGPT; null if it did not answer. */
   upstreamStatus: number | null
   /** How many accounts were tried. */
   tried: number

@@ -225,7 +225,7 @@ const keyChanges = (tx: Tx, keyIds: Ids, now: number): Change[] => {
   })
 }
 
-/** A client with a wrong key in the last hour, and one that was let in to nothing yesterday. */
+/** A client with a wrong key in the last hour, and one that was rejected yesterday. */
 const addRejections = (sqlite: ReturnType<typeof openFolder>['sqlite'], now: number): void => {
   let at = now
   const silent = createLog({ level: 'error', format: 'text', now: () => at, write: () => {} })

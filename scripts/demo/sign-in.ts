@@ -2,7 +2,7 @@
 import { systemRandom } from '../../src/lib/random.ts'
 
 interface SignIn {
-  /** Of the demo's dashboard. */
+  /** Base URL of the demo's dashboard. */
   url: string
   username: string
   password: string

@@ -13,7 +13,7 @@ interface ClearingDeps {
   clock: Clock
 }
 
-/** Of log rows or conversations, which are spread over their tables. */
+/** Log rows or conversations deleted per step; they are spread over their tables, so a step is slow. */
 const SLICE = 50
 const PAUSE_MS = 20
 const FACT = 'deleted_account:'

@@ -8,7 +8,7 @@ export const isClientVersion = (text: string): boolean => VERSION.test(text)
 
 const VERSION = /^(?:0|[1-9]\d{0,3})(?:\.(?:0|[1-9]\d{0,3})){2}(?:-(?:alpha|beta|rc)(?:\.\d{1,4}){0,2})?$/
 
-/** Of `known`: `wanted` itself, otherwise the newest before it, otherwise the oldest after it; null when there is none. */
+/** Picks from `known`: `wanted` itself, otherwise the newest before it, otherwise the oldest after it. Null if `known` is empty. */
 export const nearestVersion = (known: Iterable<string>, wanted: string): string | null => {
   let best: string | null = null
   for (const version of known) {

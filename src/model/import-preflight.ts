@@ -82,7 +82,7 @@ const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]>
 const seatOf = (identity: AccountIdentity | undefined): string =>
   JSON.stringify([identity?.email.toLowerCase(), identity?.chatgptAccountId, identity?.chatgptUserId])
 
-/** Of several files for one account, skips all but the newest; of equal ones the last stays. Broken ones stay broken. */
+/** Keeps the newest of several files for one account, or the last of equally new ones, and skips the others. Broken files stay. */
 const markOutdated = (rivals: readonly PreflightEntry[]): void => {
   if (rivals.length < 2) return
   const at = ({ account }: PreflightEntry) => account?.lastRefreshAt ?? Number.NEGATIVE_INFINITY

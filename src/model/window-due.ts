@@ -1,4 +1,4 @@
-/** When the service starts an account's five-hour window: at a confirmed reset, or at set hours. Pure. */
+/** When Sluice starts an account's five-hour window: at a confirmed reset, or at set hours. Pure. */
 import { DAY_MS, MINUTE_MS } from '../lib/durations.ts'
 import { localDate, startInZone } from '../lib/zoned-days.ts'
 import { isUnstarted, type UsageSnapshot, type UsageWindow } from './usage-windows.ts'
@@ -9,8 +9,8 @@ const LATE_MS = 10 * MINUTE_MS
 const MOVED_MS = MINUTE_MS
 
 /**
- * The reset that the reports prove (ms): nothing is used any more, the next reset is later, and either the old one has passed
- * or use was taken back. A lower figure alone is a correction. Null: none.
+ * When the window was reset (ms), or null. A reset needs 0 % used and a later next reset, and the old reset must have passed
+ * or the percentage must have been above 0. A lower percentage alone is a correction by ChatGPT.
  */
 export const confirmedReset = (before: UsageWindow | null, after: UsageWindow | null, now: number): number | null => {
   if (!before || !after || before.windowMinutes !== after.windowMinutes) return null

@@ -16,7 +16,7 @@ import { ClientGone, type Turn } from './turn.ts'
 export interface FlowEnd {
   status: 'ok' | 'error' | 'cancelled'
   error: AppError | null
-  /** Of an answer that is relayed; 200 when absent. */
+  /** Status of a relayed response; 200 when absent. */
   httpStatus?: number
 }
 

@@ -2,7 +2,7 @@
 import { FrameEvent } from '../upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../upstream/stream.ts'
 
-/** Of the body including earlier prewarms. A longer one is not kept; the client must then resend everything. */
+/** Limit on the body including earlier prewarms. A longer one is not kept, so the client must resend everything. */
 export const MAX_PREWARM_BYTES = 1024 * 1024
 
 /** The two events of a response that generated nothing. */

@@ -51,7 +51,7 @@ export interface AttemptRecord {
 }
 
 export interface Turn {
-  /** Of the log row; `requestId` is shown to the client, which may have chosen it. */
+  /** ID of the log row. `requestId` is shown to the client, which may have chosen it. */
   readonly id: string
   readonly requestId: string
   readonly route: string
@@ -112,7 +112,7 @@ interface TurnLog {
   phase: Phase
   attempts: AttemptRecord[]
   accountId: string | null
-  /** Of the last attempt; null before the first. */
+  /** Transport of the last attempt; null before the first. */
   upstreamTransport: Transport | null
   /** Whether the last attempt got far enough for the upstream to have begun work. */
   isSent: boolean

@@ -12,7 +12,7 @@ interface OpenRequest {
   path: string
   headers: Readonly<Record<string, string>>
   body: Uint8Array<ArrayBuffer> | null
-  /** Of the body; JSON when absent, null: it has none. */
+  /** Content type of the body; JSON when absent, null without a body. */
   contentType?: string | null
   accept: string
   /** Aborted from outside or by the connect limit. */

@@ -104,7 +104,7 @@ describe('the list', () => {
       expect([path, Buffer.byteLength(await page(app, path)) < 40 * 1024]).toEqual([path, true])
   })
 
-  test('the week of a used key is two charts of one shape, with a column for every six hours that says what it holds', async () => {
+  test('a used key shows two charts of its week, with a labelled bar for every six hours', async () => {
     const { app } = open()
     const { row } = app.key()
     useEveryHour(app, row.id)

@@ -85,7 +85,7 @@ test('such a page is found out', () => {
 })
 
 describe('a moment', () => {
-  // The test clock stands at 2026-01-01T00:00:00Z.
+  // The test clock is at 2026-01-01T00:00:00Z.
   test.each([
     [NEW_YORK, '2025-12-31 19:00:00'],
     ['zone=Asia/Kolkata', '2026-01-01 05:30:00'],
@@ -123,7 +123,7 @@ describe('a filter by time', () => {
     expect([response.status, response.headers.get('location')]).toEqual([302, target])
   })
 
-  test('stands in its field as it was typed', async () => {
+  test('shows the filter in its field as it was typed', async () => {
     const { open } = await rich()
     const { text } = await open('/audit?since=2026-01-10T12:00:00.000Z')
     expect(/name="since" value="([^"]*)"/.exec(text)?.[1]).toBe('2026-01-10T07:00:00')

@@ -122,7 +122,7 @@ describe('metrics', () => {
     app.sqlite.run('ALTER TABLE away RENAME TO account_usage')
 
     const still = [...namesOf(served)].filter((name) => !moved.has(name))
-    // One stands for what runs, one for when it began; three need real sockets (tests/process/operations.test.ts, tests/sockets/{kept,live}.test.ts).
+    // The build and the start time never change; three series need real sockets (tests/process/operations.test.ts, tests/sockets/{kept,live}.test.ts).
     const SOCKETS = ['sluice_client_sockets', 'sluice_kept_upstream_sockets', 'sluice_live_calls']
     const CONSTANT = ['sluice_build_info', 'process_start_time_seconds', ...SOCKETS]
     const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total']

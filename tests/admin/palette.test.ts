@@ -39,7 +39,7 @@ test.each([
   for (const q of words) expect([q, await hrefs(who, q)]).toEqual([q, []])
 })
 
-test('a visitor without an account is not let in', async () => {
+test('a visitor who is not signed in is rejected', async () => {
   const { stranger } = await buildHouse()
   expect((await stranger.ask('GET /search?q=ada')).status).toBe(401)
 })

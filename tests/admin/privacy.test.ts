@@ -13,7 +13,7 @@ const open = async (path: string, cookies: string) => {
   return response.text()
 }
 
-test.each(PAGE_PATHS)('%s names nobody while it is on', async (path) => {
+test.each(PAGE_PATHS)('%s shows no names while it is on', async (path) => {
   const html = await open(path, 'privacy=on')
   expect(html.replace(/ value="[^"]*"/g, '').match(NAMES) ?? []).toEqual([])
 })

@@ -126,7 +126,7 @@ describe('bars', () => {
     return [startDate, endDate, chart.bars.length, hours[0]]
   }
 
-  // The clock of the tests stands at 2026-01-01 00:00 UTC.
+  // The test clock is at 2026-01-01 00:00 UTC.
   test.each([
     ['range=today', '2026-01-01', 24, 1],
     ['range=7d', '2025-12-26', 7, 24],

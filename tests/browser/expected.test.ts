@@ -1,4 +1,4 @@
-/** Pausing, resuming and switching off show at once, and are taken back where they fail. */
+/** Pausing, resuming and switching off show immediately, and are undone if they fail. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page, Route } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
@@ -60,7 +60,7 @@ test('an account is paused and resumed at once', async () => {
 })
 
 test.each([
-  ['nobody answers', (route: Route) => route.abort()],
+  ['no answer', (route: Route) => route.abort()],
   ['a proxy answers', (route: Route) => route.fulfill({ status: 502, contentType: 'text/html', body: 'Bad Gateway' })],
 ] as const)('where %s, the account is active again and the page says so', async (_, answer) => {
   await using visit = await browser.visit(world.url + paths.account)
@@ -90,7 +90,7 @@ test('a new secret stays when the page of an earlier change comes late', async (
   await page.locator('.key-head .badge', { hasText: 'Active' }).waitFor()
 })
 
-test('a key that somebody deleted is not off', async () => {
+test('a key that was deleted in between is not shown as off', async () => {
   await using visit = await browser.visit(world.url + paths.key)
   const { page } = visit
   const answer: Answer = async (route) => {

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { PHONE } from './browser.ts'
 
 export interface Shot {
-  /** Of the file. */
+  /** File name without extension. */
   name: string
   path: string
   /** Done before the picture is taken. */

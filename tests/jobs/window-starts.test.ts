@@ -25,7 +25,7 @@ describe('a confirmed reset', () => {
   test.each([
     ['the old reset has passed', window(40, NOW - 1), window(0, later), NOW - 1],
     ['the old window was unused but ran', window(0, NOW - 1), window(0, later), NOW - 1],
-    ['use was taken back before the reset', window(80, NOW + HOUR_MS), window(0, later), NOW + HOUR_MS],
+    ['the used percent fell to 0 before the reset', window(80, NOW + HOUR_MS), window(0, later), NOW + HOUR_MS],
     ['an unused window moves with the time', window(0, later), window(0, later + MINUTE_MS), null],
     ['a correction leaves the reset', window(80, NOW + HOUR_MS), window(0, NOW + HOUR_MS + 2000), null],
     ['something is used again', window(80, NOW - 1), window(3, later), null],

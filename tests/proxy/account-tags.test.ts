@@ -17,7 +17,7 @@ const open = (accounts = 3) => {
   const admin = users.as('admin')
   const patch = (id: string, json: object) => admin.ask(`PATCH /api/accounts/${id}`, { json })
   const listed = async () =>
-    (await (await admin.ask('GET /api/accounts')).json()).accounts as { tags: string[]; position: number | null }[] // as: the members looked at
+    (await (await admin.ask('GET /api/accounts')).json()).accounts as { tags: string[]; position: number | null }[] // as: the members tested here
   return { app, first, second, third, admin, patch, listed, ...users }
 }
 

@@ -11,7 +11,7 @@ const choose = (accounts: ReturnType<typeof anAccount>[], with_ = {}) =>
   select(accounts, needs({ isOpportunistic: true, ...with_ }), aContext())
 const isOpen = (accounts: ReturnType<typeof anAccount>[], with_ = {}) => choose(accounts, with_).kind === 'chosen'
 
-/** Of a `preserve` account: percent used, and hours until each reset. */
+/** A `preserve` account with these percentages used and hours until each reset. */
 const preserved = (
   { short = 0, weekly = 0, shortHours = 0.5, weeklyHours = 84 },
   with_: Parameters<typeof anAccount>[1] = {},

@@ -22,7 +22,7 @@ interface Row {
   kind: Kind | null
   /** A valid request, for routes that are logged over HTTP. */
   ask?: Ask
-  /** Of its answer; 200 when absent. */
+  /** Status of its answer; 200 when absent. */
   status?: number
   /** Seconds until a request that ChatGPT does not answer ends with 504. */
   timeoutSeconds?: number

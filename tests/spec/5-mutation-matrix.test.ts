@@ -114,7 +114,7 @@ const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal 
   const { kind, grants, isConfirmed, hasKey, refusal } = caller
   // A page cannot attach a key, so routes that take nothing else are not asked where the request comes from (spec §5).
   if (refusal && (!needs.key || refusal[1] === 'bad_host')) return refusal
-  if (needs.owner) return [401, 'invalid_api_key'] // nobody here has a ChatGPT token
+  if (needs.owner) return [401, 'invalid_api_key'] // no user here has a ChatGPT token
   if (needs.key) return hasKey ? (mutation.ends ?? null) : [401, 'invalid_api_key']
   if (kind === 'half' && (needs.somebody || needs.stranger)) return halfway(mutation, needs)
   if (kind === 'held' && needs.somebody) return mutation.held === undefined ? GATE : mutation.held

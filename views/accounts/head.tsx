@@ -206,7 +206,7 @@ const LABELS: Record<AccountAction, string> = {
 const labelOf = (action: AccountAction, status: WireAccount['status']): string =>
   action === 'resume' && status !== 'paused' ? 'Clear and retry' : LABELS[action]
 
-/** Of the account, as selected by the script. */
+/** Selector of the account's badge, for the script. */
 const BADGE = '#account-head .badge'
 
 const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, action, refusal }) => {

@@ -70,7 +70,7 @@
   })
   document.addEventListener('htmx:after:swap', () => {
     show()
-    // An error stands in its form: the rest waits until it is dealt with.
+    // An error is shown in its form; the other forms wait until it is fixed.
     if (document.querySelector('.settings-form .problem-line, dialog[open]')) isSaving = false
     else if (isSaving) setTimeout(saveNext)
   })

@@ -9,7 +9,7 @@ const PUBLIC_TURN: Words['throws'] = [
   'unsupported_parameter',
   'fast_mode_prohibited',
 ]
-/** Of the proof that the client owns the account. */
+/** Errors of the proof that the client owns the account. */
 const OWNER_ERRORS = ['rate_limit_exceeded', ['upstream_unreachable', 503]] as const satisfies Words['throws']
 const UPSTREAM_ERRORS = ['upstream_error', 'upstream_unreachable', 'upstream_timeout'] as const
 const SOCKET: Words['throws'] = ['not_found', 'draining', 'busy', 'bad_upgrade']

@@ -104,7 +104,7 @@ const checkWeight = (images: z.output<typeof Picture>[], mask: z.output<typeof P
 /** Fields of a form that are no text in JSON. */
 const NUMBERS = ['n', 'output_compression', 'partial_images']
 
-/** A multipart edit as the JSON it stands for. Throws `invalid_request_error` that names the field. */
+/** Turns a multipart edit into the equivalent JSON. Throws `invalid_request_error` that names the field. */
 export const imageFormToJson = async (form: FormData): Promise<JsonObject> => {
   const json: JsonObject = {}
   const images: JsonObject[] = []

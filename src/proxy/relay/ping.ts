@@ -17,12 +17,12 @@ const TIMEOUT_MS = 30_000
 export interface Ping {
   accountId: string
   model: string
-  /** Null: the model's own. */
+  /** Null: the model's default. */
   effort: string | null
   client: Client
-  /** Of the request that asked for it. */
+  /** Headers of the request or job that started it. */
   headers: Headers
-  /** In the log. */
+  /** Shown in the log. */
   requestId: string
   route: string
   signal: AbortSignal

@@ -3,7 +3,7 @@ import type { Owner } from '../select.ts'
 
 export interface RelayPlan {
   method: 'GET' | 'POST'
-  /** Of the body; null: there is none. */
+  /** Content type of the body; null if there is none. */
   contentType: string | null
   /** For the whole exchange, the answer included. */
   timeoutMs: number

@@ -33,7 +33,7 @@ export interface RelayRequest extends Relayed {
   accept: string
   /** In the log; the path of the request when absent. */
   route?: string
-  /** Of the client; `http` when absent. */
+  /** How the client connected; `http` when absent. */
   transport?: Transport
 }
 

@@ -43,6 +43,6 @@ export class ItemPool {
   }
 }
 
-/** The runtime keeps a string with one byte a character, or with two when any character needs it: taken for every one beyond ASCII. */
+/** Strings take one byte per character, or two if any character needs it; any non-ASCII string is counted with two. */
 export const textBytes = (text: string): number =>
   Buffer.byteLength(text) === text.length ? text.length : 2 * text.length

@@ -22,7 +22,7 @@ export interface Recalled {
   previous: StoredResponse | null
   /** The conversation it continues. */
   history: History
-  /** Of every item that came out of the store. */
+  /** Text of every item that came from the store. */
   texts: ItemTexts
   /** Ids of the items it referred to. */
   itemIds: string[]

@@ -35,7 +35,7 @@ interface Node extends StoredResponse {
   output: readonly StoredItem[]
   readonly scope: string
   document: StoredDocument | null
-  /** Of the index, of responses that continue it, and of running requests. */
+  /** References from the index, from responses that continue this one, and from running requests. */
   holders: number
   names: Set<string>
   /** `clock.monotonic()` */
@@ -265,7 +265,7 @@ export class ResponseStore {
     return this.#deps.settings().responseStoreMiB * MIB
   }
 
-  /** Of one response; a larger one is not stored. */
+  /** Limit per response; a larger one is not stored. */
   get #mostBytes(): number {
     return Math.min(MAX_RESPONSE_BYTES, this.#limit)
   }

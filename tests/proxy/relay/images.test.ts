@@ -388,7 +388,7 @@ describe('the account', () => {
     expect(new Set(app.rows().map(({ accountId }) => accountId)).size).toBe(1)
   })
 
-  test('a catalog that does not list the image model excludes nobody', async () => {
+  test('a catalog that does not list the image model excludes no account', async () => {
     const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
     expect((await app.ask(`${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
   })

@@ -26,7 +26,7 @@ const call = async (app: TestApp, route: string, key?: string) => {
 
 const bodies = (app: TestApp): Json[] => app.upstream.requests.map(({ bodyText }) => JSON.parse(bodyText))
 const lastInput = (app: TestApp) => bodies(app).at(-1)?.input as Json[]
-/** Of the newest request, without reasoning. */
+/** The input items of the newest upstream request, without reasoning. */
 const lastMessages = (app: TestApp) => lastInput(app).filter(({ role }) => role !== undefined)
 /** The text of `input` of every request that went upstream, without its closing bracket. */
 const inputTexts = (app: TestApp): string[] =>
@@ -168,7 +168,7 @@ describe('previous_response_id', () => {
 })
 
 describe('item_reference', () => {
-  test.each([true, false])('stands for the item itself, stream: %s', async (stream) => {
+  test.each([true, false])('is replaced by the item, stream: %s', async (stream) => {
     const app = testApp()
     thinksAndCalls(app)
     const input: Json[] = [user('weather?')]

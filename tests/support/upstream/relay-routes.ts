@@ -128,7 +128,7 @@ async function answerTo(c: Context<Env>, world: World, route: RelayRoute): Promi
   return answer
 }
 
-/** What every request has, whoever sends it, and the three that the route needs. */
+/** Headers that every request has, and the three that the route requires. */
 const SMALLEST = new Set([
   'authorization',
   'chatgpt-account-id',

@@ -1,5 +1,5 @@
 /** Confirmations as native dialogs, opened by the browser itself, so they need no script. */
-import type { FC, PropsWithChildren } from 'hono/jsx'
+import type { Child, FC, PropsWithChildren } from 'hono/jsx'
 import { shuts } from '../ui/modal.ts'
 import { POLICIES } from './routing.tsx'
 
@@ -9,22 +9,33 @@ const POLICY = '/api/accounts/routing-policy'
 
 const TAGS = '/api/accounts/tags'
 
-interface DeleteProps {
+interface DialogProps {
   id: string
   title: string
 }
 
-/** Inside the form that names the accounts. */
-export const DeleteDialog: FC<PropsWithChildren<DeleteProps>> = ({ id, title, children }) => (
+/** A dialog inside the form that names the accounts. `actions` are its buttons besides Cancel. */
+const AccountsDialog: FC<PropsWithChildren<DialogProps & { actions?: Child }>> = ({ id, title, actions, children }) => (
   <dialog id={id} class="dialog" aria-labelledby={`${id}-title`}>
     <div class="panel">
       <h2 id={`${id}-title`}>{title}</h2>
       {children}
-      <p class="muted">
-        Reports and key totals stay either way. Deleting the log also removes its requests from Logs and the overview;
-        this runs in the background and takes a while.
-      </p>
       <div class="actions">
+        {actions}
+        <button class="button button-plain" type="button" {...shuts(id)}>
+          Cancel
+        </button>
+      </div>
+    </div>
+  </dialog>
+)
+
+export const DeleteDialog: FC<PropsWithChildren<DialogProps>> = ({ id, title, children }) => (
+  <AccountsDialog
+    id={id}
+    title={title}
+    actions={
+      <>
         <button class="button button-bad" type="submit" formaction={DELETE} hx-post={DELETE} hx-swap="none">
           Delete and keep the log
         </button>
@@ -39,67 +50,54 @@ export const DeleteDialog: FC<PropsWithChildren<DeleteProps>> = ({ id, title, ch
         >
           Delete with its log
         </button>
-        <button class="button button-plain" type="button" {...shuts(id)}>
-          Cancel
-        </button>
-      </div>
-    </div>
-  </dialog>
+      </>
+    }
+  >
+    {children}
+    <p class="muted">
+      Reports and key totals stay either way. Deleting the log also removes its requests from Logs and the overview;
+      this runs in the background and takes a while.
+    </p>
+  </AccountsDialog>
 )
 
-/** Inside the form that names the accounts: one button per policy. */
+/** One button per policy. */
 export const PolicyDialog: FC<{ id: string }> = ({ id }) => (
-  <dialog id={id} class="dialog" aria-labelledby={`${id}-title`}>
-    <div class="panel">
-      <h2 id={`${id}-title`}>Set the routing policy</h2>
-      <ul class="policies">
-        {POLICIES.map(([policy, label, hint]) => (
-          <li>
-            <button
-              class="button button-plain"
-              type="submit"
-              name="routingPolicy"
-              value={policy}
-              formaction={POLICY}
-              hx-post={POLICY}
-              hx-swap="none"
-            >
-              {label}
-            </button>
-            <span class="muted small">{hint}</span>
-          </li>
-        ))}
-      </ul>
-      <div class="actions">
-        <button class="button button-plain" type="button" {...shuts(id)}>
-          Cancel
-        </button>
-      </div>
-    </div>
-  </dialog>
+  <AccountsDialog id={id} title="Set the routing policy">
+    <ul class="policies">
+      {POLICIES.map(([policy, label, hint]) => (
+        <li>
+          <button
+            class="button button-plain"
+            type="submit"
+            name="routingPolicy"
+            value={policy}
+            formaction={POLICY}
+            hx-post={POLICY}
+            hx-swap="none"
+          >
+            {label}
+          </button>
+          <span class="muted small">{hint}</span>
+        </li>
+      ))}
+    </ul>
+  </AccountsDialog>
 )
 
-/** Inside the form that names the accounts: two buttons per tag. New tags are made on the page of an account. */
+/** Two buttons per tag. New tags are created on the page of an account. */
 export const TagsDialog: FC<{ id: string; tags: readonly string[] }> = ({ id, tags }) => (
-  <dialog id={id} class="dialog" aria-labelledby={`${id}-title`}>
-    <div class="panel">
-      <h2 id={`${id}-title`}>Change tags</h2>
-      {tags.length === 0 && <p class="muted">No tags yet. Add one under Routing on the page of an account.</p>}
-      <ul class="policies">
-        {tags.map((tag) => (
-          <li>
-            <TagButton change="add" tag={tag} label={`Add ${tag}`} />
-            <TagButton change="remove" tag={tag} label={`Remove ${tag}`} />
-          </li>
-        ))}
-      </ul>
-      <div class="actions">
-        <button class="button button-plain" type="button" {...shuts(id)}>
-          Cancel
-        </button>
-      </div>
-    </div>
-  </dialog>
+  <AccountsDialog id={id} title="Change tags">
+    {tags.length === 0 && <p class="muted">No tags yet. Add one under Routing on the page of an account.</p>}
+    <ul class="policies">
+      {tags.map((tag) => (
+        <li>
+          <TagButton change="add" tag={tag} label={`Add ${tag}`} />
+          <TagButton change="remove" tag={tag} label={`Remove ${tag}`} />
+        </li>
+      ))}
+    </ul>
+  </AccountsDialog>
 )
 
 const TagButton: FC<{ change: 'add' | 'remove'; tag: string; label: string }> = ({ change, tag, label }) => (

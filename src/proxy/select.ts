@@ -145,15 +145,22 @@ const listingOf = (candidates: readonly Candidate[], model: string | null): List
 
 const NONE_HELD: ReadonlySet<string> = new Set()
 
-/** Returns the accounts that only foreground requests may use, and says so of those that could serve now or soon. */
+/**
+ * Returns the accounts that only foreground requests may use, and says so of those that could serve now or soon. Which
+ * accounts serve foreground requests does not depend on the owner of this request.
+ */
 const holdForForeground = (
   candidates: readonly Candidate[],
-  { scope, surface = 'turn' }: SelectionNeeds,
-  { now }: PolicyContext,
+  needs: SelectionNeeds,
+  ctx: PolicyContext,
   verdicts: Verdicts,
 ): ReadonlySet<string> => {
+  const { owner, scope, surface = 'turn' } = needs
   if (COSTS_NO_ALLOWANCE.has(surface)) return NONE_HELD
-  const held = heldForForeground(candidates, { verdicts: verdicts.values(), scope, now })
+  const listing = listingFor(candidates, needs)
+  const unowned = { ...needs, owner: null }
+  const foreground = owner?.hard ? candidates.map((each) => judge(each, unowned, ctx, listing)) : verdicts.values()
+  const held = heldForForeground(candidates, { verdicts: foreground, scope, now: ctx.now })
   for (const verdict of verdicts.values())
     if (held.has(verdict.id) && USABLE.has(verdict.skipped))
       Object.assign(verdict, { skipped: 'burn_window_closed', until: null })

@@ -1,5 +1,6 @@
 /** Keys of the traffic class `opportunistic`: what they may use, and that turns, dry run and admission say the same. */
 import { describe, expect, test } from 'bun:test'
+import { seededRandom } from '../../src/lib/random.ts'
 import { select } from '../../src/proxy/select.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { aContext, anAccount, DAY_MS, NOW, needs, used } from './candidates.ts'
@@ -111,6 +112,47 @@ describe('the choice', () => {
     expect(choose([cooling]).considered).toMatchObject([{ skipped: 'burn_window_closed' }])
     const busy = { ...low, inFlight: 8 }
     expect(choose([busy], { streamCap: 8 }).kind).toBe('none')
+  })
+
+  test('does not hold the owner of files or a conversation while another account serves foreground requests', () => {
+    const low = anAccount('a', { usage: used(97, 20) })
+    const free = anAccount('b', { usage: used(10, 10) })
+    for (const owner of [
+      { id: 'a', hard: true },
+      { id: 'a', hard: true, hasFiles: true },
+      { id: 'a', hard: true, isRetried: true },
+    ])
+      expect(choose([low, free], { owner })).toMatchObject({ kind: 'chosen', id: 'a' })
+    expect(choose([low, { ...free, usage: null }], { owner: { id: 'a', hard: true } }).kind).toBe('chosen')
+    const paused = { ...free, state: { ...free.state, status: 'paused' as const } }
+    expect(choose([low, paused], { owner: { id: 'a', hard: true } }).kind).toBe('none')
+  })
+
+  test('an owner changes nothing about which accounts are held (random pools)', () => {
+    const random = seededRandom(7).float
+    const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
+    for (let round = 0; round < 500; round++) {
+      const accounts = ['a', 'b', 'c'].slice(0, 1 + Math.floor(random() * 3)).map((id) => {
+        const account = anAccount(id, {
+          routingPolicy: pick(['normal', 'burn_first', 'preserve']),
+          usage: pick([null, used(pick([1, 50, 96, 99]), pick([1, 50, 96]))]),
+          inFlight: pick([0, 0, 2]),
+        })
+        return pick([account, account, { ...account, state: { ...account.state, status: 'paused' as const } }])
+      })
+      const held = (with_: object) =>
+        choose(accounts, { streamCap: 2, ...with_ })
+          .considered.filter(({ skipped }) => skipped === 'burn_window_closed')
+          .map(({ id }) => id)
+      const withoutOwner = held({})
+      for (const { id } of accounts) {
+        const owned = held({ owner: { id, hard: true } })
+        expect(owned).toEqual(withoutOwner.filter((each) => each === id))
+        const admitted = choose([accounts.find((each) => each.id === id)!], { isOpportunistic: false, streamCap: 2 })
+        if (admitted.kind === 'chosen')
+          expect(isOpen(accounts, { owner: { id, hard: true }, streamCap: 2 })).toBe(!withoutOwner.includes(id))
+      }
+    }
   })
 
   test('says nothing new of accounts that foreground requests could not use either', () => {

@@ -27,9 +27,9 @@ import { TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.t
 import { type AccountView, wireAccount } from '../model/account-view.ts'
 import { type AccountRow, getAccount } from '../model/accounts.ts'
 import { holds } from '../model/permissions.ts'
-import { isAttempted } from '../model/reset-attempts.ts'
+import { resetAttemptsOf } from '../model/reset-attempts.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
-import { planReset, ruleFor, windowsPrint } from '../model/reset-rule.ts'
+import { planReset, ruleFor } from '../model/reset-rule.ts'
 import { capacityCredits, perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { lastWindowStart } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
@@ -162,18 +162,16 @@ const resetRuleOf = (c: Ctx, { accountId }: AccountView): ResetRuleProps => {
   const account = pool.get(accountId)
   const credits = resetCredits.of(accountId)
   const row = getAccount(db, accountId)
+  const attempts = resetAttemptsOf(db, accountId)
   const plan =
     account && credits
-      ? planReset(ruleFor(row, current), { credits, usage: account.usage, state: account.state }, now)
+      ? planReset(ruleFor(row, current), { credits, attempts, usage: account.usage, state: account.state }, now)
       : null
-  const isDone =
-    plan?.kind === 'planned' &&
-    isAttempted(db, { accountId, creditId: plan.creditId }, windowsPrint(account?.usage ?? null))
   return {
     rule: ruleFor(row, current),
     defaults: ruleFor(NO_RULE, current),
     plan: plan?.kind === 'planned' ? { at: iso(plan.at), left: plan.left, isDue: plan.at <= now } : null,
-    waitingFor: isDone ? 'attempted' : plan?.kind === 'waiting' ? plan.for : null,
+    waitingFor: plan?.kind === 'waiting' ? plan.for : null,
     refusal: mayWrite(c) ? null : READ_ONLY,
   }
 }

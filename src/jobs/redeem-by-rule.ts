@@ -5,7 +5,7 @@ import { noteAccountEvent } from '../model/account-events.ts'
 import type { AccountEvent, AccountState } from '../model/account-state.ts'
 import type { AccountRow } from '../model/accounts.ts'
 import { recordRedemption } from '../model/redemption-record.ts'
-import { claimResetAttempt, endResetAttempt, ruleRequestId } from '../model/reset-attempts.ts'
+import { claimResetAttempt, endResetAttempt, resetAttemptsOf, ruleRequestId } from '../model/reset-attempts.ts'
 import type { ResetCredits } from '../model/reset-credits.ts'
 import { planReset, ruleFor, windowsPrint } from '../model/reset-rule.ts'
 import type { UsageSnapshot } from '../model/usage-windows.ts'
@@ -38,11 +38,12 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
   if (!account || !credits) return
   const now = clock.now()
   const rule = ruleFor(account.row, settings.current())
-  const plan = planReset(rule, { credits, usage: account.usage, state: account.state }, now)
+  const { usage, state } = account
+  const plan = planReset(rule, { credits, usage, state, attempts: resetAttemptsOf(db, accountId) }, now)
   if (plan.kind !== 'planned' || plan.at > now) return
   const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
-  const print = windowsPrint(account.usage)
-  const usageAt = account.usage?.at ?? 0
+  const print = windowsPrint(usage)
+  const usageAt = usage?.at ?? 0
   if (!commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print, usageAt }))) return
   try {
     const requestId = ruleRequestId(wish)
@@ -50,10 +51,10 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
       { ...askDeps(deps), pool, resetCredits },
       { ...wish, requestId, mayRepeatNothing: true },
     )
-    const usage = windowsPrint(pool.get(accountId)?.usage ?? null)
+    const printAfter = windowsPrint(pool.get(accountId)?.usage ?? null)
     commit(db, (tx) => {
       const { code } = redemption
-      endResetAttempt(tx, wish, { code, print: usage })
+      endResetAttempt(tx, wish, { code, print: printAfter })
       recordRedemption(tx, byRule(clock.now()), { ...redemption, accountId, requestId, rule: rule.policy })
     })
   } catch (err) {

@@ -53,13 +53,11 @@ export const endResetAttempt = (
     .run()
 }
 
-/** Whether the rule is done with this credit for now. */
-export const isAttempted = (
-  tx: Db,
-  { accountId, creditId }: Pick<Attempt, 'accountId' | 'creditId'>,
-  print: string,
-): boolean => {
-  const which = and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId))
-  const before = tx.select().from(resetAttempts).where(which).get()
-  return before !== undefined && (before.nothingToReset === null || before.nothingToReset === print)
+/** By credit. `nothingToReset`: the windows for which ChatGPT had nothing to reset; null: the attempt ended in another way. */
+export type ResetAttempts = ReadonlyMap<string, { nothingToReset: string | null }>
+
+/** The attempts of an account. */
+export const resetAttemptsOf = (db: Db, accountId: string): ResetAttempts => {
+  const rows = db.select().from(resetAttempts).where(eq(resetAttempts.accountId, accountId)).all()
+  return new Map(rows.map((row) => [row.creditId, row]))
 }

@@ -4,6 +4,7 @@ import { DAY_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Settings } from '../settings/schema.ts'
 import { type AccountState, isBlocked } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
+import type { ResetAttempts } from './reset-attempts.ts'
 import { type ResetCredit, redeemable } from './reset-credits.ts'
 import { nextReset, type UsageSnapshot, usedNow } from './usage-windows.ts'
 
@@ -31,29 +32,48 @@ const EXPIRY_MARGIN_MS = 10 * MINUTE_MS
 
 export type ResetPlan =
   /** `at` (ms): when it is used, as things are now; `left`: how many remain then. */
-  | { kind: 'planned'; creditId: string; at: number; left: number }
-  | { kind: 'waiting'; for: 'never' | 'no_credit' | 'kept' | 'exhausted' | 'percent' | 'expiry' | 'reset_soon' }
+  { kind: 'planned'; creditId: string; at: number; left: number } | { kind: 'waiting'; for: Reason }
+
+type Reason =
+  | 'never'
+  | 'no_credit'
+  | 'kept'
+  | 'exhausted'
+  | 'percent'
+  | 'expiry'
+  | 'reset_soon'
+  /** Every credit was attempted. */
+  | 'attempted'
+  /** ChatGPT had nothing to reset, and the windows have not changed since. */
+  | 'nothing_to_reset'
 
 interface Standing {
   credits: readonly ResetCredit[]
+  attempts: ResetAttempts
   usage: UsageSnapshot | null
   state: AccountState
 }
 
-/** What the rule does next. Credits are used soonest expiry first, and `keepCredits` of them never. */
-export const planReset = (rule: ResetRule, { credits, usage, state }: Standing, now: number): ResetPlan => {
+/**
+ * What the rule does next. Credits are used soonest expiry first, and `keepCredits` of them never. A credit whose attempt
+ * failed is left to the operator.
+ */
+export const planReset = (rule: ResetRule, standing: Standing, now: number): ResetPlan => {
   if (rule.policy === 'never') return { kind: 'waiting', for: 'never' }
+  const { credits, attempts, usage, state } = standing
   const available = redeemable(credits, now)
-  const credit = available[0]
-  if (!credit) return { kind: 'waiting', for: 'no_credit' }
+  if (available.length === 0) return { kind: 'waiting', for: 'no_credit' }
   if (available.length <= rule.keepCredits) return { kind: 'waiting', for: 'kept' }
+  const print = windowsPrint(usage)
+  if (available.some(({ id }) => attempts.get(id)?.nothingToReset === print))
+    return { kind: 'waiting', for: 'nothing_to_reset' }
+  const credit = available.find(({ id }) => attempts.get(id)?.nothingToReset !== null)
+  if (!credit) return { kind: 'waiting', for: 'attempted' }
   const at = momentFor(rule, { credit, full: (percent) => fullWindows({ usage, state }, percent, now) }, now)
   return typeof at === 'number'
     ? { kind: 'planned', creditId: credit.id, at, left: available.length - 1 }
     : { kind: 'waiting', for: at }
 }
-
-type Waiting = Extract<ResetPlan, { kind: 'waiting' }>['for']
 
 interface Question {
   credit: ResetCredit
@@ -61,7 +81,7 @@ interface Question {
   full: (percent: number) => number[]
 }
 
-const momentFor = (rule: ResetRule, { credit, full }: Question, now: number): number | Waiting => {
+const momentFor = (rule: ResetRule, { credit, full }: Question, now: number): number | Reason => {
   switch (rule.policy) {
     case 'never':
       return 'never'
@@ -82,7 +102,7 @@ const atOnce = (resets: readonly number[], { minBlockedMinutes }: ResetRule, now
  * The last moment at which a window holds enough use and does not reset soon, but ten minutes before the credit expires at the
  * latest; then also with less use, because the credit would be lost.
  */
-const beforeExpiry = (rule: ResetRule, { credit, full }: Question, now: number): number | Waiting => {
+const beforeExpiry = (rule: ResetRule, { credit, full }: Question, now: number): number | Reason => {
   const { expiresAt } = credit
   if (expiresAt === null || expiresAt - now > EXPIRY_AHEAD_MS) return 'expiry'
   const deadline = expiresAt - EXPIRY_MARGIN_MS
@@ -99,7 +119,7 @@ const MISSED_MS = 2 * MINUTE_MS
 const LEAST_PERCENT = 1
 
 /** A window without a known reset is never full: whether it resets soon is unknown. A block counts as a full window. */
-const fullWindows = ({ usage, state }: Omit<Standing, 'credits'>, percent: number, now: number): number[] => {
+const fullWindows = ({ usage, state }: Pick<Standing, 'usage' | 'state'>, percent: number, now: number): number[] => {
   const resets = Object.values(usage?.windows ?? {}).flatMap((window) =>
     (usedNow(window, now) ?? 0) >= percent ? (nextReset(window, now) ?? []) : [],
   )

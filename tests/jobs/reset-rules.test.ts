@@ -7,7 +7,7 @@ import { redeemByRule } from '../../src/jobs/redeem-by-rule.ts'
 import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { ACTIVE } from '../../src/model/account-state.ts'
 import { claimResetAttempt } from '../../src/model/reset-attempts.ts'
-import { planReset, type ResetRule } from '../../src/model/reset-rule.ts'
+import { planReset, type ResetRule, windowsPrint } from '../../src/model/reset-rule.ts'
 import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { jobDeps } from './deps.ts'
@@ -39,7 +39,8 @@ const plan = (
   credits = [credit('c2', null), credit('c1', 200), credit('c3', null)],
   now = NOW,
   state = ACTIVE,
-) => planReset({ ...RULE, ...rule }, { credits, usage: used, state }, now)
+  attempts: Parameters<typeof planReset>[1]['attempts'] = new Map(),
+) => planReset({ ...RULE, ...rule }, { credits, usage: used, state, attempts }, now)
 
 describe('the plan', () => {
   test('never: nothing, whatever there is', () => {
@@ -81,6 +82,41 @@ describe('the plan', () => {
     expect(plan({ keepCredits: 3 }, used)).toEqual({ kind: 'waiting', for: 'kept' })
     expect(plan({}, used, [])).toEqual({ kind: 'waiting', for: 'no_credit' })
     expect(plan({}, used, [credit('old', -1)])).toEqual({ kind: 'waiting', for: 'no_credit' })
+  })
+
+  describe('after an attempt', () => {
+    const used = usage([100, 3], [40, 50])
+    const after = (attempts: Record<string, string | null>, rule: Partial<ResetRule> = {}) => {
+      const rows = Object.entries(attempts).map(([id, nothingToReset]) => [id, { nothingToReset }] as const)
+      const planned = plan(rule, used, undefined, NOW, ACTIVE, new Map(rows))
+      return planned.kind === 'planned' ? [planned.creditId, planned.left] : planned.for
+    }
+
+    test('the next credit is used, because the one that failed may be gone', () => {
+      expect(after({ c1: null })).toEqual(['c2', 2])
+      expect(after({ c1: null, c2: null })).toEqual(['c3', 2])
+      expect(after({ c2: null })).toEqual(['c1', 2])
+      expect(after({ c1: null, c2: null, c3: null })).toBe('attempted')
+    })
+
+    test('an attempted credit that is still there counts as kept', () => {
+      expect(after({ c1: null }, { keepCredits: 2 })).toEqual(['c2', 2])
+      expect(after({ c1: null }, { keepCredits: 3 })).toBe('kept')
+    })
+
+    test('nothing to reset: no credit until the windows change, then the same one', () => {
+      expect(after({ c1: windowsPrint(used) })).toBe('nothing_to_reset')
+      expect(after({ c1: null, c2: windowsPrint(used) })).toBe('nothing_to_reset')
+      expect(after({ c1: windowsPrint(usage([99, 3], [40, 50])) })).toEqual(['c1', 2])
+      expect(after({ gone: windowsPrint(used) })).toEqual(['c1', 2])
+    })
+
+    test('before_expiry: a credit that failed does not keep the next from its last day', () => {
+      const credits = [credit('c1', 3), credit('c2', 20)]
+      const attempts = new Map([['c1', { nothingToReset: null }]])
+      const planned = plan({ policy: 'before_expiry' }, usage([20, 3], [96, 50]), credits, NOW, ACTIVE, attempts)
+      expect(planned).toMatchObject({ kind: 'planned', creditId: 'c2', at: NOW + 20 * HOUR_MS - 10 * MINUTE_MS })
+    })
   })
 
   describe('before_expiry', () => {
@@ -200,7 +236,30 @@ describe('the job', () => {
     observe()
     await rounds()()
     expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
-    expect(await page(app, id)).toContain('already tried to use this credit')
+    expect(await page(app, id)).toContain('will use a reset credit within a minute')
+  })
+
+  test('after a failed attempt the next credit gets its own, once the usage was read again', async () => {
+    const { app, id, sim, rounds, start, observe } = setup()
+    await start()
+    sim.always({ on: 'redeem', status: 503 })
+    const round = rounds()
+    for (let minute = 0; minute < 4; minute++) {
+      await round()
+      await app.clock.advance(MINUTE_MS)
+      observe()
+    }
+    expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1', 'c2'])
+    expect(await page(app, id)).toContain('tried each of these credits once')
+  })
+
+  test('the page says that there was nothing to reset', async () => {
+    const { app, id, sim, rounds, start } = setup()
+    await start()
+    const answer = { code: 'nothing_to_reset', windows_reset: 0, credit: { id: 'c1', status: null, redeemed_at: null } }
+    sim.next({ on: 'redeem', status: 200, body: answer })
+    await rounds()()
+    expect(await page(app, id)).toContain('ChatGPT had nothing to reset')
   })
 
   test('claims no second credit until usage is reported after the first attempt', () => {

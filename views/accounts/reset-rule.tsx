@@ -16,7 +16,7 @@ export interface ResetRuleProps {
   /** `at`: ISO 8601; null: nothing is planned. */
   plan: { at: string; left: number; isDue: boolean } | null
   /** Why nothing is planned; null: something is, or the credits have not been fetched. */
-  waitingFor: Extract<ResetPlan, { kind: 'waiting' }>['for'] | 'attempted' | null
+  waitingFor: Extract<ResetPlan, { kind: 'waiting' }>['for'] | null
   /** Why it cannot be changed; null: it can. */
   refusal: string | null
 }
@@ -63,7 +63,9 @@ const waitingText = (
     case 'reset_soon':
       return 'Sluice isn’t using a reset credit now, because the limits reset soon on their own.'
     case 'attempted':
-      return 'Sluice already tried to use this credit. You can still use it yourself.'
+      return 'Sluice tried each of these credits once, without success. You can still use them yourself.'
+    case 'nothing_to_reset':
+      return 'ChatGPT had nothing to reset. Sluice will try again when the usage changes.'
   }
 }
 

@@ -3,6 +3,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
+import { counted } from './counted-requests.ts'
 
 export interface ActivityQuestion {
   /** ms since epoch */
@@ -45,7 +46,7 @@ export const fleetActivity = (db: Db, question: ActivityQuestion) => ({
 const pressure = (db: Db, seconds: number, { now, accountIds }: ActivityQuestion) => {
   const recent = sql`(
     SELECT * FROM ${requests}
-    WHERE started_at >= ${now - seconds * 1000} AND kind <> 'warmup' AND ${isIn(accountIds)}
+    WHERE started_at >= ${now - seconds * 1000} AND ${counted()} AND ${isIn(accountIds)}
     ORDER BY started_at DESC LIMIT ${MAX_READ})`
   const by = (name: SQL) =>
     db.all<Named>(sql`

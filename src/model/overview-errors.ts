@@ -2,6 +2,7 @@
 import { and, count, desc, gte, inArray, max, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
+import { counted } from './counted-requests.ts'
 import { type LogEntry, selectJoined, toEntry } from './request-log-entry.ts'
 import { resultText } from './request-result.ts'
 import { faulty } from './turn-fault.ts'
@@ -52,7 +53,7 @@ const combinations = (db: Db, since: number) => {
   const groups = db
     .select({ count: count(), at: max(requests.startedAt).as('at'), id: requests.id })
     .from(requests)
-    .where(and(TROUBLE, gte(requests.startedAt, since), faulty()))
+    .where(and(TROUBLE, gte(requests.startedAt, since), faulty(), counted()))
     .groupBy(requests.errorCode, requests.accountId, requests.model)
     .orderBy(desc(sql`at`))
     .limit(MOST_COMBINATIONS)

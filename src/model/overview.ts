@@ -1,10 +1,11 @@
 /** The log summed up for the overview: time slots with results by account, and the state of keys and accounts. */
-import { and, count, desc, eq, gt, gte, isNotNull, lt, ne, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
+import { counted } from './counted-requests.ts'
 import { type ErrorGroup, errorGroups } from './overview-errors.ts'
 import { slotsOfHours } from './overview-hours.ts'
 import { SLOT_MS } from './overview-slots.ts'
@@ -127,7 +128,7 @@ interface Span {
 }
 
 const within = ({ from, to }: Pick<Span, 'from' | 'to'>) =>
-  and(gte(requests.startedAt, from), lt(requests.startedAt, to), ne(requests.kind, 'warmup'))
+  and(gte(requests.startedAt, from), lt(requests.startedAt, to), counted())
 const slotOf = ({ slotMs }: Span) => sql<number>`${requests.startedAt} / ${sql.raw(String(slotMs))}`
 
 type Outcome = ReturnType<typeof outcomes>[number]

@@ -8,6 +8,7 @@ import { DAY_MS, HOUR_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { type Day, daysBetween, localDate } from '../lib/zoned-days.ts'
 import { MOST_CLIENTS } from './counted-clients.ts'
+import { counted } from './counted-requests.ts'
 import { filled } from './form-query.ts'
 import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
 import { addTo, NOTHING, type Span, type Sums, wholeOf } from './report-sums.ts'
@@ -160,6 +161,7 @@ const firstTokenOf = (
 ): ReportBar['firstToken'] => {
   const where = and(
     isNotNull(requests.firstEventMs),
+    counted(),
     idWhere(requests.accountId, accounts),
     hidesKeys ? undefined : idWhere(requests.keyId, keys),
     idWhere(requests.model, model),

@@ -3,6 +3,7 @@ import { and, count, eq, gte, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { accountNames } from './account-names.ts'
+import { counted } from './counted-requests.ts'
 import { type LogEntry, NEWEST_FIRST, selectJoined, toEntry } from './request-log-entry.ts'
 
 interface Tail {
@@ -34,7 +35,7 @@ const read = (db: Db, { where, limit = MOST_AT_ONCE }: { where: SQL | undefined;
   return rows.map((row) => toEntry(row, telling)).toReversed()
 }
 
-/** Results of the requests since `since` (ms), counted. */
+/** Results of the requests since `since` (ms), counted without warm-ups. */
 export const outcomesSince = (db: Db, since: number): Record<'ok' | 'error' | 'cancelled', number> => ({
   ok: 0,
   error: 0,
@@ -43,7 +44,7 @@ export const outcomesSince = (db: Db, since: number): Record<'ok' | 'error' | 'c
     db
       .select({ status: requests.status, count: count() })
       .from(requests)
-      .where(gte(requests.startedAt, since))
+      .where(and(gte(requests.startedAt, since), counted()))
       .groupBy(requests.status)
       .all()
       .map((row) => [row.status, row.count]),

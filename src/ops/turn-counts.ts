@@ -1,5 +1,6 @@
 /** Counts of ended requests since start, in memory: by result, account, key and model. */
 import { CODES } from '../errors.ts'
+import { isCounted } from '../model/counted-requests.ts'
 import { causeOf } from '../model/request-result.ts'
 import type { LedgerEntry } from '../proxy/ledger.ts'
 import { type Family, Histogram, type Labels, type Sample } from './prometheus.ts'
@@ -48,7 +49,7 @@ export class TurnCounts {
 
   count({ row }: Pick<LedgerEntry, 'row'>): void {
     this.#kinds.set(row.kind, (this.#kinds.get(row.kind) ?? 0) + 1)
-    if (row.kind === 'warmup') return // in no other sum
+    if (!isCounted(row)) return
     this.#countResult(row)
     add(this.#accounts, row.accountId ?? 'none', row)
     add(this.#keys, row.keyId ?? 'none', row)

@@ -5,6 +5,7 @@ import { toSnakeCase } from 'drizzle-orm/casing'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { CountedClients } from '../model/counted-clients.ts'
+import { isCounted } from '../model/counted-requests.ts'
 import { lateHours } from '../model/request-spans.ts'
 import { deltaStatement, type LimitDelta } from '../model/reservations.ts'
 import { isFault } from '../model/turn-fault.ts'
@@ -43,7 +44,7 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
   const saveUsage = sqlite.prepare(SAVE_USAGE)
   return {
     write(entries, usage) {
-      const counted = entries.filter(({ row }) => row.kind !== 'warmup') // decided: warm-up is in no sum
+      const counted = entries.filter(({ row }) => isCounted(row))
       for (const { row, attempts: records } of entries) {
         insertRequest(row)
         for (const record of records)

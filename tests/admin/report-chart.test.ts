@@ -179,6 +179,7 @@ describe('measures', () => {
       firstEventMs: 40,
       model: 'gpt-5.5',
     })
+    aRequestRow(app.db, { id: 'd', keyId: null, startedAt, firstEventMs: 1, model: 'gpt-5.5', kind: 'warmup' })
     const firstTokens = async (query: string) =>
       (await view(`${MARCH}&measure=latency&${query}`)).chart.bars.map(({ firstToken }) => firstToken)
     expect(await firstTokens('model=gpt-5.5')).toEqual([null, { p50: 200, p95: 900, previousP50: 40 }, null])

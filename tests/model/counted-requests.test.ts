@@ -1,0 +1,37 @@
+/** Warm-ups are in no figure, wherever log rows are added up. */
+import { expect, test } from 'bun:test'
+import { overviewPresent } from '../../src/model/overview.ts'
+import { outcomesSince } from '../../src/model/request-log-tail.ts'
+import { testDb } from '../support/db.ts'
+import { aRequestRow } from '../support/keys.ts'
+
+const NOW = Date.UTC(2026, 0, 3, 12)
+
+/** A request and a warm-up with the same result. */
+const both = (row: { status: 'ok' | 'error' | 'cancelled'; errorCode?: string; model?: string }) => {
+  const { db } = testDb()
+  for (const kind of ['normal', 'warmup'] as const)
+    aRequestRow(db, { id: kind, kind, keyId: null, startedAt: NOW - 1000, ...row })
+  return db
+}
+
+test.each(['ok', 'error', 'cancelled'] as const)('sluice status counts one request that ended with %s', (status) => {
+  const none = { ok: 0, error: 0, cancelled: 0 }
+  expect(outcomesSince(both({ status }), NOW - 3_600_000)).toEqual({ ...none, [status]: 1 })
+})
+
+test('the errors of the overview count the request, and a cause that only warm-ups met is no line', () => {
+  const db = both({ status: 'error', errorCode: 'overloaded_error' })
+  aRequestRow(db, {
+    id: 'w2',
+    kind: 'warmup',
+    keyId: null,
+    startedAt: NOW - 500,
+    status: 'error',
+    errorCode: 'no_accounts',
+  })
+  const { errors } = overviewPresent(db, NOW)
+  expect(errors.map(({ count, codes, newest }) => [count, codes, newest.id])).toEqual([
+    [1, ['overloaded_error'], 'normal'],
+  ])
+})

@@ -55,7 +55,7 @@ export const toImageRequest = (action: ImageAction, json: JsonObject): ImageRequ
   const body = parseAt<typeof Edit | typeof Generation>(schema, members)
   checkModel(action, body)
   if ('images' in body) checkWeight(body.images, body.mask)
-  const dropped = Object.keys(json).filter((name) => !(name in schema.shape) && json[name] !== null)
+  const dropped = Object.keys(json).filter((name) => !Object.hasOwn(schema.shape, name) && json[name] !== null)
   return { body, dropped }
 }
 
@@ -106,7 +106,7 @@ const NUMBERS = ['n', 'output_compression', 'partial_images']
 
 /** Turns a multipart edit into the equivalent JSON. Throws `invalid_request_error` that names the field. */
 export const imageFormToJson = async (form: FormData): Promise<JsonObject> => {
-  const json: JsonObject = {}
+  const fields = new Map<string, unknown>() // no object: clients choose the names
   const images: JsonObject[] = []
   for (const [name, value] of form) {
     const isFile = typeof value !== 'string'
@@ -114,14 +114,14 @@ export const imageFormToJson = async (form: FormData): Promise<JsonObject> => {
       if (images.length === MAX_IMAGES) throw invalid('image', `'image' has more than ${MAX_IMAGES} images.`)
       images.push(await toPicture('image', value))
     } else if (name === 'mask') {
-      if ('mask' in json) throw invalid('mask', "There can be only one 'mask'.")
-      json.mask = await toPicture('mask', value)
+      if (fields.has('mask')) throw invalid('mask', "There can be only one 'mask'.")
+      fields.set('mask', await toPicture('mask', value))
     } else if (isFile) throw invalid(name, `'${name}' must not be a file.`)
-    else if (name in json) throw invalid(name, `The request has '${name}' twice. Send it once.`)
-    else json[name] = toValue(name, value)
+    else if (fields.has(name)) throw invalid(name, `The request has '${name}' twice. Send it once.`)
+    else fields.set(name, toValue(name, value))
   }
   if (images.length === 0) throw invalid('image', "'image' needs at least one file.")
-  return { ...json, images }
+  return { ...Object.fromEntries(fields), images }
 }
 
 const toValue = (name: string, text: string): unknown => {

@@ -175,6 +175,34 @@ describe('SDK requests', () => {
     await expectNothingLeft(app)
   })
 
+  const INHERITED = ['constructor', 'toString', '__proto__', 'hasOwnProperty']
+
+  test.each(INHERITED)('a member or field called %s is dropped like any other unknown one', async (name) => {
+    const app = testApp()
+    const form = await multipart({ ...ASKED, image: picture(), [name]: 'x' })
+    const json = `{"prompt":"A blue square","${name}":"x"}`
+    for (const response of [
+      await app.ask(`${PUBLIC}/edits`, form),
+      await app.ask(`${PUBLIC}/generations`, { body: json }),
+    ]) {
+      expect([response.status, response.headers.get('x-sluice-dropped-fields')]).toEqual([200, name])
+      await response.text()
+    }
+    for (const { bodyText } of app.upstream.requests) expect(bodyText).not.toContain(name)
+    await expectNothingLeft(app)
+  })
+
+  test.each(INHERITED)('a form with %s twice is a 400 that names it', async (name) => {
+    const app = testApp()
+    const form = formOf({ ...ASKED, image: picture() })
+    form.append(name, 'x')
+    form.append(name, 'y')
+    const sent = new Response(form)
+    const headers = { 'content-type': sent.headers.get('content-type') ?? '' }
+    const response = await app.ask(`${PUBLIC}/edits`, { body: await sent.arrayBuffer(), headers })
+    expect([response.status, (await problem(response)).param]).toEqual([400, name])
+  })
+
   test('a form that is broken or ends early is a 400', async () => {
     const app = testApp()
     const whole = await multipart({ ...ASKED, image: picture() })

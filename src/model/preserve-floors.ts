@@ -5,7 +5,8 @@ import { leftIn, type UsageSnapshot, type UsageWindow } from './usage-windows.ts
 
 /** Usage is polled every minute, and after a rejected poll in five. */
 const FRESH_MS = 10 * MINUTE_MS
-const JUST_USED_MS = 30 * MINUTE_MS
+/** After a foreground request an account keeps more back for this long. */
+export const JUST_USED_MS = 30 * MINUTE_MS
 /** An account is behind pace when it has used this much less than the elapsed share of its week. */
 const PACE_PERCENT = 5
 

@@ -11,7 +11,9 @@ import { ACTIVE, type AccountEvent, isInUse, nextState } from '../model/account-
 import { allTags } from '../model/account-tags.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { listAccounts, usageOf } from '../model/accounts.ts'
+import { foregroundUses } from '../model/foreground-uses.ts'
 import { isInScope, type KeyScope } from '../model/key-scope.ts'
+import { JUST_USED_MS } from '../model/preserve-floors.ts'
 import { isQuotaUsedUp, looksSame, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
@@ -20,6 +22,7 @@ import { limitOf, type PolicyContext } from './policies.ts'
 import {
   type Considered,
   canServe,
+  isForeground,
   isUnlisted,
   isUpstreamFailing,
   type Selection,
@@ -90,6 +93,8 @@ export class Pool {
     this.#writer = new StateWriter(deps)
     this.#waiting = new WaitingLine(deps.clock)
     this.reload(usageOf(deps.db))
+    const uses = foregroundUses(deps.db, deps.clock.now() - JUST_USED_MS)
+    for (const account of this.#all) account.lastForegroundAt = uses.get(account.id) ?? 0
   }
 
   /** Reloads the rows; live state (leases, health, newer usage, pending writes) is kept. */
@@ -184,8 +189,7 @@ export class Pool {
     const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
     if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
     if (selection.kind !== 'chosen') return null
-    const isForeground = !needs.isOpportunistic && needs.surface !== 'ping'
-    return this.#grant(this.#accounts.get(selection.id)!, selection.considered, isForeground) // always a candidate
+    return this.#grant(this.#accounts.get(selection.id)!, selection.considered, isForeground(needs)) // always a candidate
   }
 
   /**
@@ -211,10 +215,10 @@ export class Pool {
     }
   }
 
-  #grant(account: LiveAccount, considered: readonly Considered[], isForeground: boolean): Lease {
+  #grant(account: LiveAccount, considered: readonly Considered[], isForegroundUse: boolean): Lease {
     account.inFlight++
     account.lastSelectedAt = this.#deps.clock.now()
-    if (isForeground) account.lastForegroundAt = account.lastSelectedAt
+    if (isForegroundUse) account.lastForegroundAt = account.lastSelectedAt
     return new Lease(account, considered, this)
   }
 

@@ -174,6 +174,13 @@ const listingFor = (candidates: readonly Candidate[], { model, surface = 'turn' 
 /** Requests of these surfaces use little or nothing of an account's allowance, so one that is at its limit can serve them. */
 const COSTS_NO_ALLOWANCE: ReadonlySet<Surface> = new Set(['control', 'file'])
 
+/** Whether the request competes for an account's quota as a foreground request. */
+export const isForeground = ({
+  isOpportunistic,
+  surface = 'turn',
+}: Pick<SelectionNeeds, 'isOpportunistic' | 'surface'>) =>
+  !isOpportunistic && surface !== 'ping' && !COSTS_NO_ALLOWANCE.has(surface)
+
 const atLimit = (candidates: readonly Candidate[], verdicts: Verdicts): readonly Candidate[] =>
   candidates.filter(({ id }) => AT_LIMIT.has(verdicts.get(id)?.skipped ?? null))
 

@@ -236,6 +236,31 @@ describe('turns, dry run and admission', () => {
     expect(account?.lastForegroundAt).toBe(app.clock.now())
   })
 
+  test('requests that cost no quota are no foreground use', async () => {
+    const { app, keys, ask } = setup(50)
+    const [account] = app.bindings.pool.all()
+    const json = { file_name: 'a.txt', file_size: 3, use_case: 'codex' }
+    expect((await ask('POST /backend-api/files', keys.day, { json })).status).toBe(200)
+    expect((await ask('POST /backend-api/codex/alpha/search', keys.day, { json: { query: 'x' } })).status).toBe(200)
+    expect(account?.lastSelectedAt).toBe(app.clock.now())
+    expect(account?.lastForegroundAt).toBe(0)
+  })
+
+  test('a foreground use is known after a restart, for as long as it matters', async () => {
+    const { app, keys, ask } = setup(50)
+    const lastUse = () => app.bindings.pool.all()[0]?.lastForegroundAt
+    const at = app.clock.now()
+    await (await ask(TURN, keys.day, { json: codexBody() })).text()
+    await app.clock.advance(60_000)
+    await (await ask(TURN, keys.night, { json: codexBody() })).text()
+    await (await ask('POST /backend-api/codex/alpha/search', keys.day, { json: { query: 'x' } })).text()
+    app.restart()
+    expect(lastUse()).toBe(at)
+    await app.clock.advance(30 * 60_000)
+    app.restart()
+    expect(lastUse()).toBe(0)
+  })
+
   test('admission checks model, key, capability and draining like a turn', async () => {
     const { app, ask } = setup(50)
     const key = app.key({ trafficClass: 'opportunistic', allowedModels: ['gpt-5.4'] })

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { accounts, accountTotals } from '../../db/schema/accounts.ts'
 import { requestHours, requests } from '../../db/schema/requests.ts'
+import { counted } from './counted-requests.ts'
 
 export interface AccountUse {
   requestCount: number
@@ -39,15 +40,14 @@ export const usesOf = (db: Db): Map<string, AccountUse> =>
 
 /** When each account started its last request (ms since epoch). Known to the hour only once the log no longer has it. */
 export const lastUsesOf = (db: Db): Map<string, number> => {
-  const fromLog = sql<
-    number | null
-  >`(SELECT max(${requests.startedAt}) FROM ${requests} WHERE ${requests.accountId} = ${accounts.id})`
-  const fromHours = sql<
-    number | null
-  >`(SELECT max(${requestHours.hour}) FROM ${requestHours} WHERE ${requestHours.accountId} = ${accounts.id})`
-  const rows = db
-    .select({ id: accounts.id, at: sql<number | null>`coalesce(${fromLog}, ${fromHours})` })
-    .from(accounts)
-    .all()
+  const fromLog = sql`(
+    SELECT ${requests.startedAt} FROM ${requests} WHERE ${requests.accountId} = ${accounts.id} AND ${counted()}
+    ORDER BY ${requests.startedAt} DESC LIMIT 1)`
+  const fromHours = sql`(
+    SELECT max(${requestHours.hour}) FROM ${requestHours} WHERE ${requestHours.accountId} = ${accounts.id})`
+  // In a `select()` from one table Drizzle drops the table of a column, and `accounts.id` would be the id of the request.
+  const rows = db.all<{ id: string; at: number | null }>(
+    sql`SELECT ${accounts.id} AS id, coalesce(${fromLog}, ${fromHours}) AS at FROM ${accounts}`,
+  )
   return new Map(rows.flatMap(({ id, at }) => (at === null ? [] : [[id, at] as const])))
 }

@@ -8,6 +8,7 @@ import type { AccountProps } from '../../views/accounts/detail.tsx'
 import type { AccountsProps } from '../../views/accounts/list.tsx'
 import { type TestOptions, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
+import { aRequestRow } from '../support/keys.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
 const HOUR_MS = 3_600_000
@@ -96,6 +97,17 @@ describe('the list', () => {
     expect(await order()).toEqual(['beta', 'team-1', 'Team-2', 'team-10'])
     expect(await order('?sort=name&order=desc')).toEqual(['team-10', 'Team-2', 'team-1', 'beta'])
     expect(await order('?sort=in_flight&order=desc')).toEqual(['beta', 'team-1', 'Team-2', 'team-10'])
+  })
+
+  test('knows the last request to the second while the log has it, and counts no warm-up', async () => {
+    const { app, as, ada, alan } = open()
+    const startedAt = app.clock.now() - 90_000
+    const row = { keyId: null, startedAt }
+    aRequestRow(app.db, { ...row, id: 'r1', accountId: ada })
+    aRequestRow(app.db, { ...row, id: 'r2', accountId: ada, startedAt: startedAt - 1000, status: 'error' })
+    aRequestRow(app.db, { ...row, id: 'r3', accountId: alan, kind: 'warmup' })
+    const { accounts } = await list(as('operator'))
+    expect(accounts.map(({ lastUsedAt }) => lastUsedAt)).toEqual(['2025-12-31T23:58:30.000Z', null, null])
   })
 
   test('has what each account served, sorts by it, and adds it up for each plan', async () => {

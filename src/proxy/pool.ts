@@ -12,13 +12,14 @@ import { allTags } from '../model/account-tags.ts'
 import type { AccountView } from '../model/account-view.ts'
 import { listAccounts, usageOf } from '../model/accounts.ts'
 import { foregroundUses } from '../model/foreground-uses.ts'
-import { isInScope, type KeyScope } from '../model/key-scope.ts'
+import { isInScope } from '../model/key-scope.ts'
 import { JUST_USED_MS } from '../model/preserve-floors.ts'
 import { isQuotaUsedUp, looksSame, mergeUsage, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
 import { limitOf, type PolicyContext } from './policies.ts'
+import { reservedUntil } from './pool/caps.ts'
 import {
   type Considered,
   canServe,
@@ -164,9 +165,9 @@ export class Pool {
     return describeAccounts(this, { now: this.#deps.clock.now(), settings: this.#deps.settings() })
   }
 
-  /** Whether an account in `scope` (null: all) has quota for an ordinary request. */
-  canServe(scope: KeyScope): boolean {
-    return canServe(this.all(), { ...ORDINARY, scope, streamCap: 0 }, this.#context())
+  /** Whether an account has quota for an ordinary request of such a key. */
+  canServe(key: Pick<SelectionNeeds, 'scope' | 'keyOwnerId'>): boolean {
+    return canServe(this.all(), { ...ORDINARY, ...key, streamCap: 0 }, this.#context())
   }
 
   /** What would be chosen now and why. Uses the same function as `lease`, without leasing. */
@@ -193,13 +194,16 @@ export class Pool {
   }
 
   /**
-   * A slot on this account, whatever is left of its allowance. Null if it is out of `scope`, not in use, or at its cap.
+   * A slot on this account, also when ChatGPT has reported that its quota is used up. Null if it is out of scope, not in
+   * use, reserved, or at its limit of streams.
    */
-  leaseAccount(id: string, scope: KeyScope): Lease | null {
+  leaseAccount(id: string, needs: Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'>): Lease | null {
     const account = this.#accounts.get(id)
-    const cap = this.#deps.settings().proxyAccountStreamLimit
-    if (!account || !isInScope(scope, account) || !isInUse(account.state)) return null
-    return cap > 0 && account.inFlight >= cap ? null : this.#grant(account, [], true)
+    const { clock, settings } = this.#deps
+    const limit = settings().proxyAccountStreamLimit
+    if (!account || !isInScope(needs.scope, account) || !isInUse(account.state)) return null
+    if (reservedUntil(account, needs.keyOwnerId, clock.now()) !== undefined) return null
+    return limit > 0 && account.inFlight >= limit ? null : this.#grant(account, [], isForeground(needs))
   }
 
   async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Promise<Lease> {

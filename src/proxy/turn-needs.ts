@@ -1,17 +1,23 @@
 /** What a turn requires of its account. */
+import type { Client } from '../auth/client-key.ts'
 import { ownerOf } from './continuity.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './select.ts'
 import type { Turn } from './turn.ts'
 
+/** What the client's key decides. */
+export const keyNeeds = (key: Client['key']): Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'> => ({
+  scope: key?.scope ?? null,
+  keyOwnerId: key?.ownerUserId ?? null,
+  isOpportunistic: key?.trafficClass === 'opportunistic',
+})
+
 /** `tried`: ids of the accounts already tried. */
 export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
   model: turn.model,
   surface: turn.surface,
-  scope: turn.client.key?.scope ?? null,
+  ...keyNeeds(turn.client.key),
   restricted: turn.restricted,
-  isOpportunistic: turn.client.key?.trafficClass === 'opportunistic',
-  keyOwnerId: turn.client.key?.ownerUserId ?? null,
   tried,
   owner: turn.relay?.owner ?? ownerOf(plane, turn),
   streamCap: turn.settings.proxyAccountStreamLimit,

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { answerOf, codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { people } from '../support/people.ts'
 import type { AccountOptions } from '../support/upstream/accounts.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -103,6 +104,34 @@ describe('headers of a request show the pool', () => {
     const app = await known({ accounts: [{ usage: { primary: window(99.7, 300, HOUR_MS) } }] })
     const { headers } = await answerOf(app, NATIVE, { json: codexBody() })
     expect(headers.get('x-codex-primary-used-percent')).toBe('99')
+  })
+})
+
+describe('an account that is reserved for its owner', () => {
+  test.each(['pool', 'account'] as const)('is used up for all keys but theirs (%s)', async (clientRateLimits) => {
+    const app = await known({ accounts: [PRO], settings: { clientRateLimits } })
+    const [ada, bob] = [people(app).add({ username: 'ada' }), people(app).add({ username: 'bob' })]
+    const { id } = app.members[0]!
+    Object.assign(app.bindings.pool.get(id)!, { maxUsedPercentSecondary: 10, exemptOwnerId: ada.row.id })
+    const limitsOf = async (ownerUserId: string | null) => {
+      const { key } = app.key({ ownerUserId })
+      const { rate_limit } = await (await app.ask('GET /wham/usage', { headers: bearer(key) })).json()
+      return [rate_limit.allowed, rate_limit.limit_reached]
+    }
+    const rows = [
+      await limitsOf(ada.row.id),
+      await limitsOf(bob.row.id),
+      await limitsOf(null),
+      await limitsOf(ada.row.id),
+    ]
+    expect(rows).toEqual([
+      [true, false],
+      [false, true],
+      [false, true],
+      [true, false],
+    ])
+    const view = app.bindings.clientLimits
+    expect([view.forAccount(id, ada.row.id)?.allowed, view.forAccount(id)?.allowed]).toEqual([true, false])
   })
 })
 

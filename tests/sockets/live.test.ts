@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
+import { apiKeys } from '../../db/schema/keys.ts'
 import { liveCalls } from '../../db/schema/live-calls.ts'
+import { users } from '../../db/schema/people.ts'
 import { AppError } from '../../src/errors.ts'
 import type { LiveOptions } from '../support/live.ts'
 import { connectSocket, SocketRefused, type TestSocket } from '../support/socket-client.ts'
@@ -153,6 +155,29 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     write(service, (tx) => tx.delete(accounts).where(eq(accounts.id, owner)).run())
     service.bindings.pool.reload()
     expect(await refusedWith(service.join(path(id)))).toEqual(unavailable)
+    await expectNothingLeft(service)
+  })
+
+  test('its account is reserved by a usage cap: 503, except for keys of its owner', async () => {
+    await using service = await calling({ accounts: 2 })
+    const id = await service.create()
+    const owner = service.bindings.db.select().from(liveCalls).get()?.accountId ?? ''
+    const window = { usedPercent: 85, windowMinutes: 10_080, resetAt: Date.now() + 86_400_000 }
+    const windows = { fiveHour: null, weekly: window, monthly: null }
+    service.bindings.pool.observe(owner, { at: Date.now(), windows, credits: null, planType: null })
+    const account = service.bindings.pool.get(owner)!
+    account.maxUsedPercentSecondary = 80
+    expect(await refusedWith(service.join(path(id)))).toEqual([503, 'continuity_owner_unavailable'])
+    write(service, (tx) => {
+      const ada = { id: 'usr_ada', username: 'ada', roleId: 'role_viewer', status: 'active', createdAt: 0 } as const
+      tx.insert(users).values(ada).run()
+      tx.update(apiKeys).set({ ownerUserId: ada.id }).where(eq(apiKeys.id, service.keyId)).run()
+    })
+    service.bindings.keys.reload()
+    account.exemptOwnerId = 'usr_ada'
+    const { client } = await service.joined(path(id))
+    client.close(1000)
+    await ended(service, 2)
     await expectNothingLeft(service)
   })
 

@@ -4,6 +4,7 @@ import { AppError } from '../../errors.ts'
 import { demandAllowedModel, demandModelName } from '../admit.ts'
 import { relayRoute } from '../relay/relay.ts'
 import { burnWindowClosed } from '../selection-error.ts'
+import { keyNeeds } from '../turn-needs.ts'
 
 /** Asks the function that routes requests. Throws `rate_limit_exceeded` for an opportunistic key with no account to use. */
 export const opportunisticAdmission = relayRoute(async (c) => {
@@ -14,11 +15,9 @@ export const opportunisticAdmission = relayRoute(async (c) => {
   const selection = pool.explain({
     model,
     tried: new Set(),
-    scope: key.scope,
-    keyOwnerId: key.ownerUserId,
+    ...keyNeeds(key),
     owner: null,
     restricted: false,
-    isOpportunistic: true,
     streamCap: settings.current().proxyAccountStreamLimit,
   })
   if (selection.kind === 'none') throw burnWindowClosed(selection.failure, clock.now())

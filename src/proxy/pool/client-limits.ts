@@ -39,8 +39,8 @@ interface ViewDeps {
 
 export class ClientLimitsView {
   readonly #deps: ViewDeps
-  /** By the scope object of a key, which is replaced when the keys are reloaded. */
-  readonly #kept = new WeakMap<object, Kept>()
+  /** By the scope object of a key, which is replaced when the keys are reloaded, and by its owner if caps exempt them. */
+  readonly #kept = new WeakMap<object, Map<string | null, Kept>>()
 
   constructor(deps: ViewDeps) {
     this.#deps = deps
@@ -55,53 +55,58 @@ export class ClientLimitsView {
   /** What the client of a key sees in usage documents: its own limits, else the pool; null: hidden. */
   forKey(key: Key): ClientLimits | null {
     const own = key && keyLimits(key, this.#deps.clock.now())
-    return own ?? (this.hidesPool(key) ? null : this.forScope(key?.scope ?? null).limits)
+    return own ?? (this.hidesPool(key) ? null : this.#forPoolOf(key).limits)
   }
 
   /** What responses to the client say, for a request served by `accountId` (null: none yet); null: nothing. */
   forResponse(key: Key, accountId: string | null): ClientLimits | null {
     if (this.hidesPool(key)) return null
     if (this.#deps.settings.current().clientRateLimits === 'pool') return this.forKey(key)
-    return accountId === null ? null : this.forAccount(accountId)
+    return accountId === null ? null : this.forAccount(accountId, key?.ownerUserId)
   }
 
   /** The same as headers of a response. */
   headersFor(key: Key, accountId: string | null): Readonly<Record<string, string>> {
     const isPool = this.#deps.settings.current().clientRateLimits === 'pool'
     if (isPool && (key === null || key.limits.length === 0))
-      return this.hidesPool(key) ? NO_HEADERS : this.forScope(key?.scope ?? null).headers
+      return this.hidesPool(key) ? NO_HEADERS : this.#forPoolOf(key).headers
     const limits = this.forResponse(key, accountId)
     return limits ? rateHeaders(limits) : NO_HEADERS
   }
 
-  /** The accounts in `scope` (null: all) together. */
-  forScope(scope: KeyScope): PoolFigures {
+  #forPoolOf(key: Key): PoolFigures {
+    return this.forScope(key?.scope ?? null, key?.ownerUserId)
+  }
+
+  /** The accounts in `scope` (null: all) together, for keys of this user. */
+  forScope(scope: KeyScope, keyOwnerId: string | null = null): PoolFigures {
     const { pool, clock } = this.#deps
     const now = clock.now()
-    const name = scope ?? EVERY_ACCOUNT
-    const kept = this.#kept.get(name)
+    const exemptId = pool.all().some(({ exemptOwnerId }) => exemptOwnerId === keyOwnerId) ? keyOwnerId : null
+    const byOwner = this.#kept.get(scope ?? EVERY_ACCOUNT) ?? new Map<string | null, Kept>()
+    const kept = byOwner.get(exemptId)
     if (kept && kept.revision === pool.revision && now >= kept.at && now - kept.at < FRESH_MS) return kept
     const { paidCredits } = this.#deps.settings.current()
     const accounts = pool.all()
     const limits = poolLimits({
       accounts,
       scope,
-      canServe: pool.canServe(scope),
+      canServe: pool.canServe({ scope, keyOwnerId: exemptId }),
       usesCredits: paidCredits !== 'never',
       now,
     })
     const windows = poolWindows(accounts, scope, now)
     const figures = { limits, windows, headers: rateHeaders(limits), revision: pool.revision, at: now }
-    this.#kept.set(name, figures)
+    this.#kept.set(scope ?? EVERY_ACCOUNT, byOwner.set(exemptId, figures))
     return figures
   }
 
-  /** One account; null when it was deleted. */
-  forAccount(id: string): ClientLimits | null {
+  /** One account, for keys of this user; null when it was deleted. */
+  forAccount(id: string, keyOwnerId: string | null = null): ClientLimits | null {
     const { pool, clock } = this.#deps
     const account = pool.get(id)
     if (!account) return null
-    const isUsable = pool.canServe(keyScope([id], null))
+    const isUsable = pool.canServe({ scope: keyScope([id], null), keyOwnerId })
     const isLimited = !isUsable && isInUse(account.state)
     return accountLimits({ usage: account.usage, isUsable, isLimited }, clock.now())
   }

@@ -19,6 +19,7 @@ import { beginWith } from '../begin.ts'
 import { takePlace } from '../handlers/sockets.ts'
 import type { Lease } from '../pool.ts'
 import { elapsedMs, releaseRequest, type Turn } from '../turn.ts'
+import { keyNeeds } from '../turn-needs.ts'
 import { callIdsOf, demandCallId, relayedQuery } from './call-ids.ts'
 import { LiveSession, MAX_LIVE_FRAME_BYTES } from './live-session.ts'
 import { admitRelay, noBody, preparedFor, type RelayRequest } from './relay.ts'
@@ -99,7 +100,7 @@ interface Destination {
 
 const joined = async (c: Ctx, turn: Turn, { accountId, leave }: Destination): Promise<LiveSession> => {
   const { env } = c
-  const lease = env.pool.leaseAccount(accountId, turn.client.key?.scope ?? null)
+  const lease = env.pool.leaseAccount(accountId, keyNeeds(turn.client.key))
   if (!lease) throw new AppError('continuity_owner_unavailable', { message: UNAVAILABLE, retryAfterSeconds: 5 })
   turn.log.accountId = accountId
   turn.log.selectMs = elapsedMs(turn.arrivedAt, env.clock.monotonic())

@@ -98,7 +98,7 @@ const filesOf = ({ env, client }: Arrival, { body }: Admission): FilesInUse | nu
 /**
  * Runs one part of admission; if it throws, the turn is logged as failed in `phase`. Exception:
  * `previous_response_not_found` on a socket, because the client immediately resends the whole conversation and that
- * turn is logged.
+ * turn is logged. Not logged either: a lack of memory, where logging would add load at the worst time.
  */
 export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase, work: () => T): T => {
   try {
@@ -107,6 +107,10 @@ export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase
     const error = AppError.from(err)
     if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
     if (error.extra.rejection) throw err // the rejected client is logged instead
+    if (error.code === 'busy') {
+      admission.body.hold.release()
+      throw err
+    }
     const asked = readableOf(arrival, admission)
     const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED, files: null })
     turn.log.phase = phase

@@ -5,14 +5,15 @@
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
-import { type JsonObject, objectOf, textOf } from '../../lib/json.ts'
+import { textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { DEFAULT_IMAGE_MODEL } from '../../model/image-models.ts'
 import { type ImageAction, imageFormToJson, toImageRequest } from '../formats/image-request.ts'
+import { readForm } from '../formats/multipart-form.ts'
 import { parseObject } from '../raw-body.ts'
 import { demandSingle } from '../single-members.ts'
 import type { TurnBody } from '../turn.ts'
-import { admitRelay, preparedFor, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
+import { admitRelay, builtFor, preparedFor, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
 
 /** A 64 MiB edit, encoded and with its prompt. */
 const MAX_BODY_BYTES = 96 * 1024 * 1024
@@ -65,45 +66,38 @@ const forSdk = (action: ImageAction) =>
   relayRoute(async (c) => {
     const unread = requestFor(c, action, { isNative: false, accept: 'application/json', model: null })
     const raw = await readBodyFor(c, unread, MAX_BODY_BYTES)
-    const json = await jsonOf(c, action, raw).catch((err: unknown) =>
-      preparedFor(c, raw, unread, () => {
-        throw err
-      }),
-    )
-    const body = preparedFor(c, raw, unread, () => {
-      const { body: checked, dropped } = toImageRequest(action, json)
-      c.set('droppedFields', dropped)
-      const sent = written(raw, checked)
-      collectAfter(sent.bytes.length)
-      return sent
-    })
-    const { model, stream } = objectOf(body.json)
-    const accept = stream === true ? 'text/event-stream' : 'application/json'
-    return relay(admitRelay(c, { ...unread, accept, model: textOf(model) }, body))
+    const { bytes, model, isStream } = await builtFor(c, raw, unread, () => written(c, action, raw))
+    const accept = isStream ? 'text/event-stream' : 'application/json'
+    return relay(admitRelay(c, { ...unread, accept, model }, { bytes, json: {}, hold: raw.hold }))
   })
 
-const written = ({ hold }: TurnBody, json: JsonObject): TurnBody => {
-  const bytes = encodeUtf8(JSON.stringify(json))
-  hold.resize(bytes.length)
-  return { bytes, json, hold }
+/** The request as it is sent. Only its bytes are kept: parsed, the images would be in memory twice. */
+const written = async (c: Ctx, action: ImageAction, raw: TurnBody) => {
+  const { body, dropped } = toImageRequest(action, await jsonOf(c, action, raw))
+  c.set('droppedFields', dropped)
+  const bytes = encodeUtf8(JSON.stringify(body))
+  raw.hold.resize(bytes.length)
+  collectAfter(bytes.length)
+  return { bytes, model: body.model, isStream: body.stream === true }
 }
 
-const jsonOf = async (c: Ctx, action: ImageAction, { bytes }: TurnBody) => {
+/**
+ * While a form is written as JSON, the body, its parsed files, and the images as base64 (4/3 of their size) in a string, in
+ * the JSON and in its bytes are in memory.
+ */
+const FORM_COPIES = 6
+/** 16 images, a mask, and the parameters. */
+const MAX_FORM_FIELDS = 64
+
+const jsonOf = async (c: Ctx, action: ImageAction, { bytes, hold }: TurnBody) => {
   const contentType = c.req.header('content-type') ?? ''
   if (action === 'generations' || !contentType.toLowerCase().startsWith('multipart/form-data')) {
     const json = parseObject(bytes)
     demandSingle(bytes, json)
     return json
   }
-  const form = await new Response(bytes, { headers: { 'content-type': contentType } })
-    .formData()
-    .catch((cause: unknown) => {
-      throw new AppError('invalid_request_error', {
-        message: 'The request body is not valid multipart/form-data.',
-        cause,
-      })
-    })
-  return imageFormToJson(form)
+  c.env.bodies.grow(hold, FORM_COPIES * bytes.length)
+  return imageFormToJson(await readForm(bytes, contentType, { param: 'image', maxFields: MAX_FORM_FIELDS }))
 }
 
 export const nativeGeneration = native('generations')

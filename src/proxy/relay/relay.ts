@@ -45,6 +45,14 @@ export const readBodyFor = (c: Ctx, request: RelayRequest, maxBytes?: number): P
 export const preparedFor = <T>(c: Ctx, raw: TurnBody, request: RelayRequest, work: () => T): T =>
   prepared(c, raw, kindOf(request), work)
 
+/** The same for work that takes time. */
+export const builtFor = <T>(c: Ctx, raw: TurnBody, request: RelayRequest, work: () => Promise<T>): Promise<T> =>
+  work().catch((err: unknown) =>
+    preparedFor(c, raw, request, () => {
+      throw err
+    }),
+  )
+
 /** For requests without a body. */
 export const noBody = ({ env }: Ctx): TurnBody => ({
   bytes: new Uint8Array(),

@@ -10,9 +10,15 @@ import { frame } from '../../lib/sse-payload.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { TRANSCRIPTION_MODEL } from '../../model/audio-models.ts'
 import { type Answered, answerHeaders } from '../answer.ts'
-import { MAX_AUDIO_BYTES, readForm, type Transcription, toTranscription } from '../formats/transcription-form.ts'
+import { readForm } from '../formats/multipart-form.ts'
+import {
+  MAX_AUDIO_BYTES,
+  MAX_AUDIO_FIELDS,
+  type Transcription,
+  toTranscription,
+} from '../formats/transcription-form.ts'
 import type { TurnBody } from '../turn.ts'
-import { admitRelay, openRelay, preparedFor, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
+import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
 
 const TIMEOUT_MS = 120_000
 /** The file, its prompt and other fields. */
@@ -41,11 +47,7 @@ const transcribe = (isNative: boolean) =>
 const admitTranscription = async (c: Ctx, isNative: boolean) => {
   const unread = requestFor(isNative, null)
   const raw = await readBodyFor(c, unread, MAX_BODY_BYTES).catch(aboutFile)
-  const form = await written(c, raw, isNative).catch((err: unknown) =>
-    preparedFor(c, raw, unread, () => {
-      throw err
-    }),
-  )
+  const form = await builtFor(c, raw, unread, () => written(c, raw, isNative))
   c.set('droppedFields', form.dropped)
   const body: TurnBody = { bytes: form.bytes, json: {}, hold: raw.hold }
   return { served: admitRelay(c, requestFor(isNative, form.contentType), body), format: form.format }
@@ -60,7 +62,10 @@ const aboutFile = (err: unknown): never => {
 /** The form as it is sent. While it is built, the body, the file and the new form are in memory. */
 const written = async (c: Ctx, { bytes: received, hold }: TurnBody, isNative: boolean) => {
   c.env.bodies.grow(hold, 3 * received.length)
-  const form = await readForm(received, c.req.header('content-type') ?? '')
+  const form = await readForm(received, c.req.header('content-type') ?? '', {
+    param: 'file',
+    maxFields: MAX_AUDIO_FIELDS,
+  })
   const { file, prompt, format, dropped } = toTranscription(form, isNative)
   const sent = new FormData()
   sent.append('file', file, file.name || 'audio')

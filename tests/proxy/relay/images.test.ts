@@ -9,6 +9,7 @@ const NATIVE = 'POST /backend-api/codex/images'
 const PUBLIC = 'POST /v1/images'
 const PNG = Buffer.from(PIXEL, 'base64')
 const DATA_URL = `data:image/png;base64,${PIXEL}`
+const MIB = 1024 * 1024
 const ASKED = { prompt: 'A blue square', model: 'gpt-image-1' }
 
 interface Problem {
@@ -223,6 +224,39 @@ describe('SDK requests', () => {
     const app = testApp()
     const headers = { 'content-length': String(97 * 1024 * 1024) }
     expect((await app.ask(`${route}/edits`, { body: '{}', headers })).status).toBe(status)
+    await expectNothingLeft(app)
+  })
+
+  test('a form counts in the memory for bodies, with all copies while it becomes JSON', async () => {
+    const app = testApp({ settings: { inFlightBodyMiB: 64 } })
+    const { bodies } = app.bindings
+    const image = new Blob([PNG, new Uint8Array(6 * MIB)])
+    const form = await multipart({ ...ASKED, image })
+    const others = bodies.open(0)
+    bodies.grow(others, 40 * MIB)
+    const busy = await app.ask(`${PUBLIC}/edits`, form)
+    expect([busy.status, (await problem(busy)).code]).toEqual([503, 'busy'])
+    expect(bodies.heldBytes).toBe(40 * MIB)
+    expect([app.rows(), app.upstream.requests]).toEqual([[], []])
+    others.release()
+    let held = 0
+    app.upstream.answerRelay(({ received }) => {
+      held = bodies.heldBytes
+      expect(held).toBe(received.bodyText.length)
+      return Response.json({ created: 1, data: [] })
+    })
+    expect((await answerOf(app, `${PUBLIC}/edits`, form)).status).toBe(200)
+    expect(held).toBeGreaterThan(8 * MIB)
+    expect(held).toBeLessThan(9 * MIB)
+    await expectNothingLeft(app)
+  })
+
+  test.each([65, 2000])('a form of %d fields is a 400, and is not parsed', async (count) => {
+    const app = testApp()
+    const fields = Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 'x']))
+    const response = await app.ask(`${PUBLIC}/edits`, await multipart(fields))
+    const { message, param } = await problem(response)
+    expect([response.status, param, message]).toEqual([400, 'image', 'The form has more than 64 fields.'])
     await expectNothingLeft(app)
   })
 

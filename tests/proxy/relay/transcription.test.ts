@@ -174,9 +174,15 @@ describe.each([
     ])
     const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': String(26 * MIB) }
     expect((await app.ask(route, { body: 'x', headers })).status).toBe(status)
-    app.bindings.bodies.grow(app.bindings.bodies.open(0), 512 * MIB)
-    expect((await answerOf(app, route, await formFor())).status).toBe(503)
+    const rows = app.rows().length
+    const others = app.bindings.bodies.open(0)
+    for (const mib of [512, 500]) {
+      app.bindings.bodies.grow(others, mib * MIB) // no room for the body, then none for the copies of its form
+      expect((await answerOf(app, route, await formFor({ file: audio(new Uint8Array(5 * MIB)) }))).status).toBe(503)
+      expect(app.bindings.bodies.heldBytes).toBe(mib * MIB)
+    }
     expect(sent(app)).toHaveLength(1)
+    expect(app.rows()).toHaveLength(rows)
   })
 
   test('needs a key where keys are required, and is checked and counted as gpt-4o-transcribe', async () => {

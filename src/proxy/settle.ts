@@ -9,7 +9,7 @@ import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
 import type { Metered } from './meter.ts'
 import type { Pool } from './pool.ts'
-import { ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
+import { type AttemptRecord, ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 interface SettleDeps {
   clock: Clock
@@ -141,9 +141,11 @@ const chargeable = (turn: Turn, outcome: Outcome): TokenUsage | null => {
   }
 }
 
-/** It was answered, or the client left while the upstream worked on it. */
+/** It was answered, or the client left while the upstream worked on it or between two polls of a file. */
 const wasWorkedOn = ({ log: { isSent, attempts } }: Turn, { meter, status }: Outcome): boolean =>
-  meter !== null || (status === 'cancelled' && isSent && attempts.at(-1)?.outcome === 'cancelled')
+  meter !== null || (status === 'cancelled' && isSent && CHARGED_OUTCOMES.has(attempts.at(-1)?.outcome))
+
+const CHARGED_OUTCOMES: ReadonlySet<AttemptRecord['outcome'] | undefined> = new Set(['ok', 'cancelled'])
 
 /** A relayed request counts as one request whether or not the upstream reports its tokens. */
 const reachedUpstream = (turn: Turn, outcome: Outcome): boolean => turn.relay !== null && wasWorkedOn(turn, outcome)

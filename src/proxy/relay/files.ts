@@ -133,8 +133,8 @@ const finalized = async (plane: Plane, turn: Turn) => {
     const isPending = memberOf(bytes, 'status') === 'retry'
     if (!isPending || clock.monotonic() + POLL_MS > until)
       return { flow, bytes, whenEnded: (listener: Parameters<RelayFlow['whenEnded']>[0]) => flow.whenEnded(listener) }
-    turn.log.attempts.pop() // it was served; the log keeps the last answer
     await clock.sleep(POLL_MS, turn.signal)
+    turn.log.attempts.pop() // the log keeps the last answer
   }
 }
 

@@ -239,16 +239,42 @@ describe('finalizing a file', () => {
     expect(JSON.parse((await finalize(app, id)).text)).toEqual({ ...(status && { status }), reason: 'x' })
   })
 
-  test('ends while it waits when the client leaves', async () => {
+  test.each([
+    ['before the first answer', 0, 'cancelled'],
+    ['while it waits for the first time', 100, 'ok'],
+    ['while it waits after several polls', 1100, 'ok'],
+  ])('ends when the client leaves %s, and is charged one request', async (_when, ms, outcome) => {
     const app = testApp()
-    const id = await create(app)
-    app.upstream.answerRelay(() => Response.json({ status: 'retry' }))
+    const headers = { authorization: `Bearer ${app.key({ limits: [limit(2)] }).key}` }
+    const id = await create(app, { headers })
+    if (ms === 0) app.members[0]!.sim.next({ on: 'file', delayHeadersMs: 1000 })
+    else app.upstream.answerRelay(() => Response.json({ status: 'retry' }))
     const client = new AbortController()
-    const left = app.ask(finalizeRoute(id), { signal: client.signal })
-    await app.clock.advance('1s')
+    const left = app.ask(finalizeRoute(id), { headers, signal: client.signal })
+    await app.clock.advance(ms)
     client.abort()
     await left
-    expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'cancelled' })
+    await app.clock.advance(1000)
+    expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'cancelled', attempts: 1 })
+    expect(app.attemptRows().at(-1)).toMatchObject({ n: 1, outcome })
+    const next = await answerOf(app, CREATE, { json: FILE, headers })
+    expect([next.status, (await failureOf(next)).code]).toEqual([429, 'rate_limit_exceeded'])
+    await expectNothingLeft(app)
+  })
+
+  test('is not charged when the client leaves before an account was reached', async () => {
+    const app = testApp()
+    const headers = { authorization: `Bearer ${app.key({ limits: [limit(2)] }).key}` }
+    const id = await create(app, { headers })
+    app.members[0]!.sim.next({ on: 'file', ...faults.serverError() })
+    const client = new AbortController()
+    const left = app.ask(finalizeRoute(id), { headers, signal: client.signal })
+    await app.clock.advance(50) // waits to retry the account that failed
+    client.abort()
+    await left
+    await app.clock.advance(0)
+    expect(app.attemptRows().at(-1)).toMatchObject({ outcome: 'failed' })
+    expect((await answerOf(app, CREATE, { json: FILE, headers })).status).toBe(200)
     await expectNothingLeft(app)
   })
 

@@ -1,5 +1,6 @@
 /** What a request can access (`Bindings`, built once in main) and its own state (`Variables`). Types only. */
 import type { Context } from 'hono'
+import type { z } from 'zod'
 import type { Db } from '../db/commit.ts'
 import type { MemoryViews } from '../db/memory-views.ts'
 import type { Client } from './auth/client-key.ts'
@@ -137,6 +138,8 @@ interface Variables {
   /** Id of the account whose owner the client has proved to be; null: the client has a key. */
   ownedAccount: string | null
   principal: Principal
+  /** The parameters of this route; absent when it takes none. */
+  querySchema?: z.ZodObject
   /** Id of the last change the requested page is sure to include; only for pages. */
   liveId: string
   /** Runs the access gate again and throws as it does: reading the body took time. */

@@ -46,8 +46,6 @@ export interface Logs extends LogPage {
   isLive: boolean
   /** Repeated errors are folded into one row. */
   isGrouped: boolean
-  /** Parameters of the URL that this page does not have. */
-  unknown: string[]
   links: LogLinks
   /** The request opened next to the list. */
   open: LogDetail | null
@@ -163,7 +161,6 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     limit: c.req.query('limit') ? asked.limit : null,
     isLive: asked.live ?? false,
     isGrouped: asked.grouped ?? true,
-    unknown: unknownParameters(c, LogPageQuery),
     links: linksOf(c, { asked, page, now }),
     open,
     isSensitive: sight.sensitive,
@@ -277,4 +274,7 @@ const FILTERS = Object.keys(LogPageQuery.shape).filter((name) => !([...PLACES, .
 const SETTLED_MS = 2000
 
 const tailLink = (c: Ctx, now: number): string =>
-  linkFrom(c, '/logs/tail', { drop: [...PLACES, 'live'], add: { after: iso(now - SETTLED_MS) } })
+  linkFrom(c, '/logs/tail', {
+    drop: [...PLACES, 'live', ...unknownParameters(c, LogPageQuery)],
+    add: { after: iso(now - SETTLED_MS) },
+  })

@@ -8,7 +8,6 @@ import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
 import { Flag, query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
-import { unknownParameters } from '../http/unknown-parameters.ts'
 import { viewerZone } from '../http/viewer-clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
@@ -90,8 +89,6 @@ export interface ReportView extends Report {
   params: [name: string, value: string][]
   /** An unknown zone in the URL. */
   unknownZone: string | null
-  /** Parameters of the URL that this page does not have. */
-  unknown: string[]
   options: Logs['options']
   /** The same report as files. */
   links: { csv: string; json: string }
@@ -121,7 +118,6 @@ export const showReports = createHandlers(requires('dashboard:read'), query(Page
     asked: filtersIn(asked),
     params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
     unknownZone: named && named !== timezone ? named : null,
-    unknown: unknownParameters(c, PageQuery),
     options: optionsOf(c),
     links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }

@@ -1,5 +1,6 @@
 /** Validated query parameters, rejected like bodies. */
 import { zValidator } from '@hono/zod-validator'
+import type { Context } from 'hono'
 import { z } from 'zod'
 import { carrying, invalid } from './body.ts'
 
@@ -12,7 +13,8 @@ export const Flag = z
 /** The handler reads `c.req.valid('query')`. Throws `validation_error` with `details.fields`. */
 export const query = <S extends z.ZodObject>(schema: S) =>
   carrying(
-    zValidator('query', schema, (result) => {
+    zValidator('query', schema, (result, c: Context) => {
+      c.set('querySchema', schema)
       if (!result.success) throw invalid(result.error)
     }),
     { in: 'query', schema },

@@ -5,6 +5,7 @@ import { jsxRenderer } from 'hono/jsx-renderer'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Shell, type Visitor } from '../../views/shell.tsx'
 import type { Titled } from '../../views/titles.ts'
+import { UnknownParameters } from '../../views/ui/unknown-parameters.tsx'
 import { ViewerClockContext } from '../../views/ui/viewer-clock.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { AppEnv, Ctx } from '../bindings.ts'
@@ -13,12 +14,19 @@ import { ASSETS } from './assets.ts'
 import { createMiddleware } from './handlers.ts'
 import { pageOf } from './return-path.ts'
 import { serviceFor } from './service.ts'
+import { notApplied } from './unknown-parameters.ts'
 import { viewerClock } from './viewer-clock.ts'
+
+interface PageProps {
+  title?: string
+  /** Parameters and values of the URL that the page does not have. */
+  unknown?: readonly string[]
+}
 
 declare module 'hono' {
   interface ContextRenderer {
     // biome-ignore lint/style/useShorthandFunctionType: only an interface merges with Hono's own
-    (content: string | Promise<string>, props?: { title?: string }): Response | Promise<Response>
+    (content: string | Promise<string>, props?: PageProps): Response | Promise<Response>
   }
 }
 
@@ -41,7 +49,7 @@ export const markLive = createMiddleware((c, next) => {
  * error page needs it.
  */
 export const shell = jsxRenderer<AppEnv>(
-  ({ children, title }, c) =>
+  ({ children, title, unknown = [] }, c) =>
     representation(c) === 'page' ? (
       <ViewerClockContext.Provider value={viewerClock(c)}>
         <Shell
@@ -55,11 +63,15 @@ export const shell = jsxRenderer<AppEnv>(
           service={serviceFor(c)}
           isPrivate={getCookie(c, 'privacy') === 'on'}
         >
+          <UnknownParameters unknown={unknown} />
           {children}
         </Shell>
       </ViewerClockContext.Provider>
     ) : (
-      <ViewerClockContext.Provider value={viewerClock(c)}>{children}</ViewerClockContext.Provider>
+      <ViewerClockContext.Provider value={viewerClock(c)}>
+        <UnknownParameters unknown={unknown} />
+        {children}
+      </ViewerClockContext.Provider>
     ),
   (c) => ({ docType: representation(c) === 'page' }),
 )
@@ -73,7 +85,9 @@ export const reply = <T extends object>(
 ): Response | Promise<Response> => {
   c.header('Vary', 'Accept, HX-Request')
   c.status(status)
-  return representation(c) === 'json' ? c.json(value) : c.render(<View {...value} />, { title: View.title?.(value) })
+  return representation(c) === 'json'
+    ? c.json(value)
+    : c.render(<View {...value} />, { title: View.title?.(value), unknown: notApplied(c) })
 }
 
 /**

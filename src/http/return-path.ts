@@ -5,7 +5,7 @@ const HOME = '/dashboard'
 /** A base that reveals paths naming another host. */
 const NOWHERE = 'http://sluice.invalid'
 /** Parameters about the last attempt, which are not passed on. */
-const SAID_ONCE = ['problem', 'field', 'wait', 'done', 'draft']
+export const SAID_ONCE = ['problem', 'field', 'wait', 'done', 'draft']
 
 /** The `return` parameter as a path with query and fragment; the overview when missing or foreign. */
 export const returnPath = (c: Context): string => ownPath(c.req.query('return') ?? '') ?? HOME

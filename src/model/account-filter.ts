@@ -7,7 +7,7 @@ import type { WireAccount } from './account-view.ts'
 const ACCOUNT_SORTS = ['name', 'state', 'five_hour', 'weekly', 'in_flight', 'requests', 'cost', 'used'] as const
 export type AccountSort = (typeof ACCOUNT_SORTS)[number]
 
-/** An unknown value filters nothing, so a link from another version still opens the list. */
+/** An unknown value filters nothing, so a link from another version still opens the list; the page names it. */
 const choice = <T extends readonly [string, ...string[]]>(values: T) => z.enum(values).optional().catch(undefined)
 
 export const AccountQuery = z.object({

@@ -7,7 +7,7 @@ import type { ApiKey } from './api-key-view.ts'
 const KEY_SORTS = ['name', 'owner', 'requests', 'tokens', 'cost', 'limit', 'used', 'state'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
 
-/** From the address bar: invalid values are ignored. */
+/** From the address bar: invalid values are not applied, and the page names them. */
 export const KeysQuery = z.object({
   q: z.string().trim().max(100).catch('').default(''),
   sort: z.enum(KEY_SORTS).catch('name').default('name'),

@@ -266,7 +266,6 @@ describe('parameters that the log does not have', () => {
     ['/logs?constructor=1', ['constructor']],
     ['/logs?model=gpt-5.5&columns=total&open=', []],
   ])('%s', async (path, names) => {
-    expect((await logs(path)).unknown).toEqual(names)
     const html = await page(path)
     for (const name of names) expect(html).toContain(`<code>${name}</code>`)
     expect(html.includes('Not applied')).toBe(names.length > 0)

@@ -271,7 +271,7 @@ test('a report names fifty clients, and adds up the others', async () => {
 
 test('a parameter that does not exist is named', async () => {
   expect(await html(`${MARCH}&modle=gpt-5.5`)).toContain(
-    'Not applied: <code>modle</code>. The report has no such filter.',
+    'Not applied, because this page has no such parameter or value: <code>modle</code>.',
   )
   expect(await html(MARCH)).not.toContain('Not applied')
 })

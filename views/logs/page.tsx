@@ -5,7 +5,6 @@ import { countText } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Moment } from '../ui/time.tsx'
-import { UnknownParameters } from '../ui/unknown-parameters.tsx'
 import { Filters } from './filters.tsx'
 import { Histogram, hasAny } from './histogram.tsx'
 import { RejectedTable } from './rejected.tsx'
@@ -25,7 +24,6 @@ export const LogsPage: FC<Logs> = (logs) => {
           </label>
         )}
       </header>
-      <UnknownParameters unknown={logs.unknown} page="The log" />
       <Filters {...logs} />
       <Card
         id="log"

@@ -7,7 +7,6 @@ import type { Preset, ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { Filter, FilterActions, optionsOf, plainOptions } from '../ui/select.tsx'
-import { UnknownParameters } from '../ui/unknown-parameters.tsx'
 import { costOf, tokens, unpricedText } from './amounts.ts'
 import { ReportChart } from './chart.tsx'
 import { DayFigures } from './days.tsx'
@@ -25,7 +24,6 @@ export const ReportPage: FC<ReportView> = (report) => (
         There is no time zone “{report.unknownZone}”. Days are shown in {report.timezone}.
       </p>
     )}
-    <UnknownParameters unknown={report.unknown} page="The report" />
     <Range {...report} />
     <Summary {...report} />
     <ReportChart {...report} />

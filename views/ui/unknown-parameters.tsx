@@ -2,19 +2,19 @@
 import type { FC } from 'hono/jsx'
 
 const MOST_SHOWN = 5
-const MOST_NAME_CHARS = 40
+const MOST_CHARS = 40
 
-/** `page`: what has no such filter. */
-export const UnknownParameters: FC<{ unknown: readonly string[]; page: string }> = ({ unknown, page }) =>
+/** `unknown`: names, or `name=value`. */
+export const UnknownParameters: FC<{ unknown: readonly string[] }> = ({ unknown }) =>
   unknown.length === 0 ? null : (
-    <p class="notice" role="alert">
-      Not applied:{' '}
-      {unknown.slice(0, MOST_SHOWN).map((name, index) => (
+    <p class="not-applied" role="alert">
+      Not applied, because this page has no such parameter or value:{' '}
+      {unknown.slice(0, MOST_SHOWN).map((item, index) => (
         <>
           {index > 0 && ', '}
-          <code>{name.slice(0, MOST_NAME_CHARS)}</code>
+          <code>{item.slice(0, MOST_CHARS)}</code>
         </>
       ))}
-      . {page} has no {unknown.length === 1 ? 'such filter' : 'such filters'}.
+      .
     </p>
   )

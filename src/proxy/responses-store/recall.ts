@@ -127,10 +127,10 @@ const parsedOf = (items: readonly StoredItem[], texts: ItemTexts): JsonObject[] 
 const historyOf = (chain: readonly StoredResponse[], parsed: readonly JsonObject[]): History => {
   const history: History = { items: [], system: new Set(), first: [] }
   let at = 0
-  for (const { input, instructions, output } of chain) {
+  for (const [index, { input, instructions, output }] of chain.entries()) {
     const own = parsed.slice(at, at + input.length)
-    for (const index of instructions) if (own[index]) history.system.add(own[index])
-    if (at === 0) history.first = own
+    for (const place of instructions) if (own[place]) history.system.add(own[place])
+    if (index === 0) history.first = own
     history.items.push(...own, ...acceptedItems(parsed.slice(at + input.length, at + input.length + output.length)))
     at += input.length + output.length
   }

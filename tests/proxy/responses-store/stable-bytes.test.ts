@@ -113,6 +113,19 @@ test('a chain of previous_response_id', () => {
   )
 })
 
+test('a developer message after a first request without usable items does not change the instructions', () => {
+  const send = conversation()
+  const sent = [
+    '{"type":"web_search_call","id":"ws_1","action":[]}',
+    '{"role":"developer","content":"Hi"}',
+    '{"role":"user","content":"x"}',
+  ].map((item, n) => {
+    const previous = n === 0 ? '' : `"previous_response_id":"resp_${n - 1}",`
+    return send(`{"model":"m",${previous}"input":[${item}]}`, { id: `resp_${n}`, object: 'response', output: [] })
+  })
+  expect(new Set(sent.map(({ instructions }) => instructions)).size).toBe(1)
+})
+
 test('a history of the client’s own items and references to the others, as the AI SDK sends it', () => {
   const withoutSystem = step.map((one) => ({ ...one, items: one.items.filter((text) => !text.includes('"system"')) }))
   holds(

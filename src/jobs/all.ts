@@ -23,7 +23,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
   Pick<BackupJobDeps, 'settings'> &
   Pick<OverviewDeps, 'figures'> &
-  Pick<WindowStartDeps, 'pool' | 'settings'> &
+  Pick<WindowStartDeps, 'pool' | 'settings' | 'lifecycle' | 'turns'> &
   Pick<RedeemByRuleDeps, 'pool' | 'settings' | 'resetCredits'> &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
     ResetCreditsDeps,

@@ -10,7 +10,8 @@ import type { AccountRow } from '../model/accounts.ts'
 import type { Catalog } from '../model/catalog.ts'
 import { pingModel } from '../model/ping-model.ts'
 import { windowStartRefusal } from '../model/preserve-floors.ts'
-import type { UsageSnapshot, UsageWindow } from '../model/usage-windows.ts'
+import { readSeenWindows, type SeenWindows, saveSeenWindows } from '../model/seen-windows.ts'
+import type { UsageSnapshot } from '../model/usage-windows.ts'
 import { confirmedReset, dueHour } from '../model/window-due.ts'
 import { claimWindowStart, endWindowStart } from '../model/window-starts.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -34,40 +35,62 @@ export interface WindowStartDeps {
   pool: { all(): readonly WindowAccount[] }
   catalog: Pick<Catalog, 'cheapest' | 'effortsOf'>
   settings: { current(): Readonly<Settings> }
+  lifecycle: { readonly draining: boolean; readonly maxTurns: number }
+  /** The running requests. */
+  turns: { readonly size: number }
   /** Sends the request and waits for its end, at most 30 s. Throws an `AppError`. */
   ping: (wanted: { accountId: string; model: string; effort: string | null }, signal: AbortSignal) => Promise<void>
 }
 
-/** The job. It compares each report with the one before; after a restart the stored report is the first. */
+/**
+ * The job. It compares each window with the one of its last run, which is stored, so that a reset around a restart is not
+ * missed. What it cannot start now, because Sluice is stopping or busy, is due again at the next run.
+ */
 export const windowStartsJob = (deps: WindowStartDeps): Work => {
-  const seen = new Map<string, UsageWindow | null>()
+  let seen: SeenWindows | null = null
   return async (signal) => {
-    const due = dueAccounts(deps, seen)
-    await inLanes(due, LANES, (start) => startOne(deps, start, signal))
+    const before: SeenWindows = seen ?? readSeenWindows(deps.db)
+    const now = windowsNow(deps)
+    await inLanes(dueAccounts(deps, before), LANES, async (start) => {
+      signal.throwIfAborted()
+      if (isOpen(deps)) await startOne(deps, start, signal)
+      else now.set(start.account.id, before.get(start.account.id) ?? null)
+    })
+    saveSeenWindows(deps.db, watched(deps, now))
+    seen = now
   }
 }
+
+const windowsNow = ({ pool }: WindowStartDeps) =>
+  new Map(pool.all().map(({ id, usage }) => [id, usage?.windows.fiveHour ?? null]))
+
+/** The windows whose reset would start them. */
+const watched = ({ pool, settings }: WindowStartDeps, windows: SeenWindows): SeenWindows => {
+  const accounts =
+    settings.current().windowStart === 'at_reset' ? pool.all().filter(({ row }) => row.windowStartEnabled) : []
+  return new Map(accounts.map(({ id }) => [id, windows.get(id) ?? null]))
+}
+
+/** Whether a request would be admitted. */
+const isOpen = ({ lifecycle, turns }: WindowStartDeps): boolean =>
+  !lifecycle.draining && turns.size < lifecycle.maxTurns
 
 interface Due {
   account: WindowAccount
   resetAt: number
 }
 
-const dueAccounts = (deps: WindowStartDeps, seen: Map<string, UsageWindow | null>): Due[] => {
+const dueAccounts = (deps: WindowStartDeps, before: SeenWindows): Due[] => {
   const now = deps.clock.now()
   const settings = deps.settings.current()
   const all = deps.pool.all()
-  const due = all.flatMap((account) => {
-    const window = account.usage?.windows.fiveHour ?? null
-    const reset = confirmedReset(seen.get(account.id) ?? null, window, now)
-    seen.set(account.id, window)
+  return all.flatMap((account) => {
+    const reset = confirmedReset(before.get(account.id) ?? null, account.usage?.windows.fiveHour ?? null, now)
     if (!account.row.windowStartEnabled || !isInUse(account.state)) return []
     const isAllowed = windowStartRefusal(account, all, now) === null
     const resetAt = isAllowed ? dueAt(account, { settings, reset, now }) : null
     return resetAt === null ? [] : [{ account, resetAt }]
   })
-  const ids = new Set(all.map(({ id }) => id))
-  for (const id of seen.keys()) if (!ids.has(id)) seen.delete(id)
-  return due
 }
 
 const dueAt = (
@@ -85,7 +108,6 @@ const dueAt = (
 }
 
 const startOne = async (deps: WindowStartDeps, { account, resetAt }: Due, signal: AbortSignal): Promise<void> => {
-  signal.throwIfAborted()
   const { db, clock, catalog, settings, log } = deps
   const chosen = settings.current().windowStartModel
   const accountId = account.id

@@ -136,6 +136,58 @@ describe('after a reset', () => {
     expect(calls(app)).toHaveLength(1)
   })
 
+  test('a reset that is reported right before a restart is not missed', async () => {
+    const { app, job, reset, ends, id } = await setup()
+    await reset()
+    app.restart()
+    await job()(never)
+    expect(calls(app)).toHaveLength(1)
+    expect(lastWindowStart(app.db, id)).toMatchObject({ resetAt: ends, result: 'started' })
+    app.restart()
+    await job()(never)
+    expect(calls(app)).toHaveLength(1)
+  })
+
+  test('a reset while Sluice is off is found by the first report after it', async () => {
+    const { app, job, reset } = await setup()
+    app.restart()
+    const run = job()
+    await run(never)
+    await reset()
+    app.restart()
+    await job()(never)
+    expect(calls(app)).toHaveLength(1)
+  })
+
+  test('while Sluice is stopping or busy nothing is claimed, and the next run starts the window', async () => {
+    const { app, run, job, reset, id } = await setup()
+    await reset()
+    app.bindings.lifecycle.maxTurns = 0
+    await run(never)
+    expect([calls(app).length, lastWindowStart(app.db, id)]).toEqual([0, null])
+    app.bindings.lifecycle.maxTurns = 100
+    app.bindings.lifecycle.draining = true
+    await run(never)
+    expect([calls(app).length, lastWindowStart(app.db, id)]).toEqual([0, null])
+    app.restart()
+    await job()(never)
+    expect(calls(app)).toHaveLength(1)
+    expect(lastWindowStart(app.db, id)).toMatchObject({ result: 'started' })
+  })
+
+  test('what was seen before the setting was turned off is not taken for a reset', async () => {
+    const { app, run, job, reset } = await setup()
+    app.change({ windowStart: 'off' })
+    app.bindings.settings.reload()
+    await reset()
+    await run(never)
+    app.restart()
+    app.change({ windowStart: 'at_reset' })
+    app.bindings.settings.reload()
+    await job()(never)
+    expect(calls(app)).toEqual([])
+  })
+
   test('the row is there before the request, so a crash in between leaves it and no second request', async () => {
     const { app, reset, job, id } = await setup()
     const seen: unknown[] = []

@@ -24,7 +24,7 @@ const QUOTE = 34
 const BACKSLASH = 92
 
 /** What settling a request needs to know of its answer. */
-export interface Metered extends Pick<Meter, 'responseId' | 'usage' | 'serviceTier' | 'ciphertexts' | 'deltas'> {
+export interface Metered extends Pick<Meter, 'responseId' | 'usage' | 'ciphertexts' | 'deltas'> {
   /** How long the transcribed audio is; null: ChatGPT did not say. */
   audioSeconds?: number | null
 }
@@ -32,7 +32,6 @@ export interface Metered extends Pick<Meter, 'responseId' | 'usage' | 'serviceTi
 export class Meter {
   responseId: string | null = null
   usage: TokenUsage | null = null
-  serviceTier: string | null = null
   terminal: Terminal | null = null
   /** The parsed terminal event, for callers that need more of it. */
   terminalEvent: unknown = null
@@ -64,7 +63,6 @@ export class Meter {
     this.terminalEvent = eventJson(bytes)
     const response = objectOf(objectOf(this.terminalEvent).response)
     this.responseId = textOf(response.id) || this.responseId
-    this.serviceTier = textOf(response.service_tier) || null
     if (isObject(response.usage)) this.usage = toTokens(response.usage)
     if (this.ciphertexts.length === 0) this.#noteOutput()
   }

@@ -42,7 +42,8 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const now = clock.now()
   const { meter } = outcome
   const usage = chargeable(turn, outcome)
-  const serviceTier = meter?.serviceTier ?? turn.serviceTier
+  // The tier that was sent: responses do not reliably name the one that served.
+  const { serviceTier } = turn
   const cost = costOf(turn.model, { usage, serviceTier, audioSeconds: meter?.audioSeconds ?? null })
   const use: Use | null = usage
     ? { ...usage, costMicros: cost }

@@ -43,7 +43,6 @@ export class RelayFlow implements Watcher, EventListenerObject {
   readonly meter: { -readonly [Fact in keyof Metered]: Metered[Fact] } = {
     responseId: null,
     usage: null,
-    serviceTier: null,
     ciphertexts: [],
     deltas: 0,
   }

@@ -105,7 +105,6 @@ export const answerLocally = async (served: Answered, response: Response): Promi
 export const NOTHING_USED: Metered = Object.freeze({
   responseId: null,
   usage: null,
-  serviceTier: null,
   ciphertexts: [],
   deltas: 0,
 })

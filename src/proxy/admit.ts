@@ -11,6 +11,7 @@ import { conversationHash, threadHash } from './affinity.ts'
 import { rejectTurn } from './begin.ts'
 import { marksOf } from './continuity.ts'
 import { endsInTrigger } from './formats/compaction-trigger.ts'
+import { withoutFastTier } from './ingress/fast-mode.ts'
 import { sentEffort, tierName } from './key-policy.ts'
 import { openingOf } from './opening.ts'
 import { type FilesInUse, fileIdsOf, useFiles } from './relay/file-owners.ts'
@@ -80,7 +81,9 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const { key } = arrival.client
   const asked = orReject(arrival, admission, 'request', () => requestedOptions(arrival, admission))
   if (key && !admission.relay?.ignoresAllowlist)
-    orReject(arrival, admission, 'auth', () => demandAllowed(key, asked, isNative))
+    orReject(arrival, admission, 'auth', () =>
+      demandAllowed(withoutFastTier(key, arrival.env.settings.current()), asked, isNative),
+    )
   const files = admission.relay ? null : orReject(arrival, admission, 'select', () => filesOf(arrival, admission))
   return orReject(arrival, admission, 'auth', () => {
     const isCounted = kind !== 'prewarm' && kind !== 'warmup' && !admission.relay?.isCountedBefore

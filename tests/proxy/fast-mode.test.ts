@@ -103,6 +103,16 @@ describe('the rule of a key', () => {
     },
   )
 
+  test.each(['strip', 'refuse'] as const)('then the client chooses among the other tiers (%s)', async (rule) => {
+    for (const [route, bodyOf] of ROUTES) {
+      const { app, send } = open(rule, { enforcedServiceTier: 'priority' })
+      expect((await send(route, bodyOf('hello', { service_tier: 'flex' }))).status).toBe(200)
+      expect(sent(app)[0].service_tier).toBe('flex')
+    }
+    const { send } = open('off', { enforcedServiceTier: 'priority' })
+    expect((await send(NATIVE, codexBody('hello', { service_tier: 'flex' }))).status).toBe(400)
+  })
+
   test('other tiers that a key enforces are sent', async () => {
     const { app, send } = open('refuse', { enforcedServiceTier: 'flex' })
     await send(V1, codexBody('hello'))

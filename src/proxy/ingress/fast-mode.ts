@@ -15,6 +15,15 @@ interface UnderFastModeRule<B> {
   dropped: readonly 'service_tier'[]
 }
 
+/** The key, which enforces no fast tier where fast mode is prohibited. */
+export const withoutFastTier = (key: KeyPolicy, settings: FastModeSetting): KeyPolicy =>
+  ruleFor(key, settings) !== 'off' && isFastTier(key.tier) ? { ...key, tier: null } : key
+
+type FastModeSetting = Pick<Settings, 'prohibitFastMode'>
+
+const ruleFor = (key: KeyPolicy | null, { prohibitFastMode }: FastModeSetting) =>
+  key?.prohibitFastMode ?? prohibitFastMode
+
 type Body<J extends JsonObject> = Omit<TurnBody, 'json'> & { json: J }
 
 /**
@@ -24,11 +33,11 @@ type Body<J extends JsonObject> = Omit<TurnBody, 'json'> & { json: J }
 export const underFastModeRule = <J extends JsonObject>(
   body: Body<J>,
   key: KeyPolicy | null,
-  settings: Pick<Settings, 'prohibitFastMode'>,
+  settings: FastModeSetting,
 ): UnderFastModeRule<Body<J>> => {
-  const rule = key?.prohibitFastMode ?? settings.prohibitFastMode
+  const rule = ruleFor(key, settings)
   if (rule === 'off') return { body, key, dropped: [] }
-  const ordinaryKey = key && isFastTier(key.tier) ? { ...key, tier: null } : key
+  const ordinaryKey = key && withoutFastTier(key, settings)
   if (!isFastTier(body.json.service_tier)) return { body, key: ordinaryKey, dropped: [] }
   if (rule === 'refuse') throw new AppError('fast_mode_prohibited', { param: 'service_tier' })
   const json = { ...body.json, service_tier: undefined }

@@ -25,8 +25,16 @@ export const inOrder = (db: Db): Placed[] =>
 
 /** Puts the account at the `position`-th place, from 1, and numbers all of them; null takes it out of the order. */
 export const moveAccount = (tx: Tx, id: string, position: number | null): void => {
-  if (position === null) place(tx, id, null)
-  else for (const [at, account] of moved(inOrder(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
+  if (position === null) {
+    place(tx, id, null)
+    closeGaps(tx)
+  } else for (const [at, account] of moved(inOrder(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
+}
+
+/** Numbers the accounts that have a position from 1. Call it after one was deleted. */
+export const closeGaps = (tx: Tx): void => {
+  const placed = inOrder(tx).filter(({ position }) => position !== null)
+  for (const [at, { id, position }] of placed.entries()) if (position !== at + 1) place(tx, id, at + 1)
 }
 
 const moved = (order: readonly Placed[], id: string, to: number): Placed[] => {

@@ -5,7 +5,7 @@ import { accounts, accountUsage } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { noteDeleted } from './account-leftovers.ts'
-import { moveAccount } from './account-order.ts'
+import { closeGaps, moveAccount } from './account-order.ts'
 import { type AccountState, nextState } from './account-state.ts'
 import { replaceTags, tagsOf } from './account-tags.ts'
 import { accountVersion } from './account-view.ts'
@@ -134,6 +134,7 @@ export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = 
   const { email } = getAccount(tx, id)
   tx.delete(accounts).where(eq(accounts.id, id)).run()
   unassignAccount(tx, id)
+  closeGaps(tx)
   noteDeleted(tx, id, { at: actor.at, withHistory })
   append(tx, actor, 'account_deleted', { target: id, details: { email } })
   for (const topic of ['accounts', 'affinity', 'catalog'] as const) notice(tx, topic)

@@ -92,7 +92,7 @@ export const NewKey = z.strictObject({
     .nullish()
     .describe('Accounts that may serve this key. Null: all, or those of `assignedTags`; empty: none but those.'),
   assignedTags: Tags.nullish().describe(
-    'Accounts with any of these tags may serve this key, beside `assignedAccountIds`. Null or empty: none by tag.',
+    'Accounts with any of these tags may serve this key, beside `assignedAccountIds`. Null: no choice by tag; empty: none, so that only `assignedAccountIds` may.',
   ),
   ownerUserId: z
     .string()

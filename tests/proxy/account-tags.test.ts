@@ -17,7 +17,11 @@ const open = (accounts = 3) => {
   const admin = users.as('admin')
   const patch = (id: string, json: object) => admin.ask(`PATCH /api/accounts/${id}`, { json })
   const listed = async () =>
-    (await (await admin.ask('GET /api/accounts')).json()).accounts as { tags: string[]; position: number | null }[] // as: the members tested here
+    (await (await admin.ask('GET /api/accounts')).json()).accounts as {
+      tags: string[]
+      position: number | null
+      accountId: string
+    }[] // as: the members tested here
   return { app, first, second, third, admin, patch, listed, ...users }
 }
 
@@ -208,7 +212,21 @@ describe('the order', () => {
     await admin.send('form', `PATCH /api/accounts/${second}`, up)
     expect(await positions()).toEqual([3, 1, 2])
     await patch(second, { position: null })
-    expect(await positions()).toEqual([3, null, 2])
+    expect(await positions()).toEqual([2, null, 1])
+  })
+
+  test.each(['taken out', 'deleted'])('an account that is %s leaves no gap, so every button moves', async (how) => {
+    const { first, second, third, admin, patch, listed } = open()
+    await patch(first, { position: 1 })
+    if (how === 'deleted') await admin.ask(`DELETE /api/accounts/${first}`)
+    else await patch(first, { position: null })
+    const placed = async () => (await listed()).flatMap(({ position }) => position ?? [])
+    expect(await placed()).toEqual([1, 2])
+    const page = await (await admin.ask(`GET /accounts/${second}?tab=routing`, html)).text()
+    await admin.send('form', `PATCH /api/accounts/${second}`, Object.fromEntries(fieldsOf(page, 'form-move-down')))
+    const all = await listed()
+    const positionOf = (id: string) => all.find(({ accountId }) => accountId === id)?.position
+    expect([positionOf(second), positionOf(third)]).toEqual([2, 1])
   })
 
   test.each([0, -1, 1.5, 'first'])('the position %p is rejected', async (position) => {

@@ -104,13 +104,11 @@ const summedFrom = (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: n
   return used?.amount ?? 0
 }
 
-/** A row counts if it was charged: it succeeded, or was cut off while the upstream worked on it. */
 const loggedIn = (
   db: Db,
   { keyId, limitType, modelFilter }: NewLimit,
   { from, to }: { from: number; to: number },
 ): number => {
-  const isCharged = or(eq(requests.status, 'ok'), isNotNull(requests.inputTokens))
   const isOfModel = modelFilter === '' ? undefined : eq(requests.model, modelFilter)
   const used = db
     .select({ amount: LOGGED[limitType] })
@@ -121,13 +119,32 @@ const loggedIn = (
         gte(requests.startedAt, from),
         lt(requests.startedAt, to),
         notInArray(requests.kind, ['prewarm', 'warmup']),
-        isCharged,
+        IS_CHARGED,
         isOfModel,
       ),
     )
     .get()
   return used?.amount ?? 0
 }
+
+/** The result of the last attempt, as the upstream answered it or was still working on it. */
+const WAS_WORKED_ON = sql`(
+  SELECT outcome FROM attempts WHERE attempts.request_row_id = ${requests.id} ORDER BY n DESC LIMIT 1
+) IN ('ok', 'cancelled')`
+
+/**
+ * A row counts if it was charged: it succeeded, or was cut off while the upstream worked on it. The latter shows in the
+ * tokens of a model request, and in the attempts of a relayed one. The WebSocket of a live call was counted with the call.
+ */
+const IS_CHARGED = and(
+  or(
+    eq(requests.status, 'ok'),
+    isNotNull(requests.inputTokens),
+    and(eq(requests.status, 'error'), eq(requests.phase, 'stream')),
+    and(eq(requests.status, 'cancelled'), isNotNull(requests.upstreamTransport), WAS_WORKED_ON),
+  ),
+  or(ne(requests.kind, 'live'), eq(requests.transport, 'http')),
+)
 
 /** What each kind of limit counts; the same amounts as in `reservations.ts`. */
 const SUMMED: Record<LimitType, SQL<number>> = {

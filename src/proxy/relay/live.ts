@@ -61,6 +61,7 @@ const createBound = async ({ env }: Ctx, plane: Plane, turn: Turn): Promise<Rela
     if (!isBound) throw new AppError('realtime_call_binding_failed')
     return flow
   } catch (cause) {
+    turn.log.phase = 'upstream' // nothing was streamed, so nothing is charged
     const error = cause instanceof AppError ? cause : new AppError('realtime_call_binding_failed', { cause })
     flow.fail(error)
     throw error

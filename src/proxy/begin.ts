@@ -3,11 +3,12 @@ import type { Bindings } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Stopper } from '../lib/stopper.ts'
 import { attempt } from './attempts.ts'
-import type { Flow, FlowEnd, FlowListener } from './flow.ts'
+import type { Flow } from './flow.ts'
 import type { Metered } from './meter.ts'
 import { forClient } from './no-account-left.ts'
 import type { Plane } from './plane.ts'
 import { failedEnd, settle, statusOf } from './settle.ts'
+import type { FlowEnd, FlowListener } from './turn/open-answer.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 export interface Served {

@@ -5,32 +5,17 @@ import type { Batch } from '../upstream/stream.ts'
 import { isTerminal } from '../upstream/terminal.ts'
 import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { endedEarly, type FreshStream } from './first-events.ts'
-import { Meter, type Metered } from './meter.ts'
+import { Meter } from './meter.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
-import type { Watcher } from './pulse.ts'
 import { absorbRateEvent } from './rate-headers.ts'
-import { ClientGone, type Turn } from './turn.ts'
+import { type FlowEnd, OpenAnswer } from './turn/open-answer.ts'
+import type { Turn } from './turn.ts'
 
-/** How a turn ended, judging by its stream. */
-export interface FlowEnd {
-  status: 'ok' | 'error' | 'cancelled'
-  error: AppError | null
-  /** Status of a relayed response; 200 when absent. */
-  httpStatus?: number
-}
-
-export interface FlowListener {
-  ended(end: FlowEnd, meter: Metered): void
-}
-
-export class Flow implements Watcher, EventListenerObject {
+export class Flow extends OpenAnswer {
   readonly meter = new Meter()
   /** Upstream headers for the client. */
   readonly headers: Readonly<Record<string, string>>
-  readonly accountId: string
-  readonly #plane: Plane
-  readonly #turn: Turn
   readonly #fresh: FreshStream
   #first: readonly SseEvent[] | null
   /** Reads the next batch ahead, so that a complete answer leaves in the first write. */
@@ -38,21 +23,15 @@ export class Flow implements Watcher, EventListenerObject {
   #arrived: Batch | null = null
   /** Since when we wait for the upstream; while the client is not reading, upstream silence does not count. */
   #askedAt: number | null = null
-  #end: FlowEnd | null = null
-  #listener: FlowListener | null = null
 
   /** `first` is separate so that the first chunks do not stay in memory as long as the stream. */
   constructor(plane: Plane, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
-    this.#plane = plane
-    this.#turn = turn
+    super(plane, turn, fresh)
     this.#fresh = fresh
     this.#first = first
     this.headers = fresh.headers
-    this.accountId = fresh.lease.account.id
-    plane.pulse.watch(this)
-    turn.signal.addEventListener('abort', this)
-    if (turn.signal.aborted) this.handleEvent()
-    else if (!isTerminal(first.at(-1)?.type ?? null)) this.#readAhead()
+    this.watch()
+    if (!this.end && !isTerminal(first.at(-1)?.type ?? null)) this.#readAhead()
   }
 
   #readAhead(): void {
@@ -65,23 +44,12 @@ export class Flow implements Watcher, EventListenerObject {
     if (this.#first !== null) this.#arrived = batch
   }
 
-  /** Null while it runs. */
-  get end(): FlowEnd | null {
-    return this.#end
-  }
-
-  /** Calls the listener once, after the lease is released; immediately when the flow has ended. */
-  whenEnded(listener: FlowListener): void {
-    if (this.#end) listener.ended(this.#end, this.meter)
-    else this.#listener = listener
-  }
-
   /** Silence and total length are limits on the upstream, so exceeding them is an upstream error. */
   beat(now: number): void {
-    if (this.#end) return // ended by another watcher of the same beat
-    const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.#turn.settings
+    if (this.end) return // ended by another watcher of the same beat
+    const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.turn.settings
     const isSilent = this.#askedAt !== null && now - this.#askedAt > streamIdleTimeoutSeconds * 1000
-    const isTooLong = now - this.#turn.arrivedAt > streamTimeoutSeconds * 1000
+    const isTooLong = now - this.turn.arrivedAt > streamTimeoutSeconds * 1000
     if (!isSilent && !isTooLong) return
     const error = new AppError('upstream_timeout')
     if (isSilent) this.#penalise(failureFromThrown(error, 'stream'))
@@ -90,12 +58,12 @@ export class Flow implements Watcher, EventListenerObject {
 
   /** What the first `next` would return without waiting: the events up to the commit point. */
   first(): Batch | null {
-    if (this.#end) return this.#afterEnd(this.#end)
+    if (this.end) return this.#afterEnd(this.end)
     const first = this.#first && this.#seen(this.#first, true)
     const arrived = this.#arrived
     this.#first = null
     this.#arrived = null
-    if (!first || !arrived || this.#end) return first
+    if (!first || !arrived || this.end) return first
     this.#ahead = null
     return [...first, ...this.#seen(arrived, false)]
   }
@@ -105,26 +73,26 @@ export class Flow implements Watcher, EventListenerObject {
    * `AppError` of a stream that broke off; the turn is settled by then.
    */
   next(): Promise<Batch | null> | Batch | null {
-    if (this.#end || this.#first !== null) return this.first()
+    if (this.end || this.#first !== null) return this.first()
     const next = this.#ahead ?? this.#ask()
     this.#ahead = null
     return next.then(this.#onBatch, this.#onBreak)
   }
 
   #ask(): Promise<Batch | null> {
-    this.#askedAt = this.#plane.clock.monotonic()
+    this.#askedAt = this.plane.clock.monotonic()
     return this.#fresh.stream.read()
   }
 
   readonly #onBatch = (batch: Batch | null): Batch | null => {
     this.#askedAt = null
-    if (this.#end) return this.#afterEnd(this.#end)
+    if (this.end) return this.#afterEnd(this.end)
     return batch ? this.#seen(batch, false) : this.#broken(endedEarly)
   }
 
   readonly #onBreak = (cause: unknown): null => {
     this.#askedAt = null
-    return this.#end ? this.#afterEnd(this.#end) : this.#broken(failureFromThrown(cause, 'stream'))
+    return this.end ? this.#afterEnd(this.end) : this.#broken(failureFromThrown(cause, 'stream'))
   }
 
   #seen(events: Batch, isFirst: boolean): Batch {
@@ -135,7 +103,7 @@ export class Flow implements Watcher, EventListenerObject {
         this.#terminal(event.type)
         return i === events.length - 1 ? events : events.slice(0, i + 1)
       }
-      if (event.type === 'codex.rate_limits' && !isFirst) absorbRateEvent(this.#plane, this.accountId, event)
+      if (event.type === 'codex.rate_limits' && !isFirst) absorbRateEvent(this.plane, this.accountId, event)
     }
     return events
   }
@@ -148,61 +116,33 @@ export class Flow implements Watcher, EventListenerObject {
 
   #broken(failure: UpstreamFailure): never {
     this.#penalise(failure)
-    const { error } = classify(failure, this.#plane.clock.now())
+    const { error } = classify(failure, this.plane.clock.now())
     this.fail(error)
     throw error
   }
 
   #terminal(type: string | null): void {
-    const at = this.#plane.clock.now()
+    const at = this.plane.clock.now()
     this.#fresh.stream.drain()
     if (type === 'response.completed' || type === 'response.incomplete') {
-      if (this.#turn.log.upstreamTransport !== null) {
-        this.#plane.pool.health(this.accountId, { kind: 'success', at })
-        this.#plane.pool.apply(this.accountId, { kind: 'succeeded', at })
+      if (this.turn.log.upstreamTransport !== null) {
+        this.plane.pool.health(this.accountId, { kind: 'success', at })
+        this.plane.pool.apply(this.accountId, { kind: 'succeeded', at })
       }
-      this.#finish({ status: 'ok', error: null })
+      this.finish({ status: 'ok', error: null })
       return
     }
     const failure = failureFromEvent(this.meter.terminalEvent, at)
     if (failure) this.#penalise(failure)
-    this.#finish({ status: 'error', error: failure ? classify(failure, at).error : new AppError('upstream_error') })
+    this.finish({ status: 'error', error: failure ? classify(failure, at).error : new AppError('upstream_error') })
   }
 
   #penalise(failure: UpstreamFailure): void {
-    const { penalty } = classify(failure, this.#plane.clock.now())
-    penalise(this.#plane, this.accountId, { failure, penalty, model: this.#turn.model, surface: this.#turn.surface })
+    const { penalty } = classify(failure, this.plane.clock.now())
+    penalise(this.plane, this.accountId, { failure, penalty, model: this.turn.model, surface: this.turn.surface })
   }
 
-  /** The turn's abort signal. Draining aborts with an `AppError` for the client; a client that disconnected gets nothing. */
-  handleEvent(): void {
-    const reason: unknown = this.#turn.signal.reason
-    if (reason instanceof AppError) this.fail(reason)
-    else this.cancel()
-  }
-
-  /** The client disconnected. No effect after the terminal event. */
-  cancel(): void {
-    this.#cut(new ClientGone(), { status: 'cancelled', error: null })
-  }
-
-  /** Ends the flow from our side; the reader gets the error. No effect after the end. */
-  fail(error: AppError): void {
-    this.#cut(error, { status: 'error', error })
-  }
-
-  #cut(reason: Error, end: FlowEnd): void {
-    if (this.#end) return
-    this.#finish(end)
-    this.#fresh.controller.abort(reason)
+  protected override stopReading(): void {
     this.#fresh.stream.cancel()
-  }
-
-  #finish(end: FlowEnd): void {
-    this.#end = end
-    this.#plane.pulse.unwatch(this)
-    this.#turn.signal.removeEventListener('abort', this)
-    this.#fresh.lease.release()
-    this.#listener?.ended(end, this.meter)
   }
 }

@@ -5,10 +5,10 @@ import { audioCostMicros, costMicros, type TokenUsage } from '../model/pricing.t
 import type { Use } from '../model/reservations.ts'
 import type { AffinityMap } from './affinity.ts'
 import { rememberOwners } from './continuity.ts'
-import type { FlowEnd } from './flow.ts'
 import type { Ledger } from './ledger.ts'
 import type { Metered } from './meter.ts'
 import type { Pool } from './pool.ts'
+import type { FlowEnd } from './turn/open-answer.ts'
 import { type AttemptRecord, ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 interface SettleDeps {

@@ -5,12 +5,11 @@ import { type SseEvent, SseScanner } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
 import { classify, failureFromThrown } from '../classify.ts'
 import { endedEarly } from '../first-events.ts'
-import type { FlowEnd, FlowListener } from '../flow.ts'
 import { type Metered, toTokens } from '../meter.ts'
 import type { Plane } from '../plane.ts'
 import type { Lease } from '../pool.ts'
-import type { Watcher } from '../pulse.ts'
-import { ClientGone, type Turn } from '../turn.ts'
+import { type FlowEnd, OpenAnswer } from '../turn/open-answer.ts'
+import type { Turn } from '../turn.ts'
 import type { RelayPlan } from './plan.ts'
 import { UsageReader } from './usage-reader.ts'
 
@@ -36,60 +35,37 @@ interface Committed {
 
 type Chunk = { done: false; value: Uint8Array } | { done: true; value?: undefined }
 
-export class RelayFlow implements Watcher, EventListenerObject {
+export class RelayFlow extends OpenAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly accountId: string
   readonly meter: { -readonly [Fact in keyof Metered]: Metered[Fact] } = {
     responseId: null,
     usage: null,
     ciphertexts: [],
     deltas: 0,
   }
-  readonly #plane: Plane
-  readonly #turn: Turn
   readonly #plan: RelayPlan
-  readonly #lease: Lease
-  readonly #controller: AbortController
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | null
   readonly #events: SseScanner | null
   readonly #usage: UsageReader | null
   #readingSince: number | null = null
   /** How the stream says that it ends; null: it does not say so. */
   #terminal: 'ok' | 'error' | null = null
-  #end: FlowEnd | null = null
-  #listener: FlowListener | null = null
 
   constructor(plane: Plane, turn: Turn, { lease, response, controller, passedOn }: Committed) {
-    this.#plane = plane
-    this.#turn = turn
+    super(plane, turn, { lease, controller })
     this.#plan = turn.relay! // every relayed turn has one
-    this.#lease = lease
-    this.#controller = controller
     this.status = response.status
-    this.accountId = lease.account.id
     this.headers = { ...keptHeaders(response.headers), ...passedOn }
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false
     this.#events = isStream ? new SseScanner() : null
     this.#usage = !isStream && this.#plan.readsUsage ? new UsageReader() : null
     this.#reader = response.body?.getReader() ?? null
-    plane.pulse.watch(this)
-    turn.signal.addEventListener('abort', this)
-    if (turn.signal.aborted) this.handleEvent()
-  }
-
-  /** Called once, when the lease is released; immediately when the flow has ended. */
-  whenEnded(listener: FlowListener): void {
-    if (this.#end) listener.ended(this.#end, this.meter)
-    else this.#listener = listener
+    this.watch()
   }
 
   get hasBody(): boolean {
     return this.#reader !== null
-  }
-
-  get end(): FlowEnd | null {
-    return this.#end
   }
 
   /** The body for the client, read from the upstream only as fast as the client takes it. A stream that breaks ends with one `error` event. */
@@ -131,9 +107,9 @@ export class RelayFlow implements Watcher, EventListenerObject {
   /** The next bytes, whole events of a stream; null at the end. Rejects with the `AppError` of an answer that broke off. */
   async next(): Promise<Uint8Array | null> {
     for (;;) {
-      if (this.#end) return this.#afterEnd(this.#end)
+      if (this.end) return this.#afterEnd(this.end)
       const chunk = await this.#read()
-      if (this.#end) return this.#afterEnd(this.#end)
+      if (this.end) return this.#afterEnd(this.end)
       if (chunk.done) return this.#finished()
       if (!this.#events) {
         this.#usage?.push(chunk.value)
@@ -146,12 +122,12 @@ export class RelayFlow implements Watcher, EventListenerObject {
 
   async #read(): Promise<Chunk> {
     if (!this.#reader) return { done: true }
-    this.#readingSince = this.#plane.clock.monotonic()
+    this.#readingSince = this.plane.clock.monotonic()
     try {
       return await this.#reader.read()
     } catch (cause) {
-      if (this.#end) return { done: true }
-      const { error } = classify(failureFromThrown(cause, 'stream'), this.#plane.clock.now())
+      if (this.end) return { done: true }
+      const { error } = classify(failureFromThrown(cause, 'stream'), this.plane.clock.now())
       this.fail(error)
       throw error
     } finally {
@@ -168,8 +144,8 @@ export class RelayFlow implements Watcher, EventListenerObject {
       this.#terminal = terminal
       const event = objectOf(eventJson(bytes))
       if (this.#plan.readsUsage && isObject(event.usage)) this.meter.usage = toTokens(event.usage)
-      this.#finish(terminal === 'ok' ? this.#good() : { status: 'error', error: statedError(event) })
-      void this.#reader?.cancel().catch(() => {}) // nothing behind it matters
+      this.finish(terminal === 'ok' ? this.#good() : { status: 'error', error: statedError(event) })
+      this.stopReading() // nothing behind it matters
       return joined(events.slice(0, index + 1))
     }
     return events.length > 0 ? joined(events) : null
@@ -177,13 +153,13 @@ export class RelayFlow implements Watcher, EventListenerObject {
 
   #finished(): null {
     if (this.#events && this.#plan.endOf && this.#terminal === null) {
-      const { error } = classify(endedEarly, this.#plane.clock.now())
+      const { error } = classify(endedEarly, this.plane.clock.now())
       this.fail(error)
       throw error
     }
     const usage = this.#usage?.usage
     if (usage) this.meter.usage = toTokens(usage)
-    this.#finish(this.#good())
+    this.finish(this.#good())
     return null
   }
 
@@ -198,44 +174,13 @@ export class RelayFlow implements Watcher, EventListenerObject {
   }
 
   beat(now: number): void {
-    const { settings, arrivedAt } = this.#turn
+    const { settings, arrivedAt } = this.turn
     const isSilent = this.#readingSince !== null && now - this.#readingSince > settings.streamIdleTimeoutSeconds * 1000
     if (isSilent || now - arrivedAt > this.#plan.timeoutMs) this.fail(new AppError('upstream_timeout'))
   }
 
-  /**
-   * The request's abort signal. Draining aborts with an `AppError` for the client; a client that disconnected gets
-   * nothing.
-   */
-  handleEvent(): void {
-    const reason: unknown = this.#turn.signal.reason
-    if (reason instanceof AppError) this.fail(reason)
-    else this.cancel()
-  }
-
-  /** The client disconnected. */
-  cancel(): void {
-    this.#cut(new ClientGone(), { status: 'cancelled', error: null })
-  }
-
-  fail(error: AppError): void {
-    this.#cut(error, { status: 'error', error })
-  }
-
-  #cut(reason: Error, end: FlowEnd): void {
-    if (this.#end) return
-    this.#finish(end)
-    this.#controller.abort(reason)
+  protected override stopReading(): void {
     void this.#reader?.cancel().catch(() => {}) // it may be gone already
-  }
-
-  #finish(end: FlowEnd): void {
-    if (this.#end) return
-    this.#end = end
-    this.#plane.pulse.unwatch(this)
-    this.#turn.signal.removeEventListener('abort', this)
-    this.#lease.release()
-    this.#listener?.ended(end, this.meter)
   }
 }
 

@@ -9,10 +9,10 @@ import { signedInAccount } from '../upstream/code-exchanges.ts'
 import { createDial } from '../upstream/dial.ts'
 import { type OAuthContext, SignInError } from '../upstream/oauth.ts'
 import { type DeviceCode, requestDeviceCode, untilGranted, verificationUrl } from '../upstream/oauth-device.ts'
-import { type CliIo, cliActor, configOf, type Run, withFolder } from './command.ts'
+import { type CliIo, cliActor, configOf, type Run, withNewFolder } from './command.ts'
 
 export const addAccount: Run = (io) =>
-  withFolder(io, async ({ db, sealer }) => {
+  withNewFolder(io, async ({ db, sealer }) => {
     const oauth = oauthOf(io)
     const device = await requestDeviceCode(oauth, systemClock.now())
     io.stdout(instructions(device, verificationUrl(oauth.authBaseUrl)))

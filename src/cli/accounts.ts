@@ -28,7 +28,7 @@ import type { Actor } from '../model/audit.ts'
 import { importBudget, type OpenedFiles, openFile } from '../model/auth-files.ts'
 import { STATE_WORDS } from '../model/pool-words.ts'
 import { perWindow, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
-import { cliActor, printJson, type Run, withFolder } from './command.ts'
+import { cliActor, printJson, type Run, withNewFolder } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
 import { shortTime } from './table.ts'
@@ -38,7 +38,7 @@ export const importFiles: Run = async (io, names, { json }) => {
   const { files, failures: unreadable } = await readFiles(names)
   const { accounts, failures: malformed } = readAuthFiles(files)
   const failures = [...unreadable, ...malformed]
-  return withFolder(io, ({ db, sealer }) => {
+  return withNewFolder(io, ({ db, sealer }) => {
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
     const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))

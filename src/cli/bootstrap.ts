@@ -5,11 +5,11 @@ import { AppError } from '../errors.ts'
 import { systemRandom } from '../lib/random.ts'
 import { hasBootstrapToken, rotateBootstrapToken } from '../model/bootstrap-token.ts'
 import { hasPasswordAccount } from '../model/people.ts'
-import { cliActor, configOf, type Run, withFolder } from './command.ts'
+import { cliActor, configOf, type Run, withFolder, withNewFolder } from './command.ts'
 
 /** Only the token's hash is stored, so without `--rotate` this only tells whether there is one. */
 export const bootstrapToken: Run<{ rotate?: true }> = (io, _args, { rotate }) =>
-  withFolder(io, ({ db }) => {
+  (rotate ? withNewFolder : withFolder)(io, ({ db }) => {
     const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_BOOTSTRAP_TOKEN: given } = configOf(io)
     if (!rotate) {
       io.stdout(`${tokenState(db, mode)}\n`)

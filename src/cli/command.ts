@@ -6,8 +6,9 @@ import { systemClock } from '../lib/clock.ts'
 import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit.ts'
+import { typedCommand } from '../ops/own-command.ts'
 import { placesOf } from '../ops/places.ts'
-import { asFolderError, type Folder, openFolder } from './open-folder.ts'
+import { asFolderError, type Folder, FolderError, openFolder } from './open-folder.ts'
 
 export interface CliIo {
   environment: Record<string, string | undefined>
@@ -34,16 +35,33 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Opens the folder while `run` runs; a running server notices writes within two seconds. */
+/** Opens the folder while `run` runs; a running server notices writes within two seconds. Throws without a database. */
 export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
+  const config = configOf(io)
+  const { dir, databasePath } = placesOf(config)
+  if (existsSync(databasePath)) return opened(io, config, run)
+  throw new FolderError(
+    `There is no database in ${dir} yet. To create one, start the server: ${typedCommand()} serve\n` +
+      'If your data is in another folder, set SLUICE_DATA_DIR.',
+  )
+}
+
+/** `withFolder` for commands that can be the first: creates the database if missing. */
+export const withNewFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   const config = configOf(io)
   const { databasePath } = placesOf(config)
   const isNew = !existsSync(databasePath)
+  return opened(io, config, (folder) => {
+    // The server may have SLUICE_DATA_DIR set and this shell not: then this is another database.
+    if (isNew)
+      io.stderr(`Created a new database: ${databasePath}. If you expected an existing one, set SLUICE_DATA_DIR.\n`)
+    return run(folder)
+  })
+}
+
+const opened = async <T>(io: CliIo, config: Config, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   for (const conflict of config.conflicts) io.stderr(`${conflict}\n`)
   const folder = openFolder(config, { clock: systemClock, random: systemRandom })
-  // The server may have SLUICE_DATA_DIR set and this shell not: then this is another database.
-  if (isNew)
-    io.stderr(`Created a new database: ${databasePath}. If you expected an existing one, set SLUICE_DATA_DIR.\n`)
   try {
     return await run(folder)
   } catch (err) {

@@ -17,7 +17,7 @@ import { Catalog } from '../model/catalog.ts'
 import { KeyPatch, NewKey } from '../model/key-input.ts'
 import { type KeyState, keyState } from '../model/key-list.ts'
 import { readSettings } from '../settings/store.ts'
-import { type CliIo, cliActor, printJson, type Run, UsageError, withFolder } from './command.ts'
+import { type CliIo, cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
 import { aboutOne, findOne, type Kind } from './find.ts'
 import { checked, fieldsOf, type KeyOptions, MICROS } from './key-options.ts'
 import { listing } from './listing.ts'
@@ -30,7 +30,7 @@ interface Json {
 export const create: Run<KeyOptions & Json> = (io, _args, { json, ...options }) => {
   if (options.name === undefined) throw new UsageError('Give the key a name: --name laptop')
   const input = checked(NewKey, fieldsOf(options))
-  return withFolder(io, ({ db }) => {
+  return withNewFolder(io, ({ db }) => {
     const issued = commit(db, (tx) => createKey(tx, input, doing()))
     show(io, issued, { json, sentence: `Created the key "${issued.row.name}".` })
     warnOfModels(io, db, input.allowedModels ?? [])

@@ -5,7 +5,7 @@ import { append } from '../model/audit.ts'
 import { expectedOf } from '../settings/expected.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
-import { cliActor, printJson, type Run, UsageError, withFolder } from './command.ts'
+import { cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
 import { table } from './table.ts'
 
 export const getSettings: Run = (io, asked, { json }) => {
@@ -32,7 +32,7 @@ const text = (value: unknown): string => (value === null ? 'none' : String(value
 /** In one commit, all or nothing. */
 export const setSettings: Run = (io, assignments) => {
   const patch = Object.fromEntries(assignments.map(assignment))
-  return withFolder(io, ({ db }) => {
+  return withNewFolder(io, ({ db }) => {
     const changed = commit(db, (tx) => change(tx, patch))
     for (const name of changed) io.stdout(`${name} = ${text(patch[name])}\n`)
     if (changed.length === 0) io.stdout('Nothing changed.\n')

@@ -10,7 +10,7 @@ import { listUsers, type User } from '../model/people-view.ts'
 import { plural } from '../model/pool-words.ts'
 import { createAdmin, setPassword, signOutEverywhere, takeTotp } from '../model/recovery.ts'
 import { isTaken, Username } from '../model/usernames.ts'
-import { type CliIo, cliActor, type Run, UsageError, withFolder } from './command.ts'
+import { type CliIo, cliActor, type Run, UsageError, withNewFolder } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'
 import { readNewPassword } from './secret.ts'
@@ -34,7 +34,7 @@ export const listAllUsers = listing({
 
 export const createAdminUser: Run = (io, [name = '']) => {
   const username = usernameOf(name)
-  return withFolder(io, async ({ db }) => {
+  return withNewFolder(io, async ({ db }) => {
     if (isTaken(db, username))
       throw new AppError('username_taken', { message: `There is already a user "${username}".` })
     const hash = await readHash(io)

@@ -9,7 +9,7 @@ import { openDatabase } from '../../db/open.ts'
 import { users } from '../../db/schema/people.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import { purgeAuditLog } from '../../src/model/audit-purge.ts'
-import { runHere } from '../support/cli.ts'
+import { createDatabase, runHere } from '../support/cli.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-people-'))
@@ -43,6 +43,7 @@ const lastEvent = () =>
 
 describe('alone', () => {
   test('the token is made, shown once, stored hashed, and replaced', async () => {
+    createDatabase(dataDir)
     expect((await sluice('bootstrap-token')).stdout).toContain('There is no bootstrap token')
     const first = await sluice('bootstrap-token --rotate')
     expect(first.stdout).toMatch(/^[\w-]{43}\n$/)
@@ -133,7 +134,7 @@ describe('alone', () => {
 
   test('of an audit log it is said what was purged, and what was written before there were hashes', async () => {
     const dataDir = join(folder, 'purged')
-    await runHere(['settings', 'get'], { dataDir })
+    createDatabase(dataDir)
     const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
     for (const at of [1, 2])
       sqlite.run(`INSERT INTO audit_logs (at, event, actor, severity) VALUES (${at}, 'x', 'cli', 'info')`)

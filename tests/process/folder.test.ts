@@ -49,7 +49,7 @@ test('a folder that everybody works in stays as it is, and one that is empty bec
   const mode = () => statSync(dataDir).mode & 0o7777
   chmodSync(dataDir, 0o1777)
   writeFileSync(join(dataDir, 'of somebody else'), '')
-  for (const command of ['serve', 'keys list']) {
+  for (const command of ['serve', 'keys create --name a']) {
     const { exitCode, stderr } = await runCommand(command.split(' '), { dataDir })
     expect([exitCode, stderr]).toEqual([
       1,
@@ -58,7 +58,7 @@ test('a folder that everybody works in stays as it is, and one that is empty bec
   }
   expect([mode(), readdirSync(dataDir)]).toEqual([0o1777, ['of somebody else']])
   rmSync(join(dataDir, 'of somebody else'))
-  expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)
+  expect((await runCommand(['keys', 'create', '--name', 'a'], { dataDir })).exitCode).toBe(0)
   expect(mode()).toBe(0o700)
 })
 

@@ -16,7 +16,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import type { Finding } from '../../src/ops/checks.ts'
-import { runHere } from '../support/cli.ts'
+import { createDatabase, runHere } from '../support/cli.ts'
 import { freePort } from '../support/free-port.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
@@ -267,7 +267,7 @@ test('the doctor finds an upstream that is not there, and is content with one th
     CODEX_LB_UPSTREAM_BASE_URL: `${listening.url}/backend-api`,
     CODEX_LB_AUTH_BASE_URL: listening.url,
   }
-  await sluice(['keys', 'list'])
+  createDatabase(dataDir)
   await sluice(['backup'])
   const found = await sluice(['doctor', '--json'], env)
   const report = JSON.parse(found.stdout) as { verdict: string; findings: { id: string; verdict: string }[] }
@@ -330,7 +330,7 @@ describe('a database that stops the start', () => {
   ] as const)(
     '%s: the doctor finds it, and both say what to do',
     async (kind, says, todo, key) => {
-      await sluice(['keys', 'list'])
+      createDatabase(dataDir)
       const { sqlite } = openDatabase(path())
       sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
       sqlite.close()

@@ -1,6 +1,9 @@
 /** The command line in this process, for tests about what a command does rather than about its process. */
 import { runCli } from '../../src/cli/main.ts'
+import { openFolder } from '../../src/cli/open-folder.ts'
 import { withEnvFile } from '../../src/env.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { systemRandom } from '../../src/lib/random.ts'
 import { bareEnv, type CommandResult, type SpawnOptions } from './spawn.ts'
 
 /**
@@ -26,3 +29,10 @@ export const runHere = async (
   })
   return { exitCode, stdout, stderr }
 }
+
+/** The database and key of a new folder: commands that only read do not create them. */
+export const createDatabase = (dataDir: string): void =>
+  openFolder(
+    { DATA_DIR: dataDir, ENCRYPTION_KEY_FILE: undefined },
+    { clock: systemClock, random: systemRandom },
+  ).close()

@@ -70,6 +70,7 @@ interface Options {
 const readOptions = (): Options | null => {
   try {
     const { values } = parseArgs({
+      args: withNegativeValues(process.argv.slice(2)),
       allowNegative: true,
       options: {
         port: { type: 'string', default: process.env.PORT || '2455' },
@@ -87,9 +88,25 @@ const readOptions = (): Options | null => {
       hasTraffic: values.traffic,
     }
   } catch (err) {
-    process.stderr.write(`sluice demo: ${err instanceof Error ? err.message : String(err)}\n\n${USAGE}`)
+    process.stderr.write(`sluice demo: ${sentenceOf(err)}\n\n${USAGE}`)
     return process.exit(2)
   }
+}
+
+/** `--seed -5` as `--seed=-5`, because the parser takes a value with a dash for another option. */
+const withNegativeValues = (args: readonly string[]): string[] =>
+  args.flatMap((arg, at) => {
+    const next = args[at + 1] ?? ''
+    if (arg.startsWith('--') && NEGATIVE.test(next)) return `${arg}=${next}`
+    return NEGATIVE.test(arg) && args[at - 1]?.startsWith('--') ? [] : arg
+  })
+
+const NEGATIVE = /^-\d/
+
+const sentenceOf = (err: unknown): string => {
+  const message = err instanceof Error ? err.message : String(err)
+  const option = /^Option '(--\w+)\b.*argument (?:is ambiguous|missing)/.exec(message)?.[1]
+  return option === undefined ? message : `${option} needs a value.`
 }
 
 interface ServiceOptions {

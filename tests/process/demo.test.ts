@@ -64,6 +64,10 @@ describe('the demo', () => {
     { args: ['--seed=-1'], says: '--seed must be a whole number' },
     { args: ['--seed', '99999999999'], says: '--seed must be a whole number' },
     { args: ['--port', '70000'], says: '--port must be a whole number' },
+    { args: ['--seed', '-5'], says: '--seed must be a whole number from 0 to 4294967295, not "-5".\n' },
+    { args: ['--port', '-1', '--no-traffic'], says: '--port must be a whole number from 0 to 65535, not "-1".\n' },
+    { args: ['--seed', '--port', '0'], says: '--seed needs a value.\n' },
+    { args: ['--requests'], says: '--requests needs a value.\n' },
     { args: ['--sed', '1'], says: "Unknown option '--sed'" },
   ])('ends with a sentence and leaves nothing behind for $args', async ({ args, says }) => {
     const tmp = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))

@@ -9,7 +9,7 @@ export interface CommandSpec {
   /** More text for the command's help. */
   details?: string
   options?: readonly OptionSpec[]
-  /** At least two for a runnable command. */
+  /** At least two for a runnable command. Groups show those of their commands. */
   examples?: readonly string[]
   /** Loads the implementation; command groups have none. */
   run?: () => Promise<LoadedRun>

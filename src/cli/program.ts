@@ -53,10 +53,24 @@ const addCommand = (parent: Command, spec: CommandSpec, execute: Execute): void 
   command.description([sentence(spec.summary), spec.details ?? []].flat().join('\n'))
   if (spec.alias) command.alias(spec.alias)
   for (const option of spec.options ?? []) addOption(command, option)
-  if (spec.examples) command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}`).join('\n')}`)
+  command.addHelpText(
+    'after',
+    `\nExamples:\n${examplesOf(spec)
+      .map((line) => `  ${line}`)
+      .join('\n')}`,
+  )
   if (spec.run) command.action(() => execute(spec, command.args, command.opts<Options>()))
   for (const child of spec.commands ?? []) addCommand(command, child, execute)
 }
+
+const MOST_EXAMPLES = 3
+
+/** A group shows the first example of each command, or all of its only one. */
+const examplesOf = ({ examples, commands = [] }: CommandSpec): readonly string[] =>
+  examples ??
+  commands
+    .flatMap((command) => examplesOf(command).slice(0, commands.length === 1 ? MOST_EXAMPLES : 1))
+    .slice(0, MOST_EXAMPLES)
 
 const addOption = (command: Command, { flags, text, isList }: OptionSpec): void => {
   if (isList) command.option(flags, text, (value: string, list: string[] = []) => [...list, value])

@@ -63,7 +63,7 @@ describe('every command', () => {
   )
 
   test.each(ALL.map(({ path, spec }) => [path.join(' '), path, spec] as const))(
-    '%s has help',
+    '%s has help with two examples',
     async (_, path, spec) => {
       for (const argv of [
         ['help', ...path],
@@ -74,6 +74,11 @@ describe('every command', () => {
         expect([exitCode, stderr]).toEqual([0, ''])
         expect(stdout).toStartWith(`Usage: sluice ${path.join(' ')}`)
         for (const example of spec.examples ?? []) expect(stdout).toContain(`  ${example}\n`)
+        const examples = stdout.split('\nExamples:\n')[1]?.trimEnd().split('\n') ?? []
+        expect(examples.length).toBeGreaterThanOrEqual(2)
+        for (const example of examples)
+          if (!example.endsWith(' --version'))
+            expect(await understoodAs(argumentsIn(example.trim()))).toStartWith(path.join(' '))
       }
     },
   )

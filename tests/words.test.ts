@@ -16,7 +16,7 @@ const AREAS: Record<string, readonly string[]> = {
   guides: ['README.md', 'CHANGELOG.md', 'docs/{clients,operating,reverse-proxies,security}.md'],
   errors: ['src/errors.ts'],
   'proxy and sign-in': ['src/{http,auth,proxy}/**/*.{ts,tsx}'],
-  pages: ['views/**/*.{ts,tsx}', 'src/admin/**/*.{ts,tsx}', 'src/model/**/*.ts', 'src/settings/**/*.ts'],
+  pages: ['views/**/*.{ts,tsx,js}', 'src/admin/**/*.{ts,tsx}', 'src/model/**/*.ts', 'src/settings/**/*.ts'],
   'command line': ['src/cli/**/*.ts', 'src/ops/**/*.ts'],
   'API reference': ['src/api-docs/**/*.ts'],
   'the rest': ['src/*.ts', 'src/{jobs,lib,upstream}/**/*.ts'],
@@ -94,7 +94,7 @@ const BANNED_IN_COMMENTS =
   /\b(?:nobody|somebody|anybody|whoever|anew|for ever|meanwhile|let go of|under way|passed over|left by the client)\b|\b(?:is|are|was|were) (?:told|believed|looked at)\b|\b(?:is|are|was|were|be|been) refused\b|\basked (?:first|last)\b|\bstands (?:there|here)\b/i
 
 test('comments have none of the phrases that only this repository used', () => {
-  const found = filesIn(['{src,views}/**/*.{ts,tsx}', 'db/*.ts']).flatMap((file) =>
+  const found = filesIn(['{src,views}/**/*.{ts,tsx,js}', 'db/*.ts']).flatMap((file) =>
     commentsOf(readFileSync(join(ROOT, file), 'utf8')).flatMap(({ number, text }) => {
       const phrase = BANNED_IN_COMMENTS.exec(text)?.[0]
       return phrase === undefined ? [] : [`${file}:${number}: "${phrase}"`]

@@ -7,10 +7,10 @@
     location.href = path
   }
 
-  // What was refused until the person confirms; it runs again afterwards.
+  // The request that needs a confirmation first; it is sent again afterwards.
   let replay = null
   let replayed = null
-  // Not before the dialog has said that it closed: it is emptied then, and an answer may be faster.
+  // Wait for the dialog's close event, which empties it: a fast response could fill it before that.
   const confirmed = () => {
     const again = replay
     dialog.addEventListener('close', () => again?.(), { once: true })
@@ -46,7 +46,7 @@
     line.textContent = text
     place.replaceChildren(line)
   }
-  /** `el` is a form, or a button with the place for problems beside it. */
+  /** `el` is a form, or a button next to the element that shows problems. */
   const withPasskey = async (el, work, then) => {
     const place = (el.closest('form') ?? el.parentElement).querySelector('.form-problem')
     place.replaceChildren()
@@ -92,7 +92,7 @@
       )
     },
   }
-  // The hint below a new password: how many different characters, of how many kinds. Words of a sentence count as strong.
+  // The strength hint below a new password counts different characters and their kinds. A sentence counts as strong.
   const hints = new WeakMap()
   const strengthOf = (text) => {
     const kinds = [/[a-z]/, /[A-Z]/, /\d/, /[^a-zA-Z\d]/].filter((kind) => kind.test(text)).length
@@ -126,7 +126,7 @@
   })
   on('submit', (event) => {
     const form = event.target
-    // Browsers remember what was sent from a text field.
+    // Back to a password field before sending: browsers remember values of text fields.
     for (const input of form.querySelectorAll('.password-field input')) setShown(input, false)
     if (!form.matches('[data-passkey]')) return
     event.preventDefault()
@@ -136,7 +136,7 @@
       () => go(form.dataset.then),
     )
   })
-  // What was in the dialog is gone with it, unless it was filled and opened anew since; the page behind may be out of date.
+  // Empty the closed dialog, unless it was filled and opened again. The page behind it may be out of date.
   dialog.addEventListener('close', () => {
     if (dialog.open) return
     replay = null
@@ -145,7 +145,7 @@
     if (isStale) location.reload()
   })
 
-  // What an earlier try came to is not what this one comes to.
+  // Remove the result of the previous attempt.
   on('htmx:before:request', ({ target }) => {
     target.querySelector('.form-problem')?.replaceChildren()
     document.querySelector(`[data-result-of="${target.id}"]`)?.replaceChildren()
@@ -163,14 +163,14 @@
       confirmed()
     }
   })
-  // Asked once is enough.
+  // Do not ask for the same confirmation twice.
   on('htmx:confirm', (event) => {
     if (event.detail.ctx.sourceElement !== replayed) return
     replayed = null
     event.preventDefault()
     event.detail.issueRequest()
   })
-  // While it closes it has its contents still, and other parts of the page may be swapped.
+  // The closing dialog still has content, and swaps can also be in other parts of the page.
   on('htmx:after:swap', ({ detail: { ctx } }) => {
     if (!dialog.hasChildNodes()) return
     dialog.ariaLabel = dialog.querySelector('h1, h2').textContent

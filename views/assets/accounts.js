@@ -1,4 +1,4 @@
-/* The account list: ticking all, and dialogs that shut after what they asked was done. */
+/* The account list: select all, and close dialogs after their action succeeded. */
 ;(() => {
   const on = (event, run) => document.addEventListener(event, run)
 
@@ -9,7 +9,7 @@
   on('htmx:before:response', ({ detail: { ctx } }) => {
     if (!ctx.response.raw.ok) return
     ctx.sourceElement.closest('main dialog[open]')?.close()
-    /* Ticks stay with their accounts; "all" would stand above accounts that came in meanwhile. */
+    /* Selected accounts stay selected. "Select all" is cleared, because the list can have new accounts by now. */
     if (ctx.sourceElement.form?.id !== 'form-bulk') return
     for (const all of document.querySelectorAll('[data-select-all]')) all.checked = false
   })

@@ -1,4 +1,4 @@
-/* Theme, living times, copying, keys. Pages work without it. */
+/* Theme, relative times, copying, keyboard shortcuts. Pages work without it. */
 ;(() => {
   const root = document.documentElement
   const all = (selector) => document.querySelectorAll(selector)
@@ -9,11 +9,11 @@
     document.cookie = `${cookie};path=/;max-age=3e7;samesite=lax`
   }
 
-  // Pages show times in the zone of the browser, or in the one chosen under My account. The first page comes without one.
+  // Pages show times in the browser's zone, or in the one chosen under My account. The first page does not know it yet.
   const zone = root.dataset.timeZone
   const isFirst = !document.cookie.includes('zone=')
   remember(`zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`)
-  // Once all scripts have loaded, because a reload would cut them off.
+  // After all scripts have loaded, because a reload would interrupt them.
   if (!zone && isFirst && find('time') && document.cookie.includes('zone='))
     on('DOMContentLoaded', () => location.reload())
 
@@ -24,7 +24,7 @@
     if (h < 1) return `${m} min`
     return h < 24 ? pair(h, 'h', m % 60, 'min') : pair(Math.floor(h / 24), 'd', h % 24, 'h')
   }
-  // Clock times as `ClockTime` in views/ui/time.tsx writes them.
+  // The same format as `ClockTime` in views/ui/time.tsx.
   const TIME = {
     ...(root.dataset.hours === '12' ? { hour: 'numeric', hourCycle: 'h12' } : { hour: '2-digit', hourCycle: 'h23' }),
     minute: '2-digit',
@@ -38,7 +38,7 @@
     new Date(at)
       .toLocaleString('en', Math.abs(at - Date.now()) < 72e6 ? TIME : { ...TIME, weekday: 'short' })
       .replace(/ ([AP]M)/, (half) => half.toLowerCase())
-  // The server's clock counts.
+  // Relative times use the server's clock.
   const skew = Date.now() - Date.parse(find('[data-now]')?.dataset.now) || 0
   const tick = () => {
     for (const el of all('time[data-live]')) {
@@ -50,7 +50,7 @@
     }
   }
 
-  // Browsers offer no clipboard on plain http; there what is selected is copied, which they all still do.
+  // Browsers have no clipboard API on plain HTTP. Copying the selection still works there.
   const write = (text) =>
     navigator.clipboard?.writeText(text).then(
       () => true,
@@ -86,7 +86,7 @@
       button.closest('.card').remove()
     },
     shortcuts(button) {
-      // The menu shuts, and the focus comes back to what opens it.
+      // Closes the menu and moves the focus to its button.
       button?.closest('details').querySelector('summary').focus()
       find('#shortcuts')?.showModal()
     },
@@ -96,7 +96,7 @@
     actions[button?.dataset.action]?.(button)
   })
 
-  // An open help or menu does not stay above what has the focus next.
+  // Close an open help text or menu when the focus leaves it.
   on('focusin', ({ target }) => {
     for (const open of all('.help-text:popover-open, .menu[open]')) {
       if (open.contains(target) || target.getAttribute('popovertarget') === open.id) continue
@@ -105,7 +105,7 @@
     }
   })
 
-  // `g` and a letter within a second; nothing while somebody types or a dialog is open.
+  // `g` and a letter within a second. Off while the user types or a dialog is open.
   let wentAt = 0
   on('keydown', (event) => {
     const { key, target } = event
@@ -126,9 +126,9 @@
   })
 
   on('htmx:error', () => root.classList.add('is-offline'))
-  // What was saved stands on the page that is fetched then, and not in the form any more.
+  // The form that was just saved. The page fetched next shows its values.
   let saved = null
-  // What is typed after a form was sent was not saved with it: it stays, as typed anew into the form that comes then.
+  // Input typed after a form was sent was not saved with it. It is typed again into the new form.
   const late = new WeakSet()
   on('input', ({ target }) => late.add(target))
   on('htmx:config:request', ({ target }) => {
@@ -145,11 +145,11 @@
       field.dispatchEvent(new Event('input', { bubbles: true }))
     }
   }
-  // Other parts of the page may be renewed before it is.
+  // Other parts of the page can be refreshed first.
   const isAfterSaving = ({ target }) => saved && target === find('#main')
   let typings = []
   on('htmx:before:swap', (event) => {
-    // A secret that is shown once stays, whatever answer to an earlier change is still to come.
+    // Keep a secret that is shown only once, even if the response to an earlier change arrives now.
     if (event.detail.ctx.target === find('#main') && find('#main [data-once]')) event.preventDefault()
   })
   on('htmx:before:swap', ({ detail }) => {
@@ -157,12 +157,12 @@
     typings = [...(saved.elements ?? [])].filter((field) => late.has(field) && field.type !== 'file').map(typing)
   })
   const retype = () => {
-    // Not all that stands there is saved.
+    // The form has unsaved input, so the page must not say that it was saved.
     if (typings.length) for (const el of all('#main .done')) el.remove()
     for (const type of typings) type()
   }
-  // A form that somebody has typed into stays, with the version it was made from, when others changed what it shows: sent,
-  // it is refused as a conflict.
+  // When another user changed the values of a form, keep what this user typed, with the version it is based on. Sending
+  // it is then rejected as a conflict.
   const filled = (form) => {
     const fields = new FormData(form)
     fields.delete('expectedVersion')
@@ -175,13 +175,13 @@
       untouched.reset()
       const was = filled(untouched)
       const [now, then] = [filled(form), filled(newNode)]
-      // Where the page shows what was typed, nothing is lost: it was saved, and another form right after it.
+      // Nothing is lost if the page already shows what was typed: it was saved, and another form right after it.
       return now === was || then === was || now === then
     },
   })
-  // Whose error stands above the page: it goes with the next good answer to the same.
+  // The element whose error is shown above the page, until its next successful response.
   let complaining = null
-  // Our errors say where they go, and go there whole. Others are a proxy's, in the place of a server that is away.
+  // Sluice's errors name their target and replace it completely. Other errors come from a proxy while the server is down.
   on('htmx:before:response', (event) => {
     const { ctx } = event.detail
     if (ctx.hx.location) saved = ctx.sourceElement
@@ -195,7 +195,7 @@
     event.preventDefault()
     root.classList.add('is-offline')
   })
-  // Feedback at once: a thin bar while a page or a drawer loads, and a button that says what it is doing.
+  // Immediate feedback: a thin bar while a page or a drawer loads, and a button that says what it does.
   const BUSY = {
     Add: 'Adding',
     Back: 'Backing',
@@ -213,7 +213,7 @@
   const waiting = new Map()
   on('htmx:before:request', ({ detail }) => {
     const { sourceElement: source } = detail.ctx
-    // What renews itself does so quietly.
+    // No feedback for automatic refreshes.
     if (source?.hasAttribute?.('data-live-src')) return
     root.classList.add('is-busy')
     const button = source?.matches?.('form') && source.querySelector('button[type=submit]')
@@ -228,14 +228,14 @@
     waiting.delete(detail.ctx.sourceElement)
     if (button?.textContent.endsWith('…')) button.textContent = text
   })
-  // A link to a file leaves the page where it is.
+  // A download leaves this page open, so the bar ends after a while.
   addEventListener('beforeunload', () => {
     root.classList.add('is-busy')
     setTimeout(() => root.classList.remove('is-busy'), 8e3)
   })
   addEventListener('pageshow', () => root.classList.remove('is-busy'))
 
-  // The tab is red while Sluice serves nothing, as the server renders it; the footer brings the news.
+  // The tab is red while Sluice is not serving, as rendered by the server. The footer reports changes.
   const icon = find('link[rel=icon]')
   const REDS = [
     ['%230e7f93', '%23d33a2c'],

@@ -1,4 +1,4 @@
-/* Charts: the row of the table that belongs to the bar under the pointer, and its link on a click. */
+/* Charts: show the table row of the bar under the pointer, and open its link on a click. */
 ;(() => {
   let shown = -1
   const barAt = ({ target, clientX }) => {
@@ -35,7 +35,7 @@
     if (bar?.row) show(bar)
     else if (shown >= 0) hide()
   })
-  // A finger shows the values first, and opens the link with a second tap on the same bar.
+  // The first tap shows the values. A second tap on the same bar opens the link.
   let last = -1
   document.addEventListener('pointerdown', () => {
     last = shown

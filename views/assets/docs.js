@@ -1,4 +1,4 @@
-/* The search of the API page, as one types. Without it the form asks the server, which finds the same. */
+/* Searches the API page while the user types. Without script, the server searches and finds the same. */
 ;(() => {
   const input = document.querySelector('input[data-filter]')
   if (!input) return

@@ -1,7 +1,7 @@
 /* A badge changes as soon as its button is pressed. If the change fails, it changes back and the page says so. */
 ;(() => {
   const on = (event, run) => document.addEventListener(event, run)
-  /** Sender → the badges as they were. */
+  /** Form or button → its badges before the change. */
   const before = new Map()
 
   on('htmx:before:request', ({ detail: { ctx } }) => {
@@ -28,7 +28,7 @@
       badge.className = tone
       badge.lastChild.data = text
     }
-    // An error of ours brings its own message.
+    // Sluice's errors have their own message.
     if (ctx.hx?.retarget) return
     const alert = Object.assign(document.createElement('p'), {
       className: 'alert',

@@ -1,20 +1,20 @@
-/* Forms that narrow a list. Pages work without it. */
+/* Filter forms. Pages work without it. */
 ;(() => {
   const on = (event, run) => document.addEventListener(event, run)
 
-  // The page that comes with the filter applied goes on where the keyboard was.
+  // On the filtered page, the focus returns to the field that was changed.
   const KEPT = 'filter-focus'
   document.querySelector(`form[data-auto] [name="${sessionStorage.getItem(KEPT)}"]`)?.focus()
   sessionStorage.removeItem(KEPT)
   let due = 0
   on('change', ({ target }) => {
-    // A named range replaces the one that was set by hand.
+    // A named range replaces times entered by hand.
     if (target.name === 'range')
       for (const field of target.form.querySelectorAll('[name=since], [name=until]')) field.value = ''
-    // A time changes with each digit that is typed; it has a button.
+    // A time changes with each typed digit, so it is applied with the button.
     const form = target.closest('form[data-auto]')
     if (!form || target.type === 'datetime-local') return
-    // Arrow keys pass by the choices before the wanted one.
+    // Wait, because arrow keys step through other options first.
     clearTimeout(due)
     due = setTimeout(() => {
       sessionStorage.setItem(KEPT, target.name)
@@ -22,7 +22,7 @@
     }, 250)
   })
   on('submit', () => clearTimeout(due))
-  // What is not filled in does not belong into the address.
+  // Keep empty fields out of the URL.
   on('formdata', ({ target, formData }) => {
     if (target.method !== 'get') return
     for (const [name, value] of [...formData]) if (value === '') formData.delete(name)

@@ -1,4 +1,4 @@
-/* Where the keyboard goes on after a change: the button that was pressed is switched off while it waits, and may be gone then. */
+/* Restores the keyboard focus after a change: the pressed button is disabled while it waits, and may be gone afterwards. */
 ;(() => {
   const STOPS = 'a[href], button, input:not([type=hidden]), select, summary'
   const on = (event, run, isEarly) => document.addEventListener(event, run, isEarly)
@@ -6,7 +6,7 @@
   const present = () => document.querySelector('dialog[open]') ?? document.getElementById('main')
   const isOurs = ({ sourceElement }) => !sourceElement?.matches('[data-live-src]')
 
-  // Where a request began, and where a dialog that came of one was asked for.
+  // The focus when a request started, and when a request opened a dialog.
   let was = null
   let opener = null
   const isLost = ({ activeElement: el, body }) => el === body || !el.checkVisibility()
@@ -14,7 +14,7 @@
     if (!isLost(document) || (el.isConnected && el.disabled)) return
     el.focus()
     if (document.activeElement === el) return
-    // The same place of the page; of a dialog, which is another one by now, the beginning.
+    // The same position on the page. A dialog has other content by now, so its first element.
     const isSamePage = part === present() && part.id === 'main'
     const stops = stopsOf(present())
     const from = isSamePage ? Math.min(at, stops.length - 1) : 0
@@ -34,7 +34,7 @@
     was = { el, part, at: stopsOf(part).indexOf(el) }
   })
   on('htmx:finally:request', ({ detail: { ctx } }) => {
-    // An answer that leads elsewhere on the page is followed by the request for that.
+    // A response with a new location is followed by another request.
     if (!was || !isOurs(ctx) || ctx.hx?.location) return
     const place = was
     was = null

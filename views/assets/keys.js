@@ -1,6 +1,6 @@
-/* The address in what is pasted. */
+/* Corrects the server address in the texts that users copy. */
 ;(() => {
-  // The server knows the Host header at best; behind a proxy that ends TLS the address bar knows better.
+  // The server knows only the Host header. Behind a proxy that terminates TLS, the address bar has the right URL.
   const correct = () => {
     for (const tabs of document.querySelectorAll('[data-guess]')) {
       const { guess } = tabs.dataset

@@ -1,4 +1,4 @@
-/* What changed on the server: one event stream for all tabs of a browser, and each tab fetches its own parts again. */
+/* Live updates: one event stream for all tabs of a browser. Each tab refreshes its own parts. */
 ;(() => {
   const root = document.documentElement
   const SRC = '[data-live-src]'
@@ -6,13 +6,13 @@
   const busy = new Set()
   if (!document.querySelector(`${SRC}, [data-tail]`)) return
 
-  // Never under the hands of somebody: what is being typed, was typed and not sent, is ticked, asked or selected.
+  // Parts the user is working in are not refreshed: unsent input, checked boxes, open dialogs, selected text.
   const HELD =
     '[data-edited], dialog[open], [type=checkbox]:checked:not([checked]), [type=checkbox][checked]:not(:checked)'
   document.addEventListener('input', ({ target }) => {
     if (target.type !== 'checkbox') target.form?.setAttribute('data-edited', '')
   })
-  // What was sent and rejected is still to be kept.
+  // Keep input whose form was rejected.
   const sent = new Set()
   for (const end of ['submit', 'reset'])
     document.addEventListener(end, ({ type, target }) => {
@@ -34,13 +34,13 @@
   const renew = async (el) => {
     stale.delete(el)
     busy.add(el)
-    // A part with an address of its own is the whole answer; any other is cut out of its page.
+    // A part with its own URL is the whole response. Other parts are picked from their page.
     const select = el.hasAttribute('data-live-pick') ? `#${el.id}` : undefined
     const how = { source: el, target: el, swap: 'outerMorph', push: 'false', select }
     await window.htmx.ajax('GET', el.dataset.liveSrc, how).finally(() => busy.delete(el))
   }
   const isTyped = () => sent.size > 0 || document.querySelector('[data-edited]') !== null
-  // The session ended: what was typed stays. Without anything typed, the answer leads to the sign-in.
+  // When the session has ended, keep unsent input. Without any, the response redirects to the sign-in page.
   document.addEventListener('htmx:before:response', (event) => {
     const { ctx } = event.detail
     if (!ctx.hx.redirect || !busy.has(ctx.sourceElement) || !isTyped()) return
@@ -48,9 +48,9 @@
     root.classList.remove('is-offline')
     root.classList.add('is-signed-out')
   })
-  // A part its page does not have any more: the first of a list came, or the last one went.
+  // A part that its page no longer has: the first item of a list was added, or the last one removed.
   let lost = null
-  // Somebody may have begun while it was asked for: then it waits, too.
+  // The user may have started typing since the request was sent. Then the part waits, too.
   document.addEventListener('htmx:before:swap', (event) => {
     const { ctx, tasks } = event.detail
     const el = ctx.sourceElement
@@ -77,7 +77,7 @@
     settle()
   }
 
-  // Where no part is renewed, the page itself says whether one is signed out, or whether nothing answers.
+  // On pages without live parts, a request for the page shows whether the user is signed out or the server is down.
   const askPage = async () => {
     const answer = await fetch(location.href, { headers: { 'hx-request': 'true', accept: 'text/html' } })
     if (answer.status >= 500) return
@@ -88,20 +88,20 @@
     else location.href = place
   }
 
-  // One tab leads and has the stream; the others listen to it. Sockets to one host are few.
+  // One tab leads and has the stream, the others listen to it: browsers allow few connections per host.
   const me = Math.random()
   const channel = new BroadcastChannel('sluice-live')
-  // The last message this tab knows of; at first the one before its page was made.
+  // The last message this tab has received; at first the last one before the page was rendered.
   let seen = root.dataset.liveId
   const isNews = (id) => {
     const [epoch, number] = id.split('.')
     const [of, known] = seen.split('.')
     return epoch !== of || Number(number) > Number(known)
   }
-  // The session ended or its cookie changed; asking for a part, or for the page, shows which.
+  // The session ended or its cookie changed. Requesting a part or the page shows which.
   const over = () => {
     told()
-    if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is away, as it says then
+    if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is down, and the page already says so
   }
   const say = (kind, news) => channel.postMessage({ kind, me, seen, isPolling: root.matches('.is-polling'), ...news })
   let source = null
@@ -155,10 +155,10 @@
     else if (data.kind === 'bye') leaderAt = 0
     else {
       leaderAt = Date.now()
-      // Two at once: one of them gives way.
+      // Two tabs lead: one of them stops.
       if (source && data.me < me) drop()
       if (!source) poll(data.isPolling)
-      // The leader heard something between the making of this page and now.
+      // The leader has received changes since this page was rendered.
       if (data.kind === 'over') over()
       else if (isNews(data.seen)) told()
       else if (data.kind === 'changed') told(data.topics)
@@ -198,7 +198,7 @@
       look()
     }
   })
-  // On the way to another page, which may be signed out by then. Where the way leads nowhere, as to a file, it goes on.
+  // The next page may be signed out. If the page stays, as for a download, the stream is opened again.
   addEventListener('beforeunload', () => {
     resign()
     retryAt = Date.now() + 5e3

@@ -1,4 +1,4 @@
-/* The request log: one request beside the list, folded repeats, zooming in by dragging, the live tail. Pages work without it. */
+/* The request log: the drawer, grouped repeats, zooming by dragging, the live tail. Pages work without it. */
 ;(() => {
   const on = (event, run) => document.addEventListener(event, run)
   const drawer = document.getElementById('drawer')
@@ -11,7 +11,7 @@
     for (const row of rows?.querySelectorAll('.is-open') ?? []) row.classList.remove('is-open')
     document.getElementById(`log-${openId()}`)?.classList.add('is-open')
   }
-  // On a phone it lies over the page, which is out of reach until it is gone.
+  // On a phone the drawer covers the page, so the page is inert until it closes.
   const narrow = matchMedia('(max-width: 639px)')
   const cover = () => {
     const isCovered = narrow.matches && drawer.hasChildNodes()
@@ -33,7 +33,7 @@
     mark()
     last = `log-${id}`
     await window.htmx.ajax('GET', `/logs/${encodeURIComponent(id)}`, { target: '#drawer', swap: 'innerHTML' })
-    // Somebody went back before it came.
+    // The user went back before the response arrived.
     if (!openId()) return shut()
     cover()
     drawer.querySelector('h2')?.focus()
@@ -77,7 +77,7 @@
     if (link && drawer.hasChildNodes()) go(link.href)
   })
 
-  // As the server words it; its clock counts.
+  // The same words as on the server, by the server's clock.
   const skew = Date.now() - Date.parse(document.querySelector('[data-now]').dataset.now)
   const ago = (at) => {
     const seconds = Math.max(0, Math.floor((Date.now() - skew - at) / 1e3))
@@ -153,11 +153,11 @@
   const older = () => card.querySelector('.pager a[rel=next]')
   const insert = (row) => {
     const after = [...rows.children].find(({ dataset }) => dataset.at <= row.dataset.at)
-    if (!after && older()) return // its place is on an older page
+    if (!after && older()) return // it belongs on an older page
     row.classList.add('is-new')
     rows.insertBefore(row, after ?? null)
   }
-  // What follows the list is what follows the last row that is left.
+  // The next page starts after the last remaining row.
   const cut = () => {
     while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove()
     const { id, dataset } = rows.lastElementChild
@@ -183,7 +183,7 @@
     for (const row of fresh.reverse()) insert(row)
     if (rows.children.length > MOST_ROWS) cut()
     if (rows.children.length) document.getElementById('log-empty')?.remove()
-    // What comes in may have been counted already, on an older page; that there are more than so many stays true.
+    // New rows may already be counted on an older page. "More than" stays true.
     const count = card.querySelector('.count')
     if (fresh.length && !count.textContent.endsWith('+')) count.textContent = `${rows.children.length} on this page`
   }
@@ -197,7 +197,7 @@
       const answer = await fetch(next, { headers: { 'hx-request': 'true', accept: 'text/html' } })
       if (answer.ok) take(await answer.text())
       else if (answer.status < 500) stop(answer.status === 401 ? 'You are signed out.' : 'Live updates stopped.')
-    } catch {} // no connection; the next beat tries again
+    } catch {} // no connection; the next interval tries again
     isAsking = false
   }
   const write = (words, isPaused) => {
@@ -224,7 +224,7 @@
   setInterval(() => {
     if (isDue || Date.now() - askedAt >= 6e3) ask()
   }, 250)
-  // The address says that the log is live, so do the links and filters that keep to the list.
+  // Keep `live` in the URL, and in the links and filters of the list.
   const keep = (href) => {
     const url = new URL(href, location.href)
     url.searchParams.delete('live')
@@ -250,7 +250,7 @@
     scrollTo({ top: 0 })
     goOn()
   })
-  // The list must not move while someone reads further down or selects.
+  // The list must not move while the user reads further down or selects text.
   const onScroll = () => {
     const isAbove = rows.getBoundingClientRect().top < 0
     if (isAbove) pause('scroll')

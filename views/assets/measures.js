@@ -1,14 +1,14 @@
-/* What only a browser can measure: what passes whatever stands before the server, and how long it lasts. */
+/* Checks that only a browser can make: what reverse proxies in front of the server let through, and for how long. */
 ;(() => {
   const PATIENCE_MS = 6e3
   const APART_MS = 100
-  /** A page that was busy finds together what came apart, but not each time; behind a buffer it does each time. */
+  /** A busy page can receive separate pieces together once. Behind a buffering proxy this happens every time. */
   const STREAMS = 3
   const QUICK_MS = 2e3
   const UPLOAD_MS = 3e4
   const UPLOAD_BYTES = 2 * 1024 * 1024
 
-  /** Text and time of each piece of a stream. Throws when it is refused or cut. */
+  /** Text and time of each piece of a stream. Throws when it is rejected or cut off. */
   async function* arrivals(path, signal) {
     const answer = await fetch(path, { signal, cache: 'no-store' })
     if (!answer.ok) throw new Error(answer.status)
@@ -25,18 +25,18 @@
       signal: AbortSignal.timeout(ms),
     })
 
-  /** A list of models or an error, with an id as this service gives them: other services speak alike. */
+  /** A list of models or an error, with a request id of Sluice: other servers answer in the same format. */
   const isOurs = ({ headers }, said) =>
     headers.get('x-request-id')?.startsWith('req_') &&
     (Array.isArray(said?.data ?? said?.models) || typeof said?.error?.message === 'string')
 
-  // Each ends with the name of its outcome; `show` says one meanwhile.
+  // Each resolves with the name of its outcome; `show` displays one while it runs.
   const measures = {
     async stream(path) {
       for (let nth = 0; nth < STREAMS; nth++) {
         const times = []
         for await (const { at } of arrivals(path, AbortSignal.timeout(PATIENCE_MS))) times.push(at)
-        // Two pauses of the four: a buffer that is emptied now and then lets one be seen.
+        // Two of four pauses are enough, but one is not: a buffer flushed at intervals shows one.
         if (times.filter((at, n) => at - times[n - 1] > APART_MS).length >= 2) return 'ok'
       }
       return 'bad'
@@ -73,7 +73,7 @@
       return (await answer.json()).underscore ? 'ok' : 'bad'
     },
     async path(path) {
-      // As a client without a key: a cookie would open doors of the proxy that are shut for clients.
+      // Like a client without a key: a reverse proxy may let requests with a cookie pass that it blocks for clients.
       const answer = await fetch(path, {
         credentials: 'omit',
         headers: { 'x-sluice-probe': '1' },
@@ -92,7 +92,7 @@
           if (at - start > QUICK_MS) show('open')
         }
       } catch (error) {
-        if (performance.now() - start < QUICK_MS) throw error // it never was there
+        if (performance.now() - start < QUICK_MS) throw error // the stream never started
       }
       return isWhole ? 'ok' : 'bad'
     },
@@ -113,7 +113,7 @@
     show(await measures[kind](path, show).catch(() => 'failed'))
     running.delete(row)
   }
-  /** One after the other; what is being measured already goes on. */
+  /** Runs one check after another. Running checks continue. */
   const measureIn = async (list) => {
     const { src } = list.dataset
     if (src) {

@@ -1,4 +1,4 @@
-/* Links to the pages that add an account open them as a dialog; on those pages they are plain links. */
+/* Opens the pages that add an account as a dialog. On those pages the links are plain links. */
 ;(() => {
   const HERE = '/accounts/new'
   document.addEventListener('click', (event) => {
@@ -7,7 +7,7 @@
     if (!link || !isPlain || location.pathname.startsWith(HERE)) return
     event.preventDefault()
     const isInside = link.closest('#new-account')
-    /* A sign-in that is being started for the tab one leaves must not come back over the next tab. */
+    /* A sign-in that is still starting must not replace the tab opened now. */
     for (const form of isInside?.querySelectorAll('form') ?? []) window.htmx.trigger(form, 'htmx:abort')
     window.htmx.ajax('GET', link.getAttribute('href'), {
       target: isInside ? '#new-account' : '#dialog',

@@ -1,7 +1,7 @@
 /* The command palette: Ctrl+K or ⌘K, arrow keys and Enter. */
 ;(() => {
   if (!document.querySelector('[data-action=palette]')) return
-  // Made here, so that it does not weigh on every page.
+  // Created here, so that pages stay small.
   const palette = Object.assign(document.createElement('dialog'), { id: 'palette', className: 'dialog palette' })
   palette.ariaLabel = 'Search Sluice'
   palette.innerHTML = `<form method="get" action="/search">
@@ -23,7 +23,7 @@
   document.addEventListener('click', ({ target }) => {
     if (target.closest('[data-action=palette]')) open()
     if (target === palette) palette.close()
-    // A link to a place on this page does not leave it.
+    // A link to a place on this page does not load another one.
     if (target.closest('#palette .palette-hit')) palette.close()
   })
   document.addEventListener('keydown', (event) => {

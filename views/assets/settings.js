@@ -2,7 +2,7 @@
 ;(() => {
   const bar = () => document.getElementById('unsaved')
   const forms = () => [...document.querySelectorAll('form.settings-form')]
-  // As the server sent them; `reset` brings a form back to this.
+  // The values from the server; `reset` restores them.
   const untouched = (form) => {
     const copy = form.cloneNode(true)
     copy.reset()
@@ -28,7 +28,7 @@
     el.querySelector('.unsaved-count').textContent = `${count} unsaved ${count === 1 ? 'change' : 'changes'}`
     if (count === 0) isSaving = false
   }
-  // Sections are saved one after the other, so that each keeps its own conflict check and its own errors.
+  // Sections are saved one after another, because each has its own conflict check and errors.
   const saveNext = () => {
     const next = forms().find(changesOf)
     if (next && isSaving) next.requestSubmit()

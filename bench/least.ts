@@ -99,7 +99,7 @@ function relay(body: ReadableStream<Uint8Array>, turn: Turn): ReadableStream<Uin
   })
 }
 
-function record({ key, accountId, model, ...turn }: Turn, { usage, responseId, serviceTier }: Meter): void {
+function record({ key, accountId, model, ...turn }: Turn, { usage, responseId }: Meter): void {
   const durationMs = systemClock.monotonic() - turn.arrivedAt
   const considered = accounts.map(({ id }) => ({ id, score: 1134, skipped: null, until: null }))
   const attempt = { n: 1, accountId, startedAt: turn.startedAt, durationMs, considered, code: null, message: null }
@@ -115,7 +115,7 @@ function record({ key, accountId, model, ...turn }: Turn, { usage, responseId, s
       keyId: key.id,
       accountId,
       model,
-      serviceTier,
+      serviceTier: null,
       responseId,
       conversationHash: turn.conversation,
       status: 'ok',

@@ -28,7 +28,7 @@ const answeredWith = (serviceTier: string | null) => {
   }
 }
 
-const served = async (sent: object, answered: string | null, key: Partial<NewKey> | null = null) => {
+const served = async (sent: Record<string, unknown>, answered: string | null, key: Partial<NewKey> | null = null) => {
   const app = testApp()
   app.members[0]!.sim.next(answeredWith(answered))
   const headers: Record<string, string> = key ? { authorization: `Bearer ${app.key(key).key}` } : {}

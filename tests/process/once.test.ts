@@ -46,8 +46,11 @@ const world = async () => {
     account.next({ on, delayHeadersMs: 600_000 })
     const child = start(job)
     while (calls(end).length === 0 && child.exitCode === null) await Bun.sleep(5)
+    const ended = child.exitCode
     child.kill('SIGKILL')
     await child.exited
+    const arrived = upstream.requests.map(({ path, status }) => `${path} ${status}`)
+    if (ended !== null) throw new Error(`The process ended with ${ended} before it sent ${end}: ${arrived.join(', ')}`)
     expect(calls(end)).toHaveLength(1)
   }
   return { account, sluice, run, calls, killDuring, [Symbol.asyncDispose]: stop }

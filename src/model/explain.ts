@@ -1,7 +1,8 @@
 /** Why an account was used and the others were not, in words: for a logged request, and for the routing simulator. */
 
 import { isoOrNull } from '../lib/iso.ts'
-import type { Considered, Selection } from '../proxy/select.ts'
+import type { Considered } from '../proxy/pool/selection-needs.ts'
+import type { Selection } from '../proxy/select.ts'
 import type { Settings } from '../settings/schema.ts'
 import { TRANSCRIPTION_MODEL } from './audio-models.ts'
 import { isImageModel } from './image-models.ts'

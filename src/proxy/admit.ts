@@ -14,9 +14,9 @@ import { endsInTrigger } from './formats/compaction-trigger.ts'
 import { withoutFastTier } from './ingress/fast-mode.ts'
 import { sentEffort, tierName } from './key-policy.ts'
 import { openingOf } from './opening.ts'
+import type { Surface } from './pool/selection-needs.ts'
 import { type FilesInUse, fileIdsOf, useFiles } from './relay/file-owners.ts'
 import type { RelayPlan } from './relay/plan.ts'
-import type { Surface } from './select.ts'
 import {
   type Arrival,
   elapsedMs,

@@ -8,7 +8,7 @@ import { elementsOf, topMembers } from '../lib/json-members.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { type AffinityMap, sha256 } from './affinity.ts'
 import type { Plane } from './plane.ts'
-import type { SelectionNeeds } from './select.ts'
+import type { SelectionNeeds } from './pool/selection-needs.ts'
 import type { Turn, TurnBody } from './turn.ts'
 
 /** What the input of a turn says about which account can serve it. */

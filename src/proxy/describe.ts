@@ -5,8 +5,8 @@ import { type SkipReason, skipText } from '../model/skip-reasons.ts'
 import { nextReset, perWindow, type UsageWindow, usedNow, usesPaidCredits } from '../model/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { LiveAccount } from './live-account.ts'
+import type { Considered, SelectionNeeds } from './pool/selection-needs.ts'
 import type { Pool } from './pool.ts'
-import type { Considered, SelectionNeeds } from './select.ts'
 
 /** Needs of an ordinary turn: any model, any account, no conversation. */
 export const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {

@@ -1,7 +1,7 @@
 /** The error and the log entry of a turn when no account is left to serve it. */
 import { AppError } from '../errors.ts'
 import type { Plane } from './plane.ts'
-import type { SelectionNeeds } from './select.ts'
+import type { SelectionNeeds } from './pool/selection-needs.ts'
 import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'

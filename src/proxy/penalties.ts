@@ -1,8 +1,8 @@
 /** Charges an account for an upstream failure. */
 import type { Clock } from '../lib/clock.ts'
 import type { Penalty, UpstreamFailure } from './classify.ts'
+import type { Surface } from './pool/selection-needs.ts'
 import type { Pool } from './pool.ts'
-import type { Surface } from './select.ts'
 
 const EVIDENCE_CHARS = 300
 

@@ -20,18 +20,10 @@ import { describeAccounts, ORDINARY } from './describe.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
 import { limitOf, type PolicyContext } from './policies.ts'
 import { reservedUntil } from './pool/caps.ts'
-import {
-  type Considered,
-  canServe,
-  isForeground,
-  isUnlisted,
-  isUpstreamFailing,
-  type Selection,
-  type SelectionNeeds,
-  type Surface,
-  select,
-  selectionError,
-} from './select.ts'
+import { canServe, isForeground, isUnlisted, isUpstreamFailing } from './pool/eligibility.ts'
+import type { Considered, SelectionNeeds, Surface } from './pool/selection-needs.ts'
+import { type Selection, select } from './select.ts'
+import { selectionError } from './selection-error.ts'
 import { StateWriter } from './state-writer.ts'
 import { WaitingLine } from './waiting-line.ts'
 

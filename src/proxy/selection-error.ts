@@ -6,7 +6,7 @@ import { SKIP_REASONS, type SkipReason, skipCount } from '../model/skip-reasons.
 import { isExhausted } from '../model/usage-windows.ts'
 import { wordsIn } from './penalties.ts'
 import { type Candidate, limitOf } from './policies.ts'
-import type { Considered, SelectionNeeds } from './select.ts'
+import type { Considered, SelectionNeeds } from './pool/selection-needs.ts'
 import { isWorkspaceLimit, REACHED_TYPE_HEADER } from './upstream-failure.ts'
 
 interface Cause {

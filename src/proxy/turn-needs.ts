@@ -2,7 +2,7 @@
 import type { Client } from '../auth/client-key.ts'
 import { ownerOf } from './continuity.ts'
 import type { Plane } from './plane.ts'
-import type { SelectionNeeds } from './select.ts'
+import type { SelectionNeeds } from './pool/selection-needs.ts'
 import type { Turn } from './turn.ts'
 
 /** What the client's key decides. */

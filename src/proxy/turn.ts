@@ -6,10 +6,10 @@ import type { StopSignal } from '../lib/stopper.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { AffinityRow } from './affinity.ts'
+import type { Considered, Surface } from './pool/selection-needs.ts'
 import type { BodyHold } from './raw-body.ts'
 import type { RelayPlan } from './relay/plan.ts'
 import type { Recording } from './responses-store/stored-response.ts'
-import type { Considered, Surface } from './select.ts'
 import type { UpstreamSession } from './upstream-session.ts'
 
 export type TurnKind = 'normal' | 'compaction' | 'prewarm' | RelayKind

@@ -3,7 +3,7 @@ import { HEALTHY } from '../../src/model/account-health.ts'
 import { ACTIVE, type AccountState } from '../../src/model/account-state.ts'
 import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
 import type { Candidate, PolicyContext } from '../../src/proxy/policies.ts'
-import type { SelectionNeeds } from '../../src/proxy/select.ts'
+import type { SelectionNeeds } from '../../src/proxy/pool/selection-needs.ts'
 
 export const NOW = Date.UTC(2026, 10, 20, 14, 20)
 export const DAY_MS = 86_400_000

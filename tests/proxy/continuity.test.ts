@@ -5,7 +5,7 @@ import { AppError } from '../../src/errors.ts'
 import { deleteAccount } from '../../src/model/accounts.ts'
 import { sha256 } from '../../src/proxy/affinity.ts'
 import { bodyFor, ownerOf } from '../../src/proxy/continuity.ts'
-import { isMove } from '../../src/proxy/select.ts'
+import { isMove } from '../../src/proxy/pool/preference.ts'
 import type { Turn } from '../../src/proxy/turn.ts'
 import { accountTag } from '../../src/upstream/headers.ts'
 import {

@@ -6,7 +6,7 @@ import { answerWithStream } from '../../src/proxy/answer.ts'
 import { attempt } from '../../src/proxy/attempts.ts'
 import { publicContract } from '../../src/proxy/contracts.ts'
 import { admitTurn, readTurnBody } from '../../src/proxy/handlers/turn-route.ts'
-import type { Considered } from '../../src/proxy/select.ts'
+import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
 import { answerOf, codexBody, expectNothingLeft, isTerminal, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 

@@ -1,5 +1,5 @@
 /** How a request is relayed: which bytes go where, how long that may take, and when another account may be tried. Types only. */
-import type { Owner } from '../select.ts'
+import type { Owner } from '../pool/selection-needs.ts'
 
 export interface RelayPlan {
   method: 'GET' | 'POST'

@@ -1,0 +1,121 @@
+/** Whether an account can serve a request, and if not, why. */
+import { isFailing } from '../../model/account-health.ts'
+import { isBlocked, nextState } from '../../model/account-state.ts'
+import { isInScope } from '../../model/key-scope.ts'
+import type { SkipReason } from '../../model/skip-reasons.ts'
+import { includedQuotaReset, usesPaidCredits } from '../../model/usage-windows.ts'
+import { type Candidate, limitOf, type PolicyContext } from '../policies.ts'
+import { reservedUntil } from './caps.ts'
+import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
+import { blockReason, UNUSABLE, type UnusableStatus } from './state-reasons.ts'
+
+/** The verdict per candidate, in order. One mutable object each, to keep allocations low. */
+export type Verdicts = Map<string, Considered>
+
+const verdictOf = (id: string, skipped: SkipReason | null, until: number | null = null): Considered => ({
+  id,
+  score: null,
+  skipped,
+  until,
+})
+
+/** Whether a known catalog lists the model, none does, or no catalog is known. */
+type Listing = 'listed' | 'unlisted' | 'unknown'
+
+const listingOf = (candidates: readonly Candidate[], model: string | null): Listing => {
+  if (model === null) return 'unknown'
+  let listing: Listing = 'unknown'
+  for (const { models } of candidates) {
+    if (models?.has(model)) return 'listed'
+    if (models !== null) listing = 'unlisted'
+  }
+  return listing
+}
+
+/** Only turns are checked against the catalog: it does not list the models of images and audio. */
+export const listingFor = (candidates: readonly Candidate[], { model, surface = 'turn' }: SelectionNeeds): Listing =>
+  surface === 'turn' ? listingOf(candidates, model) : 'unknown'
+
+export const isUnlisted = (candidates: readonly Candidate[], model: string | null): boolean =>
+  listingOf(candidates, model) === 'unlisted'
+
+/** Reasons that waiting cannot change come first, so that an error names the decisive one. */
+export const judge = (
+  candidate: Candidate,
+  needs: SelectionNeeds,
+  ctx: PolicyContext,
+  listing: Listing,
+): Considered => {
+  const { id } = candidate
+  const { owner } = needs
+  if (!isInScope(needs.scope, candidate)) return verdictOf(id, 'out_of_scope')
+  if (needs.restricted && !candidate.securityWorkAuthorized) return verdictOf(id, 'not_authorized')
+  if (owner?.hard && owner.id !== id) return verdictOf(id, owner.isRetried ? 'other_retried' : 'not_owner')
+  if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
+    return verdictOf(id, 'policy_class')
+  }
+  // An expired block must not depend on the timer.
+  const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
+  // narrowed by the two tests before it
+  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
+  const surface = needs.surface ?? 'turn'
+  if (surface === 'image' && candidate.planType === 'free') return verdictOf(id, 'plan_excluded')
+  const missingUntil = candidate.missingRoutes.get(surface) ?? 0
+  if (missingUntil > ctx.now) return verdictOf(id, 'route_missing', missingUntil)
+  const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
+  if (listing === 'listed' && !isOffered) return verdictOf(id, 'model_not_supported')
+  const rejectedUntil = candidate.rejectedModels.get(needs.model ?? '') ?? 0
+  if (rejectedUntil > ctx.now) return verdictOf(id, 'model_not_supported', rejectedUntil)
+  // Waiting for the account would not help: no known catalog has the model.
+  if (isBlocked(state) && listing === 'unlisted') return verdictOf(id, 'model_not_supported')
+  if (isBlocked(state)) {
+    return verdictOf(id, blockReason(state), state.until ?? state.nextCheckAt)
+  }
+  const limit = limitOf(candidate, needs.model, ctx.now)
+  if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
+  if (ctx.paidCredits === 'never' && usesPaidCredits(candidate.usage, ctx.now))
+    return verdictOf(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
+  const reserved = reservedUntil(candidate, needs.keyOwnerId, ctx.now)
+  if (reserved !== undefined) return verdictOf(id, 'reserved', reserved)
+  if (needs.tried.has(id)) return verdictOf(id, 'tried')
+  const { backoffUntil } = candidate.health
+  if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
+  if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
+  return verdictOf(id, null)
+}
+
+const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
+  streamCap > 0 && inFlight >= streamCap
+
+/** Whether an account has quota for a request of any model: it may be busy or cooling down. */
+export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): boolean =>
+  candidates.some((candidate) => SERVES.has(judge(candidate, needs, ctx, 'unknown').skipped))
+
+const SERVES: ReadonlySet<SkipReason | null> = new Set([null, 'at_cap', 'cooling_down'])
+
+/** Requests of these surfaces use little or nothing of an account's allowance, so one that is at its limit can serve them. */
+export const COSTS_NO_ALLOWANCE: ReadonlySet<Surface> = new Set(['control', 'file'])
+
+/** Whether the request competes for an account's quota as a foreground request. */
+export const isForeground = ({
+  isOpportunistic,
+  surface = 'turn',
+}: Pick<SelectionNeeds, 'isOpportunistic' | 'surface'>) =>
+  !isOpportunistic && surface !== 'ping' && !COSTS_NO_ALLOWANCE.has(surface)
+
+/** Enough to tell a failing upstream from failing accounts. */
+const FAILING_ACCOUNTS = 3
+
+/** Whether the last attempts on three usable accounts, or on all of them, failed and none has served a request since. */
+export const isUpstreamFailing = (
+  candidates: readonly Candidate[],
+  needs: SelectionNeeds,
+  ctx: PolicyContext,
+): boolean => {
+  const listing = listingFor(candidates, needs)
+  const usable = candidates.filter((candidate) => USABLE.has(judge(candidate, needs, ctx, listing).skipped))
+  const failing = usable.filter(({ health }) => isFailing(health, ctx.now)).length
+  return failing > 0 && failing >= Math.min(FAILING_ACCOUNTS, usable.length)
+}
+
+export const USABLE: ReadonlySet<SkipReason | null> = new Set([null, 'cooling_down', 'at_cap'])

@@ -1,0 +1,49 @@
+/** What selection is told of a request, and what it says of each account. */
+import type { KeyScope } from '../../model/key-scope.ts'
+import type { SkipReason } from '../../model/skip-reasons.ts'
+
+/** The account that owns the conversation. With `hard`, no other may serve it. */
+export interface Owner {
+  id: string
+  hard: boolean
+  /** It has files that the request names. */
+  hasFiles?: boolean
+  /** Not an owner but the account of the last attempt, which is retried before any other. */
+  isRetried?: boolean
+  /** The account the conversation moved to from the owner: second choice. */
+  heir?: string | null
+}
+
+/** What a request does with an account: `turn` is a model request, every other surface is relayed (`relay/relay.ts`). */
+export type Surface = 'turn' | 'image' | 'file' | 'audio' | 'control' | 'live' | 'ping'
+
+export interface SelectionNeeds {
+  model: string | null
+  /** `turn` when absent. */
+  surface?: Surface
+  /** Accounts this request has already failed on. */
+  tried: ReadonlySet<string>
+  /** Accounts the API key may use; null = all. */
+  scope: KeyScope
+  owner: Owner | null
+  /** Only accounts authorised for security work. */
+  restricted: boolean
+  /** From a key of the traffic class `opportunistic`. */
+  isOpportunistic?: boolean
+  /** The owner of the request's key, who may be exempt from the caps of their account. */
+  keyOwnerId?: string | null
+  /** Concurrent turns per account, 0 = unlimited. */
+  streamCap: number
+}
+
+export interface Considered {
+  id: string
+  /** The strategy's score; null when not ranked. */
+  score: number | null
+  /** Null for the chosen account and those ranked after it. */
+  skipped: SkipReason | null
+  /** When the reason ends (ms), if known. */
+  until: number | null
+  /** Whole days until its reset, if that took precedence over the score. */
+  resetDays?: number
+}

@@ -2,7 +2,6 @@
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { passedOn } from '../upstream/headers.ts'
-import type { Progress } from './attempts.ts'
 import { carry, Refused } from './carry.ts'
 import { type Classified, classify, failureFromResponse, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
@@ -11,6 +10,7 @@ import type { Flow } from './flow.ts'
 import type { Plane } from './plane.ts'
 import type { Lease } from './pool.ts'
 import { absorbRateHeaders } from './rate-headers.ts'
+import type { Progress } from './turn/progress.ts'
 import { type AttemptRecord, elapsedMs, type Turn } from './turn.ts'
 
 /** Why an attempt failed. `classified` decides what happens next. */

@@ -64,6 +64,11 @@ export class LiveSocket {
     if (this.#closed) listener.closed(this.#closed.code, this.#closed.reason)
   }
 
+  /** Bytes of frames that the system has not taken yet. */
+  get queuedBytes(): number {
+    return this.#ws.bufferedAmount
+  }
+
   /** `sent` is called when the frame has been handed to the system, or the connection ended. */
   send(frame: LiveFrame, sent: () => void): void {
     this.#ws.send(frame, { binary: typeof frame !== 'string' }, () => sent())

@@ -57,7 +57,9 @@ export class LiveSession implements SocketPeer, Watcher, EventListenerObject {
   /** The last frames for the client that wait; null while it keeps up. */
   #lastSend: Promise<void> | null = null
   #unsentBytes = 0
-  /** `clock.monotonic()` when OpenAI last took a frame, or had none to take. */
+  /** What OpenAI had not taken of them at the last beat. */
+  #queuedBytes = 0
+  /** `clock.monotonic()` when OpenAI last took something, or had nothing to take. */
   #takenAt = 0
   #isClosing = false
   #end: FlowEnd | null = null
@@ -81,6 +83,10 @@ export class LiveSession implements SocketPeer, Watcher, EventListenerObject {
 
   opened(ws: Bun.ServerWebSocket<SocketPeer>): void {
     const { env, peer, upstream, turn } = this.#joined
+    if (this.#end) {
+      ws.close(DRAINING.code, DRAINING.reason) // it ended while the client was connecting
+      return
+    }
     this.#ws = ws
     this.#outbox = new Outbox(ws, env.clock, () => this.#giveUp(SLOW))
     if (peer) this.#arrivals = env.arrivingFrames.watch(peer, (why) => this.#giveUp(why === 'busy' ? BUSY : SILENT))
@@ -133,8 +139,10 @@ export class LiveSession implements SocketPeer, Watcher, EventListenerObject {
 
   beat(now: number): void {
     this.#outbox?.closeIfStalled(now)
-    if (this.#unsentBytes === 0) this.#takenAt = now
-    else if (now - this.#takenAt >= STALLED_MS) this.#giveUp(STALLED, failed(new AppError('upstream_timeout')))
+    const { queuedBytes } = this.#joined.upstream
+    if (this.#unsentBytes === 0 || queuedBytes < this.#queuedBytes) this.#takenAt = now
+    this.#queuedBytes = queuedBytes
+    if (now - this.#takenAt >= STALLED_MS) this.#giveUp(STALLED, failed(new AppError('upstream_timeout')))
   }
 
   /** Draining ends the call; a client that disconnected is reported by `closed`. */

@@ -7,6 +7,7 @@ import { MINUTE_MS } from '../../lib/durations.ts'
 import { type JsonObject, objectsOf, parseJson, textOf } from '../../lib/json.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { reasoningByCall } from '../formats/recalled-reasoning.ts'
+import { ItemNames } from './item-names.ts'
 import { ItemPool, type StoredItem, textBytes } from './item-pool.ts'
 import { elementTexts, type RawResponse, rawResponse, responseIn } from './raw-response.ts'
 import { packDocument, releaseDocument, type StoredDocument, unpackDocument } from './stored-document.ts'
@@ -16,9 +17,8 @@ const MIB = 1024 * 1024
 /** Own input, output and response together; a larger one is answered and not stored. */
 export const MAX_RESPONSE_BYTES = 8 * MIB
 
-/** What a response and one of its names cost beside their texts (`bench/response-store.ts`, Bun 1.4.5). */
+/** What a response costs beside its texts and names (`bench/response-store.ts`, Bun 1.4.5). */
 const RESPONSE_OVERHEAD_BYTES = 704
-const NAME_OVERHEAD_BYTES = 320
 const POINTER_BYTES = 8
 
 /** Splitting a smaller response saves too little. */
@@ -45,14 +45,6 @@ interface Node extends StoredResponse {
   newer: Node | null
 }
 
-/** Items that can be found by a name for as long as any stored response uses it. */
-interface Named {
-  items: readonly StoredItem[]
-  /** The newest response that has the item, until that one is split. */
-  source: Node | null
-  holders: number
-}
-
 interface Answer {
   response: JsonObject
   answer: string
@@ -73,8 +65,8 @@ export class ResponseStore {
   #newest: Node | null = null
   /** Responses older than this one have been split, or were too small for it to save memory. */
   #unsplit: Node | null = null
-  readonly #named = new Map<string, Named>()
-  /** Memory of everything but the items. */
+  readonly #names = new ItemNames<Node>(this.#pool)
+  /** Memory of everything but items and names. */
   #overhead = 0
 
   constructor(deps: StoreDeps) {
@@ -91,7 +83,7 @@ export class ResponseStore {
 
   /** Memory of all that is stored or on its way, texts and what it takes to keep them. */
   get bytes(): number {
-    return this.#pool.bytes + this.#overhead
+    return this.#pool.bytes + this.#names.bytes + this.#overhead
   }
 
   get(scope: string, id: string): StoredResponse | null {
@@ -126,18 +118,18 @@ export class ResponseStore {
   item(scope: string, id: string): StoredItem | null {
     this.sweep()
     const name = itemName(scope, id)
-    const source = this.#named.get(name)?.source
+    const source = this.#names.source(name)
     if (source) {
       this.#split(source)
       this.#makeRoom()
     }
-    return this.#named.get(name)?.items[0] ?? null
+    return this.#names.items(name)[0] ?? null
   }
 
   /** The reasoning that led to a call of a chat answer. */
   reasoningBefore(scope: string, callId: string): readonly StoredItem[] {
     this.sweep()
-    return this.#named.get(callName(scope, callId))?.items ?? NOTHING
+    return this.#names.items(callName(scope, callId))
   }
 
   /** Holds what the request brings until its answer is there. Null when the store is off, or it does not fit. */
@@ -184,10 +176,10 @@ export class ResponseStore {
     node.raw.answer = answer
     node.raw.bytes += bytes
     this.#overhead += bytes
-    for (const id of inputIds) this.#nameSource(node, itemName(node.scope, id))
+    for (const id of inputIds) this.#names.addSource(node, itemName(node.scope, id))
     for (const item of objectsOf(response.output)) {
       const id = textOf(item.id)
-      if (id !== '') this.#nameSource(node, itemName(node.scope, id))
+      if (id !== '') this.#names.addSource(node, itemName(node.scope, id))
     }
     if (node.id === '' || node.raw.bytes > this.#mostBytes) this.#abandon(node)
     else this.#index(node)
@@ -205,15 +197,19 @@ export class ResponseStore {
     node.document = packDocument(response, this.#pool)
     node.raw = null
     this.#overhead += node.document.bytes + (input.length + output.length) * POINTER_BYTES - raw.bytes
-    for (const [index, { id }] of input.entries()) this.#nameItem(node, textOf(id), node.input[index])
-    for (const [index, { id }] of output.entries()) this.#nameItem(node, textOf(id), node.output[index])
+    for (const [index, { id }] of input.entries()) this.#resolve(node, textOf(id), node.input[index])
+    for (const [index, { id }] of output.entries()) this.#resolve(node, textOf(id), node.output[index])
+  }
+
+  #resolve(node: Node, id: string, item: StoredItem | undefined): void {
+    if (item) this.#names.resolve(node, itemName(node.scope, id), item)
   }
 
   #finishChat(node: Node | null, response: JsonObject): void {
     if (!node) return
     node.id = `chat\0${textOf(response.id)}`
     for (const [callId, items] of reasoningByCall(objectsOf(response.output)))
-      this.#nameItems(
+      this.#names.addItems(
         node,
         callName(node.scope, callId),
         items.map((item) => JSON.stringify(item)),
@@ -242,8 +238,8 @@ export class ResponseStore {
     }
     if (node.previous) node.previous.holders++
     this.#overhead += RESPONSE_OVERHEAD_BYTES + (node.raw?.bytes ?? 0)
-    for (const id of itemIds) this.#nameAgain(node, itemName(scope, id))
-    for (const id of callIds) this.#nameAgain(node, callName(scope, id))
+    for (const id of itemIds) this.#names.use(node, itemName(scope, id))
+    for (const id of callIds) this.#names.use(node, callName(scope, id))
     return node
   }
 
@@ -297,7 +293,7 @@ export class ResponseStore {
   }
 
   #abandon(node: Node): void {
-    if (this.#isOnlySource(node)) this.#split(node)
+    if (node.raw && this.#names.isOnlySource(node)) this.#split(node)
     if (node.raw) this.#overhead -= node.raw.bytes
     node.raw = null
     if (node.document) {
@@ -305,8 +301,7 @@ export class ResponseStore {
       releaseDocument(node.document, this.#pool)
       node.document = null
     }
-    for (const name of node.names) this.#unname(name)
-    node.names = NO_NAMES
+    this.#names.release(node)
     for (let last: Node | null = node; last && --last.holders === 0; last = last.previous) this.#drop(last)
   }
 
@@ -315,66 +310,9 @@ export class ResponseStore {
     for (const item of output) this.#pool.release(item)
     this.#overhead -= RESPONSE_OVERHEAD_BYTES + (input.length + output.length) * POINTER_BYTES
   }
-
-  /** Whether other responses use a name for an item that only this one has. */
-  #isOnlySource(node: Node): boolean {
-    if (!node.raw) return false
-    return node.names.values().some((name) => {
-      const { source, holders } = this.#named.get(name)!
-      return source === node && holders > 1
-    })
-  }
-
-  /** Names an item that is still in the text of `node`. */
-  #nameSource(node: Node, name: string): void {
-    const named = this.#named.get(name)
-    if (!named) this.#addName(name, { items: NOTHING, source: node, holders: 0 })
-    else if (named.source) named.source = node
-    this.#nameAgain(node, name)
-  }
-
-  /** Has the name refer to the item itself. */
-  #nameItem(node: Node, id: string, item: StoredItem | undefined): void {
-    const named = this.#named.get(itemName(node.scope, id))
-    if (!item || named?.source !== node) return
-    named.items = [this.#pool.hold(item.text)]
-    named.source = null
-  }
-
-  #nameItems(node: Node, name: string, texts: readonly string[]): void {
-    if (!this.#named.has(name))
-      this.#addName(name, { items: texts.map((text) => this.#pool.hold(text)), source: null, holders: 0 })
-    this.#nameAgain(node, name)
-  }
-
-  #addName(name: string, named: Named): void {
-    this.#named.set(name, named)
-    this.#overhead += NAME_OVERHEAD_BYTES
-  }
-
-  #nameAgain(node: Node, name: string): void {
-    const named = this.#named.get(name)
-    if (!named || node.names.has(name)) return
-    named.holders++
-    node.names.add(name)
-    this.#overhead += NAME_POINTER_BYTES
-  }
-
-  #unname(name: string): void {
-    const named = this.#named.get(name)!
-    this.#overhead -= NAME_POINTER_BYTES
-    if (--named.holders > 0) return
-    this.#named.delete(name)
-    this.#overhead -= NAME_OVERHEAD_BYTES
-    for (const item of named.items) this.#pool.release(item)
-  }
 }
 
 const NOTHING: readonly StoredItem[] = []
-const NO_NAMES: Set<string> = new Set()
-
-/** A place in the set of a response; the name itself is shared. */
-const NAME_POINTER_BYTES = 24
 
 const keyOf = (scope: string, id: string): string => `${scope}\0${id}`
 const itemName = (scope: string, id: string): string => `item\0${scope}\0${id}`

@@ -225,7 +225,15 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
         responses.sweep()
       },
     },
-    { name: 'keys', topics: ['keys'], canReload: hasWrittenLedger, reload: () => keys.reload() },
+    {
+      name: 'keys',
+      topics: ['keys'],
+      canReload: hasWrittenLedger,
+      reload: () => {
+        keys.reload()
+        responses.keepOnly(keys.ids)
+      },
+    },
     { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
     { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },

@@ -63,6 +63,11 @@ export class KeyRing {
     return this.#policies.size
   }
 
+  /** Of all keys, including revoked and expired ones. */
+  get ids(): ReadonlySet<string> {
+    return new Set(this.#policies.values().map(({ id }) => id))
+  }
+
   /** By hex SHA-256, including revoked and expired keys. */
   byHash(hash: string): KeyPolicy | null {
     return this.#policies.get(hash) ?? null

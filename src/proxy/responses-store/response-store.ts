@@ -11,7 +11,7 @@ import { ItemNames } from './item-names.ts'
 import { ItemPool, type StoredItem, textBytes } from './item-pool.ts'
 import { elementTexts, type RawResponse, rawResponse, responseIn } from './raw-response.ts'
 import { packDocument, releaseDocument, type StoredDocument, unpackDocument } from './stored-document.ts'
-import type { Recording, RequestToStore, StoredResponse } from './stored-response.ts'
+import { NO_KEY, type Recording, type RequestToStore, type StoredResponse } from './stored-response.ts'
 
 const MIB = 1024 * 1024
 /** Own input, output and response together; a larger one is answered and not stored. */
@@ -66,6 +66,8 @@ export class ResponseStore {
   /** Responses older than this one have been split, or were too small for it to save memory. */
   #unsplit: Node | null = null
   readonly #names = new ItemNames<Node>(this.#pool)
+  /** Keys that may store responses; null: all. */
+  #keyIds: ReadonlySet<string> | null = null
   /** Memory of everything but items and names. */
   #overhead = 0
 
@@ -169,6 +171,22 @@ export class ResponseStore {
     this.#makeRoom()
   }
 
+  /** Drops what other keys stored, and stores nothing for them from now on. Clients without a key are not affected. */
+  keepOnly(keyIds: ReadonlySet<string>): void {
+    const isSomeGone = !this.#keyIds?.isSubsetOf(keyIds)
+    this.#keyIds = keyIds
+    if (!isSomeGone) return
+    for (let node = this.#oldest; node; ) {
+      const { newer } = node
+      if (!this.#mayStore(node.scope)) this.#evict(node)
+      node = newer
+    }
+  }
+
+  #mayStore(scope: string): boolean {
+    return scope === NO_KEY || this.#keyIds === null || this.#keyIds.has(scope)
+  }
+
   #finish(node: Node | null, { inputIds }: RequestToStore, { response, answer }: Answer): void {
     if (!node?.raw) return
     node.id = textOf(response.id)
@@ -244,6 +262,10 @@ export class ResponseStore {
   }
 
   #index(node: Node): void {
+    if (!this.#mayStore(node.scope)) {
+      this.#abandon(node)
+      return
+    }
     const key = keyOf(node.scope, node.id)
     const before = this.#responses.get(key)
     if (before) this.#evict(before)

@@ -10,7 +10,7 @@ import { rewrittenWithInput } from '../rewrite.ts'
 import type { TurnBody } from '../turn.ts'
 import { type Recalled, recall } from './recall.ts'
 import type { ResponseEcho } from './response-echo.ts'
-import type { RequestToStore } from './stored-response.ts'
+import { NO_KEY, type RequestToStore } from './stored-response.ts'
 
 interface StatefulRequest {
   body: TurnBody
@@ -21,7 +21,7 @@ interface StatefulRequest {
 }
 
 /** Clients without a key share one scope. */
-export const storeScope = ({ key }: Client): string => key?.id ?? ''
+export const storeScope = ({ key }: Client): string => key?.id ?? NO_KEY
 
 /** The request with everything it refers to. Throws what `recall` does, and `busy`. */
 export const recalledFor = ({ responses, bodies }: Bindings, raw: TurnBody, client: Client): Recalled =>

@@ -16,9 +16,12 @@ export interface StoredResponse {
   readonly output: readonly StoredItem[]
 }
 
+/** The scope of clients without a key. */
+export const NO_KEY = ''
+
 /** What a request brings whose answer is to be stored. */
 export interface RequestToStore {
-  /** The key, or the one scope of clients without a key. */
+  /** The id of the key, or `NO_KEY`. */
   scope: string
   previous: StoredResponse | null
   /** The request's own items as a JSON list, each as it is sent upstream. */

@@ -295,6 +295,51 @@ describe('what is not there', () => {
     expect(app.upstream.requests).toHaveLength(sent)
   })
 
+  test('what a key made that was deleted: its memory is free at once, also of requests that were running', async () => {
+    const app = testApp()
+    const { responses } = app.bindings
+    const [gone, kept] = [app.key({ name: 'gone' }), app.key({ name: 'kept' })]
+    const first = await send(app, { input: 'a', key: kept.key })
+    const keyless = await send(app, { input: 'a' })
+    const before = { size: responses.size, bytes: responses.bytes }
+    const mine = await send(app, { input: 'x'.repeat(100_000), key: gone.key })
+    await send(app, { input: 'y', previous_response_id: mine.body.id, key: gone.key })
+    await answerOf(app, 'POST /v1/chat/completions', {
+      json: { model: MODEL, messages: [{ role: 'user', content: 'hi' }] },
+      headers: { authorization: `Bearer ${gone.key}` },
+    })
+    app.members[0]!.sim.next({ delayHeadersMs: 1000 })
+    const running = app.ask(V1, {
+      json: { model: MODEL, input: 'z', previous_response_id: mine.body.id },
+      headers: { authorization: `Bearer ${gone.key}` },
+    })
+    await app.clock.advance(100)
+    expect(responses.bytes).toBeGreaterThan(before.bytes + 100_000)
+    expect((await app.ask(`DELETE /api/api-keys/${gone.row.id}`)).status).toBe(204)
+    expect(responses.size).toBe(before.size)
+    await app.clock.advance(1000)
+    const answer = await running
+    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)])
+    await app.clock.advance(1000)
+    expect({ size: responses.size, bytes: responses.bytes }).toEqual(before)
+    expect((await call(app, `GET /v1/responses/${first.body.id}`, kept.key)).status).toBe(200)
+    expect((await call(app, `GET /v1/responses/${keyless.body.id}`)).status).toBe(200)
+    expect((await send(app, { input: 'b', previous_response_id: first.body.id, key: kept.key })).status).toBe(200)
+    await expectNothingLeft(app)
+  })
+
+  test('a key that is disabled or gets a new secret keeps what it made', async () => {
+    const app = testApp(KEYS)
+    const { key, row } = app.key()
+    const { body } = await send(app, { input: 'a', key })
+    await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
+    await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: true } })
+    app.key({ name: 'new' })
+    expect((await call(app, `GET /v1/responses/${body.id}`, key)).status).toBe(200)
+    const again = (await (await app.ask(`POST /api/api-keys/${row.id}/regenerate`)).json()) as { key: string }
+    expect((await call(app, `GET /v1/responses/${body.id}`, again.key)).status).toBe(200)
+  })
+
   test('clients without a key share a scope that no key sees', async () => {
     const app = testApp()
     const { key } = app.key()

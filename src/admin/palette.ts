@@ -10,6 +10,7 @@ import { listPeople } from '../model/people.ts'
 import { holds, type Permission } from '../model/permissions.ts'
 import { accountChoices } from './account-choices.ts'
 import { optionsOf } from './logs-page.ts'
+import { TABS } from './settings-frame.ts'
 import { settingsFor } from './settings-pages.ts'
 
 export interface Palette {
@@ -92,8 +93,7 @@ const PLACES: readonly Place[] = [
   { kind: 'Page', label: 'Reports', href: '/reports', needs: 'dashboard:read' },
   { kind: 'Page', label: 'Routing simulator', href: '/accounts/simulator', needs: 'accounts:read' },
   { kind: 'Page', label: 'Health check', href: '/doctor', needs: 'dashboard:read' },
-  { kind: 'Page', label: 'Users', href: '/settings/access', needs: 'users:manage' },
-  { kind: 'Page', label: 'Audit log', href: '/audit', needs: 'audit:read' },
+  ...TABS.map(({ label, path, needs }) => ({ kind: 'Page', label, href: path, needs })),
   { kind: 'Page', label: 'My account', href: '/me', needs: null },
   { kind: 'Page', label: 'Docs', href: '/docs', needs: null },
   { kind: 'Page', label: 'API reference', href: '/docs/api', needs: null },

@@ -14,7 +14,7 @@ interface Tab {
   needs: Permission | null
 }
 
-const TABS = [
+export const TABS = [
   { id: 'general', path: '/settings', label: 'Access & keys', needs: null },
   { id: 'access', path: '/settings/access', label: 'Users', needs: 'users:manage' },
   { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },

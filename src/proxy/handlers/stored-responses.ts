@@ -27,7 +27,7 @@ export const listInputItems = createHandlers(...gates(), (c) => {
   const items = listedItems(response)
   const ordered = order === 'asc' ? items : items.reverse()
   const from = after === null ? 0 : placeAfter(ordered, after)
-  const data = ordered.slice(from, from + limit)
+  const data = ordered.slice(from, from + limit).map((item) => item())
   return c.json({
     object: 'list',
     data,
@@ -61,8 +61,8 @@ const pagingOf = (c: Ctx): { limit: number; order: string; after: string | null 
   return { limit: Number(limit), order, after }
 }
 
-const placeAfter = (items: readonly JsonObject[], after: string): number => {
-  const place = items.findIndex(({ id }) => id === after)
+const placeAfter = (items: readonly (() => JsonObject)[], after: string): number => {
+  const place = items.findIndex((item) => item().id === after)
   if (place === -1) throw invalid('after', 'after must be the id of an item of this list.')
   return place + 1
 }

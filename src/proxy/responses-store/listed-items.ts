@@ -4,12 +4,22 @@ import { chainOf, type StoredResponse } from './stored-response.ts'
 
 /**
  * Everything the response was made from, oldest first: assumed to be what OpenAI lists, as it says "items used to generate
- * this response". Items that came without an id get one by their place, which an `item_reference` may name.
+ * this response". Items that came without an id get one by their place, which an `item_reference` may name. Each is parsed
+ * when it is called, because a conversation may be long and a page of it is short.
  */
-export const listedItems = (response: StoredResponse): JsonObject[] =>
+export const listedItems = (response: StoredResponse): (() => JsonObject)[] =>
   chainOf(response).flatMap((one) => {
-    const input = one.input.map(({ text }, index) => listed(text, listedItemId(one.id, index)))
-    return one === response ? input : [...input, ...one.output.map(({ text }) => objectOf(parseJson(text)))]
+    const input = one.input.map(
+      ({ text }, index) =>
+        () =>
+          listed(text, listedItemId(one.id, index)),
+    )
+    const output = one.output.map(
+      ({ text }) =>
+        () =>
+          objectOf(parseJson(text)),
+    )
+    return one === response ? input : [...input, ...output]
   })
 
 const listed = (text: string, id: string): JsonObject => {

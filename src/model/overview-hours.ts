@@ -3,7 +3,7 @@ import { and, gte, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import type { Slot } from './overview.ts'
-import { total } from './sums.ts'
+import { HOUR_SUMS } from './sums.ts'
 
 interface HoursQuery {
   from: number
@@ -51,13 +51,7 @@ const rowsOf = (db: Db, from: number, to: number, slotMs: number) =>
     .select({
       slot: sql<number>`${requestHours.hour} / ${sql.raw(String(slotMs))}`.as('slot'),
       accountId: requestHours.accountId,
-      requests: total(requestHours.requests),
-      errors: total(requestHours.errors),
-      cancelled: total(requestHours.cancelled),
-      inputTokens: total(requestHours.inputTokens),
-      cachedInputTokens: total(requestHours.cachedInputTokens),
-      outputTokens: total(requestHours.outputTokens),
-      costMicros: total(requestHours.costMicros),
+      ...HOUR_SUMS,
     })
     .from(requestHours)
     .where(and(gte(requestHours.hour, from), lt(requestHours.hour, to)))

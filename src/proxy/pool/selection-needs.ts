@@ -1,4 +1,4 @@
-/** What selection is told of a request, and what it says of each account. */
+/** What selection needs to know about a request, and its result for each account. */
 import type { KeyScope } from '../../model/key-scope.ts'
 import type { SkipReason } from '../../model/skip-reasons.ts'
 

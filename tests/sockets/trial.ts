@@ -34,6 +34,7 @@ export const startTrial = ({ settings, ...options }: LiveOptions = {}): Trial =>
       proxyAccountStreamLimit: 0,
       firstEventTimeoutSeconds: 1,
       commitTimeoutSeconds: 3,
+      compactTimeoutSeconds: 3,
       streamIdleTimeoutSeconds: 1,
       ...settings,
     },

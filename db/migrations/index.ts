@@ -17,6 +17,7 @@ import clientHours from './0013_client_hours.sql' with { type: 'text' }
 import windowStarts from './0014_window_starts.sql' with { type: 'text' }
 import liveCalls from './0015_live_calls.sql' with { type: 'text' }
 import accountSwitches from './0016_account_switches.sql' with { type: 'text' }
+import modelSources from './0017_model_sources.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -36,4 +37,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0014_window_starts', sql: windowStarts },
   { name: '0015_live_calls', sql: liveCalls },
   { name: '0016_account_switches', sql: accountSwitches },
+  { name: '0017_model_sources', sql: modelSources },
 ]

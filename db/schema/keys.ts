@@ -38,6 +38,10 @@ export const apiKeys = sqliteTable('api_keys', {
   assignedAccountIds: text({ mode: 'json' }).$type<string[]>(),
   /** Accounts with any of these tags too; null: none. */
   assignedTags: text({ mode: 'json' }).$type<string[]>(),
+  /** null: not limited to model sources; a list: only these sources, and they win over the pool. */
+  assignedSourceIds: text({ mode: 'json' }).$type<string[]>(),
+  /** Marked for overflow: counts where the setting allows it to marked keys only. */
+  allowOverflow: integer({ mode: 'boolean' }).notNull().default(false),
   /** null: as the setting says. */
   prohibitFastMode: text({ enum: FAST_MODE_RULES }),
   /** Lifetime totals, kept by the ledger in the same transaction as the request rows they sum. */

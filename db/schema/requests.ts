@@ -33,6 +33,10 @@ export const requests = sqliteTable(
     /** The client sent a key that Sluice does not know, and needed none. */
     unrecognizedKey: integer({ mode: 'boolean' }).notNull().default(false),
     accountId: text(),
+    /** The model source that served it instead of an account. */
+    sourceId: text(),
+    /** The pool was used up, so a model source served it. */
+    overflow: integer({ mode: 'boolean' }).notNull().default(false),
     model: text(),
     reasoningEffort: text(),
     serviceTier: text(),
@@ -70,6 +74,7 @@ export const requests = sqliteTable(
     index('requests_model').on(t.model, t.startedAt),
     index('requests_request').on(t.requestId),
     index('requests_conversation').on(t.conversationHash, t.startedAt).where(sql`${t.conversationHash} IS NOT NULL`),
+    index('requests_source').on(t.sourceId, t.startedAt).where(sql`${t.sourceId} IS NOT NULL`),
     /** Few, and what people look for; with the columns they are narrowed by, so that no row is read that is not shown. */
     index('requests_trouble')
       .on(t.startedAt, t.id, t.status, t.errorCode, t.accountId, t.keyId, t.model)
@@ -121,17 +126,19 @@ export const requestHours = sqliteTable(
     model: text().notNull(),
     /** The program, by its user agent: `codex_exec`. `other`: the hour has too many of them. */
     client: text().notNull().default(''),
+    /** The model source; empty: an account served it, or nothing did. */
+    sourceId: text().notNull().default(''),
     ...sums(),
   },
   (t) => [
-    primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model, t.client] }),
+    primaryKey({ columns: [t.hour, t.accountId, t.keyId, t.model, t.client, t.sourceId] }),
     index('request_hours_account').on(t.accountId, t.hour),
     index('request_hours_key').on(t.keyId, t.hour),
   ],
 )
 
 /** By what the sums of a span are told apart; `all`: by nothing, and then `id` is empty. */
-export const DIMENSIONS = ['all', 'account', 'key', 'model', 'client'] as const
+export const DIMENSIONS = ['all', 'account', 'key', 'model', 'client', 'source'] as const
 
 /**
  * Sums of whole days and longer, added up from `request_hours` by `model/request-spans.ts`, so that a report over years
@@ -145,7 +152,7 @@ export const requestSpans = sqliteTable(
     dimension: text({ enum: DIMENSIONS }).notNull(),
     /** ms since epoch */
     start: integer().notNull(),
-    /** Of the account or the key, or the model; empty: none. */
+    /** Of the account, key or source, or the model or client; empty: none. */
     id: text().notNull(),
     ...sums(),
     /** Of a day: bit n is set when something was asked in its hour n (UTC), so that days of any time zone can be told apart. */

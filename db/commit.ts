@@ -11,6 +11,7 @@ export const TOPICS = [
   'firewall',
   'affinity',
   'catalog',
+  'sources',
   'people',
   'sessions',
   /** Visible rows of the request log were deleted. */

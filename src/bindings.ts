@@ -24,6 +24,7 @@ import type { ImportDrafts } from './model/import-preflight.ts'
 import type { KeyRing } from './model/key-ring.ts'
 import type { OverviewPeriods } from './model/overview-periods.ts'
 import type { ResetCredits } from './model/reset-credits.ts'
+import type { Sources } from './model/sources/sources.ts'
 import type { Ops } from './ops/ops.ts'
 import type { AffinityMap } from './proxy/affinity.ts'
 import type { ArrivingFrames } from './proxy/arriving-frames.ts'
@@ -50,6 +51,8 @@ export interface Bindings {
   keys: KeyRing
   firewall: Firewall
   catalog: Catalog
+  /** Enabled model sources. */
+  sources: Sources
   pool: Pool
   /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits

@@ -23,6 +23,7 @@ import { KeyRing } from './model/key-ring.ts'
 import { OverviewPeriods } from './model/overview-periods.ts'
 import { ResetCredits } from './model/reset-credits.ts'
 import { serviceLevelNow } from './model/service-level.ts'
+import { Sources } from './model/sources/sources.ts'
 import { createOps, type Ops } from './ops/ops.ts'
 import { AffinityMap } from './proxy/affinity.ts'
 import { ArrivingFrames } from './proxy/arriving-frames.ts'
@@ -88,6 +89,7 @@ export const buildBindings = (world: World): Bindings => {
     keys: new KeyRing(db),
     firewall: new Firewall(db),
     catalog,
+    sources: new Sources(db, sealer),
     pool,
     resetCredits: new ResetCredits(),
     ...clientUsageOf({ pool, settings, clock, upstream }),
@@ -211,7 +213,7 @@ const ledgerOf = (
 
 /** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
 const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
-  const { settings, keys, firewall, catalog, pool, affinity, ledger, plane, sockets, responses } = bindings
+  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, plane, sockets, responses } = bindings
   const hasWrittenLedger = () => {
     ledger.flush()
     return ledger.healthy
@@ -236,6 +238,7 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
     },
     { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
+    { name: 'sources', topics: ['sources'], reload: () => sources.reload() },
     { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
     { name: 'pool', topics: ['accounts', 'catalog'], reload: () => pool.reload() },
     {

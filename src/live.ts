@@ -43,6 +43,7 @@ const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
   keys: 'keys',
   settings: 'settings',
   firewall: 'settings',
+  sources: 'settings',
   people: 'people',
 }
 /** After these, a session may have ended or lost permissions. */

@@ -22,7 +22,7 @@ const DAYS_AT_ONCE = 31
 export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use => {
   const sums = days.map(nothing)
   const accounts = days.map(() => new Set<string>())
-  const by = { account: newSums(), key: newSums(), model: newSums(), client: newSums() }
+  const by = { account: newSums(), key: newSums(), model: newSums(), client: newSums(), source: newSums() }
   for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
     const some = days.slice(first, first + DAYS_AT_ONCE)
     const places = new Map(some.flatMap((day, n) => hoursOf(day).map((hour) => [hour, first + n])))
@@ -31,7 +31,7 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
       if (place === undefined) continue
       addTo(sums[place]!, row) // every day has an entry
       if (row.account !== '') accounts[place]!.add(row.account)
-      for (const dimension of ['account', 'key', 'model', 'client'] as const)
+      for (const dimension of ['account', 'key', 'model', 'client', 'source'] as const)
         addTo(by[dimension].getOrInsertComputed(row[dimension], nothing), row)
     }
   }
@@ -44,6 +44,7 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
       key: sharesIn(by.key),
       model: sharesIn(by.model),
       client: sharesIn(by.client),
+      source: sharesIn(by.source),
     },
   }
 }
@@ -59,11 +60,13 @@ interface Row extends Sums {
   key: string
   model: string
   client: string
+  source: string
 }
 
 const rowsIn = (db: Db, span: Span, narrowing: SQL): Row[] =>
   db.all(sql`
-    SELECT hour, account_id AS account, key_id AS "key", model, client, ${sql.raw(SELECTED)} FROM request_hours
+    SELECT hour, account_id AS account, key_id AS "key", model, client, source_id AS source,
+      ${sql.raw(SELECTED)} FROM request_hours
     WHERE ${within(span, narrowing)}`)
 
 const sumOf = (db: Db, span: Span, narrowing: SQL): Sums =>

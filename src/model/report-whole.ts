@@ -26,7 +26,7 @@ export const useOfAll = (db: Db, { days, before }: Range): Use => {
     days: sums,
     activeAccounts: activeAccounts(db, days, upTo),
     before: past,
-    by: { account: by('account'), key: by('key'), model: by('model'), client: by('client') },
+    by: { account: by('account'), key: by('key'), model: by('model'), client: by('client'), source: by('source') },
   }
 }
 

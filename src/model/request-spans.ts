@@ -21,10 +21,12 @@ const KEPT: readonly (readonly [spanHours: number, dimension: Dimension])[] = [
   [DAY_HOURS, 'key'],
   [DAY_HOURS, 'model'],
   [DAY_HOURS, 'client'],
+  [DAY_HOURS, 'source'],
   [LONG_HOURS, 'account'],
   [LONG_HOURS, 'key'],
   [LONG_HOURS, 'model'],
   [LONG_HOURS, 'client'],
+  [LONG_HOURS, 'source'],
 ]
 
 /** The id column of the hours by dimension. */
@@ -34,6 +36,7 @@ export const ID_OF = {
   key: 'key_id',
   model: 'model',
   client: 'client',
+  source: 'source_id',
 } as const satisfies Record<Dimension, string>
 
 const SUMMED = [
@@ -83,9 +86,16 @@ export const lateHours = (sqlite: Database) => {
     $inputTokens, $cachedInputTokens, $outputTokens, $costMicros, $unpriced, $activeHours) ${TO_THOSE_THERE}`)
   return (sums: Iterable<HourSum>): void => {
     const end = Number(upTo.get(FACT)?.value ?? 0)
-    for (const { hour, accountId, keyId, model, client = '', ...added } of sums) {
+    for (const { hour, accountId, keyId, model, client = '', sourceId = '', ...added } of sums) {
       if (hour >= end) continue
-      const ids: Record<Dimension, string> = { all: '', account: accountId, key: keyId, model, client }
+      const ids: Record<Dimension, string> = {
+        all: '',
+        account: accountId,
+        key: keyId,
+        model,
+        client,
+        source: sourceId,
+      }
       for (const [spanHours, dimension] of KEPT) {
         const start = hour - (hour % (spanHours * HOUR_MS))
         const activeHours = spanHours === DAY_HOURS ? 1 << ((hour - start) / HOUR_MS) : 0

@@ -85,9 +85,9 @@ ON CONFLICT DO UPDATE SET
   cost_micros = cost_micros + excluded.cost_micros`
 
 const ADD_TO_HOUR = `
-INSERT INTO request_hours (hour, account_id, key_id, model, client, requests, errors, cancelled, input_tokens,
+INSERT INTO request_hours (hour, account_id, key_id, model, client, source_id, requests, errors, cancelled, input_tokens,
   cached_input_tokens, output_tokens, cost_micros, unpriced)
-VALUES ($hour, $accountId, $keyId, $model, $client, $requests, $errors, $cancelled, $inputTokens,
+VALUES ($hour, $accountId, $keyId, $model, $client, $sourceId, $requests, $errors, $cancelled, $inputTokens,
   $cachedInputTokens, $outputTokens, $costMicros, $unpriced)
 ON CONFLICT DO UPDATE SET
   requests = requests + excluded.requests,
@@ -164,6 +164,7 @@ interface HourSum extends Sum {
   keyId: string
   model: string
   client: string
+  sourceId: string
   errors: number
   cancelled: number
   /** Requests that cost something whose price is not known: they are missing from the cost. */
@@ -173,7 +174,7 @@ interface HourSum extends Sum {
 const hourSums = (entries: readonly LedgerEntry[], clients: CountedClients): readonly HourSum[] => {
   const sums = new Map<string, HourSum>()
   for (const { row, hourModel } of entries) {
-    const { startedAt, accountId, keyId, status } = row
+    const { startedAt, accountId, keyId, sourceId, status } = row
     const hour = startedAt - (startedAt % HOUR_MS)
     const place = {
       hour,
@@ -181,8 +182,9 @@ const hourSums = (entries: readonly LedgerEntry[], clients: CountedClients): rea
       keyId: keyId ?? '',
       model: hourModel ?? '',
       client: clients.countedAs(row.userAgent ?? null, hour),
+      sourceId: sourceId ?? '',
     }
-    const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}\0${place.client}`
+    const name = `${place.hour}\0${place.accountId}\0${place.keyId}\0${place.model}\0${place.client}\0${place.sourceId}`
     const sum = sums.getOrInsertComputed(name, () => ({ ...place, ...NOTHING, errors: 0, cancelled: 0, unpriced: 0 }))
     add(sum, row)
     if (isFault(row)) sum.errors++

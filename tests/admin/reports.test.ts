@@ -199,7 +199,7 @@ describe('files', () => {
   test('who may not know the keys gets one line for all of them', async () => {
     const lines = async (who: { ask: typeof app.ask }) =>
       (await (await who.ask(`GET /api/reports?${MARCH}&format=csv`)).text()).trimEnd().split('\r\n').length
-    app.sqlite.run(`INSERT INTO request_hours SELECT hour, account_id, 'key_other', model, client, requests, errors, cancelled,
+    app.sqlite.run(`INSERT INTO request_hours SELECT hour, account_id, 'key_other', model, client, source_id, requests, errors, cancelled,
       input_tokens, cached_input_tokens, output_tokens, cost_micros, unpriced FROM request_hours`)
     expect(await lines(app)).toBe(3)
     expect(await lines(people(app).as('viewer'))).toBe(2)

@@ -443,7 +443,7 @@ const recordWeek = async (accountId: string): Promise<void> => {
     ['gpt-5.5', 1_234_000],
     ['gpt-5.4-mini', 90_000],
   ] as const)
-    db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, '', 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
+    db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, '', '', 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
       hour - 5 * HOUR_MS,
       accountId,
       model,

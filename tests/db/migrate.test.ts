@@ -111,7 +111,7 @@ test('hours that were there before are there, and a report reads them in one pie
   const kept = hours()
   migrate(sqlite, MIGRATIONS, 2)
   expect(kept).toHaveLength(6)
-  expect(hours()).toEqual(kept.map((hour) => ({ ...(hour as object), client: '' }))) // as: a row
+  expect(hours()).toEqual(kept.map((hour) => ({ ...(hour as object), client: '', source_id: '' }))) // as: a row
   const indexes = sqlite.query<{ name: string }, []>(
     "SELECT name FROM pragma_index_list('request_hours') WHERE origin = 'c'",
   )

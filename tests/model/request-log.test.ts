@@ -372,6 +372,7 @@ describe('retention', () => {
       keyId: '',
       model: 'strong',
       client: '',
+      sourceId: '',
       ...counted,
       costMicros: 5,
       unpriced: 0,

@@ -53,6 +53,7 @@ const someHour = fc.record({
   keyId: fc.constantFrom('', 'key_a', 'key_b'),
   model: fc.constantFrom('', 'gpt-5.5', 'gpt-5.4'),
   client: fc.constantFrom('', 'codex_exec', 'OpenAI'),
+  sourceId: fc.constantFrom('', 'src_a', 'src_b'),
   requests: fc.integer({ min: 1, max: 9 }),
 })
 
@@ -145,7 +146,7 @@ test('a clock that was set back adds no hour twice', () => {
   addAll(db, NOW)
   const rows = countRows(sqlite)
   expect(commit(db, (tx) => addUpHours(tx, { before: START, rows: 10 }))).toBe(false)
-  expect([addedUpTo(db), countRows(sqlite), rows]).toEqual([NOW, rows, 10])
+  expect([addedUpTo(db), countRows(sqlite), rows]).toEqual([NOW, rows, 12])
 })
 
 const countRows = (sqlite: Database): number =>
@@ -210,7 +211,7 @@ describe('what is read', () => {
     const { db, sqlite } = testDb()
     sqlite.run(`WITH RECURSIVE h(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM h WHERE n < ${64 * 24 - 1}),
         a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 20)
-      INSERT INTO request_hours SELECT h.n * ${HOUR_MS}, 'acc_' || a.n, 'key', 'm', 'codex_exec', 1, 0, 0, 1, 1, 1, 1, 0 FROM h, a`)
+      INSERT INTO request_hours SELECT h.n * ${HOUR_MS}, 'acc_' || a.n, 'key', 'm', 'codex_exec', '', 1, 0, 0, 1, 1, 1, 1, 0 FROM h, a`)
     addAll(db, 64 * DAY_MS)
     const rows = (spanHours: number, dimension: string) =>
       sqlite

@@ -1,0 +1,205 @@
+/** Model sources as rows: create, change and delete, each in one commit with its audit row. */
+import { and, asc, eq, ne, sql } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../../db/commit.ts'
+import { apiKeys } from '../../../db/schema/keys.ts'
+import { modelSources, sourceModels } from '../../../db/schema/sources.ts'
+import { AppError } from '../../errors.ts'
+import type { Random } from '../../lib/random.ts'
+import type { Sealer } from '../../lib/seal.ts'
+import { type Actor, append } from '../audit.ts'
+import { changesOf } from '../changes-of.ts'
+import { demandVersion, versionOf } from '../edit-version.ts'
+import type { NewSource, SourceModelInput, SourcePatch } from './source-input.ts'
+
+type SourceRow = typeof modelSources.$inferSelect
+export type SourceModelRow = typeof sourceModels.$inferSelect
+/** A source with its models, by name. */
+export type StoredSource = SourceRow & { models: SourceModelRow[] }
+
+interface Doing {
+  actor: Actor
+  random: Random
+  sealer: Sealer
+  /** Called before an address or a key is set or changed. */
+  demandConfirmation: () => void
+}
+
+/** Where a key is sealed, so that it cannot be moved to another source. */
+export const keyContext = (id: string): string => `model_sources.api_key.${id}`
+
+/** By name, then id. */
+export const listSources = (db: Db): StoredSource[] => {
+  const models = Map.groupBy(
+    db.select().from(sourceModels).orderBy(asc(sourceModels.model)).all(),
+    ({ sourceId }) => sourceId,
+  )
+  return db
+    .select()
+    .from(modelSources)
+    .orderBy(asc(modelSources.name), asc(modelSources.id))
+    .all()
+    .map((row) => ({ ...row, models: models.get(row.id) ?? [] }))
+}
+
+/** Throws `not_found`. */
+export const getSource = (db: Db, id: string): StoredSource => {
+  const row = db.select().from(modelSources).where(eq(modelSources.id, id)).get()
+  if (!row) throw new AppError('not_found', { message: 'Model source not found.' })
+  const models = db
+    .select()
+    .from(sourceModels)
+    .where(eq(sourceModels.sourceId, id))
+    .orderBy(asc(sourceModels.model))
+    .all()
+  return { ...row, models }
+}
+
+/** The version of what can be set, not of health. */
+export const sourceVersion = (row: StoredSource): string => versionOf(Object.values(settable(row)))
+
+const settable = ({ models, ...row }: StoredSource) => ({
+  name: row.name,
+  baseUrl: row.baseUrl,
+  apiKey: row.apiKeySealed,
+  supportsChat: row.supportsChat,
+  supportsResponses: row.supportsResponses,
+  supportsAudio: row.supportsAudio,
+  supportsEmbeddings: row.supportsEmbeddings,
+  timeoutSeconds: row.timeoutSeconds,
+  maxConcurrency: row.maxConcurrency,
+  isEnabled: row.isEnabled,
+  models: models.map(({ id, sourceId, createdAt, updatedAt, ...model }) => model),
+})
+
+/** `input.baseUrl` must have been checked. Throws `name_taken`, and what `demandConfirmation` does. */
+export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSource => {
+  const { actor, random } = doing
+  doing.demandConfirmation()
+  demandFreeName(tx, input.name, null)
+  const id = random.id('src')
+  const times = { createdAt: actor.at, updatedAt: actor.at }
+  tx.insert(modelSources)
+    .values({
+      ...columnsOf(input),
+      id,
+      name: input.name,
+      baseUrl: input.baseUrl,
+      apiKeySealed: sealedKey(id, input.apiKey, doing),
+      ...times,
+    })
+    .run()
+  replaceModels(tx, id, input.models, doing)
+  append(tx, actor, 'model_source_created', { target: id, details: { name: input.name, baseUrl: input.baseUrl } })
+  notice(tx, 'sources')
+  return getSource(tx, id)
+}
+
+/**
+ * Applies `patch`; unchanged values are ignored. Another address or key makes the health unknown again. Throws
+ * `not_found`, `edit_conflict`, `name_taken`, and what `demandConfirmation` does.
+ */
+export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doing): StoredSource => {
+  const { expectedVersion, apiKey, models, ...patch } = input
+  const before = getSource(tx, id)
+  demandVersion(expectedVersion, sourceVersion(before))
+  if (patch.name !== undefined) demandFreeName(tx, patch.name, id)
+  const setsKey = apiKey !== undefined && !(!apiKey && before.apiKeySealed === null)
+  const isElsewhere = patch.baseUrl !== undefined && patch.baseUrl !== before.baseUrl
+  if (setsKey || isElsewhere) doing.demandConfirmation()
+  const changes = changesOf(before, columnsOf(patch))
+  const columns = {
+    ...changes,
+    ...(setsKey && { apiKeySealed: sealedKey(id, apiKey, doing) }),
+    ...((setsKey || isElsewhere) && ({ health: 'unknown', healthCode: null, healthAt: null, lastTest: null } as const)),
+  }
+  if (models) replaceModels(tx, id, models, doing)
+  const changed = Object.keys(changesOf(settable(before), settable({ ...getSource(tx, id), ...columns })))
+  if (changed.length === 0) return before
+  tx.update(modelSources)
+    .set({ ...columns, updatedAt: doing.actor.at })
+    .where(eq(modelSources.id, id))
+    .run()
+  append(tx, doing.actor, 'model_source_updated', {
+    target: id,
+    details: { changed, ...(isElsewhere && { baseUrl: { from: before.baseUrl, to: patch.baseUrl } }) },
+  })
+  notice(tx, 'sources')
+  return getSource(tx, id)
+}
+
+/** Its log rows stay with its id. A key limited to this source has none left. Throws `not_found`. */
+export const deleteSource = (tx: Tx, id: string, actor: Actor): void => {
+  const { name } = getSource(tx, id)
+  tx.delete(modelSources).where(eq(modelSources.id, id)).run()
+  unassignSource(tx, id)
+  append(tx, actor, 'model_source_deleted', { target: id, details: { name } })
+  notice(tx, 'sources')
+}
+
+const unassignSource = (tx: Tx, id: string): void => {
+  const others = sql`SELECT json_group_array(value) FROM json_each(${apiKeys.assignedSourceIds}) WHERE value <> ${id}`
+  const isAssigned = sql`${id} IN (SELECT value FROM json_each(${apiKeys.assignedSourceIds}))`
+  const { changes } = tx
+    .update(apiKeys)
+    .set({ assignedSourceIds: sql`(${others})` })
+    .where(isAssigned)
+    .run()
+  if (changes > 0) notice(tx, 'keys')
+}
+
+const DEFAULT_TIMEOUT_SECONDS = 600
+
+/** Without name, address, key and models. */
+const columnsOf = (input: Omit<SourcePatch, 'expectedVersion' | 'models' | 'apiKey'>): Partial<SourceRow> => {
+  const { supportsChatCompletions, supportsAudioTranscriptions, timeoutSeconds, maxConcurrency } = input
+  const { name, baseUrl, supportsResponses, supportsEmbeddings, isEnabled } = input
+  return {
+    ...(name !== undefined && { name }),
+    ...(baseUrl !== undefined && { baseUrl }),
+    ...(supportsChatCompletions !== undefined && { supportsChat: supportsChatCompletions }),
+    ...(supportsResponses !== undefined && { supportsResponses }),
+    ...(supportsAudioTranscriptions !== undefined && { supportsAudio: supportsAudioTranscriptions }),
+    ...(supportsEmbeddings !== undefined && { supportsEmbeddings }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds: timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS }),
+    ...(maxConcurrency !== undefined && { maxConcurrency: maxConcurrency ?? 0 }),
+    ...(isEnabled !== undefined && { isEnabled }),
+  }
+}
+
+const sealedKey = (id: string, key: string | null | undefined, { sealer }: Pick<Doing, 'sealer'>): string | null =>
+  key ? sealer.seal(key, keyContext(id)) : null
+
+const demandFreeName = (db: Db, name: string, own: string | null): void => {
+  const isOther = own === null ? undefined : ne(modelSources.id, own)
+  const taken = db
+    .select({ id: modelSources.id })
+    .from(modelSources)
+    .where(and(eq(modelSources.name, name), isOther))
+    .get()
+  if (taken) throw new AppError('name_taken', { param: 'name' })
+}
+
+/** Models that stay keep their id and date. */
+const replaceModels = (
+  tx: Tx,
+  sourceId: string,
+  models: readonly SourceModelInput[],
+  { actor, random }: Doing,
+): void => {
+  const before = new Map(getSource(tx, sourceId).models.map((row) => [row.model, row]))
+  tx.delete(sourceModels).where(eq(sourceModels.sourceId, sourceId)).run()
+  for (const input of models) {
+    const { rawMetadataJson, ...columns } = input
+    const kept = before.get(input.model)
+    tx.insert(sourceModels)
+      .values({
+        ...columns,
+        metadata: rawMetadataJson ?? null,
+        id: kept?.id ?? random.id('smd'),
+        sourceId,
+        createdAt: kept?.createdAt ?? actor.at,
+        updatedAt: actor.at,
+      })
+      .run()
+  }
+}

@@ -1,0 +1,81 @@
+/** The enabled model sources in memory, so that choosing one needs no database read. */
+import type { Db } from '../../../db/commit.ts'
+import type { Sealer } from '../../lib/seal.ts'
+import { keyContext, listSources, type SourceModelRow, type StoredSource } from './source-rows.ts'
+
+/** A kind of request that a source can support. */
+export const CAPABILITIES = ['chat', 'responses', 'audio', 'embeddings'] as const
+export type Capability = (typeof CAPABILITIES)[number]
+
+export type SourceModel = Readonly<Omit<SourceModelRow, 'sourceId' | 'createdAt' | 'updatedAt' | 'isEnabled'>>
+
+/** Frozen; a changed source is another object with the same id. */
+export interface Source {
+  readonly id: string
+  readonly name: string
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  readonly supports: Readonly<Record<Capability, boolean>>
+  readonly timeoutMs: number
+  /** 0: unlimited. */
+  readonly maxConcurrency: number
+  /** The enabled ones, by exact name. */
+  readonly models: ReadonlyMap<string, SourceModel>
+  /** Decrypted at each call; null: the source needs none. Throws `SealError` when it was sealed with another key. */
+  readonly key: () => string | null
+}
+
+export class Sources {
+  readonly #db: Db
+  readonly #sealer: Sealer
+  #enabled: readonly Source[] = []
+  #byId: ReadonlyMap<string, Source> = new Map()
+
+  constructor(db: Db, sealer: Sealer) {
+    this.#db = db
+    this.#sealer = sealer
+    this.reload()
+  }
+
+  reload(): void {
+    const enabled = listSources(this.#db).filter(({ isEnabled }) => isEnabled)
+    this.#enabled = Object.freeze(enabled.map((row) => sourceOf(row, this.#sealer)))
+    this.#byId = new Map(this.#enabled.map((source) => [source.id, source]))
+  }
+
+  /** By name, then id. */
+  get enabled(): readonly Source[] {
+    return this.#enabled
+  }
+
+  /** Null: disabled or deleted. */
+  byId(id: string): Source | null {
+    return this.#byId.get(id) ?? null
+  }
+
+  /** Those that list `model` with this capability, by name, then id. */
+  offering(model: string, capability: Capability): readonly Source[] {
+    return this.#enabled.filter(({ supports, models }) => supports[capability] && models.has(model))
+  }
+}
+
+/** For calls to a source that need not be enabled. */
+export const sourceOf = (row: StoredSource, sealer: Sealer): Source =>
+  Object.freeze({
+    id: row.id,
+    name: row.name,
+    baseUrl: row.baseUrl,
+    supports: Object.freeze({
+      chat: row.supportsChat,
+      responses: row.supportsResponses,
+      audio: row.supportsAudio,
+      embeddings: row.supportsEmbeddings,
+    }),
+    timeoutMs: row.timeoutSeconds * 1000,
+    maxConcurrency: row.maxConcurrency,
+    models: new Map(row.models.filter(({ isEnabled }) => isEnabled).map((model) => [model.model, modelOf(model)])),
+    key: () => (row.apiKeySealed === null ? null : sealer.open(row.apiKeySealed, keyContext(row.id))),
+  })
+
+const modelOf = ({ sourceId, createdAt, updatedAt, isEnabled, ...model }: SourceModelRow): SourceModel =>
+  Object.freeze(model)

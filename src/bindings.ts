@@ -42,6 +42,7 @@ import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
 import type { SettingsCache } from './settings/cache.ts'
 import type { SignIns } from './upstream/sign-ins.ts'
+import type { SourceFetch } from './upstream/source-fetch.ts'
 
 export interface Bindings {
   db: Db
@@ -53,6 +54,8 @@ export interface Bindings {
   catalog: Catalog
   /** Enabled model sources. */
   sources: Sources
+  /** The only way to them. */
+  sourceFetch: SourceFetch
   pool: Pool
   /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits

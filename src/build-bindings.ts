@@ -43,6 +43,7 @@ import { Credentials } from './upstream/credentials.ts'
 import type { Dial } from './upstream/dial.ts'
 import type { OAuthContext } from './upstream/oauth.ts'
 import { SignIns } from './upstream/sign-ins.ts'
+import { createLookup, type Lookup, SourceFetch } from './upstream/source-fetch.ts'
 
 /** External dependencies: real in `main.ts`, fake in tests. */
 export interface World {
@@ -53,6 +54,8 @@ export interface World {
   log: Log
   passwords: Passwords
   dial: Dial
+  /** Resolves host names of model sources; absent: as the system does. */
+  lookup?: Lookup
   reader: Reader
   /** Null: SQLite checkpoints itself. */
   checkpointer: Checkpointer | null
@@ -90,6 +93,11 @@ export const buildBindings = (world: World): Bindings => {
     firewall: new Firewall(db),
     catalog,
     sources: new Sources(db, sealer),
+    sourceFetch: new SourceFetch({
+      dial,
+      lookup: world.lookup ?? createLookup(),
+      own: () => ({ port: bindings.server?.port ?? config.PORT, publicUrl: config.PUBLIC_URL }),
+    }),
     pool,
     resetCredits: new ResetCredits(),
     ...clientUsageOf({ pool, settings, clock, upstream }),
@@ -141,7 +149,7 @@ export const buildBindings = (world: World): Bindings => {
     if (topics.has('log')) bindings.figures.forgetLog()
     live.committed(topics)
   })
-  return { ...bindings, views }
+  return Object.assign(bindings, { views })
 }
 
 const poolOf = (

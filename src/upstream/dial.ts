@@ -4,7 +4,7 @@
  * needed.
  */
 import type { Agent } from 'node:http'
-import { createConnection } from 'node:net'
+import { createConnection, isIP, isIPv6 } from 'node:net'
 import { AppError } from '../errors.ts'
 import { chooseProxy, type Environment } from '../lib/env-proxy.ts'
 import type { Random } from '../lib/random.ts'
@@ -17,6 +17,11 @@ export interface Dial {
    * `TunnelError`.
    */
   fetch(url: string, init: RequestInit): Promise<Response>
+  /**
+   * `fetch`, with a direct connection to `address`, to which the name of `url` was resolved: resolving it again could
+   * give another one. A proxy resolves the name itself.
+   */
+  fetchAt(url: string, address: string, init: RequestInit): Promise<Response>
   /**
    * The agent for a WebSocket handshake to `url` (ws: or wss:); `undefined` means a direct connection (interface
    * §1.11). Rejects with `EgressError`; the agent fails with `TunnelError`.
@@ -83,6 +88,12 @@ export const createDial = (
       const route = routeOf(url)
       return route.kind === 'direct' ? fetch(url, { ...init, ...OURS, proxy: false }) : send(fetch, route, url, init)
     },
+    fetchAt: async (url, address, init) => {
+      const route = routeOf(url)
+      if (route.kind !== 'direct') return send(fetch, route, url, init)
+      const there = pinned(url, address, init)
+      return fetch(there.url, { ...there.init, ...OURS, proxy: false })
+    },
     socketAgent: async (url) => {
       const route = routeOf(url)
       if (route.kind === 'direct') return undefined
@@ -125,6 +136,20 @@ const originOf = (url: string): string => {
  * long. Nor may the runtime decompress: 1 MB of gzip can hold 1 GB (`bounded-body.ts`).
  */
 const OURS = { timeout: false, redirect: 'manual', decompress: false } as const
+
+/** The name stays in the Host header and in the handshake, so that certificates are checked against it. */
+const pinned = (url: string, address: string, init: RequestInit): { url: string; init: BunFetchRequestInit } => {
+  const { host, hostname, protocol } = new URL(url)
+  if (isIP(hostname.replace(/^\[|\]$/g, '')) !== 0) return { url, init }
+  const headers = new Headers(init.headers)
+  headers.set('host', host)
+  const there = new URL(url)
+  there.hostname = isIPv6(address) ? `[${address}]` : address
+  return {
+    url: there.href,
+    init: { ...init, headers, ...(protocol === 'https:' && { tls: { serverName: hostname } }) },
+  }
+}
 
 const send = async (
   fetch: typeof globalThis.fetch,

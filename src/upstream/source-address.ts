@@ -1,0 +1,97 @@
+/**
+ * Which addresses a model source may have. Private networks are the point of sources; what is refused are addresses
+ * that answer with credentials of the machine (metadata services of clouds, all of link-local) or that no server has.
+ */
+import { anyContains, type Cidr, formatCidr, parseCidr } from '../lib/cidr.ts'
+
+const ranges = (...texts: string[]): readonly Cidr[] => texts.flatMap((text) => parseCidr(text) ?? [])
+
+/** AWS, Google Cloud, Azure, Alibaba, Oracle, Scaleway and Linode, beside link-local. */
+const METADATA = ranges(
+  '169.254.0.0/16',
+  'fe80::/10',
+  '100.100.100.200',
+  '192.0.0.192',
+  '168.63.129.16',
+  'fd00:ec2::/32',
+  'fd20:ce::254',
+  'fd00:c1::a9fe:a9fe',
+  'fd00:42::42',
+  'fd00:a9fe:a9fe::/48',
+)
+/** Multicast, broadcast and reserved. */
+const NOT_A_HOST = ranges('224.0.0.0/3', 'ff00::/8')
+
+/** These and names below them; a proxy may resolve them where we cannot. */
+const METADATA_NAMES: readonly string[] = [
+  'metadata',
+  'metadata.google.internal',
+  'metadata.goog',
+  'instance-data',
+  'instance-data.ec2.internal',
+  'metadata.ec2.internal',
+  'metadata.azure.internal',
+  'metadata.azure.com',
+  'metadata.tencentyun.com',
+  'metadata.platformequinix.com',
+  'metadata.packet.net',
+  'metadata.oraclecloud.com',
+  'rancher-metadata',
+]
+
+const METADATA_PROBLEM = 'This is a link-local or cloud metadata address, which cannot be a model source.'
+
+/** Why a source cannot be at `address`; null: it can. `address` comes from a URL or a name lookup. */
+export const problemOfAddress = (address: string): string | null => {
+  const forms = formsOf(address)
+  if (forms.length === 0) return 'This is not an IP address.'
+  if (forms.some((form) => anyContains(METADATA, form))) return METADATA_PROBLEM
+  return forms.some((form) => anyContains(NOT_A_HOST, form)) ? 'This address belongs to no single server.' : null
+}
+
+/** Why no source can have this host name (lower case, as a URL returns it); null: depends on its addresses. */
+export const problemOfName = (hostname: string): string | null => {
+  const name = hostname.replace(/\.+$/, '')
+  const isRefused = METADATA_NAMES.some((refused) => name === refused || name.endsWith(`.${refused}`))
+  return isRefused ? METADATA_PROBLEM : null
+}
+
+/** `address` and the IPv4 addresses inside it, as canonical texts; empty when it is none. */
+export const formsOf = (address: string): string[] => {
+  const found = parseCidr(address.replace(/^\[|\]$/g, '').replace(/%.*$/, ''))
+  return found ? [found.bytes, ...embedded(found.bytes)].map(textOf) : []
+}
+
+/**
+ * Stored without a trailing slash. Null for what is not an `http:` or `https:` URL of a host, and for user names,
+ * queries and fragments, which would end up in addresses and logs.
+ */
+export const baseUrlOf = (text: string): string | null => {
+  const url = /[\s\\]/.test(text.trim()) ? null : URL.parse(text.trim())
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.hostname === '') return null
+  if (!/^https?:\/\//i.test(text.trim()) || /[?#]/.test(text) || url.username || url.password || url.port === '0')
+    return null
+  return url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+const textOf = (bytes: Uint8Array): string => formatCidr({ bytes, prefix: bytes.length * 8 })
+
+/** IPv4 addresses that a gateway or the system would connect to for an IPv6 address. IPv4-mapped ones are parsed as IPv4. */
+const embedded = (bytes: Uint8Array): Uint8Array[] => {
+  if (bytes.length !== 16) return []
+  const at = (...places: number[]): Uint8Array => Uint8Array.from(places, (place) => bytes[place] ?? 0)
+  const last = at(12, 13, 14, 15)
+  const hex = Buffer.from(bytes).toString('hex')
+  const found: Uint8Array[] = []
+  if (/^0{24}/.test(hex)) found.push(last) // IPv4-compatible (RFC 4291 §2.5.5.1)
+  if (/^0{16}ffff0000/.test(hex)) found.push(last) // IPv4-translated (RFC 2765)
+  if (hex.startsWith('0064ff9b')) found.push(last, at(6, 7, 9, 10), at(9, 10, 11, 12)) // NAT64 (RFC 6052, RFC 8215)
+  if (hex.startsWith('2002')) found.push(at(2, 3, 4, 5)) // 6to4 (RFC 3056)
+  if (hex.startsWith('20010000'))
+    found.push(
+      at(4, 5, 6, 7),
+      last.map((byte) => byte ^ 0xff),
+    ) // Teredo (RFC 4380)
+  if (/^.{16}0[02]005efe/.test(hex)) found.push(last) // ISATAP (RFC 5214)
+  return found
+}

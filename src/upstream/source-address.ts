@@ -69,7 +69,7 @@ export const formsOf = (address: string): string[] => {
 export const baseUrlOf = (text: string): string | null => {
   const url = /[\s\\]/.test(text.trim()) ? null : URL.parse(text.trim())
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.hostname === '') return null
-  if (!/^https?:\/\//i.test(text.trim()) || /[?#]/.test(text) || url.username || url.password || url.port === '0')
+  if (!/^https?:\/\/[^/]/i.test(text.trim()) || /[?#]/.test(text) || url.username || url.password || url.port === '0')
     return null
   return url.origin + url.pathname.replace(/\/+$/, '')
 }

@@ -23,6 +23,7 @@ import '../../src/proxy/formats/chat-request.ts' // is loaded in real time, for 
 import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
+import { createSource } from './source/app.ts'
 import type { Account, AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
 
@@ -53,6 +54,9 @@ export interface Ask {
 export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestOptions = {}) => {
   const clock = new ManualClock()
   const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
+  const source = createSource()
+  /** Names of model sources and their addresses; calls to these addresses reach the stand-in. */
+  const names = new Map([['source.test', ['10.0.0.7']]])
   const { db, sqlite } = testDb()
   const lines: string[] = []
   const log = createLog({
@@ -80,6 +84,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       {},
       ((url: string, init: RequestInit) => {
         wire.before?.(url, init)
+        if (new URL(url).hostname === '10.0.0.7') return source.fetch(url, init)
         return upstream.fetch(url, init)
       }) as typeof fetch, // as: the dialler calls it with these two only
       { trustsSocketEnvironment: true, random },
@@ -97,6 +102,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       log,
       passwords,
       dial,
+      lookup: async (name) => names.get(name) ?? [],
       reader: createInlineReader(db),
       checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
@@ -123,6 +129,8 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   return {
     clock,
     upstream,
+    source,
+    names,
     wire,
     get bindings() {
       return bindings

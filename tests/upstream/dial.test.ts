@@ -114,3 +114,33 @@ test('whether a connection can be made is asked of the proxy', async () => {
   expect(await dialIn({}).dial.canConnect(`http://127.0.0.1:${listener.port}/x`)).toBe(true)
   expect(await dialIn({}).dial.canConnect('http://127.0.0.1:1/x')).toBe(false)
 })
+
+describe('a connection to an address that is already known', () => {
+  test('keeps the name in the Host header, over a real connection', async () => {
+    const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (c) => new Response(c.headers.get('host')) })
+    const dial = createDial({}, fetch, { trustsSocketEnvironment: true, random: seededRandom(1) })
+    const answer = await dial.fetchAt(`http://no-such-name.test:${server.port}/x`, '127.0.0.1', {})
+    expect(await answer.text()).toBe(`no-such-name.test:${server.port}`)
+    await server.stop(true)
+  })
+
+  test('keeps the name in the TLS handshake; a proxy is given the name', async () => {
+    const seen: unknown[] = []
+    const fetch = (async (url: string, { headers, tls }: BunFetchRequestInit) => {
+      seen.push([url, new Headers(headers).get('host'), tls])
+      return new Response('')
+    }) as typeof globalThis.fetch // as: called with these two only
+    const options = { trustsSocketEnvironment: true, random: seededRandom(1) }
+    const dial = createDial({}, fetch, options)
+    await dial.fetchAt('https://a.test:8443/x', '10.0.0.1', {})
+    await dial.fetchAt('https://a.test/x', 'fd00::1', {})
+    await dial.fetchAt('https://10.0.0.2/x', '10.0.0.2', {})
+    await createDial({ HTTPS_PROXY: HTTP }, fetch, options).fetchAt('https://a.test/x', '10.0.0.1', {})
+    expect(seen).toEqual([
+      ['https://10.0.0.1:8443/x', 'a.test:8443', { serverName: 'a.test' }],
+      ['https://[fd00::1]/x', 'a.test', { serverName: 'a.test' }],
+      ['https://10.0.0.2/x', null, undefined],
+      ['https://a.test/x', null, undefined],
+    ])
+  })
+})

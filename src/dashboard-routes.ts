@@ -93,6 +93,14 @@ import { listRejectedClients, listRequestOptions, listRequests, showRequest } fr
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
 import { changeSettings, getSettings, putSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
+import {
+  createModelSource,
+  deleteModelSource,
+  discoverModels,
+  editModelSource,
+  listModelSources,
+  testModelSource,
+} from './admin/sources.ts'
 import type { AppEnv } from './bindings.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
@@ -103,6 +111,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   app.use(privacyEye)
   mountClientApi(app)
   mountApi(app)
+  mountSources(app)
   mountSignIn(app)
   mountPasskeys(app)
   mountPeople(app)
@@ -231,6 +240,20 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/request-logs/options', ...listRequestOptions)
   app.get('/api/request-logs/:id', ...showRequest)
   app.get('/api/rejected-clients', ...listRejectedClients)
+}
+
+/** Model sources. Forms can only POST. */
+const mountSources = (app: Hono<AppEnv>): void => {
+  app.get('/api/model-sources/', ...listModelSources)
+  app.get('/api/model-sources', ...listModelSources)
+  app.post('/api/model-sources/', ...createModelSource)
+  app.post('/api/model-sources', ...createModelSource)
+  app.patch('/api/model-sources/:id', ...editModelSource)
+  app.post('/api/model-sources/:id', ...editModelSource)
+  app.delete('/api/model-sources/:id', ...deleteModelSource)
+  app.post('/api/model-sources/:id/delete', ...deleteModelSource)
+  app.post('/api/model-sources/:id/test', ...testModelSource)
+  app.post('/api/model-sources/:id/discover', ...discoverModels)
 }
 
 /** Adding an account: ChatGPT sign-ins and import previews. */

@@ -18,6 +18,7 @@ export const TABS = [
   { id: 'general', path: '/settings', label: 'Access & keys', needs: null },
   { id: 'access', path: '/settings/access', label: 'Users', needs: 'users:manage' },
   { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },
+  { id: 'sources', path: '/settings/sources', label: 'Model sources', needs: 'dashboard:read' },
   { id: 'network', path: '/settings/network', label: 'Network', needs: 'dashboard:read' },
   { id: 'data', path: '/settings/data', label: 'Data', needs: 'dashboard:read' },
   { id: 'audit', path: '/audit', label: 'Audit log', needs: 'audit:read' },

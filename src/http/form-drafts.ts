@@ -22,7 +22,7 @@ const TTL_MS = 10 * MINUTE_MS
 /** For all users together; the oldest are dropped. */
 const MOST_DRAFTS = 100
 const MOST_CHARS = 16_384
-const SECRET = /password|secret|token|code$/i
+const SECRET = /password|secret|token|code$|^api_?key$/i
 
 export class FormDrafts {
   readonly #clock: Clock

@@ -138,6 +138,7 @@ const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
   return c.env.formDrafts.keep({ owner, action: url.pathname + url.search, refused, problem }, typed)
 }
 
+const WITH_FIELDS: readonly Code[] = ['validation_error', 'invalid_model_source_payload']
 const CONFLICTS: readonly Code[] = ['settings_conflict', 'edit_conflict']
 
 // as: set by `invalid`
@@ -146,7 +147,7 @@ const fieldsOf = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Recor
 const spoken = (err: AppError, message: string): string => {
   const { code, extra } = err
   const fields = Object.entries(fieldsOf(err)).map(([name, [first = '']]) => fieldText(name, first))
-  if (code === 'validation_error' && fields.length > 0) return fields.slice(0, MOST_FIELDS).join(' ')
+  if (WITH_FIELDS.includes(code) && fields.length > 0) return fields.slice(0, MOST_FIELDS).join(' ')
   const said = { code, field: extra.param ?? null, waitSeconds: extra.retryAfterSeconds ?? null }
   return problemText(said, message) ?? message
 }

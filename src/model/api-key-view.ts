@@ -23,8 +23,7 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   lastUsedAt: isoOrNull(row.lastUsedAt),
   ...policyOf(row),
   accountAssignmentScopeEnabled: row.assignedAccountIds !== null || row.assignedTags !== null,
-  sourceAssignmentScopeEnabled: false,
-  assignedSourceIds: null,
+  sourceAssignmentScopeEnabled: row.assignedSourceIds !== null,
   limits: row.limits.map((limit) => toLimit(limit, now)),
   usageSummary: {
     requestCount: row.requestCount,

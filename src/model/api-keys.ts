@@ -4,6 +4,7 @@ import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
 import { users } from '../../db/schema/people.ts'
+import { modelSources } from '../../db/schema/sources.ts'
 import { AppError } from '../errors.ts'
 import type { Random } from '../lib/random.ts'
 import { type Actor, append } from './audit.ts'
@@ -92,6 +93,8 @@ export const policyOf = (row: StoredKey) => ({
   usageSections: row.usageSections,
   assignedAccountIds: row.assignedAccountIds,
   assignedTags: row.assignedTags,
+  assignedSourceIds: row.assignedSourceIds,
+  allowOverflow: row.allowOverflow,
 })
 
 const OWNER = { id: users.id, username: users.username, status: users.status }
@@ -128,8 +131,9 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
   if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
   const columns = { ...columnsOf(patch), ...activation(before, patch) }
   const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
-  // the stored list may contain deleted accounts
-  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts })
+  const newSources = patch.assignedSourceIds?.filter((source) => !before.assignedSourceIds?.includes(source))
+  // the stored lists may contain what was deleted
+  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts, assignedSourceIds: newSources })
   if (Object.values(columns).some((value) => value !== undefined))
     tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
   if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
@@ -183,7 +187,7 @@ const newSecret = (random: Random) => {
 
 /** Leaves out what is not a column; empty lists of models and tags become null. */
 const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
-  const { limits, assignedSourceIds, allowedModels, assignedTags, isActive, resetUsage, ...columns }: KeyPatch = input
+  const { limits, allowedModels, assignedTags, isActive, resetUsage, ...columns }: KeyPatch = input
   return {
     ...columns,
     ...(allowedModels !== undefined && { allowedModels: allowedModels?.length ? allowedModels : null }),
@@ -218,16 +222,23 @@ const demandValid = (db: Db, policy: Partial<KeyRow>): void => {
   const isProhibited = policy.prohibitFastMode === 'strip' || policy.prohibitFastMode === 'refuse'
   if (isProhibited && isFastTier(policy.enforcedServiceTier))
     throw invalid({ prohibitFastMode: ['The key enforces a fast service tier. Choose another tier first.'] })
-  const unknown = unknownAccounts(db, policy.assignedAccountIds ?? [])
+  const unknown = unknownIds(db, accounts, policy.assignedAccountIds)
   if (unknown.length > 0) throw invalid({ assignedAccountIds: unknown.map((id) => `There is no account ${id}.`) })
+  const unknownSources = unknownIds(db, modelSources, policy.assignedSourceIds)
+  if (unknownSources.length > 0)
+    throw invalid({ assignedSourceIds: unknownSources.map((id) => `There is no model source ${id}.`) })
 }
 
-const unknownAccounts = (db: Db, ids: readonly string[]): string[] => {
-  if (ids.length === 0) return []
+const unknownIds = (
+  db: Db,
+  table: typeof accounts | typeof modelSources,
+  ids: readonly string[] | null = [],
+): string[] => {
+  if (!ids?.length) return []
   const known = db
-    .select({ id: accounts.id })
-    .from(accounts)
-    .where(inArray(accounts.id, [...ids]))
+    .select({ id: table.id })
+    .from(table)
+    .where(inArray(table.id, [...ids]))
     .all()
   return ids.filter((id) => !known.some((row) => row.id === id))
 }

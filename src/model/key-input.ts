@@ -100,7 +100,16 @@ export const NewKey = z.strictObject({
     .max(64)
     .nullish()
     .describe('User id of the owner. Absent: the user who creates it; null: no owner.'),
-  assignedSourceIds: z.null().optional().describe('Not available yet; only null is accepted.'),
+  assignedSourceIds: z
+    .array(z.string().min(1))
+    .max(1000)
+    .transform(distinct)
+    .nullish()
+    .describe('Model sources that may serve this key, before accounts. Null: all, where no account has the model.'),
+  allowOverflow: z
+    .boolean()
+    .optional()
+    .describe('Marks the key for overflow to a model source, where the settings allow it to marked keys only.'),
   limits: z
     .array(Limit)
     .max(100)

@@ -27,6 +27,10 @@ export interface KeyPolicy {
   readonly trafficClass: StoredKey['trafficClass']
   readonly transport: StoredKey['transportPolicyOverride']
   readonly scope: KeyScope
+  /** The only sources it may use, before accounts; null: all, where no account has the model. */
+  readonly sourceIds: ReadonlySet<string> | null
+  /** Marked for overflow. */
+  readonly allowOverflow: boolean
   readonly usageSections: ReadonlySet<UsageSection>
   /** Live: `reservations.ts` changes their counters. */
   readonly limits: readonly LiveLimit[]
@@ -94,6 +98,8 @@ const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
     trafficClass: row.trafficClass,
     transport: row.transportPolicyOverride,
     scope: keyScope(row.assignedAccountIds, row.assignedTags),
+    sourceIds: setOf(row.assignedSourceIds),
+    allowOverflow: row.allowOverflow,
     usageSections: new Set(row.usageSections.split(',') as UsageSection[]), // as: validated when stored
     limits: Object.freeze(limits),
   })

@@ -20,7 +20,7 @@ const Metadata = z
     return z.NEVER
   })
 
-const SourceModelInput = z.strictObject({
+export const SourceModelInput = z.strictObject({
   model: text.min(1).max(255).describe('The name that clients send, exactly as the source lists it.'),
   displayName: text.max(255).nullish().describe('Shown to clients instead of the name.'),
   contextWindow: positive.nullish().describe('Tokens.'),
@@ -73,7 +73,10 @@ export const SourcePatch = z
     isEnabled: z.boolean(),
   })
   .partial()
-  .extend({ expectedVersion: ExpectedVersion })
+  .extend({
+    addModels: models.optional().describe('Added to the list. Models that are on it stay as they are.'),
+    expectedVersion: ExpectedVersion,
+  })
 export type SourcePatch = z.output<typeof SourcePatch>
 
 const parsed = (json: string): unknown => {

@@ -99,7 +99,7 @@ export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSour
  * `not_found`, `edit_conflict`, `name_taken`, and what `demandConfirmation` does.
  */
 export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doing): StoredSource => {
-  const { expectedVersion, apiKey, models, ...patch } = input
+  const { expectedVersion, apiKey, models, addModels, ...patch } = input
   const before = getSource(tx, id)
   demandVersion(expectedVersion, sourceVersion(before))
   if (patch.name !== undefined) demandFreeName(tx, patch.name, id)
@@ -113,6 +113,7 @@ export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doin
     ...((setsKey || isElsewhere) && ({ health: 'unknown', healthCode: null, healthAt: null, lastTest: null } as const)),
   }
   if (models) replaceModels(tx, id, models, doing)
+  if (addModels) insertModels(tx, id, missingIn(getSource(tx, id).models, addModels), doing)
   const changed = Object.keys(changesOf(settable(before), settable({ ...getSource(tx, id), ...columns })))
   if (changed.length === 0) return before
   tx.update(modelSources)
@@ -150,7 +151,9 @@ const unassignSource = (tx: Tx, id: string): void => {
 const DEFAULT_TIMEOUT_SECONDS = 600
 
 /** Without name, address, key and models. */
-const columnsOf = (input: Omit<SourcePatch, 'expectedVersion' | 'models' | 'apiKey'>): Partial<SourceRow> => {
+const columnsOf = (
+  input: Omit<SourcePatch, 'expectedVersion' | 'models' | 'addModels' | 'apiKey'>,
+): Partial<SourceRow> => {
   const { supportsChatCompletions, supportsAudioTranscriptions, timeoutSeconds, maxConcurrency } = input
   const { name, baseUrl, supportsResponses, supportsEmbeddings, isEnabled } = input
   return {
@@ -180,17 +183,24 @@ const demandFreeName = (db: Db, name: string, own: string | null): void => {
 }
 
 /** Models that stay keep their id and date. */
-const replaceModels = (
+const replaceModels = (tx: Tx, sourceId: string, models: readonly SourceModelInput[], doing: Doing): void => {
+  const before = new Map(getSource(tx, sourceId).models.map((row) => [row.model, row]))
+  tx.delete(sourceModels).where(eq(sourceModels.sourceId, sourceId)).run()
+  insertModels(tx, sourceId, models, { ...doing, before })
+}
+
+interface Inserting extends Pick<Doing, 'actor' | 'random'> {
+  before?: ReadonlyMap<string, SourceModelRow>
+}
+
+const insertModels = (
   tx: Tx,
   sourceId: string,
   models: readonly SourceModelInput[],
-  { actor, random }: Doing,
+  { actor, random, before = new Map() }: Inserting,
 ): void => {
-  const before = new Map(getSource(tx, sourceId).models.map((row) => [row.model, row]))
-  tx.delete(sourceModels).where(eq(sourceModels.sourceId, sourceId)).run()
-  for (const input of models) {
-    const { rawMetadataJson, ...columns } = input
-    const kept = before.get(input.model)
+  for (const { rawMetadataJson, ...columns } of models) {
+    const kept = before.get(columns.model)
     tx.insert(sourceModels)
       .values({
         ...columns,
@@ -203,3 +213,6 @@ const replaceModels = (
       .run()
   }
 }
+
+const missingIn = (rows: readonly SourceModelRow[], models: readonly SourceModelInput[]): SourceModelInput[] =>
+  models.filter(({ model }) => !rows.some((row) => row.model === model))

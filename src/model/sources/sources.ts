@@ -1,5 +1,6 @@
 /** The enabled model sources in memory, so that choosing one needs no database read. */
 import type { Db } from '../../../db/commit.ts'
+import type { SourceHealth } from '../../../db/schema/sources.ts'
 import type { Sealer } from '../../lib/seal.ts'
 import { keyContext, listSources, type SourceModelRow, type StoredSource } from './source-rows.ts'
 
@@ -16,6 +17,7 @@ export interface Source {
   /** Without a trailing slash. */
   readonly baseUrl: string
   readonly supports: Readonly<Record<Capability, boolean>>
+  readonly health: SourceHealth
   readonly timeoutMs: number
   /** 0: unlimited. */
   readonly maxConcurrency: number
@@ -71,6 +73,7 @@ export const sourceOf = (row: StoredSource, sealer: Sealer): Source =>
       audio: row.supportsAudio,
       embeddings: row.supportsEmbeddings,
     }),
+    health: row.health,
     timeoutMs: row.timeoutSeconds * 1000,
     maxConcurrency: row.maxConcurrency,
     models: new Map(row.models.filter(({ isEnabled }) => isEnabled).map((model) => [model.model, modelOf(model)])),

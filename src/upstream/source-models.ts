@@ -1,0 +1,74 @@
+/** Reads the list of models of a source, with what servers add to OpenAI's three members. Assumed from their docs. */
+import { isObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
+import type { SourceModelInput } from '../model/sources/source-input.ts'
+import { askSource, type CalledSource, type SourceCallDeps } from './source-calls.ts'
+
+const LIST_MS = 15_000
+const MOST_MODELS = 1000
+
+/** A model as it would be stored. */
+export type ListedModel = Omit<SourceModelInput, 'rawMetadataJson'>
+
+/** In the order of the source. Throws what `askSource` does. */
+export const readModels = async (
+  deps: SourceCallDeps,
+  source: CalledSource,
+  signal?: AbortSignal,
+): Promise<ListedModel[]> =>
+  listedIn(await askSource(deps, source, { path: '/models', timeoutMs: LIST_MS, ...(signal && { signal }) }))
+
+/** `{data: [{id}]}` as OpenAI, `{models: [{name}]}`, or a list itself. Without repetitions and names that cannot be stored. */
+export const listedIn = (answer: unknown): ListedModel[] => {
+  const top = objectOf(answer)
+  const entries = [top.data, top.models, answer].find(Array.isArray) ?? []
+  const found = new Map<string, ListedModel>()
+  for (const entry of objectsOf(entries)) {
+    const model = (textOf(entry.id) || textOf(entry.model) || textOf(entry.name)).trim()
+    if (model !== '' && model.length <= 255 && !found.has(model)) found.set(model, listedModel(model, entry))
+    if (found.size === MOST_MODELS) break
+  }
+  return [...found.values()]
+}
+
+const listedModel = (model: string, entry: Record<string, unknown>): ListedModel => {
+  const meta = objectOf(entry.meta)
+  const top = objectOf(entry.top_provider)
+  const pricing = objectOf(entry.pricing)
+  const can = objectOf(entry.capabilities)
+  const parameters = listOf(entry.supported_parameters)
+  const inputs = listOf(objectOf(entry.architecture).input_modalities)
+  const name = textOf(entry.display_name) || (textOf(entry.id) !== '' ? textOf(entry.name) : '')
+  return {
+    model,
+    displayName: name.trim().slice(0, 255) || null,
+    contextWindow:
+      count(entry.max_model_len) ?? // vLLM
+      count(entry.context_length) ?? // OpenRouter
+      count(entry.context_window) ?? // Groq
+      count(entry.max_context_length) ?? // Mistral, LM Studio
+      count(meta.n_ctx_train), // llama.cpp
+    maxOutputTokens: count(top.max_completion_tokens) ?? count(entry.max_completion_tokens),
+    supportsStreaming: true,
+    supportsTools: parameters.includes('tools') || can.function_calling === true,
+    supportsVision: inputs.includes('image') || can.vision === true,
+    inputPer1m: perMillion(pricing.prompt),
+    cachedInputPer1m: perMillion(pricing.input_cache_read),
+    outputPer1m: perMillion(pricing.completion),
+    audioPerMinute: null,
+    isEnabled: true,
+  }
+}
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+const MOST_TOKENS = 1_000_000_000
+
+const count = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MOST_TOKENS ? value : null
+
+/** OpenRouter: USD per token, as text. Negative: depends. */
+const perMillion = (value: unknown): number | null => {
+  if (typeof value !== 'string' || value.trim() === '' || isObject(value)) return null
+  const usd = Number(value) * 1e6
+  return Number.isFinite(usd) && usd >= 0 && usd <= 1e6 ? Math.round(usd * 1e6) / 1e6 : null
+}

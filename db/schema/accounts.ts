@@ -128,7 +128,10 @@ export const affinity = sqliteTable(
     kind: text({ enum: ['conversation', 'ciphertext', 'file'] }).notNull(),
     keyHash: text().notNull(),
     accountId: text().notNull(),
-    /** The conversation holds ciphertext of an earlier owner, to be left out when it is replayed. */
+    /**
+     * The conversation holds ciphertext of an earlier owner, to be left out when it is replayed. Ciphertext: its account
+     * was released, so conversations do not follow it.
+     */
     mixed: integer({ mode: 'boolean' }).notNull().default(false),
     usedAt: integer().notNull(),
   },

@@ -10,9 +10,9 @@ import { Openings } from './opening.ts'
 const KINDS = ['conversation', 'ciphertext', 'file'] as const
 type AffinityKind = (typeof KINDS)[number]
 
-interface Owner {
+export interface Owner {
   accountId: string
-  /** The conversation still carries ciphertext of an earlier owner. */
+  /** A conversation still carries ciphertext of an earlier owner; ciphertext no longer leads to its account. */
   mixed: boolean
   usedAt: number
 }
@@ -87,6 +87,21 @@ export class AffinityMap {
     owners.set(keyHash, { accountId, mixed, usedAt: now })
     if (owners.size > this.#maxEntries) owners.delete(owners.keys().next().value!) // size > 0
     return { kind, keyHash, accountId, mixed, usedAt: now }
+  }
+
+  /** The row was deleted. */
+  forget(kind: AffinityKind, keyHash: string): void {
+    this.#owners[kind].delete(keyHash)
+  }
+
+  /** The account was released: this ciphertext is still its own, but conversations do not follow it. */
+  detach(keyHash: string): void {
+    const owner = this.#owners.ciphertext.get(keyHash)
+    if (owner) owner.mixed = true
+  }
+
+  forgetFirstRequests(accountId: string): void {
+    this.openings.forget(accountId)
   }
 
   counts(): Record<AffinityKind, number> {

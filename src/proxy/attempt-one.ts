@@ -119,10 +119,11 @@ export const openAndRead: Exchange<Flow> = async (
 ) => {
   turn.log.phase = 'connect'
   turn.log.isSent = false
-  turn.log.isShortened = dropReasoning
+  turn.log.isShortened = false
   const { account } = lease
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
   const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
+  turn.log.isShortened = dropReasoning || bytes !== turn.body?.bytes
   const { headers, stream, accessToken } = await carry(plane, turn, {
     account,
     credentials,

@@ -6,7 +6,7 @@ import { DAY_MS } from '../lib/durations.ts'
 import { isObject, type JsonObject, objectsOf } from '../lib/json.ts'
 import { elementsOf, topMembers } from '../lib/json-members.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
-import { type AffinityMap, sha256 } from './affinity.ts'
+import { type AffinityMap, type Owner, sha256 } from './affinity.ts'
 import type { Plane } from './plane.ts'
 import type { SelectionNeeds } from './pool/selection-needs.ts'
 import type { Turn, TurnBody } from './turn.ts'
@@ -60,13 +60,17 @@ const conversationOwner = (plane: Plane, turn: Turn) =>
 const firstServer = ({ affinity, clock }: Plane, { conversation, opening }: Turn): string | null =>
   conversation !== null && conversation === opening ? affinity.openings.noted(opening, clock.now()) : null
 
-/** The recorded producer of the newest ciphertext in the input, or null. */
-export const recordedOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, () => true)
+/** The recorded producer of the newest ciphertext in the input; null: none, or released. */
+export const recordedOwner = (plane: Plane, turn: Turn): string | null => {
+  const owner = newestProducer(plane, turn, () => true)
+  return owner === null || owner.mixed ? null : owner.accountId
+}
 
 /** The recorded producer of a compacted history. Sub-agents may move the conversation they share, but not this. */
-const anchorOwner = (plane: Plane, turn: Turn): string | null => newestProducer(plane, turn, isCompaction)
+const anchorOwner = (plane: Plane, turn: Turn): string | null =>
+  newestProducer(plane, turn, isCompaction)?.accountId ?? null
 
-const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): string | null => {
+const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): Owner | null => {
   if (!turn.hasCiphertext || !turn.body) return null
   for (const item of objectsOf(turn.body.json.input).reverse()) {
     const owner = isMeant(item) ? ciphertextOwner(plane, turn, item) : null
@@ -83,7 +87,7 @@ export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array
   const isAtHome = owner !== null && owner.accountId === accountId && !owner.mixed
   if (isAtHome) return body.bytes
   return dropReasoning(body, (item) => {
-    const producer = ciphertextOwner(plane, turn, item)
+    const producer = ciphertextOwner(plane, turn, item)?.accountId ?? null
     return producer === null ? owner !== null : producer !== accountId // other accounts have served this conversation
   })
 }
@@ -91,10 +95,9 @@ export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array
 /** Last resort: drops all reasoning. */
 export const withoutReasoning = (turn: Turn): Uint8Array<ArrayBuffer> => dropReasoning(turn.body!, () => true) // as in bodyFor
 
-const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): string | null =>
+const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): Owner | null =>
   typeof item.encrypted_content === 'string'
-    ? (plane.affinity.get('ciphertext', sha256(item.encrypted_content), plane.clock.now(), maxAgeMs(turn))?.accountId ??
-      null)
+    ? plane.affinity.get('ciphertext', sha256(item.encrypted_content), plane.clock.now(), maxAgeMs(turn))
     : null
 
 const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS

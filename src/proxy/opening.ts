@@ -67,6 +67,11 @@ export class Openings {
     return first && now - first.at <= NOTED_MS ? first.accountId : null
   }
 
+  /** Drops notes about this account. */
+  forget(accountId: string): void {
+    for (const [hash, first] of this.#firstServed) if (first.accountId === accountId) this.#firstServed.delete(hash)
+  }
+
   /** Drops notes about other accounts. */
   keepOnly(accountIds: ReadonlySet<string>): void {
     for (const [hash, { accountId }] of this.#firstServed)

@@ -119,7 +119,7 @@ interface TurnLog {
   moved: boolean
   /** Whether the last leased account uses paid credits. */
   paidCredits: boolean
-  /** The last attempt was sent without reasoning, because the account could not read it. */
+  /** The last attempt was sent without some reasoning, because the account could not read it. */
   isShortened: boolean
   /** Rows to be written for files that were created or used. */
   owned: AffinityRow[]

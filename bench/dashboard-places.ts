@@ -56,6 +56,11 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/settings': () => ['/settings'],
   '/settings/access': () => ['/settings/access'],
   '/settings/routing': () => ['/settings/routing'],
+  '/settings/routing/sessions': ({ account }) => [
+    '/settings/routing/sessions',
+    `/settings/routing/sessions?accountQuery=${account}`,
+    '/settings/routing/sessions?sortBy=account&kind=conversation',
+  ],
   '/settings/network': () => ['/settings/network'],
   '/settings/data': () => ['/settings/data'],
   '/settings/about': () => ['/settings/about'],

@@ -101,6 +101,15 @@ import {
   listModelSources,
   testModelSource,
 } from './admin/sources.ts'
+import { showStickySessions } from './admin/sticky-page.ts'
+import {
+  deleteFilteredSessions,
+  deleteStickySession,
+  deleteStickySessions,
+  listStickySessions,
+  purgeStickySessions,
+  releaseAccountSessions,
+} from './admin/sticky-sessions.ts'
 import type { AppEnv } from './bindings.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
@@ -121,6 +130,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountAccountPages(app)
   mountKeyPages(app)
   mountLogPages(app)
+  mountSticky(app)
   mountSettingsPages(app)
   mountLive(app)
   mountPages(app)
@@ -334,6 +344,17 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/reports', ...showReports)
   app.get('/api/explain', ...explainChoice)
   app.get('/api/reports', ...getReport)
+}
+
+/** `/api/sticky-sessions`: the accounts that conversations stay on. A key may hold slashes. */
+const mountSticky = (app: Hono<AppEnv>): void => {
+  app.get('/settings/routing/sessions', ...showStickySessions)
+  app.get('/api/sticky-sessions', ...listStickySessions)
+  app.post('/api/sticky-sessions/purge', ...purgeStickySessions)
+  app.post('/api/sticky-sessions/delete', ...deleteStickySessions)
+  app.post('/api/sticky-sessions/delete-filtered', ...deleteFilteredSessions)
+  app.delete('/api/sticky-sessions/:kind/:key{.+}', ...deleteStickySession)
+  app.post('/api/accounts/:id/release', ...releaseAccountSessions)
 }
 
 /** One URL per tab. */

@@ -113,6 +113,7 @@ export const CODES = {
   account_not_found: [404, 'This account does not exist. It may have been deleted.'],
   oauth_flow_not_found: [404, 'This sign-in no longer exists. Start a new one.'],
   import_not_found: [404, 'This preview has expired. Select the files again.'],
+  sticky_session_not_found: [404, 'This session is not kept on any account. It may have expired or been deleted.'],
   ip_not_found: [404, 'This address is not on the list.'],
   model_not_found: [404, 'The model does not exist or you do not have access to it.'],
   warmup_ineligible: [400, 'The five-hour window of some accounts has started or is unknown.'],

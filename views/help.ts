@@ -144,6 +144,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'What clients need to connect, and what Sluice shows them. Changes apply to the next request.',
     more: 'security#who-can-reach-what',
   },
+  'sticky-sessions': {
+    says: 'A conversation stays on one account, so that its cached input is used again. Sluice stores only a hash of its name.',
+    more: SETTINGS,
+  },
   'settings-routing': {
     says: 'The strategy chooses the account for each request. Try it in the routing simulator.',
     more: SETTINGS,

@@ -19,6 +19,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/settings': 'Access & keys',
   '/settings/access': 'Users',
   '/settings/routing': 'Routing',
+  '/settings/routing/sessions': 'Sticky sessions',
   '/settings/network': 'Network',
   '/settings/data': 'Data',
   '/settings/data/sizes': 'Table sizes',

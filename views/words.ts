@@ -101,6 +101,8 @@ const DONE: Readonly<Record<string, string>> = {
   account_reactivated: 'Account resumed.',
   account_updated: 'Account saved.',
   account_deleted: 'Account deleted.',
+  account_released: 'Conversations released. Their next requests can use any account.',
+  sticky_sessions_deleted: 'Sessions deleted. Their next requests can use any account.',
   accounts_paused: 'Accounts paused.',
   accounts_paused_partly: 'Some accounts were paused. The others need sign-in or are deactivated.',
   accounts_reactivated: 'Accounts resumed.',
@@ -123,6 +125,7 @@ const DONE: Readonly<Record<string, string>> = {
 }
 
 const UNDONE: Readonly<Record<string, string>> = {
+  sticky_sessions_deleted_none: 'No session was deleted. They expired or were deleted already.',
   accounts_paused_none: 'No account was paused. They need sign-in or are deactivated.',
   accounts_reactivated_none: 'No account was resumed. They need sign-in.',
   accounts_tagged_none: 'No tags were changed. The accounts no longer exist, or would have more than 20.',

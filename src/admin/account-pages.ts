@@ -26,7 +26,7 @@ import { lastUsesOf, NO_USE, usesOf } from '../model/account-totals.ts'
 import { TREND_HOURS, trendPoints, withPresent } from '../model/account-trends.ts'
 import { type AccountView, wireAccount } from '../model/account-view.ts'
 import { type AccountRow, getAccount } from '../model/accounts.ts'
-import { holds } from '../model/permissions.ts'
+import { holds, mayWrite as holdsWrite } from '../model/permissions.ts'
 import { resetAttemptsOf } from '../model/reset-attempts.ts'
 import { resetCreditsView } from '../model/reset-credits.ts'
 import { planReset, ruleFor } from '../model/reset-rule.ts'
@@ -38,6 +38,7 @@ import { ownerChoices } from './owner-choices.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
+import { stickyLink } from './sticky-sessions.ts'
 
 /** Masked before filtering, so that users cannot search for hidden values. */
 export const showAccounts = createHandlers(requires('accounts:read'), query(AccountQuery), (c) => {
@@ -223,6 +224,9 @@ const routingOf = (c: Ctx, view: AccountView): Tab => {
     models: models && [...models].toSorted(),
     owners: mayWrite(c) ? ownerChoices(c) : [],
     order: orderOf(c, view),
+    sessions: holds(c.var.principal.grants, 'ops:write')
+      ? { href: stickyLink({ accountQuery: view.accountId }), mayRelease: holdsWrite(c.var.principal.grants) }
+      : null,
     refusal: mayWrite(c) ? null : READ_ONLY,
   }
 }

@@ -32,6 +32,7 @@ import {
   type TabId,
   tabOf,
 } from './settings-frame.ts'
+import { STICKY_PAGE } from './sticky-sessions.ts'
 
 /** Common to all settings pages. */
 interface Page {
@@ -49,11 +50,18 @@ const pageOf = (c: Ctx, tab: TabId): Page => {
 
 export interface Routing extends Page {
   settings: ShownSettings | null
+  /** The page of the sticky sessions; null: hidden from the user. */
+  sessions: string | null
 }
 
-export const showRouting = createHandlers(requires('dashboard:read'), (c) =>
-  reply(c, { ...pageOf(c, 'routing'), settings: settingsOfTab(c, 'routing') } satisfies Routing, RoutingPage),
-)
+export const showRouting = createHandlers(requires('dashboard:read'), (c) => {
+  const value: Routing = {
+    ...pageOf(c, 'routing'),
+    settings: settingsOfTab(c, 'routing'),
+    sessions: holds(c.var.principal.grants, 'ops:write') ? STICKY_PAGE : null,
+  }
+  return reply(c, value, RoutingPage)
+})
 
 export interface Network extends Page {
   firewall: ReturnType<typeof firewallOf>
@@ -215,6 +223,13 @@ interface Place extends Omit<Found, 'field' | 'tab'> {
 
 /** Places that are not settings, but that users look for there. */
 const PLACES: readonly Place[] = [
+  {
+    tab: 'routing',
+    href: STICKY_PAGE,
+    label: 'Sticky sessions',
+    help: 'The account each conversation stays on, and how to release it.',
+    needs: 'ops:write',
+  },
   {
     tab: 'network',
     href: '/settings/network#firewall',

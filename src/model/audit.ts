@@ -16,6 +16,8 @@ export const EVENTS = {
   account_sign_in_failed: 'warning',
   account_sign_in_cancelled: 'info',
   account_exported: 'warning',
+  account_released: 'notice',
+  sticky_sessions_deleted: 'notice',
   reset_credit_redeemed: 'notice',
   api_key_created: 'notice',
   api_key_updated: 'notice',

@@ -24,4 +24,6 @@ export const READ_LANES = {
   accountSpend: 'quick',
   accountHistory: 'quick',
   fleetActivity: 'slow',
+  stickySessions: 'quick',
+  countSticky: 'quick',
 } as const

@@ -16,6 +16,7 @@ import { reportCsv } from './report-csv.ts'
 import { report } from './reports.ts'
 import { logHistogram, rejectedHistogram } from './request-histogram.ts'
 import { newRequests, requestLog, requestLogOptions, requestLogs } from './request-log.ts'
+import { countSticky, stickySessions } from './sticky/sticky-sessions.ts'
 import { tableSizes } from './table-sizes.ts'
 
 /** Runs several queries on one snapshot, while other connections may write and purge. */
@@ -53,6 +54,8 @@ const READS = {
   accountSpend,
   accountHistory,
   fleetActivity: atOneMoment(fleetActivity),
+  stickySessions,
+  countSticky,
 } satisfies Record<keyof typeof READ_LANES, unknown>
 
 export type Reads = typeof READS

@@ -178,7 +178,7 @@ describe('the page', () => {
   test('stays light enough to open on a phone', async () => {
     const { as } = open()
     const html = await (await as('viewer').ask('GET /docs/api', { headers: HTML })).text()
-    expect(html.length).toBeLessThan(360_000)
+    expect(html.length).toBeLessThan(400_000)
     expect(Bun.gzipSync(html).length).toBeLessThan(40_000)
   })
 

@@ -44,6 +44,7 @@ const EXPECTED: Record<string, Page> = {
   '/settings': { title: 'Access &amp; keys' },
   '/settings/access': { title: 'Users' },
   '/settings/routing': { title: 'Routing' },
+  '/settings/routing/sessions': { title: 'Sticky sessions' },
   '/settings/network': { title: 'Network' },
   '/settings/data': { title: 'Data' },
   '/settings/data/sizes': { title: 'Table sizes' },

@@ -162,6 +162,10 @@ export const PAGES: Record<string, Stops> = {
     { name: 'behind a proxy', path: '/settings/access', as: 'boss' },
   ],
   '/settings/routing': () => [{ name: 'all', path: '/settings/routing' }],
+  '/settings/routing/sessions': () => [
+    { name: 'list', path: '/settings/routing/sessions' },
+    { name: 'none found', path: '/settings/routing/sessions?keyQuery=ffffffff' },
+  ],
   '/settings/network': plainly('/settings/network'),
   '/settings/data': plainly('/settings/data'),
   '/settings/data/sizes': plainly('/settings/data/sizes'),

@@ -161,6 +161,8 @@ const REFUSED = [
   '/api/api-keys/:id/usage-7d',
   '/settings/data/sizes',
   '/settings/access',
+  '/settings/routing/sessions',
+  '/api/sticky-sessions',
   '/audit',
 ]
 

@@ -165,7 +165,7 @@ const send = (
   { caller, how }: Sending,
 ) => {
   const params = mutation.params?.(world, { browser, ...own }) ?? {}
-  const path = route.path.replace(/:(\w+)/g, (_, name: string) => params[name] ?? '?')
+  const path = route.path.replace(/:(\w+)(?:\{.*?\})?/g, (_, name: string) => params[name] ?? '?')
   const fields = mutation.fields?.(world, { browser, ...own }) ?? {}
   const isForm = how === 'form' || mutation.isFormOnly
   return browser.ask(`${route.method} ${path}`, {

@@ -198,6 +198,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   },
   not_found: { ask: (app) => app.ask('GET /v1/nothing'), path: '/v1', status: 404 },
   account_not_found: { ...dashboard('DELETE /api/accounts/acc_unknown'), status: 404 },
+  sticky_session_not_found: { ...dashboard('DELETE /api/sticky-sessions/conversation/a/b'), status: 404 },
   ip_not_found: { ...dashboard('DELETE /api/firewall/ips/192.0.2.1'), status: 404 },
   model_not_found: {
     options: { settings: { apiKeyAuthEnabled: true } },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
+import { affinity } from '../../db/schema/accounts.ts'
 import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
 import { pauseAccount } from '../../src/model/accounts.ts'
@@ -12,7 +13,9 @@ import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
 import { flowContext } from '../../src/model/oauth-flows.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
+import { stickyKey } from '../../src/model/sticky/session-key.ts'
 import { Backups } from '../../src/ops/backups.ts'
+import { sha256 } from '../../src/proxy/affinity.ts'
 import { testApp } from '../support/app.ts'
 import {
   type Browser,
@@ -78,6 +81,9 @@ export const buildWorld = (
         createdAt: now,
         expiresAt: now + DAY_MS,
       })
+      .run()
+    tx.insert(affinity)
+      .values({ kind: 'conversation', keyHash: STICKY_HASH, accountId, usedAt: now - 31 * DAY_MS })
       .run()
     return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
   })
@@ -163,6 +169,10 @@ export const buildWorld = (
     invitedId: invited.id,
   }
 }
+
+/** A conversation that stays on the account, and has expired. */
+const STICKY_HASH = sha256('a conversation')
+const STICKY_KEY = stickyKey(STICKY_HASH)
 
 /** The custom roles people hold. Whoever manages people holds what `plain` does, so it is theirs to give. */
 export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
@@ -302,6 +312,11 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/accounts/:id/export/auth': account,
   'POST /api/accounts/:id/rate-limit-reset-credits/consume': account,
   'PUT /api/accounts/:id/limit-warmup': { ...account, fields: () => ({ enabled: true }) },
+  'POST /api/accounts/:id/release': account,
+  'POST /api/sticky-sessions/purge': { fields: () => ({ staleOnly: true }) },
+  'POST /api/sticky-sessions/delete': { fields: () => ({ sessions: `conversation:${STICKY_KEY}` }), isFormOnly: true },
+  'POST /api/sticky-sessions/delete-filtered': { fields: () => ({ keyQuery: STICKY_KEY }) },
+  'DELETE /api/sticky-sessions/:kind/:key{.+}': { params: () => ({ kind: 'conversation', key: STICKY_KEY }) },
   'PUT /api/accounts/:id/alias': { ...account, fields: () => ({ alias: 'first' }) },
   'PUT /api/accounts/:id/routing-policy': { ...account, fields: () => ({ routingPolicy: 'preserve' }) },
   'POST /api/api-keys/': newKey,

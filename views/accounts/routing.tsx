@@ -17,6 +17,8 @@ export interface RoutingProps {
   owners: readonly { id: string; name: string }[]
   /** Its place, from 1, among all accounts; `isSet`: someone chose it. */
   order: { place: number; of: number; isSet: boolean }
+  /** The conversations that stay on it; null: hidden from the user. */
+  sessions: { href: string; mayRelease: boolean } | null
   /** Why nothing can be changed; null: it can. */
   refusal: string | null
 }
@@ -129,6 +131,7 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({
   streamLimit,
   models,
   order,
+  sessions,
   refusal,
 }) => (
   <Card id="circumstances" title="What else affects routing">
@@ -143,6 +146,11 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({
         {account.inFlight} running, {streamLimit === 0 ? 'unlimited' : `at most ${streamLimit}`}{' '}
         <span class="muted">· per account</span>
       </Fact>
+      {sessions && (
+        <Fact name="Conversations">
+          <Conversations accountId={account.accountId} {...sessions} />
+        </Fact>
+      )}
       <Fact name="Health">{TIERS[account.tier]}</Fact>
       <Fact name="Models">
         {models === null ? (
@@ -161,6 +169,22 @@ const Circumstances: FC<RoutingProps & { account: WireAccount }> = ({
       </Fact>
     </dl>
   </Card>
+)
+
+const Conversations: FC<{ accountId: string } & NonNullable<RoutingProps['sessions']>> = (props) => (
+  <>
+    <a href={props.href}>Sticky sessions</a> <span class="muted">· stay on this account</span>
+    {props.mayRelease && (
+      <div class="actions">
+        <Action
+          name="release"
+          action={`/api/accounts/${encodeURIComponent(props.accountId)}/release`}
+          label="Release conversations"
+          confirm="Let the conversations of this account continue on other accounts? Their cached input is sent in full once, and reasoning that only this account can read is left out. Compacted conversations stay."
+        />
+      </div>
+    )}
+  </>
 )
 
 const Order: FC<{ accountId: string; order: RoutingProps['order']; mayMove: boolean }> = (props) => {

@@ -5,10 +5,15 @@ import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { SettingsFrame } from './frame.tsx'
 import { SettingsCard, UnsavedBar } from './section.tsx'
 
-export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings }) => (
+export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings, sessions }) => (
   <SettingsFrame frame={frame} now={now} title="Routing">
     <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
     <NeedsScript />
+    {sessions && (
+      <p>
+        <a href={sessions}>Sticky sessions</a> <span class="muted">· the account each conversation stays on</span>
+      </p>
+    )}
     {settings && (
       <>
         <SettingsCard section="routing" settings={settings} />

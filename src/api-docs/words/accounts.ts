@@ -45,6 +45,11 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     throws: ['account_not_found'],
     example: { alias: 'Team' },
   },
+  'POST /api/accounts/:id/release': {
+    does: 'Lets the conversations of an account continue on other accounts. Its ciphertext is left out there; compacted conversations stay.',
+    answer: '`{status: "released", releasedCount}`',
+    throws: ['account_not_found'],
+  },
   'PUT /api/accounts/:id/limit-warmup': {
     does: 'Sets whether Sluice starts the five-hour windows of an account (settings `windowStart…`).',
     answer: '`{status: "updated", enabled}`',

@@ -43,6 +43,7 @@ export const PAGE_WORDS: WordsByRoute = {
   'GET /settings': { does: 'Access and key settings.', leadsOn: true },
   'GET /settings/access': { does: 'Users, invites, roles and guests.' },
   'GET /settings/routing': { does: 'Routing settings.' },
+  'GET /settings/routing/sessions': { does: 'The account each conversation stays on.' },
   'GET /settings/network': { does: 'The firewall and trusted addresses.' },
   'GET /settings/data': { does: 'Retention, sizes and backups.' },
   'GET /settings/data/sizes': { does: 'The size of each table.', throws: ['busy'] },

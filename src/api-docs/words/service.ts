@@ -30,6 +30,31 @@ export const SERVICE_WORDS: WordsByRoute = {
     answer: '`{status: "deleted"}`',
     throws: ['ip_not_found'],
   },
+  'GET /api/sticky-sessions': {
+    does: 'The accounts that conversations and ciphertext stay on.',
+    answer:
+      '`{entries: [{key, displayName, kind, accountId, accountName, createdAt, updatedAt, expiresAt, isStale}], stalePromptCacheCount, total, hasMore}`',
+  },
+  'POST /api/sticky-sessions/purge': {
+    does: 'Deletes expired sessions.',
+    answer: '`{deletedCount}`',
+    example: { staleOnly: true },
+  },
+  'POST /api/sticky-sessions/delete': {
+    does: 'Deletes sessions, so that their next request can use any account.',
+    answer: '`{deletedCount, deleted: [{key, kind}], failed: [{key, kind, reason}]}`',
+    example: { sessions: [{ kind: 'conversation', key: '3fa85f6457174562' }] },
+  },
+  'POST /api/sticky-sessions/delete-filtered': {
+    does: 'Deletes all sessions that match. Without filters, all of them. Sessions used in the meantime stay.',
+    answer: '`{deletedCount}`',
+    example: { staleOnly: false, accountQuery: 'ada@example.com', keyQuery: '' },
+  },
+  'DELETE /api/sticky-sessions/:kind/:key{.+}': {
+    does: 'Deletes one session.',
+    answer: '`{status: "deleted"}`',
+    throws: ['sticky_session_not_found'],
+  },
   'GET /api/backups': {
     does: 'All backups, newest first.',
     answer: '`{backups: [{name, bytes, createdAt}], backupIntervalHours, backupKeep}`',

@@ -1,0 +1,83 @@
+/** `/settings/routing/sessions`: which account each conversation stays on, with filters in the URL. */
+import { StickyPageView } from '../../views/settings/sessions.tsx'
+import type { Ctx } from '../bindings.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { linkFrom } from '../http/link-from.ts'
+import { query } from '../http/query.ts'
+import { reply } from '../http/reply.tsx'
+import { SAID_ONCE } from '../http/return-path.ts'
+import { unknownParameters } from '../http/unknown-parameters.ts'
+import { iso } from '../lib/iso.ts'
+import { mayWrite } from '../model/permissions.ts'
+import type { STICKY_SORTS } from '../model/sticky/sticky-sessions.ts'
+import { accountChoices, type Choice } from './account-choices.ts'
+import { said } from './pages/said.ts'
+import { type Frame, frameOf } from './settings-frame.ts'
+import { STICKY_PAGE, type StickyPage, StickyQuery, stickyPageOf } from './sticky-sessions.ts'
+
+type Sort = (typeof STICKY_SORTS)[number]
+
+export interface StickySessionsPage extends StickyPage {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+  asked: StickyQuery
+  accounts: Choice[]
+  mayWrite: boolean
+  maxAgeDays: number
+  links: {
+    clear: string | null
+    newer: string | null
+    older: string | null
+    sorts: Record<Exclude<Sort, 'created_at'>, string>
+  }
+}
+
+export const showStickySessions = createHandlers(requires('ops:write'), query(StickyQuery), async (c) => {
+  const asked = c.req.valid('query')
+  const page = await stickyPageOf(c, asked)
+  const { done, problem } = said(c)
+  const value: StickySessionsPage = {
+    ...page,
+    frame: frameOf(c, 'routing'),
+    now: iso(c.env.clock.now()),
+    done,
+    problem,
+    asked,
+    accounts: accountChoices(c),
+    mayWrite: mayWrite(c.var.principal.grants),
+    maxAgeDays: c.env.settings.current().conversationAffinityMaxAgeDays,
+    links: linksOf(c, asked, page),
+  }
+  return reply(c, value, StickyPageView)
+})
+
+const FILTERS = ['kind', 'staleOnly', 'accountQuery', 'keyQuery']
+
+const linksOf = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySessionsPage['links'] => {
+  const dropped = [...SAID_ONCE, ...unknownParameters(c, StickyQuery), 'offset']
+  const link = (drop: readonly string[], add: Record<string, string> = {}) =>
+    linkFrom(c, STICKY_PAGE, { drop: [...dropped, ...drop], add })
+  const at = (offset: number) => link([], offset > 0 ? { offset: String(offset) } : {})
+  const sortBy = (sort: Sort) => {
+    const isReversed = asked.sortBy === sort && asked.sortDir === FIRST_DIRECTION[sort]
+    const sortDir = isReversed ? (FIRST_DIRECTION[sort] === 'asc' ? 'desc' : 'asc') : FIRST_DIRECTION[sort]
+    return link(['sortBy', 'sortDir'], { sortBy: sort, sortDir })
+  }
+  return {
+    clear: FILTERS.some((name) => c.req.query(name)) ? link(FILTERS) : null,
+    newer: asked.offset > 0 ? at(Math.max(0, asked.offset - asked.limit)) : null,
+    older: hasMore ? at(asked.offset + asked.limit) : null,
+    sorts: { updated_at: sortBy('updated_at'), account: sortBy('account'), key: sortBy('key') },
+  }
+}
+
+const FIRST_DIRECTION: Record<Sort, 'asc' | 'desc'> = {
+  updated_at: 'desc',
+  created_at: 'desc',
+  account: 'asc',
+  key: 'asc',
+}

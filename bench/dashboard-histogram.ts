@@ -8,7 +8,7 @@ import type { Lab } from './lab.ts'
 import { percentile } from './stats.ts'
 
 const TARGET_MS = 80
-const SIGHT = { sensitive: true }
+const SIGHT = { scope: 'all' as const, sensitive: true }
 
 export async function measureHistogram(lab: Lab, { dataDir, accountIds, keyIds }: BigFolder): Promise<void> {
   const questions: Record<string, unknown>[] = [

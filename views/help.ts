@@ -24,6 +24,14 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'Each bar counts the requests of one step, by result. Select a bar to see its requests in the log.',
     more: 'operating#monitor',
   },
+  'own-keys': {
+    says: 'The keys that belong to you, with their fullest limits. Select one for its settings and usage.',
+    more: 'clients',
+  },
+  'pool-left': {
+    says: 'How much quota all accounts together have left, which every key shares. Each window resets at the time shown.',
+    more: 'operating#monitor',
+  },
   strips: {
     says: 'Each cell shows how the requests of one account went in that time. Empty cells had no requests.',
     more: 'operating#fix-problems',

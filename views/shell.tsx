@@ -57,6 +57,8 @@ interface Entry {
   key: string
   /** null: everyone except guests. */
   needs: Permission | null
+  /** The scope `own` is enough. */
+  isOwn?: boolean
   /** The bar on a phone has room for five. */
   isOnDesksOnly?: boolean
   /** Other paths of this entry; they take precedence over a parent entry's path. */
@@ -65,7 +67,7 @@ interface Entry {
 
 /** Users get only links they may open. */
 const NAVIGATION: readonly Entry[] = [
-  { path: '/dashboard', label: 'Overview', icon: GaugeIcon, key: 'o', needs: 'dashboard:read' },
+  { path: '/dashboard', label: 'Overview', icon: GaugeIcon, key: 'o', needs: 'dashboard:read', isOwn: true },
   {
     path: '/accounts',
     label: 'Accounts',
@@ -73,14 +75,24 @@ const NAVIGATION: readonly Entry[] = [
     key: 'a',
     needs: 'accounts:read',
   },
-  { path: '/keys', label: 'Keys', icon: KeyIcon, key: 'k', needs: 'api_keys:read' },
-  { path: '/logs', label: 'Logs', icon: ListIcon, key: 'l', needs: 'dashboard:read' },
-  { path: '/reports', label: 'Reports', icon: ChartIcon, key: 'r', needs: 'dashboard:read', isOnDesksOnly: true },
+  { path: '/keys', label: 'Keys', icon: KeyIcon, key: 'k', needs: 'api_keys:read', isOwn: true },
+  { path: '/logs', label: 'Logs', icon: ListIcon, key: 'l', needs: 'dashboard:read', isOwn: true },
+  {
+    path: '/reports',
+    label: 'Reports',
+    icon: ChartIcon,
+    key: 'r',
+    needs: 'dashboard:read',
+    isOwn: true,
+    isOnDesksOnly: true,
+  },
   { path: '/settings', label: 'Settings', icon: GearIcon, key: 's', needs: null, also: ['/audit'] },
 ]
 
 const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
-  NAVIGATION.filter(({ needs }) => (needs === null ? kind !== 'guest' : holds(grants, needs)))
+  NAVIGATION.filter(({ needs, isOwn }) =>
+    needs === null ? kind !== 'guest' : holds(grants, needs, isOwn ? 'own' : 'all'),
+  )
 
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
   const { path, title, theme, assets, version, visitor, liveId, children } = props

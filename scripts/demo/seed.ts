@@ -105,7 +105,7 @@ type Ids = ReadonlyMap<string, string>
 const actorAt = (at: number): Actor => ({ id: 'cli', method: 'cli', address: null, at })
 
 /** Keys are secrets, so they are never made from the seed. */
-const doing = (at: number) => ({ actor: actorAt(at), random: systemRandom })
+const doing = (at: number) => ({ actor: actorAt(at), scope: 'all' as const, random: systemRandom })
 
 interface Adding {
   upstream: Upstream

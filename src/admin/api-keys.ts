@@ -3,21 +3,23 @@ import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { shownKeyAt } from '../../views/keys/new.tsx'
 import { actor, demand } from '../auth/principal.ts'
+import { demandKeyScope, demandScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
-import { requires, writes } from '../http/gates.ts'
+import { requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
-import { type ShownKey, toApiKey } from '../model/api-key-view.ts'
+import { type ShownKey, shownKey } from '../model/api-key-view.ts'
 import { createKey, deleteKey, type IssuedKey, listKeys, regenerateKey, updateKey } from '../model/api-keys.ts'
 import { KeyPatch, NewKey } from '../model/key-input.ts'
 import { keyBody } from './key-form.ts'
 import { connectionFor } from './key-pages.ts'
 import { storeSettings } from './settings.ts'
 
-export const listApiKeys = createHandlers(requires('api_keys:read'), (c) => {
+export const listApiKeys = createHandlers(requiresOwn('api_keys:read'), (c) => {
   const now = c.env.clock.now()
-  return c.json(listKeys(c.env.db).map((row) => toApiKey(row, now)))
+  const scope = demandScope(c.var.principal, 'api_keys:read')
+  return c.json(listKeys(c.env.db, scope).map((row) => shownKey(row, now, scope)))
 })
 
 const KeyToCreate = NewKey.extend({
@@ -28,7 +30,7 @@ const KeyToCreate = NewKey.extend({
 })
 
 /** Throws `validation_error`, and with `requireKeys` what a change of that setting does. */
-export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }), keyBody(KeyToCreate), (c) => {
+export const createApiKey = createHandlers(writesKeys({ audit: 'api_key_created' }), keyBody(KeyToCreate), (c) => {
   const { requireKeys = false, ...input } = c.req.valid('json')
   const doing = doingOf(c)
   const issued = commit(c.env.db, (tx) => {
@@ -36,39 +38,42 @@ export const createApiKey = createHandlers(writes({ audit: 'api_key_created' }),
     if (requireKeys) storeSettings(tx, { apiKeyAuthEnabled: true }, { principal: c.var.principal, who: doing.actor })
     return made
   })
-  return show(c, issued, { now: doing.actor.at, isRenewed: false })
+  return show(c, issued, { doing, isRenewed: false })
 })
 
-export const editApiKey = createHandlers(writes({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {
+export const editApiKey = createHandlers(writesKeys({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {
   const doing = doingOf(c)
   const row = commit(c.env.db, (tx) => updateKey(tx, idOf(c), c.req.valid('json'), doing))
-  return proceed(c, toApiKey(row, doing.actor.at), `/keys/${row.id}?done=api_key_updated`)
+  return proceed(c, shownKey(row, doing.actor.at, doing.scope), `/keys/${row.id}?done=api_key_updated`)
 })
 
-export const regenerateApiKey = createHandlers(writes({ audit: 'api_key_regenerated' }), (c) => {
-  const doing = { actor: actor(c), random: c.env.random }
+export const regenerateApiKey = createHandlers(writesKeys({ audit: 'api_key_regenerated' }), (c) => {
+  const doing = doingOf(c)
   return show(
     c,
     commit(c.env.db, (tx) => regenerateKey(tx, idOf(c), doing)),
-    { now: doing.actor.at, isRenewed: true },
+    { doing, isRenewed: true },
   )
 })
 
-export const deleteApiKey = createHandlers(writes({ audit: 'api_key_deleted' }), (c) => {
-  commit(c.env.db, (tx) => deleteKey(tx, idOf(c), actor(c)))
+export const deleteApiKey = createHandlers(writesKeys({ audit: 'api_key_deleted' }), (c) => {
+  commit(c.env.db, (tx) => deleteKey(tx, idOf(c), doingOf(c)))
   return proceed(c, null, '/keys?done=api_key_deleted')
 })
 
 /** The gate suffices for one's own key; assigning it to others, or to no one, needs `api_keys:assign`. */
 const doingOf = (c: Ctx) => ({
   actor: actor(c),
+  scope: demandKeyScope(c.var.principal),
   random: c.env.random,
   demandAssign: () => demand(c.var.principal, 'api_keys:assign'),
 })
 
+type Doing = ReturnType<typeof doingOf>
+
 /** The only answer that contains the key; browsers also get the connection texts. */
-const show = (c: Ctx, { row, key }: IssuedKey, { now, isRenewed }: { now: number; isRenewed: boolean }) => {
-  const shown: ShownKey = { ...toApiKey(row, now), key }
+const show = (c: Ctx, { row, key }: IssuedKey, { doing, isRenewed }: { doing: Doing; isRenewed: boolean }) => {
+  const shown: ShownKey = { ...shownKey(row, doing.actor.at, doing.scope), key }
   return reply(
     c,
     shown,

@@ -4,8 +4,9 @@ import type { KeyChoices } from '../../views/keys/form.tsx'
 import { KeysPage, type KeysProps } from '../../views/keys/list.tsx'
 import { EditKeyPage, type EditKeyProps, NewKeyPage, type NewKeyProps } from '../../views/keys/new.tsx'
 import { EXAMPLE_MODEL } from '../../views/keys/snippets.ts'
+import { canChangeOwnKeys, demandKeyScope, demandScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
-import { open, requires, writes } from '../http/gates.ts'
+import { open, requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
@@ -13,7 +14,7 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { tagsIn } from '../model/account-filter.ts'
-import { toApiKey } from '../model/api-key-view.ts'
+import { shownKey } from '../model/api-key-view.ts'
 import { getKey, listKeys, type StoredKey } from '../model/api-keys.ts'
 import { EFFORTS } from '../model/efforts.ts'
 import { SERVICE_TIERS } from '../model/key-input.ts'
@@ -31,10 +32,11 @@ import { blindersOf } from './requests.ts'
 /** More would exceed the page size limit. */
 const PAGE_SIZE = 20
 
-export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuery), (c) => {
+export const showKeys = createHandlers(requiresOwn('api_keys:read'), query(KeysQuery), (c) => {
   const now = c.env.clock.now()
   const asked = c.req.valid('query')
-  const all = listKeys(c.env.db).map((row) => toApiKey(row, now))
+  const scope = demandScope(c.var.principal, 'api_keys:read')
+  const all = listKeys(c.env.db, scope).map((row) => shownKey(row, now, scope))
   const found = arrangeKeys(all, asked)
   const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE))
   const page = Math.min(asked.page, pages)
@@ -45,7 +47,8 @@ export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuer
     optional: optionalKeys(c),
     pages,
     query: { ...asked, page },
-    canWrite: mayWrite(c.var.principal.grants),
+    isOwn: scope !== 'all',
+    canWrite: canChangeKeys(c),
     done: said(c).done,
   }
   return reply(c, props, KeysPage)
@@ -54,8 +57,9 @@ export const showKeys = createHandlers(requires('api_keys:read'), query(KeysQuer
 /** The page's former name. */
 export const goToKeys = createHandlers(open('redirect to the keys'), (c) => c.redirect('/keys', 301))
 
-export const showNewKey = createHandlers(writes(), (c) => {
-  const isFirst = listKeys(c.env.db).length === 0
+export const showNewKey = createHandlers(writesKeys(), (c) => {
+  const scope = demandKeyScope(c.var.principal)
+  const isFirst = listKeys(c.env.db, scope).length === 0
   const props: NewKeyProps = {
     choices: choicesFor(c),
     optional: isFirst ? optionalKeys(c) : null,
@@ -65,12 +69,13 @@ export const showNewKey = createHandlers(writes(), (c) => {
 })
 
 /** Throws `not_found`. */
-export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
+export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) => {
   const { db, clock } = c.env
-  const row = getKey(db, idOf(c))
+  const scope = demandScope(c.var.principal, 'api_keys:read')
+  const row = getKey(db, idOf(c), scope)
   const now = clock.now()
   const week = await weekOf(c, row.id)
-  const apiKey = toApiKey(row, now)
+  const apiKey = shownKey(row, now, scope)
   const { cost, tokens } = keyTrends(row.id, week)
   const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
   const props: KeyProps = {
@@ -83,22 +88,27 @@ export const showKey = createHandlers(requires('api_keys:read'), async (c) => {
     connection: connectionFor(c, row),
     optional: optionalKeys(c),
     accountNames: namesOf(c, row.assignedAccountIds ?? []),
-    canWrite: mayWrite(c.var.principal.grants),
+    isOwn: scope !== 'all',
+    canWrite: canChangeKeys(c),
     ...said(c),
   }
   return reply(c, props, KeyPage)
 })
 
 /** Throws `not_found`. */
-export const showEditKey = createHandlers(writes(), (c) => {
-  const row = getKey(c.env.db, idOf(c))
+export const showEditKey = createHandlers(writesKeys(), (c) => {
+  const scope = demandKeyScope(c.var.principal)
+  const row = getKey(c.env.db, idOf(c), scope)
   const props: EditKeyProps = {
-    apiKey: toApiKey(row, c.env.clock.now()),
+    apiKey: shownKey(row, c.env.clock.now(), scope),
     choices: choicesFor(c),
     problem: said(c).problem,
   }
   return reply(c, props, EditKeyPage)
 })
+
+export const canChangeKeys = ({ var: { principal } }: Ctx): boolean =>
+  mayWrite(principal.grants) || canChangeOwnKeys(principal)
 
 /** Users who may not see accounts get ids instead of names. */
 const namesOf = (c: Ctx, ids: readonly string[]) =>

@@ -3,9 +3,10 @@ import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { KeyTestResult } from '../../views/keys/test.tsx'
 import { actor } from '../auth/principal.ts'
+import { canChangeOwnKeys, demandKeyScope } from '../auth/view-scope.ts'
 import type { Bindings, Ctx } from '../bindings.ts'
 import { body } from '../http/body.ts'
-import { writes } from '../http/gates.ts'
+import { writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
@@ -58,10 +59,10 @@ const SHOWN_CHARS = 200
 
 /** `serve` is the app containing this route. Throws `not_found`. A failed request is a result, not an error. */
 export const testApiKey = (serve: Serve) =>
-  createHandlers(writes({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
+  createHandlers(writesKeys({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
     const who = actor(c)
     const row = commit(c.env.db, (tx) => {
-      const key = getKey(tx, idOf(c))
+      const key = getKey(tx, idOf(c), demandKeyScope(c.var.principal))
       append(tx, who, 'api_key_tested', { target: key.id, details: { name: key.name } })
       return key
     })
@@ -88,13 +89,16 @@ const testKey = async (c: Ctx, serve: Serve, row: StoredKey, asked?: string): Pr
     isKeyRequired,
     model,
     logId: turn?.id ?? null,
-    account: accountChoices(c).find(({ id }) => id === turn?.accountId)?.name ?? null,
+    account: canChangeOwnKeys(c.var.principal) ? null : (accountNameOf(c, turn?.accountId) ?? null),
     attempts: turn?.attempts ?? 0,
     inputTokens: turn?.inputTokens ?? null,
     outputTokens: turn?.outputTokens ?? null,
     costUsd: turn?.costMicros == null ? null : turn.costMicros / 1e6,
   }
 }
+
+const accountNameOf = (c: Ctx, id: string | null | undefined) =>
+  accountChoices(c).find((choice) => choice.id === id)?.name
 
 const NOTHING: Omit<KeyTest, 'keyId' | 'requestId' | 'isKeyRequired'> = {
   isOk: false,

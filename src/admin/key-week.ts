@@ -1,6 +1,7 @@
 /** `/api/api-keys/:id/trends` and `…/usage-7d`: seven days of one key. */
+import { demandScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
-import { requires } from '../http/gates.ts'
+import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { maskEmails } from '../model/account-summary.ts'
@@ -10,20 +11,21 @@ import { readerOf } from './reader-of.ts'
 import { blindersOf } from './requests.ts'
 
 /** Throws `not_found`. */
-export const showKeyTrends = createHandlers(requires('api_keys:read'), async (c) => {
-  const { id } = getKey(c.env.db, idOf(c))
+export const showKeyTrends = createHandlers(requiresOwn('api_keys:read'), async (c) => {
+  const { id } = getKey(c.env.db, idOf(c), demandScope(c.var.principal, 'api_keys:read'))
   return c.json(keyTrends(id, await weekOf(c, id)))
 })
 
 /** Throws `not_found`. */
-export const showKeyUsage7d = createHandlers(requires('api_keys:read'), async (c) => {
-  const { id } = getKey(c.env.db, idOf(c))
+export const showKeyUsage7d = createHandlers(requiresOwn('api_keys:read'), async (c) => {
+  const { id } = getKey(c.env.db, idOf(c), demandScope(c.var.principal, 'api_keys:read'))
   return c.json(keyUsage7d(id, await weekOf(c, id)))
 })
 
-/** Accounts are masked for users who do not manage them. */
+/** Accounts are masked for users who do not manage them, and left out for users who see only their own keys. */
 export const weekOf = async (c: Ctx, keyId: string): Promise<KeyWeek> => {
   const week = await readerOf(c).keyWeek(keyId, c.env.clock.now())
+  if (demandScope(c.var.principal, 'api_keys:read') !== 'all') return { ...week, accounts: [] }
   if (!blindersOf(c.var.principal).hidesAccounts) return week
   const masked = week.accounts.map((share) => ({
     ...share,

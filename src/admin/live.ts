@@ -1,6 +1,8 @@
 /** `/api/events`: notifies every signed-in user of changes, limited by their permissions. */
 import { z } from 'zod'
+import type { Principal } from '../auth/principal.ts'
 import { resolve } from '../auth/resolve.ts'
+import { OWN_LIVE_ID, seesOnlyOwnKeys } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
@@ -10,19 +12,22 @@ import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import type { Claim } from '../lib/seats.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import type { Change, LiveTopic } from '../live.ts'
-import { type Grants, holds, type Permission } from '../model/permissions.ts'
+import { keysState } from '../model/keys-state.ts'
+import { holds, type Permission } from '../model/permissions.ts'
 
-/** Topics are sent only to users with the permission. Key changes also reach users who see only their own. */
-const NEEDS: Record<LiveTopic, Permission | null> = {
-  accounts: 'accounts:read',
-  usage: 'accounts:read',
-  keys: 'api_keys:read',
+/** Topics are sent only to users with the permission. `own`: also to users who hold it for own keys. */
+const NEEDS: Record<LiveTopic, { permission: Permission; own?: true } | null> = {
+  accounts: { permission: 'accounts:read' },
+  usage: { permission: 'accounts:read' },
+  keys: { permission: 'api_keys:read', own: true },
   settings: null,
-  people: 'users:manage',
-  logs: 'dashboard:read',
-  minute: 'dashboard:read',
-  health: 'dashboard:read',
+  people: { permission: 'users:manage' },
+  logs: { permission: 'dashboard:read', own: true },
+  minute: { permission: 'dashboard:read', own: true },
+  health: { permission: 'dashboard:read' },
 }
+/** Topics about keys: users who see only their own get them when one of those changed. */
+const ABOUT_KEYS: readonly LiveTopic[] = ['keys', 'logs']
 
 /** Browsers reconnect after this time. */
 const RETRY_MS = 2000
@@ -70,7 +75,8 @@ const claimsOf = (c: Ctx): Claim[] => {
 const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> => {
   const { live } = c.env
   const who = c.var.principal.id
-  let grants = c.var.principal.grants
+  let { principal } = c.var
+  let ownKeys = ownKeysState(c, principal)
   let stopListening = () => {}
   const leave = () => {
     stopListening()
@@ -87,19 +93,24 @@ const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> =>
       else controller.enqueue(encodeUtf8(text))
     }
     const check = () => {
-      const now = grantsNow(c, who)
-      if (now) grants = now
+      const now = principalNow(c, who)
+      if (now) principal = now
       else {
         controller.enqueue(encodeUtf8(BYE))
         end()
       }
     }
     const changed = (change: Change) => {
-      const topics = change.topics.filter((topic) => isFor(topic, grants))
-      if (topics.length > 0) send(message('changed', { ...change, topics }))
+      const before = ownKeys
+      if (change.topics.some((topic) => ABOUT_KEYS.includes(topic))) ownKeys = ownKeysState(c, principal)
+      const isOthers = ownKeys !== null && ownKeys === before
+      const topics = change.topics.filter(
+        (topic) => isFor(topic, principal) && !(isOthers && ABOUT_KEYS.includes(topic)),
+      )
+      if (topics.length > 0) send(message('changed', { id: idFor(principal, change.id), topics }))
     }
     stopListening = live.join({ changed, beat: () => send(BEAT), check })
-    send(`retry: ${RETRY_MS}\n${message('hello', missed(c, grants))}`)
+    send(`retry: ${RETRY_MS}\n${message('hello', missed(c, principal))}`)
   }
   return new ReadableStream({ start, cancel: leave })
 }
@@ -110,22 +121,30 @@ const BYE = 'event: bye\ndata: .\n\n'
 const message = (event: string, { id, topics }: Change): string =>
   `id: ${id}\nevent: ${event}\ndata: ${topics.join(' ')}\n\n`
 
-const isFor = (topic: LiveTopic, grants: Grants): boolean => {
+const isFor = (topic: LiveTopic, { grants }: Principal): boolean => {
   const need = NEEDS[topic]
-  return need === null || holds(grants, need, topic === 'keys' ? 'own' : 'all')
+  return need === null || holds(grants, need.permission, need.own ? 'own' : 'all')
+}
+
+const idFor = (principal: Principal, id: string): string => (seesOnlyOwnKeys(principal) ? OWN_LIVE_ID : id)
+
+/** A value that changes with the user's keys and their requests; null: the user sees all keys. */
+const ownKeysState = (c: Ctx, principal: Principal): string | null => {
+  return seesOnlyOwnKeys(principal) ? keysState(c.env.db, { ownerUserId: principal.id }) : null
 }
 
 /** The last message a browser saw, or the one of its page; without either, nothing was missed. */
-const missed = (c: Ctx, grants: Grants): Change => {
+const missed = (c: Ctx, principal: Principal): Change => {
   const { live } = c.env
   const seen = c.req.header('last-event-id') ?? c.req.query('since')
-  const topics = seen === undefined ? [] : live.since(seen)
-  return { id: live.lastId, topics: topics.filter((topic) => isFor(topic, grants)) }
+  // An id of users who see only their own keys is unknown, so they get every topic.
+  const topics = seen === undefined ? [] : live.since(idFor(principal, seen))
+  return { id: idFor(principal, live.lastId), topics: topics.filter((topic) => isFor(topic, principal)) }
 }
 
-/** The current permissions of `who`; null when the session ended or belongs to another user. */
-const grantsNow = (c: Ctx, who: string): Grants | null => {
+/** `who` with their current permissions; null when the session ended or belongs to another user. */
+const principalNow = (c: Ctx, who: string): Principal | null => {
   const resolution = resolve(c)
   if (resolution.kind !== 'principal' || resolution.mustEnroll) return null
-  return resolution.principal.id === who ? resolution.principal.grants : null
+  return resolution.principal.id === who ? resolution.principal : null
 }

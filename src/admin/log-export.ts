@@ -1,7 +1,7 @@
 /** `/logs/export`: the filtered log as a file. */
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
-import { requires } from '../http/gates.ts'
+import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { csvLine } from '../lib/csv.ts'
@@ -19,7 +19,7 @@ const ExportQuery = LogPageQuery.extend({
 })
 
 /** Newest first. A file has 100,000 rows at most. */
-export const exportLogs = createHandlers(requires('dashboard:read'), query(ExportQuery), async (c) => {
+export const exportLogs = createHandlers(requiresOwn('dashboard:read'), query(ExportQuery), async (c) => {
   const { format, ...asked } = c.req.valid('query')
   demandSight(c, asked)
   const now = c.env.clock.now()

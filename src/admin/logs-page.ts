@@ -3,7 +3,7 @@ import { LogsPage } from '../../views/logs/page.tsx'
 import { RequestPage } from '../../views/logs/request.tsx'
 import { NewRows } from '../../views/logs/rows.tsx'
 import type { Ctx } from '../bindings.ts'
-import { requires } from '../http/gates.ts'
+import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
 import { idOf } from '../http/path-id.ts'
@@ -11,6 +11,7 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { unknownParameters } from '../http/unknown-parameters.ts'
 import { iso } from '../lib/iso.ts'
+import { holds } from '../model/permissions.ts'
 import type { RejectedClient } from '../model/rejected-clients.ts'
 import type { LogHistogram } from '../model/request-histogram.ts'
 import type { LogDetail, LogPage } from '../model/request-log.ts'
@@ -39,6 +40,8 @@ export interface Logs extends LogPage {
   histogram: LogHistogram | null
   /** What the filters offer. `keys` is null for users who may not see keys. */
   options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
+  /** false: this user sees only their own keys. */
+  showsAccounts: boolean
   columns: MoreColumn[]
   /** Rows per page, if set in the URL. */
   limit: number | null
@@ -95,19 +98,21 @@ interface LogLinks {
 }
 
 /** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an unknown open request. */
-export const showLogs = createHandlers(requires('dashboard:read'), query(LogPageQuery), async (c) =>
+export const showLogs = createHandlers(requiresOwn('dashboard:read'), query(LogPageQuery), async (c) =>
   reply(c, await logsOf(c, c.req.valid('query')), LogsPage),
 )
 
 export interface RequestView extends LogDetail {
   generatedAt: string
+  showsAccounts: boolean
   isSensitive: boolean
 }
 
 /** `GET /logs/:id`: a page, or the content of the drawer. */
-export const showRequestPage = createHandlers(requires('dashboard:read'), async (c) => {
+export const showRequestPage = createHandlers(requiresOwn('dashboard:read'), async (c) => {
   const found = await requestOf(c, idOf(c))
-  const view = { ...found, generatedAt: iso(c.env.clock.now()), isSensitive: sightOf(c).sensitive }
+  const { scope, sensitive } = sightOf(c)
+  const view = { ...found, generatedAt: iso(c.env.clock.now()), showsAccounts: scope === 'all', isSensitive: sensitive }
   return reply(c, view satisfies RequestView, RequestPage)
 })
 
@@ -117,6 +122,7 @@ export interface LogTail {
   generatedAt: string
   /** Newest first. Overlapping requests appear twice and are matched by id. */
   requests: LogEntry[]
+  showsAccounts: boolean
   columns: MoreColumn[]
   /** The URL of the next poll. */
   next: string
@@ -124,13 +130,14 @@ export interface LogTail {
 }
 
 /** `GET /logs/tail?after=…`: requests that ended since. Intervals overlap slightly, because rows are written in beats. */
-export const tailLogs = createHandlers(requires('dashboard:read'), query(TailQuery), async (c) => {
+export const tailLogs = createHandlers(requiresOwn('dashboard:read'), query(TailQuery), async (c) => {
   const { after, ...asked } = c.req.valid('query')
   demandSight(c, asked)
   const now = c.env.clock.now()
   const tail: LogTail = {
     generatedAt: iso(now),
     requests: await readerOf(c).newRequests(toLogQuery(asked, now), sightOf(c), after),
+    showsAccounts: sightOf(c).scope === 'all',
     columns: asked.columns,
     next: tailLink(c, now),
     here: linkFrom(c, '/logs', { drop: PLACES }),
@@ -156,6 +163,7 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     generatedAt: iso(now),
     filters: { ...filtersOf(asked), further: furtherOf(c) },
     options: optionsOf(c),
+    showsAccounts: sight.scope === 'all',
     columns: asked.columns,
     histogram,
     limit: c.req.query('limit') ? asked.limit : null,
@@ -230,10 +238,10 @@ const furtherOf = (c: Ctx): LogFilterValues['further'] => {
 
 /** From current accounts, keys and models; reading them from the log would take too long. */
 export const optionsOf = (c: Ctx): Logs['options'] => {
-  const { hidesKeys } = blindersOf(c.var.principal)
+  const { scope, hidesKeys } = blindersOf(c.var.principal)
   return {
-    accounts: accountChoices(c),
-    keys: hidesKeys ? null : keyNames(c.env.db).toSorted((a, b) => a.name.localeCompare(b.name)),
+    accounts: scope === 'all' || holds(c.var.principal.grants, 'accounts:read') ? accountChoices(c) : [],
+    keys: hidesKeys ? null : keyNames(c.env.db, scope).toSorted((a, b) => a.name.localeCompare(b.name)),
     models: [...new Set(c.env.pool.all().flatMap(({ models }) => [...(models ?? [])]))].toSorted(),
   }
 }

@@ -3,9 +3,10 @@ import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import type { ShownErrors } from '../../views/overview/errors.tsx'
 import { OverviewPage } from '../../views/overview.tsx'
+import { demandScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
 import type { Config } from '../env.ts'
-import { open, requires } from '../http/gates.ts'
+import { open, requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
@@ -34,6 +35,7 @@ import { redeemable } from '../model/reset-credits.ts'
 import { perWindow, type WindowLength } from '../model/usage-windows.ts'
 import { typedCommand } from '../ops/own-command.ts'
 import { type Health, healthOf } from './overview-health.ts'
+import { OWN_RANGES, showOwnOverview } from './own-overview.ts'
 import { blindersOf, sightOf } from './requests.ts'
 
 /** All times are ISO 8601. All parts come from one snapshot. */
@@ -106,11 +108,17 @@ const WEIGHTS: Partial<Record<AccountStatus, number>> = { reauth_required: 1000,
 
 const OverviewQuery = z.object({
   period: z.enum(PERIODS, { error: `choose ${PERIODS.slice(0, -1).join(', ')} or ${PERIODS.at(-1)}` }).default('24h'),
+  range: z
+    .enum(OWN_RANGES, { error: `choose ${OWN_RANGES.join(' or ')}` })
+    .default('7d')
+    .describe('For users who see only their own keys, instead of `period`.'),
 })
 
 /** `GET /dashboard`. Throws `validation_error` for an unknown period. */
-export const showOverview = createHandlers(requires('dashboard:read'), query(OverviewQuery), async (c) => {
-  const { period } = c.req.valid('query')
+export const showOverview = createHandlers(requiresOwn('dashboard:read'), query(OverviewQuery), async (c) => {
+  const { period, range } = c.req.valid('query')
+  const scope = demandScope(c.var.principal, 'dashboard:read')
+  if (scope !== 'all') return showOwnOverview(c, scope, range)
   const figures = await c.env.figures.now(period)
   const backupAt = holds(c.var.principal.grants, 'ops:write') ? await lastBackupAt(c) : undefined
   return reply(

@@ -1,15 +1,17 @@
 /** `/search`: results of the command palette: pages, accounts, keys, users, settings, requests and actions. */
 import { z } from 'zod'
 import { PalettePage, PaletteResults } from '../../views/palette.tsx'
+import { scopeOf } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { reply, representation } from '../http/reply.tsx'
+import { naturalOrder } from '../lib/natural-order.ts'
 import { listPeople } from '../model/people.ts'
 import { holds, type Permission } from '../model/permissions.ts'
+import { keyNames } from '../model/request-log-choices.ts'
 import { accountChoices } from './account-choices.ts'
-import { optionsOf } from './logs-page.ts'
 import { TABS } from './settings-frame.ts'
 import { settingsFor } from './settings-pages.ts'
 
@@ -49,13 +51,14 @@ const hitsFor = (c: Ctx, q: string): Hit[] => {
 
 /** A pasted request id opens the log, whether or not the request is still there. */
 const requestHits = (c: Ctx, q: string): Hit[] =>
-  /^req_[\w-]{8,}$/.test(q) && holds(c.var.principal.grants, 'dashboard:read')
+  /^req_[\w-]{8,}$/.test(q) && holds(c.var.principal.grants, 'dashboard:read', 'own')
     ? [{ kind: 'Request', label: q, href: `/logs?search=${encodeURIComponent(q)}` }]
     : []
 
 const everything = (c: Ctx): (Hit & { also?: string })[] => {
   const { grants } = c.var.principal
-  const { keys } = optionsOf(c)
+  const keyScope = scopeOf(c.var.principal, 'api_keys:read')
+  const keys = keyScope ? keyNames(c.env.db, keyScope).toSorted((a, b) => naturalOrder(a.name, b.name)) : []
   const users = holds(grants, 'users:manage') ? listPeople(c.env.db).map(({ row }) => row) : []
   return [
     ...PLACES.filter(isOpenTo(c)),
@@ -64,7 +67,7 @@ const everything = (c: Ctx): (Hit & { also?: string })[] => {
       label: name,
       href: `/accounts/${id}`,
     })),
-    ...(keys ?? []).map(({ id, name }) => ({ kind: 'Key', label: name, href: `/keys/${id}` })),
+    ...keys.map(({ id, name }) => ({ kind: 'Key', label: name, href: `/keys/${id}` })),
     ...users.map(({ id, username, displayName, email }) => ({
       kind: 'User',
       label: displayName ?? username,
@@ -83,14 +86,16 @@ const everything = (c: Ctx): (Hit & { also?: string })[] => {
 interface Place extends Hit {
   /** null: every signed-in user. */
   needs: Permission | null
+  /** The scope `own` is enough. */
+  isOwn?: true
 }
 
 const PLACES: readonly Place[] = [
-  { kind: 'Page', label: 'Overview', href: '/dashboard', needs: 'dashboard:read' },
+  { kind: 'Page', label: 'Overview', href: '/dashboard', needs: 'dashboard:read', isOwn: true },
   { kind: 'Page', label: 'Accounts', href: '/accounts', needs: 'accounts:read' },
-  { kind: 'Page', label: 'Keys', href: '/keys', needs: 'api_keys:read' },
-  { kind: 'Page', label: 'Logs', href: '/logs', needs: 'dashboard:read' },
-  { kind: 'Page', label: 'Reports', href: '/reports', needs: 'dashboard:read' },
+  { kind: 'Page', label: 'Keys', href: '/keys', needs: 'api_keys:read', isOwn: true },
+  { kind: 'Page', label: 'Logs', href: '/logs', needs: 'dashboard:read', isOwn: true },
+  { kind: 'Page', label: 'Reports', href: '/reports', needs: 'dashboard:read', isOwn: true },
   { kind: 'Page', label: 'Routing simulator', href: '/accounts/simulator', needs: 'accounts:read' },
   { kind: 'Page', label: 'Health check', href: '/doctor', needs: 'dashboard:read' },
   ...TABS.map(({ label, path, needs }) => ({ kind: 'Page', label, href: path, needs })),
@@ -99,7 +104,7 @@ const PLACES: readonly Place[] = [
   { kind: 'Page', label: 'API reference', href: '/docs/api', needs: null },
   { kind: 'Action', label: 'Add account', href: '/accounts/new', needs: 'accounts:write' },
   { kind: 'Action', label: 'Import accounts from files', href: '/accounts/new/import', needs: 'accounts:write' },
-  { kind: 'Action', label: 'Create key', href: '/keys/new', needs: 'api_keys:write' },
+  { kind: 'Action', label: 'Create key', href: '/keys/new', needs: 'api_keys:write', isOwn: true },
   { kind: 'Action', label: 'Invite user', href: '/settings/access#people', needs: 'users:manage' },
   { kind: 'Action', label: 'Back up now', href: '/settings/data#backup-list', needs: 'ops:write' },
   { kind: 'Action', label: 'Change password', href: '/me#password', needs: null },
@@ -109,5 +114,5 @@ const PLACES: readonly Place[] = [
 
 const isOpenTo =
   (c: Ctx) =>
-  ({ needs }: Place): boolean =>
-    needs === null ? c.var.principal.kind === 'account' : holds(c.var.principal.grants, needs)
+  ({ needs, isOwn }: Place): boolean =>
+    needs === null ? c.var.principal.kind === 'account' : holds(c.var.principal.grants, needs, isOwn ? 'own' : 'all')

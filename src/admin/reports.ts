@@ -1,9 +1,8 @@
 /** `/reports` and `/api/reports`: usage by day, model, account and key, as a page, JSON or CSV. */
 import { z } from 'zod'
 import { ReportPage } from '../../views/reports/page.tsx'
-import { demand } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
-import { requires } from '../http/gates.ts'
+import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
 import { Flag, query } from '../http/query.ts'
@@ -19,7 +18,7 @@ import type { CsvPage } from '../model/report-csv.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
 import { readerOf } from './reader-of.ts'
-import { blindersOf } from './requests.ts'
+import { blindersOf, demandSight } from './requests.ts'
 
 const Asked = ReportQuery.extend({
   format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line per day, model, account and key.'),
@@ -27,9 +26,9 @@ const Asked = ReportQuery.extend({
 })
 
 /** `format=csv` has one line per day, model, account and key. Throws `validation_error`, and `permission_required` for keys. */
-export const getReport = createHandlers(requires('dashboard:read'), query(Asked), async (c) => {
+export const getReport = createHandlers(requiresOwn('dashboard:read'), query(Asked), async (c) => {
   const { format, download, ...asked } = c.req.valid('query')
-  demandKeys(c, asked)
+  demandFilters(c, asked)
   if (format === 'csv') return asFile(c, await csvOf(c, asked), format)
   const found = await readerOf(c).report(asked, blindersOf(c.var.principal), c.env.clock.now())
   return download ? asFile(c, JSON.stringify(found, null, 2), format) : c.json(found)
@@ -84,6 +83,8 @@ export interface ReportView extends Report {
   /** null: dates were chosen individually. */
   range: Preset | null
   chart: ReportBars
+  /** false: this user sees only their own keys. */
+  showsAccounts: boolean
   asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model' | 'client'>
   /** This page's query without empty parameters, for its links to change. */
   params: [name: string, value: string][]
@@ -95,7 +96,7 @@ export interface ReportView extends Report {
 }
 
 /** `GET /reports`. Throws `validation_error`, and `permission_required` for keys. */
-export const showReports = createHandlers(requires('dashboard:read'), query(PageQuery), async (c) => {
+export const showReports = createHandlers(requiresOwn('dashboard:read'), query(PageQuery), async (c) => {
   const { range = null, measure = 'cost', stack = 'model', ...filters } = c.req.valid('query')
   const named = c.req.query('timezone')
   const timezone = named && isZone(named) ? named : (viewerZone(c) ?? 'UTC')
@@ -103,7 +104,7 @@ export const showReports = createHandlers(requires('dashboard:read'), query(Page
   const isChosen = filters.start_date !== undefined || filters.end_date !== undefined
   const preset = isChosen ? null : (range ?? '7d')
   const asked = { ...filters, ...(preset && daysOf(preset, localDate(now, timezone))), timezone }
-  demandKeys(c, asked)
+  demandFilters(c, asked)
   const blinders = blindersOf(c.var.principal)
   const reader = readerOf(c)
   const [found, chart] = await Promise.all([
@@ -115,6 +116,7 @@ export const showReports = createHandlers(requires('dashboard:read'), query(Page
     generatedAt: iso(now),
     range: preset,
     chart,
+    showsAccounts: blinders.scope === 'all',
     asked: filtersIn(asked),
     params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
     unknownZone: named && named !== timezone ? named : null,
@@ -140,9 +142,8 @@ const daysOf = (preset: Preset, today: string): Pick<PageQuery, 'start_date' | '
   return { start_date: iso(first).slice(0, 10), end_date: today }
 }
 
-const demandKeys = (c: Ctx, { api_key_id: keys }: Pick<ReportQuery, 'api_key_id'>): void => {
-  if (keys.length > 0) demand(c.var.principal, 'api_keys:read')
-}
+const demandFilters = (c: Ctx, asked: Pick<ReportQuery, 'api_key_id' | 'account_id'>): void =>
+  demandSight(c, { apiKeyId: asked.api_key_id, accountId: asked.account_id })
 
 /** The report for these days, however they were chosen. */
 const fileLink = (c: Ctx, { timezone, startDate, endDate }: Report, format: 'csv' | 'json'): string =>

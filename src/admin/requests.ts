@@ -1,8 +1,9 @@
 /** `/api/request-logs`: client requests and their results. */
 import { demand, type Principal } from '../auth/principal.ts'
+import { scopeOf } from '../auth/view-scope.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { requires } from '../http/gates.ts'
+import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
@@ -13,9 +14,10 @@ import type { LogDetail } from '../model/request-log.ts'
 import { LogFilters, LogQuery } from '../model/request-log-query.ts'
 import type { Sight } from '../model/request-log-where.ts'
 import type { Blinders } from '../model/request-view.ts'
+import type { ViewScope } from '../model/view-scope.ts'
 import { readerOf } from './reader-of.ts'
 
-export const listRequests = createHandlers(requires('dashboard:read'), query(LogQuery), async (c) => {
+export const listRequests = createHandlers(requiresOwn('dashboard:read'), query(LogQuery), async (c) => {
   const asked = c.req.valid('query')
   demandSight(c, asked)
   return c.json(await readerOf(c).requestLogs(asked, sightOf(c)))
@@ -25,21 +27,23 @@ export const listRequests = createHandlers(requires('dashboard:read'), query(Log
  * `status` is accepted but does not filter the offered statuses. `pricesVersion` is the current table's; stored costs
  * may be older.
  */
-export const listRequestOptions = createHandlers(requires('dashboard:read'), query(LogFilters), async (c) => {
+export const listRequestOptions = createHandlers(requiresOwn('dashboard:read'), query(LogFilters), async (c) => {
   const asked = c.req.valid('query')
   demandSight(c, asked)
-  const options = await readerOf(c).requestLogOptions(asked)
+  const options = await readerOf(c).requestLogOptions(asked, sightOf(c))
   const { hidesKeys } = blindersOf(c.var.principal)
   return c.json({ ...options, ...(hidesKeys && { apiKeys: [] }), pricesVersion: PRICES_VERSION })
 })
 
-export const listRejectedClients = createHandlers(requires('dashboard:read'), query(RejectedQuery), async (c) => {
+export const listRejectedClients = createHandlers(requiresOwn('dashboard:read'), query(RejectedQuery), async (c) => {
   const asked = c.req.valid('query')
   demandSight(c, asked)
   return c.json(await readerOf(c).rejectedPage(asked, sightOf(c)))
 })
 
-export const showRequest = createHandlers(requires('dashboard:read'), async (c) => c.json(await requestOf(c, idOf(c))))
+export const showRequest = createHandlers(requiresOwn('dashboard:read'), async (c) =>
+  c.json(await requestOf(c, idOf(c))),
+)
 
 /** The request with row id `id`, as the user may see it. Throws `not_found`. */
 export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {
@@ -57,13 +61,30 @@ export const sightOf = (c: Ctx): Sight => ({
 })
 
 /** Hidden values cannot be filtered either: filtering by a conversation or key reveals it. Throws `permission_required`. */
-export const demandSight = (c: Ctx, asked: Partial<Pick<LogFilters, 'conversation_id' | 'apiKeyId'>>): void => {
-  if (asked.conversation_id !== undefined) demand(c.var.principal, 'conversations:read')
-  if (asked.apiKeyId?.length) demand(c.var.principal, 'api_keys:read')
+export const demandSight = (
+  c: Ctx,
+  asked: Partial<Pick<LogFilters, 'conversation_id' | 'apiKeyId' | 'accountId'>>,
+): void => {
+  const { principal } = c.var
+  const { scope, hidesKeys } = blindersOf(principal)
+  if (asked.conversation_id !== undefined) demand(principal, 'conversations:read')
+  if (asked.apiKeyId?.length && hidesKeys) demand(principal, 'api_keys:read')
+  if (asked.accountId?.length && scope !== 'all') demand(principal, 'accounts:read')
 }
 
-/** Accounts are named to users who manage them, keys to users who may list them (spec §2, capability summary). */
-export const blindersOf = ({ grants }: Principal): Blinders => ({
-  hidesAccounts: !holds(grants, 'accounts:write'),
-  hidesKeys: !holds(grants, 'api_keys:read'),
-})
+/**
+ * The rows a user may see, and what is hidden in them: accounts are named to users who manage them, keys to users who
+ * may list them (spec §2, capability summary).
+ */
+export const blindersOf = (principal: Principal): Blinders => {
+  const { grants } = principal
+  const scope = scopeOf(principal, 'dashboard:read') ?? scopeOf(principal, 'api_keys:read') ?? NOTHING
+  return {
+    scope,
+    hidesAccounts: !holds(grants, 'accounts:write'),
+    hidesKeys: !holds(grants, 'api_keys:read', scope === 'all' ? 'all' : 'own'),
+  }
+}
+
+/** No user has this id. */
+const NOTHING: ViewScope = { ownerUserId: '' }

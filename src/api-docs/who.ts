@@ -6,9 +6,9 @@ import type { Operation } from './operations.ts'
 export const whoMay = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
   switch (access.access) {
     case 'permission':
-      return `Users with ${permissionsOf(access)}${conditions(access)}.`
+      return `Users with ${permissionsOf(access)}${conditions(access)}${access.own ? OWN : ''}.`
     case 'writes':
-      return `Users with \`accounts:write\`, \`api_keys:write\` and \`ops:write\`${sometimes(access)}.`
+      return `Users with \`accounts:write\`, \`api_keys:write\` and \`ops:write\`${sometimes(access)}${access.ownKeys ? OWN_KEYS : ''}.`
     case 'signed-in':
       return `${access.account ? 'Every user' : 'Every user and guest'}${conditions({ stepUp: access.stepUp === true })}.`
     case 'client-key':
@@ -28,6 +28,8 @@ const CLIENTS = {
   },
 } as const
 
+const OWN = '; with the scope `own`, only their own keys and requests'
+const OWN_KEYS = ', and users with `api_keys:write:own` for their own keys'
 const OPEN = 'Everyone. The route does its own checks.'
 const HELD = ', also before required two-factor authentication is set up'
 
@@ -35,8 +37,14 @@ const HELD = ', also before required two-factor authentication is set up'
 export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
   switch (access.access) {
     case 'permission':
-      return [permissionsOf(access), ...(access.stepUp ? ['+SU'] : []), ...(access.account ? ['*acct*'] : [])].join(' ')
+      return [
+        permissionsOf(access),
+        ...(access.own ? ['(own)'] : []),
+        ...(access.stepUp ? ['+SU'] : []),
+        ...(access.account ? ['*acct*'] : []),
+      ].join(' ')
     case 'writes':
+      if (access.ownKeys) return 'write check, or `api_keys:write:own`'
       return access.sometimes ? `write check, or \`${access.sometimes.permission}\` +SU` : 'write check'
     case 'signed-in':
       return [access.account ? '*acct*' : 'signed in', ...(access.stepUp ? ['+SU'] : [])].join(' ')

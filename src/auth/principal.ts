@@ -3,7 +3,7 @@ import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../model/audit.ts'
 import type { Person } from '../model/people.ts'
-import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../model/permissions.ts'
+import { type Grants, holds, mayWrite, type Permission, PRESETS, WRITE } from '../model/permissions.ts'
 import { missingPermissionText } from '../model/roles.ts'
 import { confirmationEnd, type SessionRow, type SignInMethod } from '../model/sessions.ts'
 
@@ -42,9 +42,15 @@ export const demand = (principal: Principal, permission: Permission): void => {
   throw new AppError('permission_required', { param: permission, message })
 }
 
-/** The general write check (dashboard API §0.3). Throws `read_only_access`. */
+/**
+ * The general write check (dashboard API §0.3). Throws `read_only_access`, or `permission_required` for users who may
+ * change their own keys.
+ */
 export const demandWrite = (principal: Principal): void => {
-  if (!mayWrite(principal.grants)) throw new AppError('read_only_access')
+  const { grants } = principal
+  if (mayWrite(grants)) return
+  if (holds(grants, 'api_keys:write', 'own')) for (const permission of WRITE) demand(principal, permission)
+  throw new AppError('read_only_access')
 }
 
 /**

@@ -32,7 +32,7 @@ export const testKey: Run<{ model?: string; json?: true }> = (io, [wanted], { mo
 const storedKey = (db: Db, key: string, named: StoredKey | null): StoredKey => {
   if (key === '') throw new AppError('validation_error', { message: 'No key was given. Paste it, or pipe it in.' })
   const hash = hashKey(key)
-  const row = listKeys(db).find(({ keyHash }) => keyHash === hash)
+  const row = listKeys(db, 'all').find(({ keyHash }) => keyHash === hash)
   if (!row)
     throw new AppError('not_found', { message: 'There is no such key here. It may have been regenerated or deleted.' })
   if (named !== null && named.id !== row.id)

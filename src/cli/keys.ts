@@ -39,7 +39,7 @@ export const create: Run<KeyOptions & Json> = (io, _args, { json, ...options }) 
   })
 }
 
-const doing = () => ({ actor: cliActor(), random: systemRandom })
+const doing = () => ({ actor: cliActor(), scope: 'all' as const, random: systemRandom })
 
 /** Prints only the key to standard output, for scripts. */
 const show = (io: CliIo, { row, key }: IssuedKey, { json, sentence }: { json?: true; sentence: string }): void => {
@@ -79,7 +79,7 @@ const STATES: Record<KeyState, string> = {
 export const list = listing({
   all: (db) => {
     const now = systemClock.now()
-    return listKeys(db).map((row) => toApiKey(row, now))
+    return listKeys(db, 'all').map((row) => toApiKey(row, now))
   },
   nameOf: ({ name }) => name,
   headings: ['NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS', 'ID'],
@@ -109,7 +109,7 @@ const limitText = ({
 export const KEY: Kind<StoredKey> = {
   what: 'key',
   listedBy: 'keys list',
-  all: listKeys,
+  all: (db) => listKeys(db, 'all'),
   namesOf: ({ name, keyPrefix }) => [name, keyPrefix],
 }
 
@@ -164,6 +164,6 @@ export const revoke = aboutOne(KEY, (db, key) => {
 })
 
 export const remove = aboutOne(KEY, (db, key) => {
-  commit(db, (tx) => deleteKey(tx, key.id, cliActor()))
+  commit(db, (tx) => deleteKey(tx, key.id, doing()))
   return `Deleted key ${called(key)}. Its requests stay in the log.`
 })

@@ -43,7 +43,7 @@ const serverFacts = (config: Config, server: string) => ({
 const storedFacts = (db: Db) => {
   const now = systemClock.now()
   const { ok, error, cancelled } = outcomesSince(db, now - HOUR_MS)
-  const keys = listKeys(db)
+  const keys = listKeys(db, 'all')
   const active = keys.filter((row) => keyState(toApiKey(row, now)) === 'active').length
   return {
     accounts: accountsByState(db, now),

@@ -12,6 +12,7 @@ import {
   type Principal,
 } from '../auth/principal.ts'
 import { resolvePrincipal } from '../auth/resolve.ts'
+import { demandKeyScope, demandScope, type OwnRead } from '../auth/view-scope.ts'
 import type { AppEnv, Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit.ts'
@@ -29,9 +30,11 @@ export type AccessRule =
       and?: Permission
       stepUp: boolean
       account?: true
+      /** The scope `own` is enough: the handler takes its rows from `demandScope`. */
+      own?: true
       audit?: AuditEvent
     }
-  | { access: 'writes'; audit?: AuditEvent; sometimes?: Sometimes }
+  | { access: 'writes'; audit?: AuditEvent; sometimes?: Sometimes; ownKeys?: true }
   | { access: 'signed-in'; account?: true; stepUp?: true; audit?: AuditEvent }
   | { access: 'client-key'; key: KeyNeed | OwnerNeed }
   | { access: 'open'; reason: string; audit?: AuditEvent }
@@ -98,6 +101,15 @@ export const requires = (permission: Permission, { or, and, stepUp = false, acco
     },
   )
 
+/**
+ * Requires `permission` for all keys or for own ones: the handler passes `demandScope` to what it reads. Throws as
+ * `requires` does.
+ */
+export const requiresOwn = (permission: OwnRead) =>
+  gate({ access: 'permission', permission, stepUp: false, own: true }, (c) => {
+    demandScope(enter(c), permission)
+  })
+
 interface Needs extends SignedInNeeds {
   or?: Permission
   and?: Permission
@@ -111,6 +123,15 @@ export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: S
   gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => {
     const principal = enter(c)
     if (!sometimes || !holds(principal.grants, sometimes.permission)) demandWrite(principal)
+  })
+
+/**
+ * Requires the general write check, or `api_keys:write` for own keys: the handler passes `demandKeyScope` to what it
+ * changes. Throws what `demandWrite` does.
+ */
+export const writesKeys = ({ audit }: { audit?: AuditEvent } = {}) =>
+  gate({ access: 'writes', ...(audit && { audit }), ownKeys: true }, (c) => {
+    demandKeyScope(enter(c))
   })
 
 /**

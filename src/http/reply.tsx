@@ -8,6 +8,7 @@ import type { Titled } from '../../views/titles.ts'
 import { UnknownParameters } from '../../views/ui/unknown-parameters.tsx'
 import { ViewerClockContext } from '../../views/ui/viewer-clock.ts'
 import type { Principal } from '../auth/principal.ts'
+import { OWN_LIVE_ID, seesOnlyOwnKeys } from '../auth/view-scope.ts'
 import type { AppEnv, Ctx } from '../bindings.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
@@ -59,7 +60,7 @@ export const shell = jsxRenderer<AppEnv>(
           assets={ASSETS}
           version={VERSION}
           visitor={visitorOf(c)}
-          liveId={c.get('liveId')}
+          liveId={liveIdOf(c)}
           service={serviceFor(c)}
           isPrivate={getCookie(c, 'privacy') === 'on'}
         >
@@ -118,6 +119,12 @@ const goOn = (c: Ctx, then: string): Response => {
     c.header('HX-Location', JSON.stringify({ path, target: '#main', swap: 'innerMorph', push: 'false' }))
   else c.header('HX-Redirect', then)
   return c.body(null, 200)
+}
+
+/** Users who see only their own keys must not learn from the number of changes how busy others are. */
+const liveIdOf = (c: Ctx): string => {
+  const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
+  return principal && seesOnlyOwnKeys(principal) ? OWN_LIVE_ID : c.get('liveId')
 }
 
 const visitorOf = (c: Ctx): Visitor | null => {

@@ -111,11 +111,12 @@ const accessName = (rule: AccessRule): string =>
 const demandsOf = (rule: AccessRule | undefined): [permission: string, stepUp: string] => {
   if (rule?.access === 'permission')
     return [
-      `${rule.permission}${rule.or ? ` or ${rule.or}` : ''}${rule.and ? ` and ${rule.and}` : ''}`,
+      `${rule.permission}${rule.own ? ' (own)' : ''}${rule.or ? ` or ${rule.or}` : ''}${rule.and ? ` and ${rule.and}` : ''}`,
       rule.stepUp ? 'yes' : '-',
     ]
   if (rule?.access === 'signed-in') return ['-', rule.stepUp ? 'yes' : '-']
   if (rule?.access === 'writes' && rule.sometimes)
     return [`${rule.sometimes.permission} instead (${rule.sometimes.when})`, 'then']
+  if (rule?.access === 'writes' && rule.ownKeys) return ['or api_keys:write (own)', '-']
   return ['-', '-']
 }

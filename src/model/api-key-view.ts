@@ -2,6 +2,7 @@
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { keyVersion, policyOf, type StoredKey } from './api-keys.ts'
 import { isRunning, type LimitRow, resetAfter } from './key-limits.ts'
+import type { ViewScope } from './view-scope.ts'
 
 export type ApiKey = ReturnType<typeof toApiKey>
 /** Answer to creating or regenerating a key: the only place with the key itself. */
@@ -35,6 +36,12 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   pooledRemainingPercentSecondary: null,
   pooledCapacityCreditsPrimary: null,
 })
+
+/** The same for readers in `scope`: users who see only their own keys get no account ids. */
+export const shownKey = (row: StoredKey, now: number, scope: ViewScope): ApiKey => {
+  const key = toApiKey(row, now)
+  return scope === 'all' ? key : { ...key, assignedAccountIds: null, assignedTags: null }
+}
 
 const toLimit = (limit: LimitRow, now: number) => {
   const { resetAt, limitWindow } = limit

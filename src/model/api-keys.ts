@@ -1,5 +1,5 @@
 /** API keys as rows: create, change, regenerate and delete, each in one commit with its audit row. */
-import { asc, eq, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
@@ -14,6 +14,7 @@ import type { KeyPatch, NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
 import { findPerson, type UserRow } from './people.ts'
 import { isFastTier } from './service-tier.ts'
+import { keyInScope, type ViewScope } from './view-scope.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
 /** A key with its limits, ordered by type, window and model, and its owner. */
@@ -24,6 +25,8 @@ export type IssuedKey = { row: StoredKey; key: string }
 
 interface Doing {
   actor: Actor
+  /** Keys outside it do not exist for this actor. */
+  scope: ViewScope
   random: Random
   /** Called before a key is given to another owner; absent: allowed. */
   demandAssign?: () => void
@@ -36,8 +39,8 @@ const SHOWN_LENGTH = 15
 /** Hex SHA-256 of the whole key: 256 random bits need neither salt nor stretching. */
 export const hashKey = (key: string): string => Bun.CryptoHasher.hash('sha256', key, 'hex')
 
-/** All keys, oldest first. */
-export const listKeys = (db: Db): StoredKey[] => {
+/** The keys in scope, oldest first. */
+export const listKeys = (db: Db, scope: ViewScope): StoredKey[] => {
   const limits = Map.groupBy(
     db
       .select()
@@ -50,18 +53,19 @@ export const listKeys = (db: Db): StoredKey[] => {
     .select({ key: apiKeys, owner: OWNER })
     .from(apiKeys)
     .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
+    .where(keyInScope(scope))
     .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
     .all()
   return rows.map(({ key, owner }) => ({ ...key, owner, limits: limits.get(key.id) ?? [] }))
 }
 
-/** Throws `not_found`. */
-export const getKey = (db: Db, id: string): StoredKey => {
+/** Throws `not_found`, also for a key outside `scope`. */
+export const getKey = (db: Db, id: string, scope: ViewScope): StoredKey => {
   const row = db
     .select({ key: apiKeys, owner: OWNER })
     .from(apiKeys)
     .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
-    .where(eq(apiKeys.id, id))
+    .where(and(eq(apiKeys.id, id), keyInScope(scope)))
     .get()
   if (!row) throw new AppError('not_found', { message: 'API key not found.' })
   return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
@@ -103,7 +107,7 @@ const OWNER = { id: users.id, username: users.username, status: users.status }
  * The key belongs to its creator unless `ownerUserId` is given. Throws `validation_error` for contradictory fields or
  * an unknown account, and what `demandAssign` does.
  */
-export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }: Doing): IssuedKey => {
+export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, demandAssign }: Doing): IssuedKey => {
   demandValid(tx, input)
   const maker = findPerson(tx, actor.id)?.row.id ?? null
   const ownerUserId = input.ownerUserId === undefined ? maker : input.ownerUserId
@@ -116,16 +120,17 @@ export const createKey = (tx: Tx, input: NewKey, { actor, random, demandAssign }
   replaceLimits(tx, id, input.limits ?? [], { random, now: actor.at })
   append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
   notice(tx, 'keys')
-  return { row: getKey(tx, id), key }
+  return { row: getKey(tx, id, scope), key }
 }
 
 /**
  * Applies `patch`; unchanged values are ignored, and kept limits keep their use. Throws `not_found`, `edit_conflict`,
  * what `demandAssign` does for a new owner, and `validation_error`, also when activating a key whose owner is disabled.
  */
-export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, demandAssign }: Doing): StoredKey => {
+export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): StoredKey => {
+  const { actor, scope, random, demandAssign } = doing
   const { expectedVersion, ...patch } = input
-  const before = getKey(tx, id)
+  const before = getKey(tx, id, scope)
   demandVersion(expectedVersion, keyVersion(before))
   const { ownerUserId } = patch
   if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
@@ -138,7 +143,7 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
     tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
   if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
   if (patch.resetUsage) zeroLimits(tx, id)
-  const after = getKey(tx, id)
+  const after = getKey(tx, id, scope)
   const changed = Object.keys(changesOf(settable(before), settable(after)))
   if (patch.resetUsage) changed.push('resetUsage')
   if (changed.length === 0) return after
@@ -151,18 +156,18 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, { actor, random, 
  * Creates a new secret for the same key, keeping policy and usage; the old one stops working immediately. Throws
  * `not_found`.
  */
-export const regenerateKey = (tx: Tx, id: string, { actor, random }: Doing): IssuedKey => {
-  const { name } = getKey(tx, id)
+export const regenerateKey = (tx: Tx, id: string, { actor, scope, random }: Doing): IssuedKey => {
+  const { name } = getKey(tx, id, scope)
   const { key, ...secret } = newSecret(random)
   tx.update(apiKeys).set(secret).where(eq(apiKeys.id, id)).run()
   append(tx, actor, 'api_key_regenerated', { target: id, details: { name } })
   notice(tx, 'keys')
-  return { row: getKey(tx, id), key }
+  return { row: getKey(tx, id, scope), key }
 }
 
 /** Its log rows stay with its id. Throws `not_found`. */
-export const deleteKey = (tx: Tx, id: string, actor: Actor): void => {
-  const { name } = getKey(tx, id)
+export const deleteKey = (tx: Tx, id: string, { actor, scope }: Pick<Doing, 'actor' | 'scope'>): void => {
+  const { name } = getKey(tx, id, scope)
   tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
   append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
   notice(tx, 'keys')

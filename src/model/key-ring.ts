@@ -53,7 +53,7 @@ export class KeyRing {
   reload(): void {
     const limits = new Map<string, LiveLimit>()
     const policies = new Map<string, KeyPolicy>()
-    for (const row of listKeys(this.#db)) {
+    for (const row of listKeys(this.#db, 'all')) {
       const live = row.limits.map((limit) => refreshed(this.#limits.get(limit.id), limit))
       for (const limit of live) limits.set(limit.id, limit)
       policies.set(row.keyHash, policyOf(row, live))

@@ -55,7 +55,7 @@ export const DESCRIPTIONS: Record<Permission, string> = {
 }
 
 /** The general write check: all three, at `all`. */
-const WRITE: readonly Permission[] = ['accounts:write', 'api_keys:write', 'ops:write']
+export const WRITE: readonly Permission[] = ['accounts:write', 'api_keys:write', 'ops:write']
 
 const grants = (permissions: readonly Permission[], scope: Scope = 'all'): Grants =>
   new Map(permissions.map((permission) => [permission, scope]))

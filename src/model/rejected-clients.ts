@@ -1,6 +1,7 @@
 /** Rejected clients for the dashboard: a list, and those of the last hour. */
 import {
   and,
+  count,
   desc,
   eq,
   getTableColumns,
@@ -27,6 +28,7 @@ import { Cursor, cursorOf, Moment } from './request-log-query.ts'
 import type { Sight } from './request-log-where.ts'
 import { REJECTION_RESULTS } from './request-result.ts'
 import { total } from './sums.ts'
+import { keyIdInScope } from './view-scope.ts'
 
 export const RejectedQuery = z.object({
   search: z
@@ -105,6 +107,7 @@ const whereOf = (query: RejectedQuery, sight: Sight): SQL | undefined => {
     ...(sight.sensitive ? [client, userAgent] : []),
   ]
   return and(
+    keyIdInScope(sight.scope, keyId),
     since === undefined ? undefined : gte(lastAt, since),
     until === undefined ? undefined : lte(minute, until),
     search === '' ? undefined : or(...searched.map(like)),
@@ -120,7 +123,8 @@ const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | nu
   lastAt: iso(row.lastAt),
   reason: row.reason,
   result: REJECTION_RESULTS[row.reason],
-  count: row.count,
+  /** May include other keys from the same address, which users who see only their own must not count. */
+  count: sight.scope === 'all' ? row.count : 1,
   /** null: unknown, hidden, or several (`isSeveral`). */
   clientIp: sight.sensitive && row.client !== SEVERAL ? row.client || null : null,
   isSeveral: row.client === SEVERAL,
@@ -135,7 +139,7 @@ const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | nu
 /** The number of rejections, as errors, in steps of `stepMs`. */
 export const rejectedBySpan = (db: Db, query: RejectedQuery, sight: Sight, stepMs: number): SpanCount[] =>
   db
-    .select({ at: rejectedClients.minute, count: total(rejectedClients.count) })
+    .select({ at: rejectedClients.minute, count: sight.scope === 'all' ? total(rejectedClients.count) : count() })
     .from(rejectedClients)
     .where(and(gt(rejectedClients.id, lastUnscanned(db, undefined)), whereOf(query, sight)))
     .groupBy(sql`${rejectedClients.minute} / ${stepMs}`)

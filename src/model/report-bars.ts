@@ -17,6 +17,7 @@ import { namesOf, type ReportQuery, rangeOf, whereOf } from './reports.ts'
 import { clientWhere } from './request-log-where.ts'
 import type { Blinders } from './request-view.ts'
 import { type Tick, ticksOf, ticksOfBars } from './time-axis.ts'
+import { keyIdInScope } from './view-scope.ts'
 
 const MEASURES = ['cost', 'tokens', 'requests', 'latency', 'cache'] as const
 export type Measure = (typeof MEASURES)[number]
@@ -114,6 +115,7 @@ const layersOf = (db: Db, spans: readonly Span[], { chart, narrowing, blinders }
   const { stack, measure } = chart
   if (stack === 'none' || measure === 'latency' || measure === 'cache') return []
   if (stack === 'key' && blinders.hidesKeys) return []
+  if (stack === 'account' && blinders.scope !== 'all') return []
   const bySpan = sumsBySpan(db, spans, { dimension: stack, narrowing })
   const ids = new Set(bySpan.flatMap((byId) => [...byId.keys()]))
   const names = namesOf(db, blinders)
@@ -156,11 +158,12 @@ const PARTS = 4
 const firstTokenOf = (
   db: Db,
   { account_id: accounts, api_key_id: keys, model, client }: ReportQuery,
-  { hidesKeys }: Blinders,
+  { scope, hidesKeys }: Blinders,
   [span, past]: readonly [Span, Span | undefined],
 ): ReportBar['firstToken'] => {
   const where = and(
     isNotNull(requests.firstEventMs),
+    keyIdInScope(scope, requests.keyId),
     counted(),
     idWhere(requests.accountId, accounts),
     hidesKeys ? undefined : idWhere(requests.keyId, keys),

@@ -17,6 +17,7 @@ import { keyNames } from './request-log-choices.ts'
 import type { Dimension } from './request-spans.ts'
 import type { Blinders } from './request-view.ts'
 import { HOUR_SUMS } from './sums.ts'
+import { keyIdInScope } from './view-scope.ts'
 
 const MAX_DAYS = 730
 /** Days shown by default. */
@@ -51,6 +52,7 @@ export interface ReportShare extends Sums {
   percentage: number
 }
 
+/** In a user's own scope there are no accounts: their list is empty and their numbers are zero. */
 export interface Report {
   startDate: string
   endDate: string
@@ -72,6 +74,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
   const narrowing = whereOf(query, blinders)
   const use = narrowing ? useOfSome(db, { days, before }, narrowing) : useOfAll(db, { days, before })
   const total = addUp(use.days)
+  const isOwn = blinders.scope !== 'all'
   const names = namesOf(db, blinders)
   const shares = (dimension: Exclude<Dimension, 'all'>, nameOf: (id: string) => string | null) =>
     sharesOf(use.by[dimension], { nameOf, total: total.requests })
@@ -82,14 +85,14 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
     timezone,
     summary: {
       ...total,
-      activeAccounts: byAccount.filter(({ id }) => id !== null).length,
+      activeAccounts: isOwn ? 0 : byAccount.filter(({ id }) => id !== null).length,
       avgCostPerDayUsd: total.costUsd / days.length,
       avgRequestsPerDay: total.requests / days.length,
     },
     comparison: comparisonOf(use.before),
-    daily: days.map(({ date: day }, n) => dayOf(day, use, n)),
+    daily: days.map(({ date: day }, n) => dayOf(day, isOwn ? { ...use, activeAccounts: [] } : use, n)),
     byModel: shares('model', (id) => id),
-    byAccount,
+    byAccount: isOwn ? [] : byAccount,
     byClient: withFewClients(shares('client', (id) => id)),
     byKey: blinders.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
@@ -131,7 +134,7 @@ export const reportLines = (
   for (let day = days[place.day]; day && page.next && page.lines.length < limit; day = days[page.next.day]) {
     const within = and(gte(requestHours.hour, day.from), lt(requestHours.hour, day.to), where)
     const room = limit - page.lines.length
-    const groups = groupsOf(db, within, { hidesKeys: blinders.hidesKeys, after: page.next.after, limit: room })
+    const groups = groupsOf(db, within, { blinders, after: page.next.after, limit: room })
     page.lines.push(...groups.map((group) => lineOf(day.date, group, names)))
     const last = groups.length === room ? groups.at(-1) : undefined
     page.next = last ? { day: page.next.day, after: last } : { day: page.next.day + 1, after: null }
@@ -169,9 +172,10 @@ const refused = (param: string, problem: string): AppError =>
 
 export const whereOf = (
   { account_id: accountIds, api_key_id: keyIds, model, client }: ReportQuery,
-  { hidesKeys }: Blinders,
+  { scope, hidesKeys }: Blinders,
 ) =>
   and(
+    keyIdInScope(scope, requestHours.keyId),
     accountIds.length > 0 ? inArray(requestHours.accountId, idsIn(accountIds)) : undefined,
     keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, idsIn(keyIds)) : undefined,
     model.length > 0 ? inArray(requestHours.model, idsIn(model)) : undefined,
@@ -191,19 +195,20 @@ interface Group extends Sums {
 }
 
 interface GroupPage {
-  /** Merges all keys into one group. */
-  hidesKeys: boolean
+  /** Hidden keys and accounts are merged into one group. */
+  blinders: Blinders
   after: LinePlace['after']
   limit: number
 }
 
-const groupsOf = (db: Db, where: SQL | undefined, { hidesKeys, after, limit }: GroupPage): Group[] => {
-  const { accountId, model } = requestHours
-  const keyId = hidesKeys ? sql<string>`''` : requestHours.keyId
+const groupsOf = (db: Db, where: SQL | undefined, { blinders, after, limit }: GroupPage): Group[] => {
+  const { model } = requestHours
+  const accountId = blinders.scope === 'all' ? requestHours.accountId : sql<string>`''`
+  const keyId = blinders.hidesKeys ? sql<string>`''` : requestHours.keyId
   const isBehind =
     after && sql`(${accountId}, ${keyId}, ${model}) > (${after.accountId}, ${after.keyId}, ${after.model})`
   return db
-    .select({ accountId, keyId: sql<string>`${keyId}`, model, ...SUMS })
+    .select({ accountId: sql<string>`${accountId}`, keyId: sql<string>`${keyId}`, model, ...SUMS })
     .from(requestHours)
     .where(and(where, isBehind ?? undefined))
     .groupBy(accountId, keyId, model)
@@ -253,5 +258,5 @@ type Names = ReturnType<typeof namesOf>
 
 export const namesOf = (db: Db, blinders: Blinders) => ({
   accounts: accountNames(db, blinders),
-  keys: new Map(keyNames(db).map(({ id, name }) => [id, name])),
+  keys: new Map(keyNames(db, blinders.scope).map(({ id, name }) => [id, name])),
 })

@@ -1,5 +1,5 @@
 /** Requests over time under the filters of the log, as bars: minutes for short ranges, hours or days for long ones. */
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { requestHours, requestSpans, requests } from '../../db/schema/requests.ts'
@@ -10,6 +10,7 @@ import type { LogQuery } from './request-log-query.ts'
 import { countBySpan, isMoreThan } from './request-log-scan.ts'
 import type { Sight } from './request-log-where.ts'
 import { addedUpTo } from './request-spans.ts'
+import { keyIdInScope } from './view-scope.ts'
 
 export interface LogHistogram {
   /** ISO 8601: the start of the first bar. */
@@ -48,7 +49,7 @@ const MOST_COUNTED = 300_000
 
 /** null: the range has no requests. Starts with the first logged request. `now` is ms since epoch. */
 export const logHistogram = (db: Db, query: LogQuery, sight: Sight, now: number): LogHistogram | null => {
-  const range = rangeOf(query, firstStart(db), now)
+  const range = rangeOf(query, firstStart(db, sight), now)
   if (!range) return null
   const stepMs = stepOf(range)
   const asked = {
@@ -58,7 +59,7 @@ export const logHistogram = (db: Db, query: LogQuery, sight: Sight, now: number)
     cursor: undefined,
     newer: undefined,
   }
-  if (isFiltered(query)) {
+  if (isFiltered(query) || sight.scope !== 'all') {
     const { counts, countedFrom } = countBySpan(db, asked, sight, stepMs)
     return histogramOf(range, stepMs, counts, countedFrom)
   }
@@ -70,7 +71,7 @@ export const logHistogram = (db: Db, query: LogQuery, sight: Sight, now: number)
 
 /** The same for rejected clients; each counts as rejected. */
 export const rejectedHistogram = (db: Db, query: RejectedQuery, sight: Sight, now: number): LogHistogram | null => {
-  const range = rangeOf(query, firstRejection(db), now)
+  const range = rangeOf(query, firstRejection(db, sight), now)
   if (!range) return null
   const stepMs = stepOf(range)
   return histogramOf(range, stepMs, rejectedBySpan(db, { ...query, since: range.since }, sight, stepMs))
@@ -88,11 +89,18 @@ const rangeOf = (query: Partial<Range>, first: number | null, now: number): Rang
   return since < until ? { since, until } : null
 }
 
-const firstStart = (db: Db): number | null =>
-  db.all<{ first: number | null }>(sql`SELECT min(started_at) AS first FROM ${requests}`)[0]?.first ?? null
+const firstStart = (db: Db, { scope }: Sight): number | null =>
+  first(db, sql`SELECT min(started_at) AS first FROM ${requests} WHERE ${keyIdInScope(scope, requests.keyId) ?? ALL}`)
 
-const firstRejection = (db: Db): number | null =>
-  db.all<{ first: number | null }>(sql`SELECT min(minute) AS first FROM ${rejectedClients}`)[0]?.first ?? null
+const firstRejection = (db: Db, { scope }: Sight): number | null =>
+  first(
+    db,
+    sql`SELECT min(minute) AS first FROM ${rejectedClients} WHERE ${keyIdInScope(scope, rejectedClients.keyId) ?? ALL}`,
+  )
+
+const ALL = sql`1`
+
+const first = (db: Db, query: SQL): number | null => db.all<{ first: number | null }>(query)[0]?.first ?? null
 
 const stepOf = ({ since, until }: Range): number =>
   STEPS_MS.find((stepMs) => (until - since) / stepMs <= MOST_BARS) ?? 365 * DAY_MS

@@ -1,10 +1,11 @@
 /** Finds the rows of a log page, reading at most 50,000 rows. */
-import { and, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { SpanCount } from './request-histogram.ts'
 import type { Cursor, LogQuery } from './request-log-query.ts'
 import { beyond, type Plan, planOf, type Sight } from './request-log-where.ts'
+import { keyIdsOf } from './view-scope.ts'
 
 /** Reading adjacent rows costs a microsecond each (measured: 50 ms with a search in every column). */
 export const MAX_SCANNED = 50_000
@@ -58,8 +59,7 @@ export const countBySpan = (
   const limit = Math.min(most(plan), readsText ? MAX_COUNTED_BY_SEARCH : MAX_COUNTED)
   const counts = db.all<SpanCount>(
     sql`SELECT at - at % ${stepMs} AS at, status, count(*) AS count FROM (
-      SELECT started_at AS at, status, ${plan.where ?? ALL} AS fits
-      FROM ${requests} WHERE ${plan.within ?? ALL} ORDER BY ${TIME.older} LIMIT ${limit})
+      ${rowsOf(plan, sql`started_at, started_at AS at, status, ${plan.where ?? ALL} AS fits`)} ORDER BY ${TIME.older} LIMIT ${limit})
     WHERE fits GROUP BY 1, status`,
   )
   return { counts, countedFrom: timeScanned(db, plan, 'older', limit) }
@@ -67,23 +67,29 @@ export const countBySpan = (
 
 /** Whether the indexed filters match more than `many` rows. */
 export const isMoreThan = (db: Db, query: LogQuery, sight: Sight, many: number): boolean =>
-  db.all(
-    sql`SELECT 1 FROM ${requests} WHERE ${placedPlan(db, query, sight).within ?? ALL}
-      ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`,
-  ).length > 0
+  db.all(sql`${rowsOf(placedPlan(db, query, sight), sql`started_at`)} ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`)
+    .length > 0
 
 export const directionOf = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')
 
 const placedPlan = (db: Db, query: LogQuery, sight: Sight): Plan => {
-  const plan = planOf(query, sight, { isRequestId: isRequestId(db, query.search) })
+  const keys = keyIdsOf(db, sight.scope)
+  const plan = planOf(query, sight, { isRequestId: isRequestId(db, query.search), keys })
   const from = query.cursor ?? query.newer
   return { ...plan, within: and(plan.within, from && beyond(from, directionOf(query))) }
 }
 
 /** The newest rows `plan` may read, aliased as the table. */
-export const newestScanned = ({ within, looksAt }: Plan): SQL =>
-  sql`(SELECT * FROM ${requests} WHERE ${within ?? ALL}
-    ORDER BY ${ORDER.older} LIMIT ${looksAt === 'neighbours' ? MAX_SCANNED : MAX_SCATTERED}) AS ${requests}`
+export const newestScanned = (plan: Plan): SQL =>
+  sql`(${rowsOf(plan, sql`*`)}
+    ORDER BY ${ORDER.older} LIMIT ${plan.looksAt === 'neighbours' ? MAX_SCANNED : MAX_SCATTERED}) AS ${requests}`
+
+/** The rows of `plan`, to be ordered and limited: SQLite then merges those of several keys, each in order of its index. */
+const rowsOf = ({ within, keys }: Plan, columns: SQL): SQL => {
+  const ofKeys = keys?.map((id) => eq(requests.keyId, id)) ?? [undefined]
+  const parts = ofKeys.map((ofKey) => sql`SELECT ${columns} FROM ${requests} WHERE ${and(ofKey, within) ?? ALL}`)
+  return sql.join(parts, sql` UNION ALL `)
+}
 
 /** Per answer: as many as a live list keeps, so that skipping more leaves no gap in it. */
 const MOST_NEW = 200
@@ -92,14 +98,18 @@ const MOST_NEW_SCANNED = 20_000
 
 /** Requests that ended after `after` (ms since epoch), by start, newest first. Sorts ids, not rows. */
 export const endedSince = (db: Db, query: LogQuery, sight: Sight, after: number): Cursor[] => {
-  const { within, where } = planOf(query, sight, { isRequestId: false })
+  const { within, where, keys } = planOf(query, sight, { isRequestId: false, keys: keyIdsOf(db, sight.scope) })
   return db.all<Cursor>(
     sql`SELECT id, "startedAt" FROM (
-      SELECT id, started_at AS "startedAt", ${and(within, where) ?? ALL} AS fits FROM ${requests}
+      SELECT id, started_at AS "startedAt", ${and(within, keysWhere(keys), where) ?? ALL} AS fits FROM ${requests}
       WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MOST_NEW_SCANNED})
     WHERE fits ORDER BY "startedAt" DESC, id DESC LIMIT ${MOST_NEW}`,
   )
 }
+
+/** For reads that may look at rows of other keys. */
+const keysWhere = (keys: Plan['keys']): SQL | undefined =>
+  keys === null ? undefined : inArray(requests.keyId, [...keys])
 
 type Direction = 'older' | 'newer'
 
@@ -118,14 +128,14 @@ const TIME: Record<Direction, SQL> = { older: sql`started_at DESC`, newer: sql`s
  * that a covering index is enough.
  */
 const scanned = (plan: Plan, order: SQL): SQL =>
-  sql`(SELECT id, started_at AS "startedAt", ${plan.where ?? ALL} AS fits
-    FROM ${requests} WHERE ${plan.within ?? ALL} ORDER BY ${order} LIMIT ${most(plan)})`
+  sql`(${rowsOf(plan, sql`id, started_at, started_at AS "startedAt", ${plan.where ?? ALL} AS fits`)}
+    ORDER BY ${order} LIMIT ${most(plan)})`
 
 /** The last row that may be read; null: there are fewer. Reads few rows of the table. */
 const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null => {
   const startedAt = timeScanned(db, plan, direction)
   if (startedAt === null) return null
-  const within = plan.within ?? ALL
+  const within = and(plan.within, keysWhere(plan.keys)) ?? ALL
   const sign = sql.raw(direction === 'older' ? '>' : '<')
   const [before] = db.all<{ count: number }>(
     sql`SELECT count(*) AS count FROM ${requests} WHERE ${within} AND started_at ${sign} ${startedAt}`,
@@ -141,8 +151,7 @@ const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null =>
 /** When it started. The offset runs over an index. */
 const timeScanned = (db: Db, plan: Plan, direction: Direction, limit = most(plan)): number | null =>
   db.all<{ startedAt: number }>(
-    sql`SELECT started_at AS "startedAt" FROM ${requests} WHERE ${plan.within ?? ALL}
-      ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${limit - 1}`,
+    sql`${rowsOf(plan, sql`started_at, started_at AS "startedAt"`)} ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${limit - 1}`,
   )[0]?.startedAt ?? null
 
 const most = ({ looksAt }: Plan): number => (looksAt === 'scattered' ? MAX_SCATTERED : MAX_SCANNED)

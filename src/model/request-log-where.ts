@@ -19,7 +19,7 @@ import type { Blinders } from './request-view.ts'
  * `sensitive`: the user has `conversations:read`; only then are conversations, addresses and user agents shown and
  * searched.
  */
-export interface Sight extends Partial<Blinders> {
+export interface Sight extends Pick<Blinders, 'scope'>, Partial<Omit<Blinders, 'scope'>> {
   sensitive: boolean
 }
 
@@ -30,23 +30,30 @@ export interface Sight extends Partial<Blinders> {
 export interface Plan {
   within: SQL | undefined
   where: SQL | undefined
+  /** Rows of these keys only, merged from the index of each. null: `within` says it all. */
+  keys: readonly string[] | null
   /** Where rows are read: adjacent in the table, spread over it, or in the covering index of errors. */
   looksAt: 'neighbours' | 'scattered' | 'trouble'
 }
 
-/** `isRequestId`: the search is the id of a logged request. */
-export const planOf = (query: LogQuery, sight: Sight, { isRequestId }: { isRequestId: boolean }): Plan => {
+/** `isRequestId`: the search is the id of a logged request. `keys`: the ids of those in scope; null: all. */
+export const planOf = (
+  query: LogQuery,
+  sight: Sight,
+  { isRequestId, keys }: { isRequestId: boolean; keys: readonly string[] | null },
+): Plan => {
   const parts = [
     part(isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight), { leads: isRequestId }),
     ...filterParts(query),
     ...statusParts(query.status),
     part(query.slow ? sql`coalesce(${requests.firstEventMs}, ${requests.totalMs}) > ${SLOW_MS}` : undefined),
   ]
-  return planFrom(parts, query)
+  return planFrom(parts, query, keys)
 }
 
 /** The same for filters alone. */
-export const filterPlan = (filters: LogFilters): Plan => planFrom(filterParts(filters), filters)
+export const filterPlan = (filters: LogFilters, keys: readonly string[] | null): Plan =>
+  planFrom(filterParts(filters), filters, keys)
 
 /**
  * Rows after `cursor` (newest first), or before it. With an index without ids, only rows of the same time are read for
@@ -68,22 +75,39 @@ interface Part {
   isInTrouble: boolean
 }
 
-/** SQLite uses only one index; another condition in `within` would read uncounted rows. */
-const planFrom = (all: readonly Part[], { since, until }: Pick<LogFilters, 'since' | 'until'>): Plan => {
+/**
+ * SQLite uses only one index; another condition in `within` would read uncounted rows. In a user's own scope the keys
+ * always lead: where a scan stops would otherwise show how much others use.
+ */
+const planFrom = (
+  all: readonly Part[],
+  { since, until }: Pick<LogFilters, 'since' | 'until'>,
+  keys: readonly string[] | null,
+): Plan => {
   const parts = all.filter(({ where }) => where !== undefined)
+  if (keys !== null) return planOfKeys(keys, and(...parts.map(({ where }) => where)), timeWhere(since, until))
   const trouble = parts.every(({ isInTrouble }) => isInTrouble) && parts.find(({ leads }) => leads === 'trouble')
   const lead = trouble || parts.find(({ leads }) => leads)
   const rest = parts.filter((part) => part !== lead)
   return {
-    within: and(
-      lead?.where,
-      since === undefined ? undefined : gte(requests.startedAt, since),
-      until === undefined ? undefined : lte(requests.startedAt, until),
-    ),
+    within: and(lead?.where, timeWhere(since, until)),
     where: and(...rest.map(({ where }) => where)),
+    keys: null,
     looksAt: trouble ? 'trouble' : lead ? 'scattered' : 'neighbours',
   }
 }
+
+const planOfKeys = (keys: readonly string[], where: SQL | undefined, time: SQL | undefined): Plan => {
+  const [first] = keys
+  const only = first === undefined ? sql`0` : keys.length === 1 ? eq(requests.keyId, first) : undefined
+  return { within: and(only, time), where, keys: only ? null : keys, looksAt: 'scattered' }
+}
+
+const timeWhere = (since: number | undefined, until: number | undefined): SQL | undefined =>
+  and(
+    since === undefined ? undefined : gte(requests.startedAt, since),
+    until === undefined ? undefined : lte(requests.startedAt, until),
+  )
 
 /** Most selective index first. */
 const filterParts = (filters: LogFilters): Part[] => {
@@ -186,12 +210,11 @@ const SEARCHED = [
   requests.serviceTier,
   requests.status,
   requests.errorCode,
-  requests.accountId,
 ]
 const SEARCHED_IF_SENSITIVE = [requests.clientIp, requests.userAgent]
 
 /** LIKE ignores ASCII case; `%` and `_` are escaped. Hidden columns are not searched. */
-const searchWhere = (search: string, { sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
+const searchWhere = (search: string, { scope, sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
   if (search === '') return undefined
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
   const like = (column: SQLWrapper) => sql`${column} LIKE ${pattern} ESCAPE '\\'`
@@ -200,6 +223,7 @@ const searchWhere = (search: string, { sensitive, hidesAccounts, hidesKeys }: Si
   const inKeys = sql`${requests.keyId} IN (SELECT id FROM ${apiKeys} WHERE ${like(sql`name`)})`
   return or(
     ...SEARCHED.map(like),
+    ...(scope === 'all' ? [like(requests.accountId)] : []),
     ...(hidesAccounts ? [] : [like(requests.errorMessage), inAccounts]),
     ...(hidesKeys ? [] : [like(requests.keyId), inKeys]),
     ...(sensitive ? SEARCHED_IF_SENSITIVE.map(like) : []),

@@ -1,6 +1,6 @@
 /** The request log for the dashboard: pages, new rows, one request with its attempts, and filter options. */
 
-import { asc, eq, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import type { Db } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
@@ -20,6 +20,7 @@ import {
 import { countRows, directionOf, endedSince, newestScanned, scan } from './request-log-scan.ts'
 import { filterPlan, type Sight } from './request-log-where.ts'
 import { type Blinders, blindedRow } from './request-view.ts'
+import { keyIdInScope, keyIdsOf } from './view-scope.ts'
 
 export interface LogPage {
   /** Newest first. */
@@ -88,7 +89,9 @@ export const newRequests = (db: Db, query: LogQuery, sight: Sight, after: number
 
 /** The request with row id `id` and its attempts in order; null: not or no longer in the log. */
 export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null => {
-  const joined = selectJoined(db).where(eq(requests.id, id)).get()
+  const joined = selectJoined(db)
+    .where(and(eq(requests.id, id), keyIdInScope(sight.scope, requests.keyId)))
+    .get()
   if (!joined) return null
   const rows = db.select().from(attempts).where(eq(attempts.requestRowId, id)).orderBy(asc(attempts.n)).all()
   const blinders = blindersOf(sight)
@@ -101,16 +104,20 @@ export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null =
   }
 }
 
-const blindersOf = ({ hidesAccounts = false, hidesKeys = false }: Sight): Blinders => ({ hidesAccounts, hidesKeys })
+const blindersOf = ({ scope, hidesAccounts = false, hidesKeys = false }: Sight): Blinders => ({
+  scope,
+  hidesAccounts,
+  hidesKeys,
+})
 
 const blindedAttempt = (attempt: LogAttempt, blinders: Blinders): LogAttempt => ({
   ...blindedRow(attempt, blinders),
-  considered: attempt.considered.map((candidate) => blindedRow(candidate, blinders)),
+  considered: blinders.scope === 'all' ? attempt.considered.map((candidate) => blindedRow(candidate, blinders)) : [],
 })
 
 /** Values that occur in the newest 50,000 matching rows. */
-export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {
-  const plan = filterPlan(filters)
+export const requestLogOptions = (db: Db, filters: LogFilters, { scope }: Pick<Sight, 'scope'>): LogOptions => {
+  const plan = filterPlan(filters, keyIdsOf(db, scope))
   const { accountId, keyId, model, reasoningEffort, status, errorCode } = requests
   const seen = db.all<Seen>(sql`
     SELECT DISTINCT ${accountId} AS "accountId", ${keyId} AS "keyId", ${model} AS "model",
@@ -120,7 +127,7 @@ export const requestLogOptions = (db: Db, filters: LogFilters): LogOptions => {
   const known = new Map(keys.map((key) => [key.id, key]))
   const statuses = new Set(seen.map(logStatus))
   return {
-    accountIds: distinct(seen.flatMap((row) => row.accountId ?? [])),
+    accountIds: scope === 'all' ? distinct(seen.flatMap((row) => row.accountId ?? [])) : [],
     modelOptions: modelOptionsOf(seen),
     apiKeys: distinct(seen.flatMap((row) => row.keyId ?? []))
       .map((id) => known.get(id) ?? { id, name: null, keyPrefix: null })

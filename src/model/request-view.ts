@@ -1,8 +1,11 @@
 /** Hides parts of a log row that the user may not see. */
 import { maskEmails } from './account-summary.ts'
+import type { ViewScope } from './view-scope.ts'
 
 /** What is hidden from a reader of the log (spec §2, capability summary). */
 export interface Blinders {
+  /** Rows of other keys are not read at all. In a user's own scope, accounts are left out. */
+  scope: ViewScope
   /** Accounts: masks e-mail addresses and leaves out messages, which the upstream may have written. */
   hidesAccounts: boolean
   /** API keys. */
@@ -14,9 +17,12 @@ export const blindedRow = <T extends Row>(row: T, blinders: Blinders): T => ({
   ...row,
   ...(blinders.hidesAccounts && masked(row)),
   ...(blinders.hidesKeys && hidden(row)),
+  ...(blinders.scope !== 'all' && withoutAccount(row)),
 })
 
 interface Row {
+  accountId?: string | null
+  planType?: string | null
   accountName?: string | null
   errorMessage?: string | null
   message?: string | null
@@ -30,6 +36,8 @@ const masked = (row: Row): Row => ({
 })
 
 const hidden = (row: Row): Row => present(row, ['apiKeyId', 'apiKeyName'], () => null)
+
+const withoutAccount = (row: Row): Row => present(row, ['accountId', 'accountName', 'planType'], () => null)
 
 type Change = (text: string | null) => string | null
 

@@ -21,7 +21,7 @@ export interface Role {
   name: string
   description: string | null
   kind: 'preset' | 'custom'
-  /** Whether it can be assigned to a user (spec §2: Member not yet, Guest never). */
+  /** Whether it can be assigned to a user (spec §2: never Guest). */
   isAssignable: boolean
   grants: Grants
 }
@@ -40,7 +40,7 @@ export const PRESET_ROLES: readonly Role[] = [
   preset('admin', 'Admin', 'Full access', true),
   preset('operator', 'Operator', 'Manages accounts, keys and routing. No users or security settings.', true),
   preset('viewer', 'Viewer', 'Read-only access with masked names', true),
-  preset('member', 'Member', 'Own keys only. Not available yet.', false),
+  preset('member', 'Member', 'Own keys, their requests and reports', true),
   preset('guest', 'Guest', 'Read-only access without signing in as a user', false),
 ]
 export const ADMIN_ROLE_ID = 'role_admin'

@@ -116,7 +116,7 @@ describe('with a key', () => {
     const app = aPool()
     const { row } = app.key()
     const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
-    const doing = { actor, random: app.bindings.random }
+    const doing = { scope: 'all' as const, actor, random: app.bindings.random }
     commit(app.db, (tx) => updateKey(tx, row.id, { isActive: false }, doing))
     app.bindings.keys.reload()
     expect((await explained(app, `?key=${row.id}`)).outcome).toBe('refused')

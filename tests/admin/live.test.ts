@@ -63,8 +63,42 @@ describe('who may listen', () => {
     const told = (role: string) => new Set(topicsOf(streams[role]!).flatMap((topics) => topics.split(' ')))
     expect(told('admin')).toEqual(new Set(LIVE_TOPICS))
     expect(told('viewer')).toEqual(new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health']))
-    expect(told('member')).toEqual(new Set(['keys', 'settings']))
+    expect(told('member')).toEqual(new Set(['settings', 'minute']))
     for (const stream of Object.values(streams)) await stream.leave()
+  })
+
+  test('tells a member of changes of their own keys and requests only, and counts nothing', async () => {
+    const app = testApp()
+    const { as } = people(app)
+    const mia = as('member')
+    const own = app.key({ name: 'own', ownerUserId: mia.person.row.id })
+    const keys = [
+      app.key({ name: 'others', ownerUserId: as('member').person.row.id }),
+      app.key({ name: 'ownerless', ownerUserId: null }),
+    ]
+    const stream = await listen(mia)
+    const turn = async ({ key }: { key: string }) => {
+      await answerOf(app, 'POST /backend-api/codex/responses', {
+        json: codexBody(),
+        headers: { authorization: `Bearer ${key}` },
+      })
+      await app.clock.advance('3s')
+    }
+    const rename = async ({ row }: { row: { id: string } }) => {
+      await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { name: 'renamed' } })
+      await app.clock.advance('3s')
+    }
+    for (const key of keys) {
+      await turn(key)
+      await rename(key)
+    }
+    expect(topicsOf(stream).filter((topics) => topics !== 'minute')).toEqual([])
+    await turn(own)
+    await rename(own)
+    const told = topicsOf(stream).flatMap((topics) => topics.split(' '))
+    expect(new Set(told)).toEqual(new Set(['logs', 'keys']))
+    expect(new Set(stream.told.flatMap(({ id }) => id ?? []))).toEqual(new Set(['own']))
+    await stream.leave()
   })
 
   test('allows eight streams per address, without affecting other users', async () => {

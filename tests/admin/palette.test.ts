@@ -32,7 +32,7 @@ test('without words it offers pages and actions', async () => {
 
 test.each([
   ['viewer', ['carla', 'create key', 'add account', 'back up now', 'audit log page', 'ada@example.test']],
-  ['member', ['carla', 'ada', 'overview', 'req_0123456789abcdef', 'parallel streams', 'add account']],
+  ['member', ['carla', 'ada', 'laptop', 'accounts', 'parallel streams', 'add account']],
 ])('a %s finds nothing that they may not open', async (role, words) => {
   const { as } = await buildHouse()
   const who = as(role)

@@ -191,7 +191,11 @@ describe('files', () => {
     expect(new Set(some)).toHaveLength(some.length)
     const asked = ReportQuery.parse({ start_date: '2026-01-01', end_date: '2026-03-31' })
     const at = { now: app.clock.now(), place: { day: 0, after: null }, before: 97_000 }
-    const last = await app.bindings.reader.reportCsv(asked, { hidesAccounts: false, hidesKeys: false }, at)
+    const last = await app.bindings.reader.reportCsv(
+      asked,
+      { scope: 'all', hidesAccounts: false, hidesKeys: false },
+      at,
+    )
     expect(last.next).toBeNull()
     expect(last.text.trimEnd().split('\r\n').at(-1)).toBe('cut off after 101000 lines; choose fewer days')
   })

@@ -26,7 +26,7 @@ const stored = () => {
   const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
   try {
     const [account] = listAccounts(db)
-    return { ...account!, tags: tagsOf(db, account!.id), keys: listKeys(db) } // it was imported
+    return { ...account!, tags: tagsOf(db, account!.id), keys: listKeys(db, 'all') } // it was imported
   } finally {
     sqlite.close()
   }

@@ -20,7 +20,9 @@ import { aKey, anAccountRow, anActor } from '../support/keys.ts'
 const NOW = Date.UTC(2026, 0, 1)
 
 const edit = (db: Db, id: string, patch: Record<string, unknown>, at = NOW) =>
-  commit(db, (tx) => updateKey(tx, id, KeyPatch.parse(patch), { actor: anActor(at), random: seededRandom(9) }))
+  commit(db, (tx) =>
+    updateKey(tx, id, KeyPatch.parse(patch), { scope: 'all', actor: anActor(at), random: seededRandom(9) }),
+  )
 
 const spend = (db: Db, id: string, amount: number) =>
   commit(db, (tx) => tx.run(`UPDATE api_key_limits SET current_value = ${amount} WHERE key_id = '${id}'`))
@@ -170,8 +172,8 @@ describe('what may be said about a key', () => {
     )
     const { id } = aKey(db, { enforcedModel: 'strong' }).row
     expect(faults(() => edit(db, id, { allowedModels: ['fast'] }))).toHaveProperty('enforcedModel')
-    expect(getKey(db, id).allowedModels).toBeNull()
-    expect(listKeys(db)).toHaveLength(1)
+    expect(getKey(db, id, 'all').allowedModels).toBeNull()
+    expect(listKeys(db, 'all')).toHaveLength(1)
   })
 
   test('accounts must exist', () => {
@@ -297,9 +299,9 @@ describe('changing limits', () => {
     const { db } = testDb()
     const { row } = aKey(db, { limits: [daily(100)] }, { at: NOW })
     spend(db, row.id, 42)
-    const later = toApiKey(getKey(db, row.id), NOW + 1.5 * WINDOW_MS.daily).limits[0]
+    const later = toApiKey(getKey(db, row.id, 'all'), NOW + 1.5 * WINDOW_MS.daily).limits[0]
     expect(later).toMatchObject({ currentValue: 0, resetAt: '2026-01-03T00:00:00.000Z' })
-    const longBefore = toApiKey(getKey(db, row.id), NOW - 365 * WINDOW_MS.daily).limits[0]
+    const longBefore = toApiKey(getKey(db, row.id, 'all'), NOW - 365 * WINDOW_MS.daily).limits[0]
     expect(longBefore).toMatchObject({ currentValue: 0, resetAt: '2025-01-02T00:00:00.000Z' })
   })
 })
@@ -345,7 +347,9 @@ describe('renewing and deleting', () => {
   test('regenerating changes the secret and nothing else', () => {
     const { db } = testDb()
     const { row, key } = aKey(db, { limits: [daily(1)] })
-    const renewed = commit(db, (tx) => regenerateKey(tx, row.id, { actor: anActor(NOW), random: seededRandom(2) }))
+    const renewed = commit(db, (tx) =>
+      regenerateKey(tx, row.id, { scope: 'all', actor: anActor(NOW), random: seededRandom(2) }),
+    )
     expect(renewed.key).not.toBe(key)
     expect(renewed.row).toEqual({ ...row, keyHash: hashKey(renewed.key), keyPrefix: renewed.key.slice(0, 15) })
   })
@@ -353,18 +357,18 @@ describe('renewing and deleting', () => {
   test('deleting takes the limits along', () => {
     const { db, sqlite } = testDb()
     const { id } = aKey(db, { limits: [daily(1)] }).row
-    commit(db, (tx) => deleteKey(tx, id, anActor(NOW)))
-    expect(listKeys(db)).toEqual([])
+    commit(db, (tx) => deleteKey(tx, id, { scope: 'all', actor: anActor(NOW) }))
+    expect(listKeys(db, 'all')).toEqual([])
     expect(sqlite.query('SELECT count(*) AS n FROM api_key_limits').get()).toEqual({ n: 0 })
   })
 
   test('what is not there is not found', () => {
     const { db } = testDb()
-    const doing = { actor: anActor(NOW), random: seededRandom(1) }
+    const doing = { scope: 'all' as const, actor: anActor(NOW), random: seededRandom(1) }
     const notFound = expect.objectContaining({ code: 'not_found' })
     expect(() => commit(db, (tx) => updateKey(tx, 'key_x', {}, doing))).toThrow(notFound)
     expect(() => commit(db, (tx) => regenerateKey(tx, 'key_x', doing))).toThrow(notFound)
-    expect(() => commit(db, (tx) => deleteKey(tx, 'key_x', doing.actor))).toThrow(notFound)
+    expect(() => commit(db, (tx) => deleteKey(tx, 'key_x', doing))).toThrow(notFound)
   })
 })
 
@@ -374,8 +378,10 @@ test('every change is audited without the secret, and announced', () => {
   onChange(db, (topics) => announced.push([...topics]))
   const { row, key } = aKey(db)
   edit(db, row.id, { name: 'renamed' })
-  const renewed = commit(db, (tx) => regenerateKey(tx, row.id, { actor: anActor(NOW), random: seededRandom(2) }))
-  commit(db, (tx) => deleteKey(tx, row.id, anActor(NOW)))
+  const renewed = commit(db, (tx) =>
+    regenerateKey(tx, row.id, { scope: 'all', actor: anActor(NOW), random: seededRandom(2) }),
+  )
+  commit(db, (tx) => deleteKey(tx, row.id, { scope: 'all', actor: anActor(NOW) }))
   const log = db.select().from(auditLogs).all()
   expect(log.map(({ event, target }) => [event, target])).toEqual([
     ['api_key_created', row.id],

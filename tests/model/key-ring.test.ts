@@ -11,7 +11,7 @@ import { testDb } from '../support/db.ts'
 import { aKey, anActor } from '../support/keys.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
-const doing = { actor: anActor(NOW), random: seededRandom(5) }
+const doing = { scope: 'all' as const, actor: anActor(NOW), random: seededRandom(5) }
 const estimate = { model: 'strong', inputTokens: 10, outputTokens: 5, costMicros: 1 }
 const limits = [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 100 }]
 
@@ -70,7 +70,7 @@ describe('finding', () => {
     const renewed = commit(db, (tx) => regenerateKey(tx, id, doing))
     ring.reload()
     expect([ring.find(key), ring.find(renewed.key)?.id]).toEqual([null, id])
-    commit(db, (tx) => deleteKey(tx, id, doing.actor))
+    commit(db, (tx) => deleteKey(tx, id, doing))
     ring.reload()
     expect(ring.find(renewed.key)).toBeNull()
   })

@@ -14,7 +14,7 @@ const NOW = Date.UTC(2026, 0, 10, 12)
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-const ALL = { sensitive: true }
+const ALL = { scope: 'all' as const, sensitive: true }
 
 let db: Db
 

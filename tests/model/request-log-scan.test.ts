@@ -8,7 +8,7 @@ import { MAX_SCANNED } from '../../src/model/request-log-scan.ts'
 import { testDb } from '../support/db.ts'
 import { plansOf } from '../support/query-plans.ts'
 
-const SIGHT = { sensitive: true }
+const SIGHT = { scope: 'all' as const, sensitive: true }
 
 /** Row `n` started `n` ms after the epoch and took a millisecond; 1 is the oldest. */
 const logOf = (count: number) => {

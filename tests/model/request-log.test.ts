@@ -13,8 +13,8 @@ import { testDb } from '../support/db.ts'
 
 const START = Date.UTC(2026, 0, 10)
 const DAY_MS = 86_400_000
-const ALL = { sensitive: true }
-const LITTLE = { sensitive: false }
+const ALL = { scope: 'all' as const, sensitive: true }
+const LITTLE = { scope: 'all' as const, sensitive: false }
 
 let db: Db
 
@@ -142,16 +142,16 @@ describe('filters', () => {
     const hidden = (search: string, sight: object) => ids({ search }, { ...ALL, ...sight })
     for (const search of ['main seat', '100 percent']) {
       expect(hidden(search, { hidesKeys: true })).toHaveLength(1)
-      expect(hidden(search, { hidesAccounts: true })).toEqual([])
+      expect(hidden(search, { scope: 'all', hidesAccounts: true })).toEqual([])
     }
     for (const search of ['laptop', 'key_a']) {
-      expect(hidden(search, { hidesAccounts: true })).toEqual(['1'])
+      expect(hidden(search, { scope: 'all', hidesAccounts: true })).toEqual(['1'])
       expect(hidden(search, { hidesKeys: true })).toEqual([])
     }
   })
 
   test('the options are what occurs under the filters', () => {
-    expect(requestLogOptions(db, LogFilters.parse({}))).toEqual({
+    expect(requestLogOptions(db, LogFilters.parse({}), ALL)).toEqual({
       accountIds: ['acc_a', 'acc_b'],
       modelOptions: [
         { model: 'strong', reasoningEffort: null },
@@ -161,7 +161,7 @@ describe('filters', () => {
       apiKeys: [{ id: 'key_a', name: 'Laptop', keyPrefix: 'sk-1' }],
       statuses: ['ok', 'cancelled', 'rate_limit', 'quota', 'error'],
     })
-    expect(requestLogOptions(db, LogFilters.parse({ model: 'weak' }))).toMatchObject({
+    expect(requestLogOptions(db, LogFilters.parse({ model: 'weak' }), ALL)).toMatchObject({
       accountIds: [],
       modelOptions: [{ model: 'weak' }],
       statuses: ['cancelled'],

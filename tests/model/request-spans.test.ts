@@ -17,7 +17,7 @@ const DAY_MS = 24 * HOUR_MS
 const START = Date.parse('2026-02-01T00:00Z')
 const DAYS = 70
 const NOW = START + DAYS * DAY_MS
-const EVERYTHING = { hidesAccounts: false, hidesKeys: false }
+const EVERYTHING = { scope: 'all' as const, hidesAccounts: false, hidesKeys: false }
 
 const hourSum = (hour: number, over: Partial<HourSum> = {}): HourSum => ({
   hour,

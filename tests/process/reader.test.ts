@@ -64,7 +64,7 @@ const addRow = (id: string) =>
   })
 
 const NEWEST = LogQuery.parse({ limit: 5 })
-const OPEN = { sensitive: true }
+const OPEN = { scope: 'all' as const, sensitive: true }
 
 const codeOf = (call: Promise<unknown>) =>
   call.then(
@@ -78,10 +78,10 @@ test('the worker answers every read and sees each commit', async () => {
   addRow('one')
   const query = LogQuery.parse({ search: 'one' })
   const [page, entry, none, options] = await Promise.all([
-    reader.requestLogs(query, { sensitive: false }),
-    reader.requestLog('one', { sensitive: false }),
-    reader.requestLog('two', { sensitive: false }),
-    reader.requestLogOptions(query),
+    reader.requestLogs(query, { scope: 'all', sensitive: false }),
+    reader.requestLog('one', { scope: 'all', sensitive: false }),
+    reader.requestLog('two', { scope: 'all', sensitive: false }),
+    reader.requestLogOptions(query, { scope: 'all' }),
   ])
   expect(page).toMatchObject({ total: 1, requests: [{ id: 'one', requestedAt: '2026-01-01T00:00:00.000Z' }] })
   expect(entry).toMatchObject({ id: 'one', attempts: [] })
@@ -94,8 +94,8 @@ test('the inline reader answers the same', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   const inline = createInlineReader(writer.db)
   const query = LogQuery.parse({})
-  expect(await reader.requestLogs(query, { sensitive: true })).toEqual(
-    await inline.requestLogs(query, { sensitive: true }),
+  expect(await reader.requestLogs(query, { scope: 'all', sensitive: true })).toEqual(
+    await inline.requestLogs(query, { scope: 'all', sensitive: true }),
   )
 })
 
@@ -125,7 +125,7 @@ SELECT (rootpage - 1) * page_size AS at, page_size AS bytes FROM sqlite_schema, 
 test('what is wrong with a question is told by the worker as it is inline', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   const asked = ReportQuery.parse({ start_date: '2026-02-01', end_date: '2026-01-01' })
-  const blinders = { hidesAccounts: false, hidesKeys: false }
+  const blinders = { scope: 'all' as const, hidesAccounts: false, hidesKeys: false }
   const inline = createInlineReader(writer.db)
   for (const answers of [reader, inline]) {
     const refused = await answers.report(asked, blinders, START).catch((err: AppError) => err)

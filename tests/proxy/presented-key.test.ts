@@ -127,6 +127,7 @@ describe('a key that was taken away does not become an open door while keys are 
       updateKey(tx, id, patch, {
         actor: { id: 'test', method: null, address: null, at: 0 },
         random: bindings.random,
+        scope: 'all',
       }),
     )
 

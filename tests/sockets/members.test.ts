@@ -152,7 +152,7 @@ describe('a frame that cannot be served as it is', () => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true } })
     const key = service.key()
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
-    write(service, (tx) => deleteKey(tx, key.row.id, ACTOR))
+    write(service, (tx) => deleteKey(tx, key.row.id, { scope: 'all', actor: ACTOR }))
     expect(refusalOf(await socket.turn(create('x', { model: undefined })))).toEqual([401, 'invalid_api_key'])
     expect(service.rows()).toEqual([])
     await leave(service, socket)

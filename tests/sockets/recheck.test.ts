@@ -22,7 +22,7 @@ import {
 } from './ground.ts'
 
 const ROUTES = [NATIVE, PUBLIC]
-const DOING = { actor: ACTOR, random: systemRandom }
+const DOING = { scope: 'all' as const, actor: ACTOR, random: systemRandom }
 
 interface Change {
   name: string
@@ -46,7 +46,7 @@ const changes: Change[] = [
   {
     name: 'its key is deleted',
     change: (service, keyId) => {
-      write(service, (tx) => deleteKey(tx, keyId, ACTOR))
+      write(service, (tx) => deleteKey(tx, keyId, DOING))
       return null
     },
     status: 401,

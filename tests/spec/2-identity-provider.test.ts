@@ -180,7 +180,7 @@ describe('§2 Identity provider', () => {
   test.each<[string, string, Record<string, unknown>, [number, string]]>([
     ['an unknown provider', 'idp_saml', {}, [404, 'provider_not_found']],
     ['an unknown role', 'idp_trusted_header', { unknownIdentityRoleId: 'nobody' }, [404, 'role_not_found']],
-    ['Member', 'idp_trusted_header', { unknownIdentityRoleId: 'role_member' }, [422, 'role_not_assignable']],
+    ['Guest', 'idp_trusted_header', { unknownIdentityRoleId: 'role_guest' }, [422, 'role_not_assignable']],
     ['an unknown field', 'idp_trusted_header', { groups: [] }, [422, 'validation_error']],
     ['a role for passwords', 'idp_password', { linkByEmail: true }, [422, 'validation_error']],
   ])('%s is refused', async (_, id, json, expected) => {

@@ -51,6 +51,7 @@ const CALLERS: Record<string, Caller> = {
   'nobody, from another machine': NOBODY,
   'a guest': { kind: 'guest', grants: PRESETS.guest, enter: ({ guest }) => guest() },
   'a Viewer': { ...ADMIN, grants: PRESETS.viewer, enter: ({ as }) => as('viewer') },
+  'a Member': { ...ADMIN, grants: PRESETS.member, enter: ({ as }) => as('member') },
   'an Operator': { ...ADMIN, grants: PRESETS.operator, enter: ({ as }) => as('operator') },
   'an Admin who has not confirmed': { ...ADMIN, isConfirmed: false, enter: ({ as }) => as('admin', false) },
   'an Admin': ADMIN,
@@ -91,6 +92,7 @@ const needsOf = (rule: AccessRule, { open, isSensitive }: Mutation) => {
       return {
         somebody: true,
         write: true,
+        ownKeys: rule.ownKeys === true,
         ...(isSensitive && sometimes && { permission: sometimes.permission, confirmation: true }),
       }
     }
@@ -107,7 +109,7 @@ const needsOf = (rule: AccessRule, { open, isSensitive }: Mutation) => {
 const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal | null => {
   const rule = route.access[0]! // every route has one, which tests/routes.test.ts holds
   const needs: Partial<
-    Record<'key' | 'owner' | 'somebody' | 'write' | 'account' | 'confirmation' | 'stranger', boolean>
+    Record<'key' | 'owner' | 'somebody' | 'write' | 'ownKeys' | 'account' | 'confirmation' | 'stranger', boolean>
   > & {
     permission?: Permission
   } = needsOf(rule, mutation)
@@ -120,7 +122,10 @@ const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal 
   if (kind === 'held' && needs.somebody) return mutation.held === undefined ? GATE : mutation.held
   if (kind === 'proxied' && mutation.proxied) return mutation.proxied
   if (needs.somebody && kind === 'nobody') return [401, 'authentication_required']
-  if (needs.write && !mayWrite(grants)) return [403, 'read_only_access']
+  if (needs.write && !mayWrite(grants)) {
+    if (!holds(grants, 'api_keys:write', 'own')) return [403, 'read_only_access']
+    return needs.ownKeys ? (mutation.othersKey ?? mutation.ends ?? null) : [403, 'permission_required']
+  }
   if (needs.permission && !holds(grants, needs.permission)) return [403, 'permission_required']
   if (needs.account && (kind === 'nobody' || kind === 'guest')) return [401, 'user_account_required']
   if (needs.confirmation && !isConfirmed) return [403, 'step_up_required']

@@ -189,7 +189,7 @@ const PROVOCATIONS = {
     },
     status: 422,
   },
-  role_not_assignable: { ask: ({ as }) => post(as('admin'), USERS, { ...NEWCOMER, role: 'member' }), status: 422 },
+  role_not_assignable: { ask: ({ as }) => post(as('admin'), USERS, { ...NEWCOMER, role: 'guest' }), status: 422 },
   password_already_configured: {
     ask: ({ as }) => post(as('admin'), `${AUTH}/password/setup`, { password: PASSWORD }),
     status: 409,

@@ -223,6 +223,8 @@ export interface Mutation {
   isSensitive?: true
   /** How it ends for those who pass, where no plain body can succeed. */
   ends?: [status: number, code: string]
+  /** How it ends for a user who may change only their own keys. */
+  othersKey?: [status: number, code: string]
   /** That end is a wrong secret, which is written down. */
   isWrongSecret?: true
   /** How it ends for the account at the enrollment gate, if not there; null: made. */
@@ -243,7 +245,7 @@ const USERS = '/api/dashboard-users'
 const account = { params: ({ accountId }: World) => ({ id: accountId }) }
 const chosen: Mutation = { fields: ({ accountId }) => ({ accountIds: accountId }) }
 const upload: Mutation = { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true }
-const key = { params: (world: World) => ({ id: world.key.row.id }) }
+const key: Mutation = { params: (world) => ({ id: world.key.row.id }), othersKey: [404, 'not_found'] }
 const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
 const role = { params: ({ roleId }: World) => ({ id: roleId }) }

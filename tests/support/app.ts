@@ -157,7 +157,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     change,
     ask,
     key: (input: Partial<NewKey> = {}) =>
-      commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, random })),
+      commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, scope: 'all', random })),
     /** Everything the ledger has, oldest first. */
     rows: () => {
       bindings.ledger.flush()

@@ -12,7 +12,11 @@ export const anActor = (at: number): Actor => ({ id: 'bootstrap', method: 'boots
 /** Makes a key as the dashboard would: the input goes through the schema. */
 export const aKey = (db: Db, input: Record<string, unknown> = {}, { at = 0, seed = 1 } = {}): IssuedKey =>
   commit(db, (tx) =>
-    createKey(tx, NewKey.parse({ name: 'laptop', ...input }), { actor: anActor(at), random: seededRandom(seed) }),
+    createKey(tx, NewKey.parse({ name: 'laptop', ...input }), {
+      scope: 'all',
+      actor: anActor(at),
+      random: seededRandom(seed),
+    }),
   )
 
 export const anAccountRow = (db: Db, id: string): void => {

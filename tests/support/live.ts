@@ -99,7 +99,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     addAccount,
     change,
     key: (input: Partial<NewKey> = {}) =>
-      commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, random })),
+      commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, scope: 'all', random })),
     rows: () => flushed(() => db.select().from(requests).orderBy(sql`rowid`).all()),
     attemptRows: () => flushed(() => db.select().from(attempts).orderBy(sql`rowid`).all()),
     /** Everything in memory is built anew from what is on disk; idle sockets are closed as at the end of a process. */

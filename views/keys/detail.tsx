@@ -33,6 +33,8 @@ export interface KeyProps {
   optional: OptionalKeys | null
   /** Names of the accounts this key is limited to. */
   accountNames: readonly Choice[]
+  /** The user sees only their own keys, and no accounts. */
+  isOwn: boolean
   canWrite: boolean
   done: string | null
   problem: string | null
@@ -117,7 +119,7 @@ const Expires: FC<{ at: string; now: string }> = ({ at, now }) => (
   </span>
 )
 
-const Usage: FC<KeyProps> = ({ usage, shares, trends, apiKey: { usageSummary: life } }) => {
+const Usage: FC<KeyProps> = ({ usage, shares, trends, isOwn, apiKey: { usageSummary: life } }) => {
   const costText = (usd: number) => tokenCost(usd, usage.totalCostUsd === 0 ? usage.totalTokens : 0)
   return (
     <TextCard id="usage" title="Last 7 days">
@@ -137,7 +139,7 @@ const Usage: FC<KeyProps> = ({ usage, shares, trends, apiKey: { usageSummary: li
             <Trend label="Tokens" points={trends.tokens} text={shortCount} />
             <Trend label="Cost" points={trends.cost} text={costText} />
           </div>
-          <Shares shares={shares} total={usage.totalCostUsd} text={costText} />
+          {!isOwn && <Shares shares={shares} total={usage.totalCostUsd} text={costText} />}
         </>
       )}
     </TextCard>
@@ -173,7 +175,7 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   </div>
 )
 
-const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
+const Policy: FC<KeyProps> = ({ apiKey, accountNames, isOwn }) => {
   const accountName = (id: string) => accountNames.find((account) => account.id === id)?.name ?? id
   const { assignedAccountIds: ids, assignedTags: tags } = apiKey
   const names = [...(ids ?? []).map(accountName), ...(tags ?? []).map((tag) => `tagged ${tag}`)]
@@ -194,7 +196,11 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames }) => {
       <Fact name="Fast mode">
         {apiKey.prohibitFastMode === null ? 'as in the settings' : FAST_MODE_NAMES[apiKey.prohibitFastMode]}
       </Fact>
-      <Fact name="Accounts">{apiKey.accountAssignmentScopeEnabled ? names.join(', ') || 'none' : 'all accounts'}</Fact>
+      {!isOwn && (
+        <Fact name="Accounts">
+          {apiKey.accountAssignmentScopeEnabled ? names.join(', ') || 'none' : 'all accounts'}
+        </Fact>
+      )}
     </dl>
   )
 }

@@ -31,16 +31,19 @@ export interface KeysProps {
   query: KeysQuery
   /** null: keys are required. */
   optional: OptionalKeys | null
+  /** The user sees only their own keys. */
+  isOwn: boolean
   canWrite: boolean
   done: string | null
 }
 
-export const KeysPage: FC<KeysProps> = ({ generatedAt, keys, total, pages, query, optional, canWrite, done }) => {
+export const KeysPage: FC<KeysProps> = (props) => {
+  const { generatedAt, keys, total, pages, query, optional, isOwn, canWrite, done } = props
   const src = keysLink(query, { page: query.page })
   return (
     <div class="page" id="keys" data-now={generatedAt}>
       <header class="page-head page-head-actions">
-        <h1>Keys</h1>
+        <h1>{isOwn ? 'Your keys' : 'Keys'}</h1>
         <span class="muted" {...live({ id: 'key-count', topics: ['keys'], src })}>
           {total}
         </span>

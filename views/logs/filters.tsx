@@ -19,7 +19,7 @@ export const Filters: FC<Logs> = (logs) => {
             name="search"
             value={filters.search}
             maxlength={200}
-            placeholder="Request ID, error, account, key …"
+            placeholder={logs.showsAccounts ? 'Request ID, error, account, key …' : 'Request ID, error, key …'}
           />
         </label>
         <Filter
@@ -30,7 +30,9 @@ export const Filters: FC<Logs> = (logs) => {
           none={isCustom(logs) ? 'Custom' : 'Any time'}
         />
         <Filter label="Result" name="status" chosen={filters.status[0]} options={STATUS_CHOICES} />
-        <Filter label="Account" name="accountId" chosen={filters.account[0]} options={optionsOf(options.accounts)} />
+        {logs.showsAccounts && (
+          <Filter label="Account" name="accountId" chosen={filters.account[0]} options={optionsOf(options.accounts)} />
+        )}
         {options.keys && (
           <Filter label="Key" name="apiKeyId" chosen={filters.key[0]} options={optionsOf(options.keys)} />
         )}

@@ -57,6 +57,7 @@ export const LogsPage: FC<Logs> = (logs) => {
             <RequestTable
               id="log-rows"
               requests={requests}
+              showsAccounts={logs.showsAccounts}
               columns={columns}
               here={links.here}
               openId={open?.id ?? null}
@@ -69,7 +70,15 @@ export const LogsPage: FC<Logs> = (logs) => {
         <OlderLinks {...logs} />
       </Card>
       <aside id="drawer" class="drawer" aria-label="Request">
-        {open && <RequestDetail {...open} generatedAt={now} isSensitive={logs.isSensitive} close={links.here} />}
+        {open && (
+          <RequestDetail
+            {...open}
+            generatedAt={now}
+            showsAccounts={logs.showsAccounts}
+            isSensitive={logs.isSensitive}
+            close={links.here}
+          />
+        )}
       </aside>
     </div>
   )

@@ -67,12 +67,14 @@ const Facts: FC<RequestView> = (request) => (
         {request.reasoningEffort && ` ${request.reasoningEffort}`}
         {request.serviceTier && ` · ${request.serviceTier}`}
       </Fact>
-      <Fact name="Account">
-        {request.accountName ?? (request.accountId ? 'Deleted account' : 'None')}
-        {request.planType && <span class="muted"> {request.planType}</span>}
-        {request.paidCredits && <span class="muted"> · {paidText(request)}</span>}
-        {request.movedAccount && <span class="muted"> · conversation moved to this account</span>}
-      </Fact>
+      {request.showsAccounts && (
+        <Fact name="Account">
+          {request.accountName ?? (request.accountId ? 'Deleted account' : 'None')}
+          {request.planType && <span class="muted"> {request.planType}</span>}
+          {request.paidCredits && <span class="muted"> · {paidText(request)}</span>}
+          {request.movedAccount && <span class="muted"> · conversation moved to this account</span>}
+        </Fact>
+      )}
       <Fact name="Key">{request.apiKeyName ?? namelessKey(request)}</Fact>
       <Fact name="Request">
         <code>{request.route}</code>
@@ -195,13 +197,13 @@ const pricesText = ({ pricesVersion, totalUsd }: CostFormula, costUsd: number | 
     : `Logged with earlier prices. At the list prices of ${pricesVersion} it would be ${costText(totalUsd)}.`
 }
 
-const attemptsTitle = ({ attempts }: RequestView): string =>
-  attempts.length > 1 ? `Attempts (${attempts.length})` : whyText(attempts[0])
+const attemptsTitle = ({ attempts, showsAccounts }: RequestView): string =>
+  attempts.length > 1 || !showsAccounts ? `Attempts (${attempts.length})` : whyText(attempts[0])
 
 const whyText = (attempt?: { accountId: string | null }): string =>
   attempt?.accountId === null ? 'Why no account?' : 'Why this account?'
 
-const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
+const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt, showsAccounts }) => {
   if (attempts.length === 0) return <p class="muted">The request ended before an account was chosen.</p>
   const isOnly = attempts.length === 1
   return (
@@ -209,7 +211,7 @@ const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
       {attempts.map((attempt) => (
         <li class="attempt">
           <p class="attempt-head">
-            <strong>{attempt.accountName ?? (attempt.accountId ? 'Deleted account' : 'No account available')}</strong>
+            <strong>{showsAccounts ? accountText(attempt) : `Attempt ${attempt.n + 1}`}</strong>
             <span class="muted">
               {OUTCOMES[attempt.outcome]}
               {attempt.upstreamStatus !== null && attempt.outcome === 'failed' && ` · HTTP ${attempt.upstreamStatus}`}
@@ -226,12 +228,15 @@ const Attempts: FC<RequestView> = ({ attempts, phases, requestedAt }) => {
               outcome={attempt.outcome}
             />
           )}
-          <Why attempt={attempt} isOnly={isOnly} />
+          {showsAccounts && <Why attempt={attempt} isOnly={isOnly} />}
         </li>
       ))}
     </ol>
   )
 }
+
+const accountText = ({ accountName, accountId }: RequestView['attempts'][number]): string =>
+  accountName ?? (accountId ? 'Deleted account' : 'No account available')
 
 const OUTCOMES = { ok: 'completed', failed: 'failed', cancelled: 'cancelled by the client' } as const
 

@@ -12,6 +12,8 @@ import { groupRepeats } from './repeats.ts'
 import { COLUMN_NAMES, KIND_NAMES, LOOKS } from './words.ts'
 
 interface RowProps {
+  /** false: without the column of accounts. */
+  showsAccounts?: boolean
   /** Optional columns. */
   columns?: readonly MoreColumn[]
   /** The list's URL: requests open beside it. null: each opens as a page. */
@@ -32,7 +34,10 @@ export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEnt
   ...row
 }) => (
   <table class="list requests">
-    <TableHead texts={['Time', 'Key', 'Account', 'Model', 'Result']} numbers={['Tokens', 'First token', 'Cost']}>
+    <TableHead
+      texts={['Time', 'Key', ...(row.showsAccounts === false ? [] : ['Account']), 'Model', 'Result']}
+      numbers={['Tokens', 'First token', 'Cost']}
+    >
       {columns.map((column) => (
         <th scope="col" class={NUMERIC.includes(column) ? 'number' : undefined}>
           {COLUMN_NAMES[column]}
@@ -57,10 +62,10 @@ export const RequestTable: FC<RowProps & { id: string; requests: readonly LogEnt
 )
 
 /** The answer to a live tail: new rows, and the URL of the next poll in an attribute. */
-export const NewRows: FC<LogTail> = ({ requests, columns, here, next, generatedAt }) => (
+export const NewRows: FC<LogTail> = ({ requests, columns, showsAccounts, here, next, generatedAt }) => (
   <tbody data-next={next} data-now={generatedAt}>
     {requests.map((request) => (
-      <RequestRow request={request} columns={columns} here={here} now={generatedAt} />
+      <RequestRow request={request} columns={columns} showsAccounts={showsAccounts} here={here} now={generatedAt} />
     ))}
   </tbody>
 )
@@ -83,6 +88,7 @@ type RequestRowProps = Omit<RowProps, 'ungrouped'> & {
 const RequestRow: FC<RequestRowProps> = ({
   request,
   columns = [],
+  showsAccounts = true,
   here = null,
   openId,
   now,
@@ -104,9 +110,11 @@ const RequestRow: FC<RequestRowProps> = ({
       </RequestLink>
     </td>
     <td class="cell-key">{request.apiKeyName ?? <span class="muted">{namelessKey(request)}</span>}</td>
-    <td class="cell-account" title={request.accountName ?? undefined}>
-      {request.accountName ?? <span class="muted">{request.accountId ? 'deleted account' : 'none'}</span>}
-    </td>
+    {showsAccounts && (
+      <td class="cell-account" title={request.accountName ?? undefined}>
+        {request.accountName ?? <span class="muted">{request.accountId ? 'deleted account' : 'none'}</span>}
+      </td>
+    )}
     <td class="cell-model">
       {request.requestKind !== 'normal' && <Badge tone="idle">{KIND_NAMES[request.requestKind]}</Badge>}{' '}
       {request.model ? <code>{request.model}</code> : request.requestKind === 'normal' && <Nothing />}

@@ -53,7 +53,7 @@ const NONE: Record<Stack, string> = {
 /** More would be too thin to distinguish. */
 const LAYERS_SHOWN = 5
 
-export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, asked }) => {
+export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, showsAccounts, asked }) => {
   const { measure, bars, ticks } = chart
   const { name, text, of } = MEASURES[measure]
   const values = bars.map(({ sums, firstToken }) => of(sums, firstToken?.p50 ?? null))
@@ -73,7 +73,13 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, as
     <TextCard
       id="chart"
       title={`${name} per ${stepOf(bars)}`}
-      aside={<Switches chart={chart} params={params} hasKeys={byKey !== null} />}
+      aside={
+        <Switches
+          chart={chart}
+          params={params}
+          lacks={[...(byKey ? [] : ['key']), ...(showsAccounts ? [] : ['account'])]}
+        />
+      }
     >
       <Chart
         label={`${name} per ${stepOf(bars)}. The table below has the figures.`}
@@ -163,11 +169,14 @@ const logHref = ({ from, to }: ReportBar, asked: ReportView['asked']): string | 
   return `/logs?since=${from.slice(0, 19)}Z&until=${to.slice(0, 19)}Z${filters.length > 0 ? `&${params}` : ''}`
 }
 
-type SwitchProps = Pick<ReportView, 'chart' | 'params'> & { hasKeys: boolean }
+type SwitchProps = Pick<ReportView, 'chart' | 'params'> & {
+  /** Stacks this user may not see. */
+  lacks: readonly string[]
+}
 
-const Switches: FC<SwitchProps> = ({ chart, params, hasKeys }) => {
+const Switches: FC<SwitchProps> = ({ chart, params, lacks }) => {
   const isStackable = chart.measure !== 'latency' && chart.measure !== 'cache'
-  const stacks = (Object.keys(STACKS) as Stack[]).filter((stack) => stack !== 'key' || hasKeys) // as: a record of all
+  const stacks = (Object.keys(STACKS) as Stack[]).filter((stack) => !lacks.includes(stack)) // as: a record of all
   return (
     <span class="chart-switches">
       <nav class="periods" aria-label="Measure">

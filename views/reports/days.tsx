@@ -8,12 +8,14 @@ import { costOf } from './amounts.ts'
 /** More days are in the download, to keep the page small. */
 const DAYS_SHOWN = 31
 
-export const DayFigures: FC<ReportView> = ({ daily }) => (
+const NUMBERS = ['Cost', 'Requests', 'Errors', 'Tokens in', 'Tokens out']
+
+export const DayFigures: FC<ReportView> = ({ daily, showsAccounts }) => (
   <details class="card fold-card" id="days">
     <summary class="reveal">All figures by day</summary>
     <div class="scroll-x" tabindex={0}>
       <table class="figures">
-        <TableHead texts={['Day']} numbers={['Cost', 'Requests', 'Errors', 'Tokens in', 'Tokens out', 'Accounts']} />
+        <TableHead texts={['Day']} numbers={[...NUMBERS, ...(showsAccounts ? ['Accounts'] : [])]} />
         <tbody>
           {daily
             .slice(-DAYS_SHOWN)
@@ -26,7 +28,7 @@ export const DayFigures: FC<ReportView> = ({ daily }) => (
                 <td>{countText(day.errors)}</td>
                 <td>{shortCount(day.inputTokens)}</td>
                 <td>{shortCount(day.outputTokens)}</td>
-                <td>{day.activeAccounts}</td>
+                {showsAccounts && <td>{day.activeAccounts}</td>}
               </tr>
             ))}
         </tbody>

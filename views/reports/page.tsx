@@ -40,15 +40,17 @@ export const ReportPage: FC<ReportView> = (report) => (
           gone="deleted key"
         />
       )}
-      <Shares
-        {...report}
-        id="accounts"
-        title="By account"
-        shares={report.byAccount}
-        filter="account_id"
-        none="no account"
-        gone="deleted account"
-      />
+      {report.showsAccounts && (
+        <Shares
+          {...report}
+          id="accounts"
+          title="By account"
+          shares={report.byAccount}
+          filter="account_id"
+          none="no account"
+          gone="deleted account"
+        />
+      )}
       <Shares
         {...report}
         id="clients"
@@ -92,7 +94,8 @@ const Presets: FC<ReportView> = ({ range, params }) => (
   </nav>
 )
 
-const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, links, chart, params, byClient }) => {
+const Range: FC<ReportView> = (report) => {
+  const { startDate, endDate, timezone, asked, options, links, chart, params, byClient, showsAccounts } = report
   const clients = byClient.flatMap(({ id }) => id ?? [])
   const isNarrowed = Object.values(asked).some(({ length }) => length > 0)
   const clear = isNarrowed ? hrefWith(params, { account_id: null, api_key_id: null, model: null, client: null }) : null
@@ -107,7 +110,14 @@ const Range: FC<ReportView> = ({ startDate, endDate, timezone, asked, options, l
           <span class="field-label">To</span>
           <input type="date" name="end_date" value={endDate} />
         </label>
-        <Filter label="Account" name="account_id" chosen={asked.account_id[0]} options={optionsOf(options.accounts)} />
+        {showsAccounts && (
+          <Filter
+            label="Account"
+            name="account_id"
+            chosen={asked.account_id[0]}
+            options={optionsOf(options.accounts)}
+          />
+        )}
         {options.keys && (
           <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={optionsOf(options.keys)} />
         )}

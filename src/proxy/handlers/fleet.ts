@@ -91,7 +91,7 @@ const accountsOf = (c: Ctx, { scope }: KeyPolicy): LiveAccount[] =>
 
 /** Names and addresses as the key's owner may see them. */
 const namesFor = (c: Ctx, key: KeyPolicy): ReadonlyMap<string, { label: string; email: string }> => {
-  const { ownerUserId } = getKey(c.env.db, key.id)
+  const { ownerUserId } = getKey(c.env.db, key.id, 'all')
   const owner = ownerUserId === null ? null : findPerson(c.env.db, ownerUserId)
   const seesAddresses = owner !== null && holds(owner.role.grants, 'accounts:write')
   const shown = (text: string) => (seesAddresses ? text : maskEmails(text))

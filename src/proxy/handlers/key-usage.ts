@@ -13,7 +13,7 @@ export const showKeyUsage = createHandlers(clientKey('always'), restricted('loca
   const now = clock.now()
   return c.json(
     keyUsage({
-      totals: getKey(db, policy.id),
+      totals: getKey(db, policy.id, 'all'),
       policy,
       pool: clientLimits.forScope(policy.scope).windows,
       hidesUpstreamQuota: clientLimits.hidesPool(policy),

@@ -1,0 +1,87 @@
+/** `/dashboard` for users who see only their own keys: their use, their keys, and what the pool has left. */
+import { OwnOverviewPage } from '../../views/overview/own.tsx'
+import type { Ctx } from '../bindings.ts'
+import { reply } from '../http/reply.tsx'
+import { viewerZone } from '../http/viewer-clock.ts'
+import { DAY_MS } from '../lib/durations.ts'
+import { iso, isoOrNull } from '../lib/iso.ts'
+import { localDate } from '../lib/zoned-days.ts'
+import { type ApiKey, shownKey } from '../model/api-key-view.ts'
+import { listKeys, type StoredKey } from '../model/api-keys.ts'
+import { type KeyState, keyState } from '../model/key-list.ts'
+import { remainingPercent } from '../model/pool-usage.ts'
+import type { ReportBars } from '../model/report-bars.ts'
+import { type Report, ReportQuery } from '../model/reports.ts'
+import type { ViewScope } from '../model/view-scope.ts'
+import { canChangeKeys } from './key-pages.ts'
+import { readerOf } from './reader-of.ts'
+import { blindersOf } from './requests.ts'
+
+export const OWN_RANGES = ['today', '7d', '30d'] as const
+export type OwnRange = (typeof OWN_RANGES)[number]
+
+const DAYS: Record<OwnRange, number> = { today: 1, '7d': 7, '30d': 30 }
+
+export interface OwnOverview {
+  generatedAt: string
+  range: OwnRange
+  timezone: string
+  summary: Report['summary']
+  comparison: Report['comparison']
+  chart: ReportBars
+  keys: (ApiKey & { state: KeyState })[]
+  /** What the pool has left in each window, in percent; null: hidden, or no usage is known. */
+  pool: PoolLeft[] | null
+  canCreate: boolean
+}
+
+export interface PoolLeft {
+  window: '5h' | '7d' | 'monthly'
+  remainingPercent: number
+  /** ISO 8601 */
+  resetAt: string | null
+}
+
+export const showOwnOverview = async (c: Ctx, scope: ViewScope, range: OwnRange) => {
+  const now = c.env.clock.now()
+  const timezone = viewerZone(c) ?? 'UTC'
+  const end_date = localDate(now, timezone)
+  const start_date = iso(Date.parse(end_date) - (DAYS[range] - 1) * DAY_MS).slice(0, 10)
+  const query = ReportQuery.parse({ start_date, end_date, timezone })
+  const blinders = blindersOf(c.var.principal)
+  const reader = readerOf(c)
+  const [{ summary, comparison }, chart] = await Promise.all([
+    reader.report(query, blinders, now),
+    reader.reportBars({ query, chart: { measure: 'requests', stack: 'none' } }, blinders, now),
+  ])
+  const rows = listKeys(c.env.db, scope)
+  const keys = rows.map((row) => shownKey(row, now, scope))
+  const value: OwnOverview = {
+    generatedAt: iso(now),
+    range,
+    timezone,
+    summary,
+    comparison,
+    chart,
+    keys: keys.map((key) => ({ ...key, state: keyState(key) })),
+    pool: poolLeft(c, rows),
+    canCreate: canChangeKeys(c),
+  }
+  return reply(c, value, OwnOverviewPage)
+}
+
+/** The pool of the first key that shows it. */
+const poolLeft = (c: Ctx, rows: readonly StoredKey[]): PoolLeft[] | null => {
+  const { clientLimits, keys } = c.env
+  const policy = rows
+    .flatMap(({ keyHash }) => keys.byHash(keyHash) ?? [])
+    .find((key) => key.isActive && key.usageSections.has('account_pool_usage') && !clientLimits.hidesPool(key))
+  if (!policy) return null
+  const left = clientLimits.forScope(policy.scope).windows.flatMap((window): PoolLeft[] => {
+    const percent = remainingPercent(window)
+    return percent === null
+      ? []
+      : [{ window: window.window, remainingPercent: percent, resetAt: isoOrNull(window.resetAt) }]
+  })
+  return left.length === 0 ? null : left
+}

@@ -18,6 +18,7 @@ import windowStarts from './0014_window_starts.sql' with { type: 'text' }
 import liveCalls from './0015_live_calls.sql' with { type: 'text' }
 import accountSwitches from './0016_account_switches.sql' with { type: 'text' }
 import modelSources from './0017_model_sources.sql' with { type: 'text' }
+import keyPage from './0018_key_page.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -38,4 +39,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0015_live_calls', sql: liveCalls },
   { name: '0016_account_switches', sql: accountSwitches },
   { name: '0017_model_sources', sql: modelSources },
+  { name: '0018_key_page', sql: keyPage },
 ]

@@ -44,6 +44,8 @@ export const apiKeys = sqliteTable('api_keys', {
   allowOverflow: integer({ mode: 'boolean' }).notNull().default(false),
   /** null: as the setting says. */
   prohibitFastMode: text({ enum: FAST_MODE_RULES }),
+  /** The holder of the key can replace its secret on the page of the key. */
+  holderMayRegenerate: integer({ mode: 'boolean' }).notNull().default(false),
   /** Lifetime totals, kept by the ledger in the same transaction as the request rows they sum. */
   requestCount: integer().notNull().default(0),
   inputTokens: integer().notNull().default(0),
@@ -72,6 +74,23 @@ export const apiKeyLimits = sqliteTable(
     index('api_key_limits_key').on(t.keyId),
     uniqueIndex('api_key_limits_identity').on(t.keyId, t.limitType, t.limitWindow, t.modelFilter),
   ],
+)
+
+/**
+ * Sessions of the page of a key (`/key`), which have nothing to do with those of the dashboard. A session belongs to the
+ * secret, so it ends when the key is deleted or gets a new one.
+ */
+export const keySessions = sqliteTable(
+  'key_sessions',
+  {
+    /** Hex SHA-256 of the token in the cookie. */
+    id: text().primaryKey(),
+    /** `api_keys.key_hash`. */
+    keyHash: text().notNull(),
+    createdAt: integer().notNull(),
+    expiresAt: integer().notNull(),
+  },
+  (t) => [index('key_sessions_key').on(t.keyHash)],
 )
 
 /** Allowed client addresses and CIDR ranges; an empty table allows everybody. */

@@ -53,6 +53,8 @@ export const accounts = sqliteTable(
     reserveForOwner: integer({ mode: 'boolean' }).notNull().default(false),
     /** Place in the order of the strategies that use accounts one after another; null: after those that have one. */
     position: integer(),
+    /** The pool of outbound proxies for every call of the account; null: as the settings say. A missing pool means no route. */
+    egressPoolId: text(),
     accessTokenSealed: text().notNull(),
     refreshTokenSealed: text().notNull(),
     idTokenSealed: text().notNull(),

@@ -83,6 +83,8 @@ export const oauthFlows = sqliteTable(
     method: text({ enum: ['browser', 'device'] }).notNull(),
     /** The account to be signed in again; null: whoever signs in is added. */
     accountId: text().references(() => accounts.id, { onDelete: 'cascade' }),
+    /** The pool of outbound proxies for a new account and its sign-in; null: as the settings say. */
+    egressPoolId: text(),
     status: text({ enum: ['pending', 'success', 'error'] }).notNull(),
     errorMessage: text(),
     /** What came of it. */

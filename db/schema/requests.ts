@@ -52,6 +52,8 @@ export const requests = sqliteTable(
     phase: text(),
     errorCode: text(),
     errorMessage: text(),
+    /** Why no outbound proxy could carry it, if that is why it failed. */
+    egressReason: text(),
     inputTokens: integer(),
     cachedInputTokens: integer(),
     outputTokens: integer(),

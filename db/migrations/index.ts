@@ -20,6 +20,7 @@ import accountSwitches from './0016_account_switches.sql' with { type: 'text' }
 import modelSources from './0017_model_sources.sql' with { type: 'text' }
 import keyPage from './0018_key_page.sql' with { type: 'text' }
 import egress from './0019_egress.sql' with { type: 'text' }
+import automations from './0020_automations.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -42,4 +43,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0017_model_sources', sql: modelSources },
   { name: '0018_key_page', sql: keyPage },
   { name: '0019_egress', sql: egress },
+  { name: '0020_automations', sql: automations },
 ]

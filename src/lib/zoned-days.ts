@@ -1,5 +1,5 @@
 /** Calendar days in a time zone, in ms since epoch. */
-import { DAY_MS } from './durations.ts'
+import { DAY_MS, HOUR_MS } from './durations.ts'
 
 export interface Day {
   /** YYYY-MM-DD */
@@ -26,7 +26,7 @@ export const localDate = (at: number, zone: string): string =>
 export const daysBetween = (first: string, length: number, zone: string): Day[] => {
   const offsetAt = offsetsOf(zone)
   const startOf = (place: number) => Date.parse(first) + place * DAY_MS
-  const midnights = Array.from({ length: length + 1 }, (_, place) => midnight(startOf(place), offsetAt))
+  const midnights = Array.from({ length: length + 1 }, (_, place) => wallTime(startOf(place), offsetAt))
   return Array.from({ length }, (_, place) => ({
     date: new Date(startOf(place)).toISOString().slice(0, 10),
     from: midnights[place]!, // there is one more midnight than days
@@ -34,24 +34,40 @@ export const daysBetween = (first: string, length: number, zone: string): Day[] 
   }))
 }
 
-/** When clocks in `zone` show what UTC clocks show at `wall` (ms since epoch); the first of two such times. */
-export const startInZone = (wall: number, zone: string): number => midnight(wall, offsetsOf(zone))
+/**
+ * When clocks in `zone` show what UTC clocks show at `wall` (ms since epoch): the first of two such times. Where clocks
+ * skip the time, the end of the gap.
+ */
+export const startInZone = (wall: number, zone: string): number => wallTime(wall, offsetsOf(zone))
 
 /** The span of the `length` days before `first` (YYYY-MM-DD). */
 export const daysBefore = (first: string, length: number, zone: string): Pick<Day, 'from' | 'to'> => {
   const offsetAt = offsetsOf(zone)
   const end = Date.parse(first)
-  return { from: midnight(end - length * DAY_MS, offsetAt), to: midnight(end, offsetAt) }
+  return { from: wallTime(end - length * DAY_MS, offsetAt), to: wallTime(end, offsetAt) }
 }
 
-/**
- * The start of the local day that starts at `utc` in UTC. Allows for a changed offset; where clocks skip midnight, the
- * day begins with the change.
- */
-const midnight = (utc: number, offsetAt: Offsets): number => {
-  const first = utc - offsetAt(utc)
-  const second = utc - offsetAt(first)
-  return second < first && utc > second + offsetAt(second) ? first : second
+/** No offset from UTC is larger: -12 to +14 hours. */
+const MAX_OFFSET_MS = 15 * HOUR_MS
+
+const wallTime = (wall: number, offsetAt: Offsets): number => {
+  const [from, to] = [wall - MAX_OFFSET_MS, wall + MAX_OFFSET_MS]
+  const [before, after] = [offsetAt(from), offsetAt(to)]
+  if (before === after) return wall - before
+  const shown = [wall - before, wall - after].filter((at) => at + offsetAt(at) === wall)
+  return shown.length > 0 ? Math.min(...shown) : changeBetween(from, to, offsetAt)
+}
+
+/** The first time with another offset than at `from`. */
+const changeBetween = (from: number, to: number, offsetAt: Offsets): number => {
+  const before = offsetAt(from)
+  let [last, first] = [from, to]
+  while (first - last > 1) {
+    const middle = Math.floor((last + first) / 2)
+    if (offsetAt(middle) === before) last = middle
+    else first = middle
+  }
+  return first
 }
 
 /** Offset from UTC at a time, in ms. */

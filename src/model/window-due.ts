@@ -1,6 +1,7 @@
 /** When Sluice starts an account's five-hour window: at a confirmed reset, or at set hours. Pure. */
-import { DAY_MS, MINUTE_MS } from '../lib/durations.ts'
-import { localDate, startInZone } from '../lib/zoned-days.ts'
+import { WEEKDAYS } from '../../db/schema/automations.ts'
+import { MINUTE_MS } from '../lib/durations.ts'
+import { latestSlot } from './automations/schedule.ts'
 import { isUnstarted, type UsageSnapshot, type UsageWindow } from './usage-windows.ts'
 
 /** After a restart, hours that have just passed still count. */
@@ -26,16 +27,9 @@ export const dueHour = (
   now: number,
 ): number | null => {
   if (!isUnstarted(usage, now)) return null
-  const passed = hours.flatMap((hour) => {
-    const at = lastTime(hour, zone, now)
-    return now - at < LATE_MS ? at : []
+  const passed = hours.flatMap((time) => {
+    const at = latestSlot({ time, zone, days: WEEKDAYS }, now)
+    return at !== null && now - at < LATE_MS ? at : []
   })
   return passed.length > 0 ? Math.max(...passed) : null
-}
-
-/** When clocks in `zone` last showed `hour`. */
-const lastTime = (hour: string, zone: string, now: number): number => {
-  const on = (date: string) => startInZone(Date.parse(`${date}T${hour}:00Z`), zone)
-  const today = on(localDate(now, zone))
-  return today <= now ? today : on(localDate(now - DAY_MS, zone))
 }

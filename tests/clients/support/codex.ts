@@ -23,6 +23,8 @@ export interface CodexOptions {
   sockets?: boolean
   /** Compaction is asked of the provider (client-protocol §6). */
   compactsRemotely?: boolean
+  /** The client searches the web itself, with its own request to the provider. */
+  searchesWeb?: boolean
   /** Sent with every request of the provider. */
   headers?: Record<string, string>
   /** What a user was told to paste, in place of a provider made from the options above. */
@@ -111,13 +113,14 @@ const EXEC = ['exec', '--json', '--skip-git-repo-check', '--dangerously-bypass-a
 /** Plugins and apps would fetch their catalogs at every start; the hosted service's own address leads into the trap. */
 function configToml(options: CodexOptions, trapUrl: string): string {
   const { baseUrl, auth, listsModels = false, model = 'gpt-6.1-sol', headers = {} } = options
-  const { sockets = false, compactsRemotely = false } = options
+  const { sockets = false, compactsRemotely = false, searchesWeb = false } = options
   const provider = [
     'name = "lb"', // "OpenAI" with a ChatGPT login refuses plain http (client-protocol §2)
     `base_url = ${quote(baseUrl)}`,
     'wire_api = "responses"',
     `supports_websockets = ${sockets}`,
     ...(compactsRemotely ? ['capabilities = { remote_compaction = "v2" }'] : []),
+    ...(searchesWeb ? ['supports_standalone_web_search = true'] : []),
     'key' in auth ? `env_key = "${KEY_VARIABLE}"` : 'requires_openai_auth = true',
     ...(listsModels ? [`model_catalog_url = ${quote(`${baseUrl}/models`)}`] : []),
     ...Object.entries(headers).map(([name, value]) => `http_headers.${quote(name)} = ${quote(value)}`),
@@ -131,12 +134,14 @@ function configToml(options: CodexOptions, trapUrl: string): string {
         : [`model = ${quote(model)}`]),
     `chatgpt_base_url = ${quote(options.chatgptBaseUrl ?? `${trapUrl}/backend-api/`)}`,
     'check_for_update_on_startup = false',
+    ...(searchesWeb ? ['web_search = "live"'] : []),
     'cli_auth_credentials_store = "file"',
     ...(pasted === undefined ? [] : [pasted]),
     '[analytics]',
     'enabled = false',
     '[features]',
     'plugins = false',
+    ...(searchesWeb ? ['standalone_web_search = true'] : []),
     'apps = false',
     ...(pasted === undefined ? ['[model_providers.lb]', ...provider] : []),
     '',

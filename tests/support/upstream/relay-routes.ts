@@ -31,21 +31,30 @@ export type RelayRoute = {
   answer: (call: RelayCall) => Response | Promise<Response>
 }
 
-const echo = ({ received, account }: RelayCall): Response =>
-  Response.json({ echo: received.body, by: account.email }, { headers: { 'openai-processing-ms': '7', etag: '"e1"' } })
+const echo = ({ received, account }: RelayCall, members = {}): Response =>
+  Response.json(
+    { ...members, echo: received.body, by: account.email },
+    { headers: { 'openai-processing-ms': '7', etag: '"e1"' } },
+  )
+
+/** `output` is the one member that Codex CLI 0.169.0 requires; the rest of the shape is not known. */
+const search = (call: RelayCall): Response => echo(call, { output: SEARCH_OUTPUT })
+export const SEARCH_OUTPUT = 'Cats are small carnivores.'
 
 const CONTROL: RelayRoute[] = [
+  { method: 'POST', path: 'codex/alpha/search', fault: 'control', headers: 'any', answer: search },
   ...[
-    'codex/alpha/search',
     'codex/memories/trace_summarize',
     'codex/safety/arc',
     'codex/analytics-events/events',
     'codex/thread/goal/set',
     'codex/thread/goal/clear',
     'codex/thread/goal/get',
-  ].map((path): RelayRoute => ({ method: 'POST', path, fault: 'control', headers: 'any', answer: echo })),
+  ].map(
+    (path): RelayRoute => ({ method: 'POST', path, fault: 'control', headers: 'any', answer: (call) => echo(call) }),
+  ),
   ...['codex/thread/goal/get', 'codex/agent-identities/jwks', 'wham/agent-identities/jwks'].map(
-    (path): RelayRoute => ({ method: 'GET', path, fault: 'control', headers: 'any', answer: echo }),
+    (path): RelayRoute => ({ method: 'GET', path, fault: 'control', headers: 'any', answer: (call) => echo(call) }),
   ),
 ]
 

@@ -247,7 +247,7 @@ export const Settings = z.strictObject({
   clientRateLimits: setting(z.enum(CLIENT_RATE_LIMITS), {
     section: 'clients',
     label: 'Limits shown to clients',
-    help: 'What /status in the Codex CLI shows. A key with limits of its own shows those instead of the pool’s.',
+    help: 'Which limits clients such as the Codex IDE extension show. A key with limits of its own shows those instead of the pool’s.',
     security: true,
   }),
   pooledUsageForOwners: setting(z.boolean(), {

@@ -199,7 +199,7 @@ const usageSnippet = (to: Connection): Snippet => ({
   parts: [
     {
       where:
-        'For ChatGPT Desktop, Codex and menu bar tools such as CodexBar, signed in with an account of the pool. Put this in `~/.codex/config.toml`, above the first `[section]`:',
+        'For ChatGPT Desktop and menu bar tools such as CodexBar, signed in with an account of the pool. Put this in `~/.codex/config.toml`, above the first `[section]`. Leave it out if a provider there has `requires_openai_auth = true`, or the Codex CLI does not start:',
       text: usageConfig(to),
     },
     { where: 'For other tools, read the usage of the pool with your key:', text: fleetCommand(to) },

@@ -92,12 +92,7 @@ export const buildBindings = (world: World): Bindings => {
     keys: new KeyRing(db),
     firewall: new Firewall(db),
     catalog,
-    sources: new Sources(db, sealer),
-    sourceFetch: new SourceFetch({
-      dial,
-      lookup: world.lookup ?? createLookup(),
-      own: () => ({ port: bindings.server?.port ?? config.PORT, publicUrl: config.PUBLIC_URL }),
-    }),
+    ...sourcesOf(world, () => bindings.server?.port ?? config.PORT),
     pool,
     resetCredits: new ResetCredits(),
     ...clientUsageOf({ pool, settings, clock, upstream }),
@@ -144,12 +139,16 @@ export const buildBindings = (world: World): Bindings => {
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))
+  announceChanges(bindings)
+  return Object.assign(bindings, { views })
+}
+
+const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' | 'live'>): void => {
   onChange(db, (topics) => {
-    if (topics.has('keys')) bindings.figures.forgetKeys()
-    if (topics.has('log')) bindings.figures.forgetLog()
+    if (topics.has('keys')) figures.forgetKeys()
+    if (topics.has('log')) figures.forgetLog()
     live.committed(topics)
   })
-  return Object.assign(bindings, { views })
 }
 
 const poolOf = (
@@ -177,6 +176,11 @@ const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAu
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
   })
+
+const sourcesOf = ({ folder: { db, sealer }, dial, config, lookup = createLookup() }: World, port: () => number) => ({
+  sources: new Sources(db, sealer),
+  sourceFetch: new SourceFetch({ dial, lookup, own: () => ({ port: port(), publicUrl: config.PUBLIC_URL }) }),
+})
 
 /** What clients and companion tools read of limits and usage. */
 const clientUsageOf = ({

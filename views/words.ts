@@ -81,6 +81,10 @@ const DONE: Readonly<Record<string, string>> = {
   settings_updated: 'Settings saved.',
   firewall_entry_added: 'Address added to the firewall.',
   firewall_entry_removed: 'Address removed from the firewall.',
+  model_source_created: 'Source added. Test it, then add the models it should offer.',
+  model_source_updated: 'Source saved.',
+  model_source_deleted: 'Source deleted. Its requests stay in the log.',
+  model_source_tested: 'The source works.',
   backup_created: 'Backup created.',
   guest_password_set: 'Guest password set. Guests must sign in again.',
   guest_password_removed: 'Guest password removed.',
@@ -131,6 +135,7 @@ const UNDONE: Readonly<Record<string, string>> = {
   accounts_tagged_none: 'No tags were changed. The accounts no longer exist, or would have more than 20.',
   accounts_updated_none: 'No routing policy was changed. The accounts no longer exist.',
   accounts_probed_none: 'All probes failed. Open the accounts to see why.',
+  model_source_failed: 'The test failed. The reason is below.',
   accounts_deleted_none: 'No account was deleted. They no longer exist.',
 }
 

@@ -30,6 +30,12 @@ export const GROUPS: readonly Group[] = [
   },
   { id: 'keys', title: 'API keys', about: 'Keys for model clients.', prefixes: ['/api/api-keys'] },
   {
+    id: 'sources',
+    title: 'Model sources',
+    about: 'OpenAI-compatible servers beside the ChatGPT accounts.',
+    prefixes: ['/api/model-sources'],
+  },
+  {
     id: 'logs',
     title: 'Logs and reports',
     about: 'Requests with their results, cost and routing.',

@@ -45,7 +45,7 @@ export class SourceFetch {
    * Its body may be compressed. Throws `model_source_unreachable`, `model_source_error` for a redirect,
    * `model_source_credentials_error` for a key that cannot be decrypted, and the reason of an aborted signal.
    */
-  async fetch(source: Pick<Source, 'baseUrl' | 'key'>, call: SourceCall): Promise<Response> {
+  readonly fetch = async (source: Pick<Source, 'baseUrl' | 'key'>, call: SourceCall): Promise<Response> => {
     const url = source.baseUrl + call.path
     const { problem, addresses } = await this.#resolved(new URL(url))
     call.signal.throwIfAborted()

@@ -22,6 +22,8 @@ const aPolicy = (over: Partial<KeyPolicy>): KeyPolicy => ({
   efforts: { enforced: null, allowed: null },
   tier: null,
   prohibitFastMode: null,
+  sourceIds: null,
+  allowOverflow: false,
   ownerUserId: null,
   trafficClass: 'foreground',
   transport: null,

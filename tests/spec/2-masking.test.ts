@@ -3,11 +3,14 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { everyRoute } from '../../src/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
+import { SOURCE_URL } from '../support/source/app.ts'
 
 /** What the fixture below is made of; the clients of the keys call from `CLIENT`, which the firewall lets in. */
 const EMAIL = 'anna.smith@example.com'
 const TAG = 'seat-of-anna'
 const KEY_NAME = 'laptop of anna'
+const SOURCE_KEY = 'sk-source-secret-key'
+const METADATA = 'hint-for-the-source'
 const CLIENT = '100.64.77.13'
 const AGENT = 'secret machine'
 
@@ -25,6 +28,18 @@ const open = async () => {
     json: { ownerUserId: owner.row.id, reserveForOwner: true, tags: [TAG] },
   })
   await admin.ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
+  const metadata = JSON.stringify({ header: METADATA })
+  await admin.ask('POST /api/model-sources/', {
+    json: {
+      name: 'Rack',
+      baseUrl: SOURCE_URL,
+      apiKey: SOURCE_KEY,
+      models: [{ model: 'm', rawMetadataJson: metadata }],
+    },
+  })
+  app.source.fail('echo_key')
+  const [source] = app.bindings.sources.enabled
+  await admin.ask(`POST /api/model-sources/${source?.id}/test`, { json: {} })
   const turn = async () => {
     const response = await app.ask('POST /backend-api/codex/responses', {
       json: codexBody('hello', { prompt_cache_key: 'talk' }),
@@ -60,6 +75,9 @@ const open = async () => {
     'the other address': 'grace.hopper',
     'a tag of an account': TAG,
     'the owner of an account': owner.row.id,
+    'the address of a model source': new URL(SOURCE_URL).host,
+    'what is sent to a model source': METADATA,
+    'the words of a model source': 'Incorrect API key',
     'an upstream identifier': app.bindings.pool.get(id)?.row.chatgptAccountId ?? '',
     'the name of a key': KEY_NAME,
     'the prefix of a key': row.keyPrefix,
@@ -84,6 +102,8 @@ const SHOWN = [
   '/api/settings',
   '/api/accounts',
   '/api/firewall/ips',
+  '/api/model-sources/',
+  '/api/model-sources',
   '/api/request-logs',
   '/api/request-logs?search=anna.smith',
   '/api/request-logs/options',

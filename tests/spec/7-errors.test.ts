@@ -8,6 +8,7 @@ import { probe } from '../http/probe.ts'
 import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
 import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import type { TestSocket } from '../support/socket-client.ts'
+import type { SourceFault } from '../support/source/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import type { PeopleCode } from './7-errors-people.test.ts'
 import { dashboardProblem, modelProblem, problemAt } from './problems.ts'
@@ -52,6 +53,17 @@ const dashboard = (route: string, json?: unknown, more: Record<string, unknown> 
   ask: (app) => app.ask(route, { json, ...more }),
   path: route.split(' ')[1] ?? '',
 })
+
+const SOURCE = { name: 'Rack', baseUrl: 'http://source.test/v1' }
+const addSource = async (app: TestApp): Promise<string> => {
+  const response = await app.ask('POST /api/model-sources/', { json: SOURCE })
+  return ((await response.json()) as { id: string }).id // as: what the route answers
+}
+const discover = (fault: SourceFault) => async (app: TestApp) => {
+  const id = await addSource(app)
+  app.source.fail(fault)
+  return app.ask(`POST /api/model-sources/${id}/discover`)
+}
 
 const bearer = (app: TestApp) => ({ authorization: `Bearer ${app.key().key}` })
 const join = (path: string) => (app: TestApp) =>
@@ -126,6 +138,22 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/api',
     status: 502,
   },
+  invalid_model_source_payload: {
+    ...dashboard('POST /api/model-sources/', { name: 'Rack', baseUrl: 'http://169.254.169.254/v1' }),
+    status: 400,
+  },
+  name_taken: {
+    ask: async (app) => {
+      await addSource(app)
+      return app.ask('POST /api/model-sources/', { json: SOURCE })
+    },
+    path: '/api',
+    status: 409,
+  },
+  model_source_unreachable: { ask: discover('unreachable'), path: '/api', status: 502 },
+  model_source_credentials_error: { ask: discover('forbidden'), path: '/api', status: 502 },
+  model_source_error: { ask: discover('redirect'), path: '/api', status: 502 },
+  invalid_upstream_response: { ask: discover('html'), path: '/api', status: 502 },
   invalid_ip: { ...dashboard('POST /api/firewall/ips', { ipAddress: '300.1.1.1' }), status: 400 },
   invalid_realtime_call_id: { ask: join('/v1/realtime?call_id=x'), path: '/v1', status: 400 },
   realtime_call_not_found: { ask: join('/v1/live/rtc_unknown'), path: '/v1', status: 404 },

@@ -13,6 +13,8 @@ import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
 import { flowContext } from '../../src/model/oauth-flows.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
+import { NewSource } from '../../src/model/sources/source-input.ts'
+import { createSource as addSource } from '../../src/model/sources/source-rows.ts'
 import { stickyKey } from '../../src/model/sticky/session-key.ts'
 import { Backups } from '../../src/ops/backups.ts'
 import { sha256 } from '../../src/proxy/affinity.ts'
@@ -27,6 +29,7 @@ import {
   type Somebody,
   TOTP_SECRET,
 } from '../support/people.ts'
+import { SOURCE_URL } from '../support/source/app.ts'
 
 const INVITE = 'i'.repeat(43)
 const ORIGIN = 'http://localhost:2455'
@@ -89,6 +92,14 @@ export const buildWorld = (
   })
   app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
   bindings.ops.backups = new Backups({ dir: mkdtempSync(join(BACKUPS, 'of-')), clock, write: writeNothing })
+  const sourceId = commit(db, (tx) =>
+    addSource(tx, NewSource.parse({ name: 'Rack', baseUrl: SOURCE_URL, apiKey: 'sk-source-secret-key' }), {
+      actor,
+      random,
+      sealer,
+      demandConfirmation: () => {},
+    }),
+  ).id
   const authJson = app.upstream.addAccount().authJson()
   const as = (role: string, isConfirmed = true, how: SignedIn = {}) => {
     const self = crowd.as(role, { hasTotp, isConfirmed, ...how })
@@ -164,6 +175,7 @@ export const buildWorld = (
     key: app.key(),
     roleId: crowd.addRole('spare', {}),
     accountId,
+    sourceId,
     targetId: target.id,
     targetSession,
     invitedId: invited.id,
@@ -254,6 +266,12 @@ const ownFlow: Mutation = { fields: (_, { flowId }) => ({ flowId }) }
 const NO_PASSWORD: [number, string] = [400, 'password_not_configured']
 const password = () => ({ password: PASSWORD })
 const code = (world: World) => ({ code: world.code })
+const source = { params: ({ sourceId }: World) => ({ id: sourceId }) }
+/** Both set an address, which needs a confirmation. */
+const newSource: Mutation = {
+  fields: () => ({ name: 'Attic', baseUrl: 'http://source.test/attic' }),
+  isSensitive: true,
+}
 const newKey: Mutation = { fields: () => ({ name: 'laptop' }) }
 const sensitive: Mutation = {
   fields: () => ({ apiKeyAuthEnabled: false }),
@@ -327,6 +345,14 @@ export const MUTATIONS: Record<string, Mutation> = {
   'DELETE /api/api-keys/:id': key,
   'POST /api/api-keys/:id/regenerate': key,
   'POST /api/api-keys/:id/test': key,
+  'POST /api/model-sources/': newSource,
+  'POST /api/model-sources': newSource,
+  'PATCH /api/model-sources/:id': { ...source, ...newSource },
+  'POST /api/model-sources/:id': { ...source, ...newSource },
+  'DELETE /api/model-sources/:id': source,
+  'POST /api/model-sources/:id/delete': source,
+  'POST /api/model-sources/:id/test': source,
+  'POST /api/model-sources/:id/discover': { ...source, events: () => [] },
   'POST /api/backups': {},
   'POST /api/firewall/ips': { fields: () => ({ ipAddress: '198.51.100.1' }) },
   'DELETE /api/firewall/ips/:ip': { params: () => ({ ip: REMOTE }) },

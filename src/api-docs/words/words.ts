@@ -8,6 +8,7 @@ import { PAGE_WORDS } from './pages.ts'
 import { PEOPLE_WORDS } from './people.ts'
 import { SERVICE_WORDS } from './service.ts'
 import { SIGN_IN_WORDS } from './sign-in.ts'
+import { SOURCE_WORDS } from './sources.ts'
 
 export interface Words {
   /** A sentence. */
@@ -47,6 +48,7 @@ export const WORDS: WordsByRoute = {
   ...PEOPLE_WORDS,
   ...ACCOUNT_WORDS,
   ...KEY_WORDS,
+  ...SOURCE_WORDS,
   ...LOG_WORDS,
   ...SERVICE_WORDS,
   ...PAGE_WORDS,
@@ -65,6 +67,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/accounts/:id': '`accountId`.',
   '/api/api-keys/:id': 'ID of the key.',
   '/api/backups/:name': 'Name of the backup.',
+  '/api/model-sources/:id': 'ID of the source.',
   '/api/dashboard-auth/invite/:token': 'The last part of the invite link.',
   '/api/dashboard-auth/passkeys/:id': 'ID of the passkey.',
   '/api/dashboard-auth/sessions/:id': 'ID of the session.',

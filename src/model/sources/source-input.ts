@@ -61,16 +61,19 @@ export const NewSource = z.strictObject({
 })
 export type NewSource = z.output<typeof NewSource>
 
+const withoutDefault = <S extends z.ZodType>(field: z.ZodDefault<S>): S =>
+  field.unwrap().describe(field.description ?? '')
+
 /** Without defaults: a missing field stays as it is. */
 export const SourcePatch = z
   .strictObject({
     ...NewSource.shape,
-    supportsChatCompletions: z.boolean(),
-    supportsResponses: z.boolean(),
-    supportsAudioTranscriptions: z.boolean(),
-    supportsEmbeddings: z.boolean(),
+    supportsChatCompletions: withoutDefault(NewSource.shape.supportsChatCompletions),
+    supportsResponses: withoutDefault(NewSource.shape.supportsResponses),
+    supportsAudioTranscriptions: withoutDefault(NewSource.shape.supportsAudioTranscriptions),
+    supportsEmbeddings: withoutDefault(NewSource.shape.supportsEmbeddings),
     models,
-    isEnabled: z.boolean(),
+    isEnabled: withoutDefault(NewSource.shape.isEnabled),
   })
   .partial()
   .extend({

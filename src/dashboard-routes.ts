@@ -93,6 +93,7 @@ import { listRejectedClients, listRequestOptions, listRequests, showRequest } fr
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
 import { changeSettings, getSettings, putSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
+import { showNewSource, showSource, showSources } from './admin/source-pages.ts'
 import {
   createModelSource,
   deleteModelSource,
@@ -360,6 +361,9 @@ const mountSticky = (app: Hono<AppEnv>): void => {
 /** One URL per tab. */
 const mountSettingsPages = (app: Hono<AppEnv>): void => {
   app.get('/settings/routing', ...showRouting)
+  app.get('/settings/sources', ...showSources)
+  app.get('/settings/sources/new', ...showNewSource)
+  app.get('/settings/sources/:id', ...showSource)
   app.get('/settings/network', ...showNetwork)
   app.get('/settings/data', ...showData)
   app.get('/settings/data/sizes', ...showTableSizes)

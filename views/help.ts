@@ -172,6 +172,34 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'When Sluice uses reset credits without being asked. The page of an account shows what its rule would do next.',
     more: SETTINGS,
   },
+  sources: {
+    says: 'Servers that Sluice uses for models no account has, or that a key is limited to. A test shows which of their APIs work, and how fast.',
+    more: SETTINGS,
+  },
+  'source-health': {
+    says: 'Whether the last test or request worked. A test lists the models and sends one small request to each API that you selected, which can cost a little.',
+    more: SETTINGS,
+  },
+  'source-models': {
+    says: 'Clients can use these models by name. Prices are in dollars and count towards limits and reports.',
+    more: SETTINGS,
+  },
+  'source-edit': {
+    says: 'How Sluice reaches the server. You confirm changes of the base URL and the API key with your password.',
+    more: SETTINGS,
+  },
+  'source-facts': {
+    says: 'How Sluice uses the server. Only users who manage sources see its address.',
+    more: SETTINGS,
+  },
+  'source-delete': {
+    says: 'Deletes the source with its models and its API key. Keys that are limited to it can use no source afterwards.',
+    more: SETTINGS,
+  },
+  discovered: {
+    says: 'What the server lists itself, with what it says about prices and context. Nothing is stored until you add models.',
+    more: SETTINGS,
+  },
   'settings-limits': {
     says: 'Limits protect each account and this machine. Requests over them wait, and are rejected if that takes too long.',
     more: SETTINGS,

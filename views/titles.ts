@@ -20,6 +20,8 @@ const TITLES: Readonly<Record<string, string>> = {
   '/settings/access': 'Users',
   '/settings/routing': 'Routing',
   '/settings/routing/sessions': 'Sticky sessions',
+  '/settings/sources': 'Model sources',
+  '/settings/sources/new': 'Add source',
   '/settings/network': 'Network',
   '/settings/data': 'Data',
   '/settings/data/sizes': 'Table sizes',
@@ -42,6 +44,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/api/api-keys': 'Keys',
   '/api/dashboard-auth/totp': 'Recovery codes',
   '/api/dashboard-users': 'Users',
+  '/api/model-sources': 'Model sources',
 }
 
 /** A page without a title uses its parent's. */

@@ -252,6 +252,13 @@ const PLACES: readonly Place[] = [
     needs: 'ops:write',
   },
   {
+    tab: 'sources',
+    href: '/settings/sources',
+    label: 'Model sources',
+    help: 'OpenAI-compatible servers beside your accounts: Ollama, vLLM, llama.cpp, LM Studio, OpenRouter.',
+    needs: 'dashboard:read',
+  },
+  {
     tab: 'data',
     href: '/settings/data#backup-list',
     label: 'Backups',

@@ -8,9 +8,6 @@ import type { Typed } from '../http/form-drafts.ts'
 import { isObject, parseJson } from '../lib/json.ts'
 import { SourceModelInput } from '../model/sources/source-input.ts'
 
-/** Sources with more models are edited without the list. */
-export const FORM_MODELS = 150
-
 /**
  * The body of a source route: JSON of `schema`, or a form that is converted and then validated by `schema`. The handler
  * reads `c.req.valid('json')` either way. Throws `invalid_model_source_payload` for fields, and what else `body` does.

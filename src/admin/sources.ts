@@ -27,7 +27,7 @@ export const isManager = (c: Ctx): boolean => holds(c.var.principal.grants, 'ops
 
 export const shownSources = (c: Ctx) => listSources(c.env.db).map((row) => toSource(row, { isManager: isManager(c) }))
 
-const CHANGE = 'the base URL or the API key is set or changes'
+const CHANGE = 'base URL or API key changes'
 
 /** Throws `invalid_model_source_payload`, `name_taken`, and what a confirmation does. */
 export const createModelSource = createHandlers(

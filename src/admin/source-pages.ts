@@ -1,0 +1,59 @@
+/** `/settings/sources`: the pages about model sources. */
+import { NewSourcePage, SourcePage } from '../../views/settings/source.tsx'
+import { SourcesPage } from '../../views/settings/sources.tsx'
+import type { Ctx } from '../bindings.ts'
+import { requires, writes } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { mayWrite } from '../model/permissions.ts'
+import { getSource } from '../model/sources/source-rows.ts'
+import { type ShownSource, toSource } from '../model/sources/source-view.ts'
+import { said } from './pages/said.ts'
+import { type Frame, frameOf, type ShownSettings, settingsOfTab } from './settings-frame.ts'
+import { isManager, shownSources } from './sources.ts'
+
+interface Page {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+  /** The user may change sources. */
+  canWrite: boolean
+}
+
+const pageOf = (c: Ctx): Page => ({
+  frame: frameOf(c, 'sources'),
+  now: iso(c.env.clock.now()),
+  canWrite: mayWrite(c.var.principal.grants),
+  ...said(c),
+})
+
+export interface SourceList extends Page {
+  sources: ShownSource[]
+  settings: ShownSettings | null
+}
+
+export const showSources = createHandlers(requires('dashboard:read'), (c) =>
+  reply(
+    c,
+    { ...pageOf(c), sources: shownSources(c), settings: settingsOfTab(c, 'sources') } satisfies SourceList,
+    SourcesPage,
+  ),
+)
+
+export type NewSourceForm = Page
+
+export const showNewSource = createHandlers(writes(), (c) => reply(c, pageOf(c) satisfies NewSourceForm, NewSourcePage))
+
+export interface OneSource extends Page {
+  source: ShownSource
+}
+
+/** Throws `not_found`. */
+export const showSource = createHandlers(requires('dashboard:read'), (c) => {
+  const source = toSource(getSource(c.env.db, idOf(c)), { isManager: isManager(c) })
+  return reply(c, { ...pageOf(c), source } satisfies OneSource, SourcePage)
+})

@@ -14,6 +14,7 @@ export const TOPICS = [
   'sources',
   'people',
   'sessions',
+  'automations',
   /** Visible rows of the request log were deleted. */
   'log',
 ] as const

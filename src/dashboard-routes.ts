@@ -52,6 +52,19 @@ import {
 import { setUpPassword } from './admin/auth/setup.ts'
 import { stepUp } from './admin/auth/step-up.ts'
 import { confirmTotpSetup, removeTotp, renewRecoveryCodes, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
+import { showAutomation, showAutomations, showNewAutomation, showRunPage } from './admin/automation-pages.ts'
+import {
+  createAutomationJob,
+  deleteAutomationJob,
+  editAutomationJob,
+  listAutomationJobs,
+  listAutomationOptions,
+  listAutomationRunOptions,
+  listAutomationRuns,
+  listRunsOfAutomation,
+  runAutomationNow,
+  showAutomationRun,
+} from './admin/automations.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
@@ -126,6 +139,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountPasskeys(app)
   mountPeople(app)
   mountOAuth(app)
+  mountAutomations(app)
   mountOperations(app)
   mountDocs(app)
   mountAccountPages(app)
@@ -281,6 +295,24 @@ const mountOAuth = (app: Hono<AppEnv>): void => {
   app.get('/accounts/new/browser', ...showBrowserSignIn)
   app.get('/accounts/new/device', ...showDeviceSignIn)
   app.get('/accounts/new/import', ...showImport)
+}
+
+/** Scheduled requests and their runs. */
+const mountAutomations = (app: Hono<AppEnv>): void => {
+  app.get('/api/automations', ...listAutomationJobs)
+  app.post('/api/automations', ...createAutomationJob)
+  app.get('/api/automations/options', ...listAutomationOptions)
+  app.get('/api/automations/runs', ...listAutomationRuns)
+  app.get('/api/automations/runs/options', ...listAutomationRunOptions)
+  app.get('/api/automations/runs/:id/details', ...showAutomationRun)
+  app.patch('/api/automations/:id', ...editAutomationJob)
+  app.delete('/api/automations/:id', ...deleteAutomationJob)
+  app.post('/api/automations/:id/run-now', ...runAutomationNow)
+  app.get('/api/automations/:id/runs', ...listRunsOfAutomation)
+  app.get('/settings/automations', ...showAutomations)
+  app.get('/settings/automations/new', ...showNewAutomation)
+  app.get('/settings/automations/runs/:id', ...showRunPage)
+  app.get('/settings/automations/:id', ...showAutomation)
 }
 
 /** `/metrics`, backups, the doctor. */

@@ -5,9 +5,19 @@ import { MINUTE_MS } from './lib/durations.ts'
 
 /**
  * `usage`: account numbers changed; `logs`: requests ended; `minute`: another minute's totals are complete; `health`:
- * readiness or an outage changed. The others are changes by users.
+ * readiness or an outage changed; `automations`: one was changed, or a run went on. The others are changes by users.
  */
-export const LIVE_TOPICS = ['accounts', 'usage', 'keys', 'settings', 'people', 'logs', 'minute', 'health'] as const
+export const LIVE_TOPICS = [
+  'accounts',
+  'usage',
+  'keys',
+  'settings',
+  'people',
+  'logs',
+  'minute',
+  'health',
+  'automations',
+] as const
 export type LiveTopic = (typeof LIVE_TOPICS)[number]
 
 export interface Change {
@@ -45,6 +55,7 @@ const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
   firewall: 'settings',
   sources: 'settings',
   people: 'people',
+  automations: 'automations',
 }
 /** After these, a session may have ended or lost permissions. */
 const CHECKED: readonly Topic[] = ['sessions', 'people', 'settings']

@@ -43,7 +43,11 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     random: world.random,
     onError: (job, err) => log.warn('a job failed', { job, err }),
   })
-  scheduleJobs(schedule, bindings, { ping: (wanted, signal) => pingForJob(bindings, wanted, signal) })
+  scheduleJobs(schedule, bindings, {
+    startWindow: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
+    ping: ({ includePaused, ...wanted }, signal) =>
+      pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
+  })
   const server = Bun.serve({
     hostname: config.HOST,
     port: config.PORT,

@@ -40,6 +40,27 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The newest errors of the period, grouped by cause. Open one to see every attempt and what ChatGPT answered.',
     more: 'operating#fix-problems',
   },
+  // Automations
+  automations: {
+    says: 'An automation sends one small request on each of its accounts at a set time. The requests count in no total and no limit.',
+    more: SETTINGS,
+  },
+  automation: {
+    says: 'Times are local times of the zone, also where clocks change. A time that was missed by more than an hour, because Sluice was not running, is skipped.',
+    more: SETTINGS,
+  },
+  'ready-made': {
+    says: 'Each opens the form with suitable values. You can change them before you create the automation.',
+    more: SETTINGS,
+  },
+  'automation-runs': {
+    says: 'A run has one line per account. Accounts that cannot serve requests are skipped, and no other account takes their place.',
+    more: SETTINGS,
+  },
+  'run-accounts': {
+    says: 'Each account gets one small request, and no other account takes its place. The list updates while the run goes on.',
+    more: SETTINGS,
+  },
   // Accounts
   plans: {
     says: 'Requests and cost of the accounts of each plan, and how many are available. ChatGPT reports the plan.',

@@ -19,6 +19,7 @@ import { ledgerWriter } from '../../src/proxy/ledger-writer.ts'
 import { Rejections } from '../../src/proxy/rejections.ts'
 import { writeSettings } from '../../src/settings/store.ts'
 import type { Upstream } from '../../tests/support/upstream/app.ts'
+import { addAutomations } from './automations.ts'
 import { busyness, CLIENTS, keyPolicies } from './clients.ts'
 import { DEMO_ACCOUNTS, type DemoAccount, fiveHourReset } from './pool.ts'
 import { WEEK_MS, week } from './week.ts'
@@ -84,6 +85,7 @@ export const seedDemo = async ({
         name,
         ...createKey(tx, { name, ownerUserId: owner.id }, doing(at)),
       }))
+      addAutomations(tx, { accountIds, actor: actorAt(at), now })
       const keyIds = new Map(issued.map(({ name, row }) => [name, row.id]))
       const entries = week({ now, requests, random, accountIds, keyIds })
       ledgerWriter(sqlite).write(entries, usageOf(accountIds, now))

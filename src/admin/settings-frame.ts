@@ -19,6 +19,7 @@ export const TABS = [
   { id: 'access', path: '/settings/access', label: 'Users', needs: 'users:manage' },
   { id: 'routing', path: '/settings/routing', label: 'Routing', needs: 'dashboard:read' },
   { id: 'sources', path: '/settings/sources', label: 'Model sources', needs: 'dashboard:read' },
+  { id: 'automations', path: '/settings/automations', label: 'Automations', needs: 'dashboard:read' },
   { id: 'network', path: '/settings/network', label: 'Network', needs: 'dashboard:read' },
   { id: 'data', path: '/settings/data', label: 'Data', needs: 'dashboard:read' },
   { id: 'audit', path: '/audit', label: 'Audit log', needs: 'audit:read' },

@@ -42,6 +42,12 @@ export const GROUPS: readonly Group[] = [
     prefixes: ['/api/request-logs', '/api/rejected-clients', '/api/reports', '/api/explain', '/api/dashboard'],
   },
   {
+    id: 'automations',
+    title: 'Automations',
+    about: 'Small requests on chosen accounts at set times.',
+    prefixes: ['/api/automations'],
+  },
+  {
     id: 'settings',
     title: 'Settings and firewall',
     about: 'Change settings, and which addresses can connect.',

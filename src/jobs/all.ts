@@ -2,9 +2,11 @@
 import { onChange } from '../../db/commit.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Schedule } from '../lib/schedule.ts'
+import { fetchUsage } from '../upstream/usage.ts'
+import { AUTOMATIONS_BEAT_MS, type AutomationDeps, automationsJob } from './automations.ts'
 import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
-import type { JobDeps } from './context.ts'
+import { askDeps, type JobDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
 import { pollNewAccounts } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
@@ -24,6 +26,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<BackupJobDeps, 'settings'> &
   Pick<OverviewDeps, 'figures'> &
   Pick<WindowStartDeps, 'pool' | 'settings' | 'lifecycle' | 'turns'> &
+  Pick<AutomationDeps, 'pool' | 'random'> &
   Pick<RedeemByRuleDeps, 'pool' | 'settings' | 'resetCredits'> &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
     ResetCreditsDeps,
@@ -40,7 +43,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
 export const scheduleJobs = (
   schedule: Schedule,
   workplace: Workplace,
-  { ping }: Pick<WindowStartDeps, 'ping'>,
+  { startWindow, ping }: { startWindow: WindowStartDeps['ping']; ping: AutomationDeps['ping'] },
 ): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace
   const { upstream, credentials } = workplace.plane
@@ -59,7 +62,13 @@ export const scheduleJobs = (
       runAtStart: true,
     },
   )
-  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping }), { runAtStart: true })
+  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping: startWindow }), {
+    runAtStart: true,
+  })
+  const readUsage = async (id: string) => pool.observe(id, await fetchUsage(askDeps(deps), id))
+  schedule.add('automations', AUTOMATIONS_BEAT_MS, automationsJob({ ...workplace, ping, readUsage }), {
+    runAtStart: true,
+  })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })
@@ -73,5 +82,6 @@ export const scheduleJobs = (
   schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))
   onChange(db, (topics) => {
     if (topics.has('accounts')) void schedule.runNow('newcomers')
+    if (topics.has('automations')) void schedule.runNow('automations')
   })
 }

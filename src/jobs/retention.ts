@@ -10,6 +10,7 @@ import { DAY_MS } from '../lib/durations.ts'
 import { purgeAccountEvents } from '../model/account-events.ts'
 import { clearLeftovers } from '../model/account-leftovers.ts'
 import { purgeAuditLog } from '../model/audit-purge.ts'
+import { purgeRuns } from '../model/automations/runs.ts'
 import { dropExpiredInvites } from '../model/expired-invites.ts'
 import { dropExpiredCalls } from '../model/live-calls.ts'
 import { dropExpiredChallenges } from '../model/passkeys.ts'
@@ -33,6 +34,7 @@ const TURNS = 100
 const PAUSE_MS = 50
 /** The trends of an account, plus a week. */
 const SAMPLE_DAYS = 35
+const RUN_DAYS = 90
 /** Requests that keep their routing explanation, in addition to all failed ones. */
 const EXPLAINED_TURNS = 10_000
 /** Per transaction: each frees a page or more. */
@@ -62,6 +64,7 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
   await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
   await inSlices((tx) => forgetOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
   await inSlices((tx) => forgetFiles(tx, now - FILE_LIFE_MS))
+  await inSlices((tx) => purgeRuns(tx, { before: now - RUN_DAYS * DAY_MS, limit: SLICE }))
   if (auditRetentionDays > 0) {
     const before = startOfDay(now) - auditRetentionDays * DAY_MS
     await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))

@@ -16,6 +16,7 @@ const TARGET_PREFIXES = {
   session: 'ses_',
   account: 'acc_',
   api_key: 'key_',
+  automation: 'auto_',
   backup: 'sluice-',
 } as const
 export const TARGET_TYPES = [...(Object.keys(TARGET_PREFIXES) as (keyof typeof TARGET_PREFIXES)[]), 'address'] as const // as: Object.keys forgets the literal types

@@ -51,6 +51,7 @@ test('tabs lead only where the visitor may go', async () => {
     '/settings',
     '/settings/access',
     '/settings/routing',
+    '/settings/automations',
     '/settings/network',
     '/settings/data',
     '/audit',
@@ -59,6 +60,7 @@ test('tabs lead only where the visitor may go', async () => {
   expect(await tabs('viewer')).toEqual([
     '/settings',
     '/settings/routing',
+    '/settings/automations',
     '/settings/network',
     '/settings/data',
     '/settings/about',

@@ -21,6 +21,9 @@ export interface Ids {
   keys: Record<string, string>
   /** A request that failed, and one that did not. */
   requests: { failed: string; ok: string }
+  /** One that has run, and its run. */
+  automation: string
+  run: string
   /** Of an invite that waits. */
   inviteToken: string
   /** On this machine: an `auth.json` of a new account, and one that is broken. */
@@ -106,6 +109,11 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   const firstOf = async (status: string) =>
     (await world.api<{ requests: { id: string }[] }>('GET', `/api/request-logs?status=${status}`)).requests[0]?.id ?? ''
   const requests = { failed: await firstOf('failed'), ok: await firstOf('ok') }
+  const { id: automation } = await world.api<{ id: string }>('POST', '/api/automations', {
+    name: 'Mornings',
+    schedule: { time: '07:55' },
+  })
+  const { id: run } = await world.api<{ id: string }>('POST', `/api/automations/${automation}/run-now`)
   recordWeek(world.dataDir, accounts.ada ?? '')
   await world.api('PATCH', '/api/settings', { streamTimeoutSeconds: 3600, guestAccessEnabled: false })
   await world.api('POST', '/api/firewall/ips', { ipAddress: '127.0.0.0/8' })
@@ -119,6 +127,8 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       accounts,
       keys: Object.fromEntries(keys.map(({ id, name }) => [name.split(' ')[0], id])),
       requests,
+      automation,
+      run,
       inviteToken,
       files,
     },

@@ -27,6 +27,8 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
   const { requests } = await get<{ requests: { id: string; attemptCount: number }[] }>(
     '/api/request-logs?status=failed&limit=50',
   )
+  const { items } = await get<{ items: { id: string; lastRun: { id: string } | null }[] }>('/api/automations')
+  const [automation] = items
   const accountOf = (name: string) => `/accounts/${accounts.find(({ email }) => email.startsWith(name))?.accountId}`
   const keyOf = (name: string) => `/keys/${keys.find((key) => key.name === name)?.id}`
   const request = requests.find(({ attemptCount }) => attemptCount > 1) ?? requests[0]
@@ -47,6 +49,8 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
     { name: 'key', path: keyOf('review-bot') },
     { name: 'key-edit', path: `${keyOf('ci')}/edit` },
     { name: 'log-drawer', path: drawer },
+    { name: 'settings-automation', path: `/settings/automations/${automation?.id}` },
+    { name: 'settings-automation-run', path: `/settings/automations/runs/${automation?.lastRun?.id}` },
     { name: 'log-entry', path: `/logs/${request?.id}` },
   ]
   return { readme, pages }
@@ -79,6 +83,8 @@ const PAGES: Record<string, string> = {
   settings: '/settings',
   'settings-access': '/settings/access',
   'settings-routing': '/settings/routing',
+  'settings-automations': '/settings/automations',
+  'settings-automations-new': '/settings/automations/new?ready=mornings',
   'settings-network': '/settings/network',
   'settings-data': '/settings/data',
   'settings-about': '/settings/about',

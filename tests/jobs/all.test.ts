@@ -21,7 +21,7 @@ const scheduled = (app: TestApp, workplace: Parameters<typeof scheduleJobs>[1] =
     random: app.bindings.random,
     onError: (_, err) => errors.push(err),
   })
-  scheduleJobs(schedule, workplace, { ping: async () => {} })
+  scheduleJobs(schedule, workplace, { startWindow: async () => {}, ping: async () => {} })
   const asked = (start: string) => app.upstream.requests.filter(({ path }) => path.startsWith(start)).length
   return { ...app, schedule, errors, asked }
 }

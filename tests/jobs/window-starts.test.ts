@@ -86,7 +86,10 @@ const setup = async (settings: Partial<Settings> = { windowStart: 'at_reset' }, 
   }
   const job = () => {
     const { bindings } = app
-    return windowStartsJob({ ...bindings, ping: (wanted, signal) => pingForJob(bindings, wanted, signal) })
+    return windowStartsJob({
+      ...bindings,
+      ping: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
+    })
   }
   const run = job()
   await run(never)

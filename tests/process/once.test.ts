@@ -1,4 +1,4 @@
-/** A kill between the row and the answer: neither a window start nor a reset credit is repeated by the next process. */
+/** A kill between the row and the answer: no window start, automation or reset credit is repeated by the next process. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,6 +14,8 @@ afterEach(() => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true })
 })
 
+type Job = 'usage' | 'window' | 'reset' | 'automation'
+
 /** A data folder with one account, and the stand-in upstream on a port. */
 const world = async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-once-'))
@@ -28,7 +30,7 @@ const world = async () => {
     if (exitCode !== 0) throw new Error(stderr)
   }
   await sluice('accounts', 'import', file)
-  const start = (job: 'usage' | 'window' | 'reset') =>
+  const start = (job: Job) =>
     Bun.spawn([process.execPath, 'tests/process/once-child.ts', job], {
       cwd: ROOT,
       env: {
@@ -39,10 +41,10 @@ const world = async () => {
       },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
-  const run = async (job: 'usage' | 'window' | 'reset') => expect(await start(job).exited).toBe(0)
+  const run = async (job: Job) => expect(await start(job).exited).toBe(0)
   const calls = (end: string) => upstream.requests.filter(({ path }) => path.endsWith(end))
   /** Kills the process with -9 once its request has arrived, before the answer. */
-  const killDuring = async (job: 'window' | 'reset', on: FaultRoute, end: string) => {
+  const killDuring = async (job: Job, on: FaultRoute, end: string) => {
     account.next({ on, delayHeadersMs: 600_000 })
     const child = start(job)
     while (calls(end).length === 0 && child.exitCode === null) await Bun.sleep(5)
@@ -81,6 +83,14 @@ test('a window start that was answered is not repeated by the next process eithe
   await it.sluice('settings', 'set', 'windowStart=at_hours', `windowStartHours=${currentHour()}`)
   await it.run('window')
   await it.run('window')
+  expect(it.calls('/codex/responses')).toHaveLength(1)
+}, 60_000)
+
+test('kill -9 during an automation', async () => {
+  await using it = await world()
+  await it.killDuring('automation', 'responses', '/codex/responses')
+  await it.run('automation')
+  await it.run('automation')
   expect(it.calls('/codex/responses')).toHaveLength(1)
 }, 60_000)
 

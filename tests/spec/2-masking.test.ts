@@ -1,6 +1,8 @@
 /** Spec §2, role capability summary, over the whole route table: nothing a looker may not know is in any answer, as JSON or page. */
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { commit } from '../../db/commit.ts'
 import { everyRoute } from '../../src/every-route.ts'
+import { endAccount } from '../../src/model/automations/runs.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 import { SOURCE_URL } from '../support/source/app.ts'
@@ -13,6 +15,7 @@ const SOURCE_KEY = 'sk-source-secret-key'
 const METADATA = 'hint-for-the-source'
 const CLIENT = '100.64.77.13'
 const AGENT = 'secret machine'
+const PROMPT = 'what an operator wrote'
 
 /** Two accounts, one of them refused in words that name it, a used key, a conversation, a firewall entry; then who looks. */
 const open = async () => {
@@ -23,6 +26,20 @@ const open = async () => {
   const { key, row } = app.key({ name: KEY_NAME, ownerUserId: admin.person.row.id })
   const [{ id, sim }, other] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
   sim.setResetCredits([{ id: 'credit', expiresAt: app.clock.now() + 86_400_000, grantedAt: 0 }])
+  const { id: automation } = (await (
+    await admin.ask('POST /api/automations', {
+      json: { name: 'Mornings', schedule: { time: '07:55' }, prompt: PROMPT, accountIds: [id] },
+    })
+  ).json()) as { id: string } // as: made just now
+  const { id: run } = (await (await admin.ask(`POST /api/automations/${automation}/run-now`)).json()) as { id: string } // as: the same
+  commit(app.db, (tx) =>
+    endAccount(tx, run, {
+      accountId: id,
+      now: app.clock.now(),
+      status: 'failed',
+      ended: { code: 'not_for_you', message: `Not for ${EMAIL}` },
+    }),
+  )
   const owner = add({ username: 'ada', role: 'viewer' })
   await admin.ask(`PATCH /api/accounts/${id}`, {
     json: { ownerUserId: owner.row.id, reserveForOwner: true, tags: [TAG] },
@@ -86,9 +103,10 @@ const open = async () => {
     'the address of a client': '100.64.77.',
     'the program of a client': AGENT,
     'the words of the upstream': 'Not for',
+    'the prompt of an automation': PROMPT,
     'its words about an account': 'was thrown out',
   }
-  const ids = { account: id, key: row.id, request: first?.id ?? '', person: admin.person.row.id }
+  const ids = { account: id, key: row.id, request: first?.id ?? '', automation, run, person: admin.person.row.id }
   const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }
   return { admin, lookers, secrets, ids }
 }
@@ -104,6 +122,13 @@ const SHOWN = [
   '/api/firewall/ips',
   '/api/model-sources/',
   '/api/model-sources',
+  '/api/automations',
+  '/api/automations?search=what%20an%20operator',
+  '/api/automations/options',
+  '/api/automations/runs',
+  '/api/automations/runs/options',
+  '/api/automations/runs/:id/details',
+  '/api/automations/:id/runs',
   '/api/request-logs',
   '/api/request-logs?search=anna.smith',
   '/api/request-logs/options',
@@ -139,6 +164,9 @@ const SHOWN = [
   '/api/reports',
   '/api/reports?format=csv',
   '/settings/routing',
+  '/settings/automations',
+  '/settings/automations/:id',
+  '/settings/automations/runs/:id',
   '/settings/network',
   '/settings/data',
   '/settings/about',
@@ -180,6 +208,7 @@ const REFUSED = [
   '/api/api-keys/:id/trends',
   '/api/api-keys/:id/usage-7d',
   '/settings/data/sizes',
+  '/settings/automations/new',
   '/settings/access',
   '/settings/routing/sessions',
   '/api/sticky-sessions',
@@ -210,7 +239,14 @@ type World = Awaited<ReturnType<typeof open>>
 
 /** The route with the id of what its path names. */
 const pathOf = (route: string, { ids }: World): string => {
-  const begins = { accounts: ids.account, keys: ids.key, logs: ids.request, users: ids.person }
+  const begins = {
+    runs: ids.run,
+    automations: ids.automation,
+    accounts: ids.account,
+    keys: ids.key,
+    logs: ids.request,
+    users: ids.person,
+  }
   const [, id] = Object.entries(begins).find(([of]) => route.includes(`${of}/:id`)) ?? []
   if (route.includes('/:') && id === undefined) throw new Error(`Nobody knows an id for ${route}.`)
   return route.replace(':id', id ?? '')

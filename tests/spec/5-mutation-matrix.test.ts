@@ -190,9 +190,14 @@ interface Sending {
   how: How
 }
 
-/** A form says a list of one in one word. */
+/** A form says a list of one in one word, and names a member of an object after both. */
 const asJson = (fields: Fields): object =>
-  Object.fromEntries(Object.entries(fields).map(([name, text]) => [name, LISTS.includes(name) ? [text] : text]))
+  Object.fromEntries(
+    Object.entries(fields).map(([name, text]) => {
+      const [outer = name, inner] = name.split('.')
+      return [outer, inner !== undefined ? { [inner]: text } : LISTS.includes(name) ? [text] : text]
+    }),
+  )
 
 const LISTS = ['grants', 'accountIds', 'files', 'add']
 

@@ -64,6 +64,11 @@ const discover = (fault: SourceFault) => async (app: TestApp) => {
   app.source.fail(fault)
   return app.ask(`POST /api/model-sources/${id}/discover`)
 }
+/** An automation with one field that is not valid. */
+const automation = (field: Record<string, unknown>, schedule: Record<string, unknown> = {}): Provocation => ({
+  ...dashboard('POST /api/automations', { name: 'x', schedule: { time: '07:55', ...schedule }, ...field }),
+  status: 400,
+})
 
 const bearer = (app: TestApp) => ({ authorization: `Bearer ${app.key().key}` })
 const join = (path: string) => (app: TestApp) =>
@@ -227,6 +232,17 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   not_found: { ask: (app) => app.ask('GET /v1/nothing'), path: '/v1', status: 404 },
   account_not_found: { ...dashboard('DELETE /api/accounts/acc_unknown'), status: 404 },
   sticky_session_not_found: { ...dashboard('DELETE /api/sticky-sessions/conversation/a/b'), status: 404 },
+  automation_not_found: { ...dashboard('DELETE /api/automations/auto_unknown'), status: 404 },
+  automation_run_not_found: { ...dashboard('GET /api/automations/runs/run_unknown/details'), status: 404 },
+  invalid_schedule_type: automation({}, { type: 'weekly' }),
+  invalid_schedule_time: automation({}, { time: '24:00' }),
+  invalid_schedule_timezone: automation({}, { timezone: 'Mars/Olympus' }),
+  invalid_schedule_days: automation({}, { days: [] }),
+  invalid_schedule_threshold: automation({}, { thresholdMinutes: 241 }),
+  invalid_account_ids: automation({ accountIds: ['acc_unknown'] }),
+  invalid_prompt: automation({ prompt: 'x'.repeat(1001) }),
+  invalid_model: automation({ model: 'x'.repeat(201) }),
+  invalid_reasoning_effort: automation({ reasoningEffort: 'enormous' }),
   ip_not_found: { ...dashboard('DELETE /api/firewall/ips/192.0.2.1'), status: 404 },
   model_not_found: {
     options: { settings: { apiKeyAuthEnabled: true } },

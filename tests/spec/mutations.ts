@@ -9,6 +9,7 @@ import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
 import { pauseAccount } from '../../src/model/accounts.ts'
 import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { createAutomation } from '../../src/model/automations/automations.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
 import { flowContext } from '../../src/model/oauth-flows.ts'
@@ -73,6 +74,7 @@ export const buildWorld = (
   const target = crowd.add({ role: 'plain', hasTotp: true }).row
   const inviter = crowd.add({ username: 'inviter', role: 'admin' }).row
   const invited = crowd.add({ role: 'plain', status: 'invited', hasPassword: false }).row
+  const automationId = commit(db, (tx) => createAutomation(tx, AUTOMATION, { actor, random })).id
   const targetSession = commit(db, (tx) => {
     setGuestPassword(tx, target.passwordHash ?? '', actor)
     for (const ip of [REMOTE, '127.0.0.1']) addEntry(tx, ip, actor)
@@ -176,6 +178,7 @@ export const buildWorld = (
     roleId: crowd.addRole('spare', {}),
     accountId,
     sourceId,
+    automationId,
     targetId: target.id,
     targetSession,
     invitedId: invited.id,
@@ -206,6 +209,11 @@ const writeNothing = async (target: string): Promise<null> => {
   writeFileSync(target, '')
   return null
 }
+
+const AUTOMATION = {
+  ...{ name: 'Mornings', enabled: true, kind: 'ping', model: null, effort: null, prompt: 'ping', includePaused: false },
+  ...{ time: '07:55', zone: 'UTC', days: ['mon'], spreadMinutes: 0, accountIds: null },
+} satisfies Parameters<typeof createAutomation>[1]
 
 const NOTHING = { passkeyId: 'none', sessionId: 'none', flowId: 'none' }
 const PASSKEY = { name: 'Phone', publicKey: 'AAAA', counter: 0, transports: [] }
@@ -258,6 +266,8 @@ const account = { params: ({ accountId }: World) => ({ id: accountId }) }
 const chosen: Mutation = { fields: ({ accountId }) => ({ accountIds: accountId }) }
 const upload: Mutation = { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true }
 const key: Mutation = { params: (world) => ({ id: world.key.row.id }), othersKey: [404, 'not_found'] }
+const key = { params: (world: World) => ({ id: world.key.row.id }) }
+const automation = { params: (world: World) => ({ id: world.automationId }) }
 const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
 const role = { params: ({ roleId }: World) => ({ id: roleId }) }
@@ -353,6 +363,10 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/model-sources/:id/delete': source,
   'POST /api/model-sources/:id/test': source,
   'POST /api/model-sources/:id/discover': { ...source, events: () => [] },
+  'POST /api/automations': { fields: () => ({ name: 'Nights', 'schedule.time': '03:00' }) },
+  'PATCH /api/automations/:id': { ...automation, fields: () => ({ name: 'Noons' }) },
+  'DELETE /api/automations/:id': automation,
+  'POST /api/automations/:id/run-now': automation,
   'POST /api/backups': {},
   'POST /api/firewall/ips': { fields: () => ({ ipAddress: '198.51.100.1' }) },
   'DELETE /api/firewall/ips/:ip': { params: () => ({ ip: REMOTE }) },

@@ -20,6 +20,10 @@ export const buildHouse = async () => {
   await (await app.ask('POST /backend-api/codex/responses', turn)).text()
   const invited = await admin.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })
   const { invite } = (await invited.json()) as { invite: { token: string } } // as: made just now
+  const made = await admin.ask('POST /api/automations', { json: { name: 'Mornings', schedule: { time: '07:55' } } })
+  const { id: automation } = (await made.json()) as { id: string } // as: made just now
+  const started = await admin.ask(`POST /api/automations/${automation}/run-now`)
+  const { id: run } = (await started.json()) as { id: string } // as: the same
   const half = crowd.browser(REMOTE)
   crowd.add({ username: 'carla', hasTotp: true })
   await half.submit('POST /api/dashboard-auth/password/login', { username: 'carla', password: 'correct horse battery' })
@@ -28,7 +32,14 @@ export const buildHouse = async () => {
     half,
     stranger: crowd.browser(REMOTE),
     as: crowd.as,
-    ids: { account: app.members[0]!.id, key: key.row.id, request: app.rows()[0]!.id, invite: invite.token },
+    ids: {
+      account: app.members[0]!.id,
+      key: key.row.id,
+      request: app.rows()[0]!.id,
+      invite: invite.token,
+      automation,
+      run,
+    },
   }
 }
 
@@ -36,8 +47,17 @@ type House = Awaited<ReturnType<typeof buildHouse>>
 
 /** The page at a path of the route table, with an id where it takes one, as the admin's browser gets it. */
 export const openIn = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {
-  const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite, docs: 'operating' }
-  const of = path.split('/')[1] as keyof typeof id // as: any other path takes no id
+  const [, first, , third] = path.split('/')
+  const settings = third === 'runs' ? ids.run : ids.automation
+  const id = {
+    accounts: ids.account,
+    keys: ids.key,
+    logs: ids.request,
+    invite: ids.invite,
+    docs: 'operating',
+    settings,
+  }
+  const of = first as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
   return (await admin.ask(`GET ${path.replace(/:[a-z]\w*/, () => id[of])}`, { headers })).text()
 }

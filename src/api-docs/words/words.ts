@@ -1,6 +1,7 @@
 /** Route descriptions that cannot be derived from code. Text between backticks is code. */
 import type { Code } from '../../errors.ts'
 import { ACCOUNT_WORDS } from './accounts.ts'
+import { AUTOMATION_WORDS } from './automations.ts'
 import { KEY_WORDS } from './keys.ts'
 import { LOG_WORDS } from './logs.ts'
 import { MODEL_WORDS } from './models.ts'
@@ -16,7 +17,7 @@ export interface Words {
   /** The successful answer; absent: a page, or nothing. */
   answer?: string
   /** Success status other than 200. */
-  status?: 101 | 201 | 204 | 301 | 302
+  status?: 101 | 201 | 202 | 204 | 301 | 302
   /** May redirect a browser with 302. */
   leadsOn?: true
   /** Content type other than JSON, or HTML for a page. */
@@ -50,6 +51,7 @@ export const WORDS: WordsByRoute = {
   ...KEY_WORDS,
   ...SOURCE_WORDS,
   ...LOG_WORDS,
+  ...AUTOMATION_WORDS,
   ...SERVICE_WORDS,
   ...PAGE_WORDS,
 }
@@ -75,6 +77,10 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/dashboard-users/:id/sessions/:sessionId': 'ID of the session.',
   '/api/dashboard-roles/:id': 'ID of the role.',
   '/api/auth-providers/:id': 'ID of the provider.',
+  '/api/automations/:id': 'ID of the automation.',
+  '/api/automations/runs/:id': 'ID of the run.',
+  '/settings/automations/:id': 'ID of the automation.',
+  '/settings/automations/runs/:id': 'ID of the run.',
   '/api/firewall/ips/:ip': 'The entry. Percent-encode a range: `10.0.0.0%2F8`.',
   '/api/sticky-sessions/:kind': '`conversation` or `ciphertext`.',
   '/api/sticky-sessions/:kind/:key': 'The key as listed.',

@@ -56,8 +56,10 @@ export const judge = (
   }
   // An expired block must not depend on the timer.
   const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
+  const isPausedButMeant = state.status === 'paused' && owner?.mayBePaused === true
   // narrowed by the two tests before it
-  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
+  if (state.status !== 'active' && !isBlocked(state) && !isPausedButMeant)
+    return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
   const surface = needs.surface ?? 'turn'
   if (surface === 'image' && candidate.planType === 'free') return verdictOf(id, 'plan_excluded')
   const missingUntil = candidate.missingRoutes.get(surface) ?? 0

@@ -6,6 +6,8 @@ import type { SkipReason } from '../../model/skip-reasons.ts'
 export interface Owner {
   id: string
   hard: boolean
+  /** It serves the request even while it is paused. */
+  mayBePaused?: boolean
   /** It has files that the request names. */
   hasFiles?: boolean
   /** Not an owner but the account of the last attempt, which is retried before any other. */

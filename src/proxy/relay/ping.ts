@@ -26,12 +26,16 @@ export interface Ping {
   requestId: string
   route: string
   signal: AbortSignal
+  /** What the request says. */
+  prompt?: string
+  /** The account is used even while it is paused. */
+  mayBePaused?: boolean
 }
 
 /** Resolves when the answer is complete, after at most 30 s. Throws the `AppError` for the client. */
 export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
   demandOpen(env)
-  const { accountId, client, headers, requestId, route, model, signal } = wanted
+  const { accountId, client, headers, requestId, route, model, signal, mayBePaused = false } = wanted
   const stopper = new Stopper()
   const arrival = { env, headers, client, requestId, arrivedAt: env.clock.monotonic() }
   const turn = admit(arrival, {
@@ -51,7 +55,7 @@ export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
         contentType: 'application/json',
         timeoutMs: TIMEOUT_MS,
         retry: 'before-sent',
-        owner: { id: accountId, hard: true },
+        owner: { id: accountId, hard: true, mayBePaused },
         maxAccounts: 1,
       },
     },
@@ -67,7 +71,7 @@ export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
 /** The same for a job, which no client asked for. */
 export const pingForJob = (
   env: Bindings,
-  wanted: Pick<Ping, 'accountId' | 'model' | 'effort'>,
+  wanted: Pick<Ping, 'accountId' | 'model' | 'effort' | 'route' | 'prompt' | 'mayBePaused'>,
   signal: AbortSignal,
 ): Promise<void> =>
   ping(env, {
@@ -75,7 +79,6 @@ export const pingForJob = (
     client: { key: null, hasUnrecognizedKey: false, ip: null },
     headers: new Headers(),
     requestId: env.random.id('req'),
-    route: 'window-start',
     signal,
   })
 
@@ -93,11 +96,11 @@ const readToEnd = async ({ clock }: Bindings, flow: Flow): Promise<void> => {
 }
 
 /** No limit on the output: the upstream rejects `max_output_tokens`. */
-const bodyFor = ({ bodies }: Bindings, { model, effort }: Ping): TurnBody => {
+const bodyFor = ({ bodies }: Bindings, { model, effort, prompt = 'warmup' }: Ping): TurnBody => {
   const json = {
     model,
     instructions: 'Answer with one word.',
-    input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'warmup' }] }],
+    input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: prompt }] }],
     ...(effort !== null && { reasoning: { effort: sentEffort(effort) } }),
     stream: true,
     store: false,

@@ -1,0 +1,68 @@
+/** The demo's two automations, and what came of them in its week. */
+import type { Tx } from '../../db/commit.ts'
+import { DAY_MS } from '../../src/lib/durations.ts'
+import { systemRandom } from '../../src/lib/random.ts'
+import type { Actor } from '../../src/model/audit.ts'
+import { createAutomation, scheduleOf } from '../../src/model/automations/automations.ts'
+import { claimSlot, endAccount, type Note } from '../../src/model/automations/runs.ts'
+import { latestSlot } from '../../src/model/automations/schedule.ts'
+
+const WORKING_DAYS = ['mon', 'tue', 'wed', 'thu', 'fri'] as const
+const SAME = {
+  ...{ enabled: true, model: null, effort: null, prompt: 'ping', includePaused: false, accountIds: null },
+  zone: 'Europe/Berlin',
+}
+const DAYS = 6
+const ANSWER_MS = 1400
+
+/** By name of the account: why it is skipped. */
+const SKIPPED: Readonly<Record<string, Note>> = {
+  linus: { code: 'account_rate_limited', message: null },
+  barbara: { code: 'account_needs_sign_in', message: null },
+}
+
+export const addAutomations = (
+  tx: Tx,
+  { accountIds, actor, now }: { accountIds: ReadonlyMap<string, string>; actor: Actor; now: number },
+): void => {
+  const doing = { actor, random: systemRandom }
+  const mornings = createAutomation(
+    tx,
+    {
+      ...SAME,
+      name: 'Start windows on working mornings',
+      kind: 'ping',
+      time: '07:55',
+      days: [...WORKING_DAYS],
+      spreadMinutes: 0,
+    },
+    doing,
+  )
+  const nightly = createAutomation(
+    tx,
+    {
+      ...SAME,
+      name: 'Nightly check',
+      kind: 'probe',
+      time: '03:00',
+      days: [...WORKING_DAYS, 'sat', 'sun'],
+      spreadMinutes: 60,
+    },
+    doing,
+  )
+  const slots = [mornings, nightly].flatMap((automation) =>
+    Array.from({ length: DAYS }, (_, day) => latestSlot(scheduleOf(automation), now - day * DAY_MS))
+      .filter((slot) => slot !== null)
+      .map((slot) => ({ automation, slot })),
+  )
+  for (const { automation, slot } of slots.toSorted((a, b) => a.slot - b.slot)) {
+    const run = claimSlot(tx, slot, {
+      ...{ automation, accountIds: [...accountIds.values()], now: slot, random: systemRandom },
+    })
+    for (const [name, accountId] of run ? accountIds : []) {
+      const ended = SKIPPED[name] ?? null
+      const at = (run?.accounts.find((one) => one.accountId === accountId)?.scheduledFor ?? slot) + ANSWER_MS
+      if (run) endAccount(tx, run.id, { accountId, now: at, status: ended ? 'skipped' : 'success', ended })
+    }
+  }
+}

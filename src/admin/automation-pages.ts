@@ -1,0 +1,196 @@
+/** `/settings/automations`: the pages about automations and their runs. */
+import { z } from 'zod'
+import { AutomationPage, NewAutomationPage } from '../../views/automations/form.tsx'
+import { AutomationsPage } from '../../views/automations/list.tsx'
+import { RunPage } from '../../views/automations/run.tsx'
+import type { Ctx } from '../bindings.ts'
+import { requires, writes } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { query } from '../http/query.ts'
+import { reply } from '../http/reply.tsx'
+import { viewerZone } from '../http/viewer-clock.ts'
+import { iso } from '../lib/iso.ts'
+import { getAutomation } from '../model/automations/automations.ts'
+import { AutomationFilters, automationPage, getRun, lastRunOf, RunFilters } from '../model/automations/lists.ts'
+import { SERVER_ZONE, serverZone } from '../model/automations/schedule.ts'
+import {
+  type AutomationView,
+  type RunDetails,
+  type RunView,
+  toAutomation,
+  toRunDetails,
+} from '../model/automations/view.ts'
+import { EFFORTS } from '../model/efforts.ts'
+import { holds, mayWrite } from '../model/permissions.ts'
+import { accountChoices, type Choice } from './account-choices.ts'
+import { automationBlinders, runsOf } from './automations.ts'
+import { listedModels } from './key-models.ts'
+import { said } from './pages/said.ts'
+import { type Frame, frameOf } from './settings-frame.ts'
+
+interface Page {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+  canWrite: boolean
+}
+
+const pageOf = (c: Ctx): Page => {
+  const { done, problem } = said(c)
+  const canWrite = mayWrite(c.var.principal.grants)
+  return { frame: frameOf(c, 'automations'), now: iso(c.env.clock.now()), done, problem, canWrite }
+}
+
+export interface Automations extends Page {
+  automations: AutomationView[]
+  runs: Runs
+}
+
+export interface Runs {
+  items: RunView[]
+  total: number
+  /** The offsets of the neighbouring pages; null: there is none. */
+  newer: number | null
+  older: number | null
+}
+
+const MOST_LISTED = 1000
+const RUNS_LISTED = 25
+
+const PageQuery = z.object({ offset: z.coerce.number().int().min(0).max(100_000).default(0) })
+
+export const showAutomations = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {
+  const now = c.env.clock.now()
+  const { items } = automationPage(c.env.db, { ...AutomationFilters.parse({}), limit: MOST_LISTED, offset: 0 })
+  const value: Automations = {
+    ...pageOf(c),
+    automations: items.map((item) => toAutomation(item, now, automationBlinders(c))),
+    runs: runsFrom(c, c.req.valid('query').offset, []),
+  }
+  return reply(c, value, AutomationsPage)
+})
+
+const runsFrom = (c: Ctx, offset: number, automationId: string[]): Runs => {
+  const { items, total } = runsOf(c, { ...RunFilters.parse({}), automationId, limit: RUNS_LISTED, offset })
+  return {
+    items,
+    total,
+    newer: offset > 0 ? Math.max(0, offset - RUNS_LISTED) : null,
+    older: offset + items.length < total ? offset + RUNS_LISTED : null,
+  }
+}
+
+/** The options of the form. */
+export interface AutomationChoices {
+  accounts: Choice[]
+  models: Choice[]
+  efforts: readonly string[]
+  /** What `server_default` is now. */
+  serverZone: string
+}
+
+const choicesFor = (c: Ctx): AutomationChoices => ({
+  accounts: accountChoices(c),
+  models: listedModels(c, null),
+  efforts: EFFORTS,
+  serverZone: serverZone(),
+})
+
+/** What the form starts with. */
+export type AutomationDraft = Pick<
+  AutomationView,
+  | 'name'
+  | 'kind'
+  | 'enabled'
+  | 'includePausedAccounts'
+  | 'schedule'
+  | 'model'
+  | 'reasoningEffort'
+  | 'prompt'
+  | 'accountIds'
+>
+
+export interface NewAutomationForm extends Page {
+  draft: AutomationDraft
+  choices: AutomationChoices
+}
+
+const READY_MADE = ['mornings', 'nightly'] as const
+const NewQuery = z.object({ ready: z.enum(READY_MADE).optional() })
+
+export const showNewAutomation = createHandlers(writes(), query(NewQuery), (c) => {
+  const { ready } = c.req.valid('query')
+  const draft = readyMade(ready ?? null, viewerZone(c) ?? SERVER_ZONE)
+  return reply(c, { ...pageOf(c), draft, choices: choicesFor(c) } satisfies NewAutomationForm, NewAutomationPage)
+})
+
+const WORKING_DAYS: AutomationDraft['schedule']['days'] = ['mon', 'tue', 'wed', 'thu', 'fri']
+const EVERY_DAY: AutomationDraft['schedule']['days'] = [...WORKING_DAYS, 'sat', 'sun']
+
+const readyMade = (ready: (typeof READY_MADE)[number] | null, timezone: string): AutomationDraft => {
+  const same = {
+    ...{ enabled: true, includePausedAccounts: false, model: null, reasoningEffort: null, prompt: 'ping' },
+    accountIds: [],
+  }
+  const daily = { type: 'daily', timezone } as const
+  switch (ready) {
+    case 'mornings': {
+      const schedule = { ...daily, time: '07:55', thresholdMinutes: 0, days: WORKING_DAYS }
+      return { ...same, name: 'Start windows on working mornings', kind: 'ping', schedule }
+    }
+    case 'nightly': {
+      const schedule = { ...daily, time: '03:00', thresholdMinutes: 60, days: EVERY_DAY }
+      return { ...same, name: 'Nightly check', kind: 'probe', schedule }
+    }
+    case null: {
+      const schedule = { ...daily, time: '08:00', thresholdMinutes: 0, days: EVERY_DAY }
+      return { ...same, name: '', kind: 'ping', schedule }
+    }
+  }
+}
+
+export interface OneAutomation extends Page {
+  automation: AutomationView
+  /** Null: the user may not change it. */
+  choices: AutomationChoices | null
+  accounts: Choice[]
+  runs: Runs
+}
+
+/** Throws `automation_not_found`. */
+export const showAutomation = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {
+  const row = getAutomation(c.env.db, idOf(c))
+  const page = pageOf(c)
+  const shown = { row, lastRun: lastRunOf(c.env.db, row.id) }
+  const value: OneAutomation = {
+    ...page,
+    automation: toAutomation(shown, c.env.clock.now(), automationBlinders(c)),
+    choices: page.canWrite ? choicesFor(c) : null,
+    accounts: accountChoices(c).filter(({ id }) => row.accountIds?.includes(id)),
+    runs: runsFrom(c, c.req.valid('query').offset, [row.id]),
+  }
+  return reply(c, value, AutomationPage)
+})
+
+export interface OneRun extends Page, RunDetails {
+  /** Names of the accounts that still exist. */
+  names: Choice[]
+  /** The user may open accounts. */
+  opensAccounts: boolean
+}
+
+/** Throws `automation_run_not_found`. */
+export const showRunPage = createHandlers(requires('dashboard:read'), (c) => {
+  const details = toRunDetails(getRun(c.env.db, idOf(c)), automationBlinders(c))
+  const ids = new Set(details.accounts.map(({ accountId }) => accountId))
+  const value: OneRun = {
+    ...pageOf(c),
+    ...details,
+    names: accountChoices(c).filter(({ id }) => ids.has(id)),
+    opensAccounts: holds(c.var.principal.grants, 'accounts:read'),
+  }
+  return reply(c, value, RunPage)
+})

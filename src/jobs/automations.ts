@@ -1,0 +1,176 @@
+/** Runs automations: one small request on each of their accounts, at set times or when a user starts it. */
+import { commit, type Db } from '../../db/commit.ts'
+import type { RunAccount } from '../../db/schema/automations.ts'
+import { AppError } from '../errors.ts'
+import type { Clock } from '../lib/clock.ts'
+import { inLanes } from '../lib/lanes.ts'
+import type { Log } from '../lib/log.ts'
+import type { Random } from '../lib/random.ts'
+import type { Work } from '../lib/schedule.ts'
+import { noteAccountEvent } from '../model/account-events.ts'
+import { type AccountState, type AccountStatus, isBlocked, nextState, statusBeneath } from '../model/account-state.ts'
+import { listAutomations, scheduleOf } from '../model/automations/automations.ts'
+import {
+  beginAccount,
+  claimSlot,
+  endAccount,
+  endInterrupted,
+  hasSlot,
+  INTERRUPTED,
+  type Note,
+  noteMissedSlot,
+  type RunRow,
+  runningRuns,
+} from '../model/automations/runs.ts'
+import { LATE_MS, latestSlot } from '../model/automations/schedule.ts'
+import type { Catalog } from '../model/catalog.ts'
+import { pingModel } from '../model/ping-model.ts'
+
+export const AUTOMATIONS_BEAT_MS = 30_000
+const LANES = 4
+
+export interface AutomationPing {
+  accountId: string
+  model: string
+  /** Null: the model's default. */
+  effort: string | null
+  prompt: string
+  includePaused: boolean
+}
+
+export interface AutomationDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  random: Random
+  pool: { all(): readonly { readonly id: string }[]; get(id: string): { readonly state: AccountState } | null }
+  catalog: Pick<Catalog, 'cheapest' | 'effortsOf'>
+  lifecycle: { readonly draining: boolean; readonly maxTurns: number }
+  /** The running requests. */
+  turns: { readonly size: number }
+  /** Sends the request and waits for its end, at most 30 s. Throws an `AppError`. */
+  ping: (wanted: AutomationPing, signal: AbortSignal) => Promise<void>
+  /** Fetches the usage of an account. */
+  readUsage: (accountId: string) => Promise<void>
+}
+
+/** The job. It ends when no account is due any more. */
+export const automationsJob = (deps: AutomationDeps): Work => {
+  const { db, clock } = deps
+  let isFirst = true
+  return async (signal) => {
+    if (isFirst) commit(db, (tx) => endInterrupted(tx, clock.now()))
+    isFirst = false
+    for (;;) {
+      claimDue(deps)
+      const due = isOpen(deps) ? dueAccounts(deps) : []
+      if (due.length === 0) return
+      await inLanes(due, LANES, (one) => startOne(deps, one, signal))
+      signal.throwIfAborted()
+    }
+  }
+}
+
+/** Whether a request would be admitted. */
+const isOpen = ({ lifecycle, turns }: AutomationDeps): boolean => !lifecycle.draining && turns.size < lifecycle.maxTurns
+
+/** Only the latest time of each automation, and none from before it was created or changed. */
+const claimDue = ({ db, clock, pool, random, log }: AutomationDeps): void => {
+  const now = clock.now()
+  for (const automation of listAutomations(db)) {
+    const slot = automation.enabled ? latestSlot(scheduleOf(automation), now) : null
+    if (slot === null || slot < automation.updatedAt || hasSlot(db, automation.id, slot)) continue
+    if (now - slot > LATE_MS) {
+      commit(db, (tx) => noteMissedSlot(tx, slot, { automation, now, random }))
+      log.warn('an automation was skipped because its time had passed', { automation: automation.id })
+      continue
+    }
+    const accountIds = automation.accountIds ?? pool.all().map(({ id }) => id)
+    commit(db, (tx) => claimSlot(tx, slot, { automation, accountIds, now, random }))
+  }
+}
+
+interface Due {
+  run: RunRow
+  account: RunAccount
+}
+
+const dueAccounts = ({ db, clock }: AutomationDeps): Due[] => {
+  const now = clock.now()
+  return runningRuns(db).flatMap((run) =>
+    run.accounts
+      .filter(({ status, scheduledFor }) => status === 'pending' && scheduledFor <= now)
+      .map((account) => ({ run, account })),
+  )
+}
+
+const startOne = async (deps: AutomationDeps, { run, account }: Due, signal: AbortSignal): Promise<void> => {
+  signal.throwIfAborted()
+  if (!isOpen(deps)) return
+  const { db, clock } = deps
+  const { accountId, scheduledFor } = account
+  const now = clock.now()
+  const skipped = now - scheduledFor > LATE_MS ? 'missed' : skipReason(deps, run, accountId)
+  if (skipped !== null) {
+    const ended = { code: skipped, message: null }
+    commit(db, (tx) => endAccount(tx, run.id, { accountId, now, status: 'skipped', ended }))
+    return
+  }
+  if (!commit<boolean>(db, (tx) => beginAccount(tx, run.id, accountId, now))) return
+  const failure = await request(deps, run, accountId, signal)
+  if (run.kind === 'probe' && !signal.aborted) await readUsage(deps, accountId)
+  const at = clock.now()
+  commit(db, (tx) => {
+    endAccount(tx, run.id, { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure })
+    if (run.kind === 'probe')
+      noteAccountEvent(tx, {
+        accountId,
+        at,
+        kind: 'probe',
+        result: failure ? 'failed' : 'served',
+        detail: failure ? (failure.message ?? failure.code) : 'ChatGPT answered 200.',
+      })
+  })
+}
+
+/** Null: it was answered. */
+const request = async (
+  { ping, catalog }: AutomationDeps,
+  { model, effort, prompt, includePaused }: RunRow,
+  accountId: string,
+  signal: AbortSignal,
+): Promise<Note | null> => {
+  const chosen =
+    model === null ? pingModel(catalog, accountId, null) : { model, effort: catalog.effortsOf(model)[0] ?? null }
+  try {
+    await ping({ accountId, model: chosen.model, effort: effort ?? chosen.effort, prompt, includePaused }, signal)
+    return null
+  } catch (err) {
+    if (signal.aborted) return INTERRUPTED
+    const { code, message, extra } = AppError.from(err)
+    return { code: extra.upstream?.code ?? code, message }
+  }
+}
+
+const readUsage = ({ readUsage: read, log }: AutomationDeps, accountId: string): Promise<void> =>
+  read(accountId).catch((err: unknown) => log.info('no usage after an automation', { account: accountId, err }))
+
+/** Null: it is sent. The codes have their texts in `model/automations/view.ts`. */
+const skipReason = ({ pool, clock }: AutomationDeps, run: RunRow, accountId: string): string | null => {
+  const account = pool.get(accountId)
+  if (!account) return 'account_not_found'
+  // An expired block must not depend on the timer.
+  const state = isBlocked(account.state) ? nextState(account.state, { kind: 'tick', at: clock.now() }) : account.state
+  const isPaused = state.status === 'paused'
+  const status = isPaused && run.includePaused ? statusBeneath(state) : state.status
+  return status === 'paused' && run.includePaused ? null : SKIPPED[status]
+}
+
+const SKIPPED: Record<AccountStatus, string | null> = {
+  active: null,
+  rate_limited: 'account_rate_limited',
+  quota_exceeded: 'account_quota_exceeded',
+  paused: 'account_paused',
+  reauth_required: 'account_needs_sign_in',
+  deactivated: 'account_deactivated',
+}

@@ -1,0 +1,59 @@
+/** Automations as rows: scheduled requests on chosen accounts. */
+import { asc, eq } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../../db/commit.ts'
+import { automations } from '../../../db/schema/automations.ts'
+import { AppError } from '../../errors.ts'
+import type { Random } from '../../lib/random.ts'
+import { type Actor, append } from '../audit.ts'
+import { changesOf } from '../changes-of.ts'
+import { namedZone, type Schedule } from './schedule.ts'
+
+export type AutomationRow = typeof automations.$inferSelect
+export type AutomationFields = Omit<AutomationRow, 'id' | 'createdAt' | 'updatedAt'>
+
+/** Oldest first. */
+export const listAutomations = (db: Db): AutomationRow[] =>
+  db.select().from(automations).orderBy(asc(automations.createdAt), asc(automations.id)).all()
+
+/** Throws `automation_not_found`. */
+export const getAutomation = (db: Db, id: string): AutomationRow => {
+  const row = db.select().from(automations).where(eq(automations.id, id)).get()
+  if (!row) throw new AppError('automation_not_found')
+  return row
+}
+
+export const scheduleOf = ({ time, zone, days }: AutomationFields): Schedule => ({ time, zone: namedZone(zone), days })
+
+export const createAutomation = (
+  tx: Tx,
+  fields: AutomationFields,
+  { actor, random }: { actor: Actor; random: Random },
+): AutomationRow => {
+  const row = { ...fields, id: random.id('auto'), createdAt: actor.at, updatedAt: actor.at }
+  tx.insert(automations).values(row).run()
+  append(tx, actor, 'automation_created', { target: row.id, details: { name: row.name } })
+  notice(tx, 'automations')
+  return row
+}
+
+/** Times before a change are never run afterwards. Throws `automation_not_found`. */
+export const updateAutomation = (tx: Tx, id: string, fields: AutomationFields, actor: Actor): AutomationRow => {
+  const before = getAutomation(tx, id)
+  const changed = changesOf(before, fields)
+  if (Object.keys(changed).length === 0) return before
+  tx.update(automations)
+    .set({ ...fields, updatedAt: actor.at })
+    .where(eq(automations.id, id))
+    .run()
+  append(tx, actor, 'automation_updated', { target: id, details: { changed: Object.keys(changed) } })
+  notice(tx, 'automations')
+  return getAutomation(tx, id)
+}
+
+/** Its runs go too. Throws `automation_not_found`. */
+export const deleteAutomation = (tx: Tx, id: string, actor: Actor): void => {
+  const { name } = getAutomation(tx, id)
+  tx.delete(automations).where(eq(automations.id, id)).run()
+  append(tx, actor, 'automation_deleted', { target: id, details: { name } })
+  notice(tx, 'automations')
+}

@@ -1,0 +1,142 @@
+/** Runs of automations as rows. Each step is committed before its request, so that no request is ever repeated. */
+import { and, eq, inArray, lt } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../../db/commit.ts'
+import { automationRuns, type RunAccount, type RunStatus } from '../../../db/schema/automations.ts'
+import type { Random } from '../../lib/random.ts'
+import type { AutomationRow } from './automations.ts'
+import { planAccounts } from './schedule.ts'
+
+export type RunRow = typeof automationRuns.$inferSelect
+
+/** What happened to a run or to an account of it, where that was not an error of a request. */
+export interface Note {
+  code: string
+  /** Null: the code says it. */
+  message: string | null
+}
+
+interface NewRun {
+  automation: AutomationRow
+  /** The accounts, fixed from now on. */
+  accountIds: readonly string[]
+  now: number
+  random: Random
+}
+
+/** Null when this time was used before. `slot` is ms since epoch. */
+export const claimSlot = (tx: Tx, slot: number, { automation, accountIds, now, random }: NewRun): RunRow | null => {
+  const { id, spreadMinutes } = automation
+  const accounts = planAccounts(accountIds, { seed: `${id} ${slot}`, start: slot, spreadMinutes })
+  return insertRun(tx, automation, { slot, trigger: 'scheduled', accounts, now, random })
+}
+
+/** A scheduled time that has passed too long ago: a failed run says so. Null when it was used before. */
+export const noteMissedSlot = (tx: Tx, slot: number, run: Omit<NewRun, 'accountIds'>): RunRow | null => {
+  const missed = { status: 'failed', finishedAt: run.now, errorCode: 'missed' } as const
+  return insertRun(tx, run.automation, { slot, trigger: 'scheduled', accounts: [], ...run, ...missed })
+}
+
+/** All accounts at once, without regard to the schedule. */
+export const startManualRun = (tx: Tx, { automation, accountIds, now, random }: NewRun): RunRow => {
+  const accounts = planAccounts(accountIds, { seed: '', start: now, spreadMinutes: 0 })
+  const run = insertRun(tx, automation, { slot: null, trigger: 'manual', accounts, now, random })
+  if (!run) throw new Error('A run without a scheduled time cannot have been claimed.')
+  return run
+}
+
+type Inserted = Pick<RunRow, 'slot' | 'trigger' | 'accounts'> &
+  Partial<Pick<RunRow, 'status' | 'finishedAt' | 'errorCode'>> &
+  Pick<NewRun, 'now' | 'random'>
+
+const insertRun = (tx: Tx, automation: AutomationRow, { now, random, ...run }: Inserted): RunRow | null => {
+  const { id: automationId, kind, model, effort, prompt, includePaused } = automation
+  const begun = { status: 'running', finishedAt: null, errorCode: null } as const
+  const state = run.accounts.length === 0 ? endOf([], now) : begun
+  const [row] = tx
+    .insert(automationRuns)
+    .values({
+      ...{ id: random.orderedId('run', now), automationId, startedAt: now },
+      ...{ kind, model, effort, prompt, includePaused },
+      ...state,
+      ...run,
+    })
+    .onConflictDoNothing()
+    .returning()
+    .all()
+  if (row) notice(tx, 'automations')
+  return row ?? null
+}
+
+export const runningRuns = (db: Db): RunRow[] =>
+  db.select().from(automationRuns).where(eq(automationRuns.status, 'running')).orderBy(automationRuns.startedAt).all()
+
+export const hasSlot = (db: Db, automationId: string, slot: number): boolean =>
+  db
+    .select({ id: automationRuns.id })
+    .from(automationRuns)
+    .where(and(eq(automationRuns.automationId, automationId), eq(automationRuns.slot, slot)))
+    .get() !== undefined
+
+/** False when the account has been started before, or the run was deleted. Commit it before the request. */
+export const beginAccount = (tx: Tx, runId: string, accountId: string, now: number): boolean => {
+  const run = runOf(tx, runId)
+  const isPending = run?.accounts.some((one) => one.accountId === accountId && one.status === 'pending')
+  if (!run || !isPending) return false
+  changeAccount(tx, run, accountId, { status: 'running', startedAt: now })
+  return true
+}
+
+/** `ended` is null for success. The run ends with its last account. */
+export const endAccount = (
+  tx: Tx,
+  runId: string,
+  { accountId, now, status, ended }: { accountId: string; now: number; status: AccountEnd; ended: Note | null },
+): void => {
+  const run = runOf(tx, runId)
+  if (!run) return
+  const error = { errorCode: ended?.code ?? null, errorMessage: ended?.message ?? null }
+  changeAccount(tx, run, accountId, { status, finishedAt: now, ...error })
+}
+
+type AccountEnd = Extract<RunAccount['status'], 'success' | 'failed' | 'skipped'>
+
+const runOf = (db: Db, id: string): RunRow | undefined =>
+  db.select().from(automationRuns).where(eq(automationRuns.id, id)).get()
+
+const changeAccount = (tx: Tx, run: RunRow, accountId: string, change: Partial<RunAccount>): void => {
+  const accounts = run.accounts.map((one) => (one.accountId === accountId ? { ...one, ...change } : one))
+  const isOver = accounts.every(({ status }) => status !== 'pending' && status !== 'running')
+  const end = isOver ? endOf(accounts, change.finishedAt ?? run.startedAt) : {}
+  tx.update(automationRuns)
+    .set({ accounts, ...end })
+    .where(eq(automationRuns.id, run.id))
+    .run()
+  notice(tx, 'automations')
+}
+
+/** Skipped accounts do not count, unless all were. */
+const endOf = (accounts: readonly RunAccount[], now: number): Pick<RunRow, 'status' | 'finishedAt' | 'errorCode'> => {
+  const has = (status: RunAccount['status']) => accounts.some((one) => one.status === status)
+  const status: RunStatus = !has('success') ? 'failed' : has('failed') ? 'partial' : 'success'
+  const errorCode = has('success') || has('failed') ? null : 'no_accounts'
+  return { status, finishedAt: now, errorCode }
+}
+
+/** Requests that ran when the last process ended: their answer is unknown, and they are not repeated. */
+export const endInterrupted = (tx: Tx, now: number): void => {
+  for (const { id, accounts } of runningRuns(tx))
+    for (const { accountId, status } of accounts)
+      if (status === 'running') endAccount(tx, id, { accountId, now, status: 'failed', ended: INTERRUPTED })
+}
+
+export const INTERRUPTED: Note = { code: 'interrupted', message: null }
+
+/** Oldest runs from before `before` (ms since epoch), at most `limit`. Returns how many. */
+export const purgeRuns = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
+  const old = tx
+    .select({ id: automationRuns.id })
+    .from(automationRuns)
+    .where(lt(automationRuns.startedAt, before))
+    .limit(limit)
+  return tx.delete(automationRuns).where(inArray(automationRuns.id, old)).run().changes
+}

@@ -1,0 +1,197 @@
+/** Creating and editing an automation, and its runs. */
+import type { FC } from 'hono/jsx'
+import type {
+  AutomationChoices,
+  AutomationDraft,
+  NewAutomationForm,
+  OneAutomation,
+} from '../../src/admin/automation-pages.ts'
+import { SettingsFrame } from '../settings/frame.tsx'
+import type { Titled } from '../titles.ts'
+import { ButtonLink, Submit } from '../ui/button.tsx'
+import { TextCard } from '../ui/card.tsx'
+import { Action, Check, Field, Form, NeedsScript, Outcome } from '../ui/form.tsx'
+import { keeping, optionsOf, plainOptions, Select } from '../ui/select.tsx'
+import { RunList } from './list.tsx'
+import { AUTOMATIONS_PATH, automationPath, DAY_NAMES, KIND_NAMES, scheduleText } from './words.ts'
+
+export const NewAutomationPage: FC<NewAutomationForm> = ({ frame, now, problem, draft, choices }) => (
+  <SettingsFrame frame={frame} now={now} title="Create automation">
+    <TextCard id="automation" title="Automation">
+      <Form name="automation" class="stack" action="/api/automations" problem={problem}>
+        <Fields draft={draft} choices={choices} />
+        <div class="actions">
+          <Submit>Create automation</Submit>
+          <ButtonLink href={AUTOMATIONS_PATH}>Cancel</ButtonLink>
+        </div>
+      </Form>
+    </TextCard>
+  </SettingsFrame>
+)
+
+export const AutomationPage: Titled<OneAutomation> = (page) => {
+  const { frame, now, done, problem, canWrite, automation, choices, runs } = page
+  const action = `/api/automations/${encodeURIComponent(automation.id)}`
+  return (
+    <SettingsFrame frame={frame} now={now} title={automation.name}>
+      <Outcome done={done} problem={problem} />
+      {canWrite && <NeedsScript />}
+      {canWrite && (
+        <div class="actions">
+          <Action name="run-now" action={`${action}/run-now`} label="Run now" />
+          <Action
+            name="delete"
+            action={action}
+            method="delete"
+            label="Delete"
+            confirm={`Delete ${automation.name}? Its runs are deleted too.`}
+            isRisky
+          />
+        </div>
+      )}
+      <TextCard id="automation" title="Automation" count={automation.enabled ? 'on' : 'off'}>
+        {choices ? (
+          <Form name="automation" class="stack" method="patch" action={action} problem={problem}>
+            <Fields draft={automation} choices={choices} />
+            <div class="actions">
+              <Submit>Save</Submit>
+            </div>
+          </Form>
+        ) : (
+          <Facts {...page} />
+        )}
+      </TextCard>
+      <RunList runs={runs} now={now} path={automationPath(automation.id)} />
+    </SettingsFrame>
+  )
+}
+
+AutomationPage.title = ({ automation }) => automation.name
+
+const Facts: FC<OneAutomation> = ({ automation, accounts }) => (
+  <ul class="bullets">
+    <li>{KIND_NAMES[automation.kind]}</li>
+    <li>{scheduleText(automation.schedule)}</li>
+    <li>
+      {automation.accountScopeAll ? 'All accounts' : accounts.map(({ name }) => name).join(', ') || 'Deleted accounts'}
+    </li>
+    <li>{automation.model ?? 'The cheapest model of each account'}</li>
+  </ul>
+)
+
+const Fields: FC<{ draft: AutomationDraft; choices: AutomationChoices }> = ({ draft, choices }) => (
+  <>
+    <Field
+      label="Name"
+      name="name"
+      value={draft.name}
+      maxlength={200}
+      placeholder="Start windows on working mornings"
+      required
+    />
+    <Select
+      label="What it does"
+      name="kind"
+      options={[
+        ['ping', KIND_NAMES.ping],
+        ['probe', KIND_NAMES.probe],
+      ]}
+      value={draft.kind}
+      hint="A check sends the same request, then reads the usage and adds the result to the events of the account."
+    />
+    <When draft={draft} serverZone={choices.serverZone} />
+    <Accounts draft={draft} choices={choices} />
+    <details class="key-fold">
+      <summary>
+        <b>Request</b> <span class="muted small">{draft.model ?? 'cheapest model'}</span>
+      </summary>
+      <div class="stack key-fold-body">
+        <Select
+          label="Model"
+          name="model"
+          options={[['', 'The cheapest of each account'], ...keeping(optionsOf(choices.models), draft.model)]}
+          value={draft.model ?? ''}
+        />
+        <Select
+          label="Reasoning effort"
+          name="reasoningEffort"
+          options={[['', 'The lowest of the model'], ...plainOptions(choices.efforts)]}
+          value={draft.reasoningEffort ?? ''}
+        />
+        <Field label="Prompt" name="prompt" value={draft.prompt} maxlength={1000} />
+      </div>
+    </details>
+    <Check name="enabled" label="Run at these times" isOn={draft.enabled} />
+  </>
+)
+
+const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { schedule }, serverZone }) => (
+  <>
+    <div class="automation-when">
+      <label class="field">
+        <span class="field-label">Time</span>
+        <input type="time" name="schedule.time" value={schedule.time} required />
+      </label>
+      <Field
+        label="Time zone"
+        name="schedule.timezone"
+        value={schedule.timezone}
+        hint={`A name like Europe/Berlin. server_default is ${serverZone}.`}
+        required
+      />
+    </div>
+    <fieldset class="key-ticks">
+      <legend class="field-label">Days</legend>
+      <input type="hidden" name="schedule.days" value="" />
+      <div class="key-tick-list">
+        {Object.entries(DAY_NAMES).map(([day, name]) => (
+          <label class="key-tick">
+            <input
+              type="checkbox"
+              name="schedule.days"
+              value={day}
+              checked={schedule.days.some((chosen) => chosen === day)}
+            />
+            <span>{name}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+    <Field
+      label="Spread over (minutes)"
+      name="schedule.thresholdMinutes"
+      type="number"
+      value={String(schedule.thresholdMinutes)}
+      min={0}
+      max={240}
+      hint="The first account starts on time, the others at random times within these minutes. 0: all at once."
+      class="field-short"
+    />
+  </>
+)
+
+/** A list instead of checkboxes: 200 checkboxes would outweigh the rest of the page. */
+const Accounts: FC<{ draft: AutomationDraft; choices: AutomationChoices }> = ({ draft, choices }) => (
+  <>
+    {choices.accounts.length > 0 && (
+      <label class="field key-chosen">
+        <span class="field-label">Accounts</span>
+        <input type="hidden" name="accountIds" value="" />
+        <select name="accountIds" multiple size={Math.min(8, choices.accounts.length)}>
+          {choices.accounts.map(({ id, name }) => (
+            <option value={id} selected={draft.accountIds.includes(id)}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <span class="hint">Select none to use all accounts, also those added later.</span>
+      </label>
+    )}
+    <Check
+      name="includePausedAccounts"
+      label="Include paused accounts"
+      hint="Accounts that are rate limited, out of quota, deactivated or need sign-in are always skipped."
+      isOn={draft.includePausedAccounts}
+    />
+  </>
+)

@@ -18,6 +18,7 @@ const ANSWER_MS = 1400
 /** By name of the account: why it is skipped. */
 const SKIPPED: Readonly<Record<string, Note>> = {
   linus: { code: 'account_rate_limited', message: null },
+  tony: { code: 'account_paused', message: null },
   barbara: { code: 'account_needs_sign_in', message: null },
 }
 

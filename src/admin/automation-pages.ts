@@ -52,6 +52,7 @@ export interface Automations extends Page {
 export interface Runs {
   items: RunView[]
   total: number
+  offset: number
   /** The offsets of the neighbouring pages; null: there is none. */
   newer: number | null
   older: number | null
@@ -78,6 +79,7 @@ const runsFrom = (c: Ctx, offset: number, automationId: string[]): Runs => {
   return {
     items,
     total,
+    offset,
     newer: offset > 0 ? Math.max(0, offset - RUNS_LISTED) : null,
     older: offset + items.length < total ? offset + RUNS_LISTED : null,
   }

@@ -5,7 +5,6 @@ import type { AutomationView, RunView } from '../../src/model/automations/view.t
 import { SettingsFrame } from '../settings/frame.tsx'
 import { plural } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
-import { ButtonLink } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Outcome } from '../ui/form.tsx'
 import { LivePart } from '../ui/live.tsx'
@@ -21,7 +20,13 @@ export const AutomationsPage: FC<Automations> = ({ frame, now, done, problem, ca
       id="automations"
       title="Automations"
       count={automations.length || null}
-      aside={canWrite && <ButtonLink href={`${AUTOMATIONS_PATH}/new`}>Create automation</ButtonLink>}
+      aside={
+        canWrite && (
+          <a class="card-link" href={`${AUTOMATIONS_PATH}/new`}>
+            Create automation
+          </a>
+        )
+      }
     >
       {automations.length === 0 ? (
         <p class="empty muted">No automations yet.</p>
@@ -85,9 +90,10 @@ const Row: FC<RowProps> = ({ automation, now, canWrite }) => {
   )
 }
 
-export const RunBadge: FC<{ run: RunView }> = ({ run: { status } }) => {
+export const RunBadge: FC<{ run: RunView; isAside?: boolean }> = ({ run: { status }, isAside }) => {
   const [name, tone] = RUN_STATES[status]
-  return <Badge tone={tone}>{name}</Badge>
+  const badge = <Badge tone={tone}>{name}</Badge>
+  return isAside ? <span class="card-link">{badge}</span> : badge
 }
 
 const ReadyMade: FC = () => (
@@ -116,12 +122,17 @@ interface RunListProps {
   isNamed?: boolean
 }
 
-export const RunList: FC<RunListProps> = ({ runs: { items, total, newer, older }, now, path, isNamed = false }) => (
+export const RunList: FC<RunListProps> = ({
+  runs: { items, total, offset, newer, older },
+  now,
+  path,
+  isNamed = false,
+}) => (
   <Card id="automation-runs" title="Runs" count={total || null}>
     {items.length === 0 ? (
       <p class="empty muted">No runs yet. Runs are kept for 90 days.</p>
     ) : (
-      <LivePart id="run-list" topics={['automations']} src={path}>
+      <LivePart id="run-list" topics={['automations']} src={withQuery(path, { offset: offset || null })}>
         <ul class="rows">
           {items.map((run) => (
             <li class="row">

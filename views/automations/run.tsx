@@ -27,7 +27,7 @@ export const RunPage: Titled<OneRun> = (page) => {
           id="run-accounts"
           title="Accounts"
           count={`${completedAccounts} of ${totalAccounts}`}
-          aside={<RunBadge run={run} />}
+          aside={<RunBadge run={run} isAside />}
         >
           <div class="card-body">
             <p class="muted small">

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const ROOT = resolve(import.meta.dir, '..')
-const WORKERS = ['src/reader-worker.ts', 'src/checkpoint-worker.ts']
+const WORKERS = ['src/reader-worker.ts', 'src/checkpoint-worker.ts', 'src/replay-worker.ts']
 
 interface BuildOptions {
   /** Where the executable goes. */

@@ -40,6 +40,7 @@ import type { LiveSession } from './proxy/relay/live-session.ts'
 import type { ResponseStore } from './proxy/responses-store/response-store.ts'
 import type { SocketSession } from './proxy/socket-session.ts'
 import type { Reader } from './reader.ts'
+import type { Replayer } from './replayer.ts'
 import type { SettingsCache } from './settings/cache.ts'
 import type { SignIns } from './upstream/sign-ins.ts'
 import type { SourceFetch } from './upstream/source-fetch.ts'
@@ -48,6 +49,8 @@ export interface Bindings {
   db: Db
   /** Log pages and reports, answered by a worker with a read-only connection. */
   reader: Reader
+  /** Replays of the request log, in a thread of their own. */
+  replayer: Replayer
   settings: SettingsCache
   keys: KeyRing
   firewall: Firewall

@@ -38,6 +38,7 @@ import { KeySets } from './proxy/relay/key-sets.ts'
 import { ResponseStore } from './proxy/responses-store/response-store.ts'
 import { FailedSockets } from './proxy/socket-trouble.ts'
 import type { Reader } from './reader.ts'
+import { Replayer, type StartReplay } from './replayer.ts'
 import { SettingsCache } from './settings/cache.ts'
 import { Credentials } from './upstream/credentials.ts'
 import type { Dial } from './upstream/dial.ts'
@@ -57,6 +58,7 @@ export interface World {
   /** Resolves host names of model sources; absent: as the system does. */
   lookup?: Lookup
   reader: Reader
+  startReplay: StartReplay
   /** Null: SQLite checkpoints itself. */
   checkpointer: Checkpointer | null
   /** Maximum concurrent requests. */
@@ -135,7 +137,7 @@ export const buildBindings = (world: World): Bindings => {
     ops,
     live,
     seats: new Seats(),
-    figures: new OverviewPeriods({ reader: world.reader, clock }),
+    ...computedOf(world),
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))
@@ -150,6 +152,12 @@ const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' 
     live.committed(topics)
   })
 }
+
+/** What is computed in other threads. */
+const computedOf = ({ reader, startReplay, clock, log }: World) => ({
+  figures: new OverviewPeriods({ reader, clock }),
+  replayer: new Replayer({ start: startReplay, clock, log }),
+})
 
 const poolOf = (
   { folder: { db }, clock, log, random }: World,

@@ -124,6 +124,7 @@ import {
   purgeStickySessions,
   releaseAccountSessions,
 } from './admin/sticky-sessions.ts'
+import { compareStrategies, showStrategies } from './admin/strategies.ts'
 import type { AppEnv } from './bindings.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
@@ -375,8 +376,10 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs/explain', ...leadToSimulator)
   app.get('/logs/:id', ...showRequestPage)
   app.get('/reports', ...showReports)
+  app.get('/reports/strategies', ...showStrategies)
   app.get('/api/explain', ...explainChoice)
   app.get('/api/reports', ...getReport)
+  app.get('/api/reports/strategies', ...compareStrategies)
 }
 
 /** `/api/sticky-sessions`: the accounts that conversations stay on. A key may hold slashes. */

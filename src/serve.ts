@@ -16,6 +16,7 @@ import { systemRandom } from './lib/random.ts'
 import { accountsPhrase, plural } from './model/pool-words.ts'
 import { typedCommand } from './ops/own-command.ts'
 import { createReader } from './reader.ts'
+import { replayThreads } from './replayer.ts'
 import { type RunningServer, startServer } from './server.ts'
 import { createDial } from './upstream/dial.ts'
 import { VERSION } from './version.ts'
@@ -65,6 +66,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     passwords: await createPasswords(),
     dial,
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
+    startReplay: replayThreads(folder.databasePath),
     checkpointer: canTellPagesBehind(folder.sqlite) ? checkpointerOf(folder, log) : null,
     maxTurns,
     timeout,

@@ -74,6 +74,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     bindings.lifecycle.draining = true
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.stop()
+    bindings.replayer.stop()
     await finishTurns(bindings, config.SHUTDOWN_DRAIN_SECONDS * 1000)
     await waitForSockets(bindings)
     await server.stop(true)

@@ -78,6 +78,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/auth',
     'src/upstream',
     'src/proxy/pool',
+    'src/proxy/replay',
     'src/env',
     'db',
     'src/errors',
@@ -88,6 +89,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/checkpoint-worker': ['db'],
   'src/reader': ['src/reader-lane', 'src/model', 'src/errors', 'src/lib'],
   'src/reader-lane': ['src/errors', 'src/lib'],
+  'src/replayer': ['src/errors', 'src/lib'],
+  'src/replay-worker': ['src/proxy/replay', 'db'],
   'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
   'src/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
   'src/gateway': ['src/gateway-routes', 'src/http', 'src/errors'],
@@ -110,6 +113,7 @@ const ANYWHERE = ['src/version', 'package']
 const LATE = [
   ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main', 'commander'],
   ...['src/model/reads', 'src/model/reports', 'src/model/key-input', 'src/model/people-input', 'src/model/audit-log'],
+  ...['src/proxy/replay', 'src/model/replay'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/socks-bridge', 'src/upstream/socket'],
   ...['socks', 'ws', 'node:http', 'node:https', 'node:tls'],
 ]

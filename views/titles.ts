@@ -16,6 +16,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/keys/new': 'Create key',
   '/logs': 'Logs',
   '/reports': 'Reports',
+  '/reports/strategies': 'Compare strategies',
   '/settings': 'Access & keys',
   '/settings/access': 'Users',
   '/settings/routing': 'Routing',

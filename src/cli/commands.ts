@@ -46,6 +46,21 @@ const SERVER: readonly CommandSpec[] = [
     run: async () => (await import('./explain.ts')).explainChoice,
   },
   {
+    usage: 'replay',
+    summary: 'replay the logged requests against every routing strategy',
+    details: 'Takes seconds, or minutes for large pools. It changes nothing.',
+    options: [
+      { flags: '--days <days>', text: 'how many days of the log to replay, 1 to 90 (default: 28)' },
+      {
+        flags: '--seed <seed>',
+        text: 'the seed of the random numbers; the same seed gives the same result (default: 1)',
+      },
+      JSON_OPTION,
+    ],
+    examples: ['sluice replay', 'sluice replay --days 14 --json'],
+    run: async () => (await import('./replay.ts')).replay,
+  },
+  {
     usage: 'doctor',
     summary: 'check the installation and say what to fix',
     details: 'Exits with 1 when there is a problem. It changes nothing.',

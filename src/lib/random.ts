@@ -28,22 +28,33 @@ const FAIR_BYTES = 248
 /** Cryptographically strong. */
 export const systemRandom: Random = fromBytes((bytes) => crypto.getRandomValues(bytes))
 
-/** The same sequence for the same `seed`: for tests and simulations, never for secrets (SplitMix32). */
+/** The same sequence for the same `seed`: for tests and simulations, never for secrets. */
 export function seededRandom(seed: number): Random {
-  let state = seed >>> 0
-  const nextWord = (): number => {
-    state = (state + 0x9e3779b9) >>> 0
-    let word = state
-    word = Math.imul(word ^ (word >>> 16), 0x21f0aaad)
-    word = Math.imul(word ^ (word >>> 15), 0x735a2d97)
-    return (word ^ (word >>> 15)) >>> 0
-  }
+  const nextWord = seededWords(seed)
   return fromBytes((bytes) => {
     for (let at = 0; at < bytes.length; at += 4) {
       const word = nextWord()
       for (let i = 0; i < 4 && at + i < bytes.length; i++) bytes[at + i] = word >>> (8 * i)
     }
   })
+}
+
+/** Numbers in [0, 1) with 32 random bits, the same for the same `seed`; several times faster than `seededRandom`. */
+export function seededFloats(seed: number): () => number {
+  const nextWord = seededWords(seed)
+  return () => nextWord() / 2 ** 32
+}
+
+/** SplitMix32. */
+function seededWords(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0
+    let word = state
+    word = Math.imul(word ^ (word >>> 16), 0x21f0aaad)
+    word = Math.imul(word ^ (word >>> 15), 0x735a2d97)
+    return (word ^ (word >>> 15)) >>> 0
+  }
 }
 
 function fromBytes(fill: Fill): Random {

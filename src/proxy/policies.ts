@@ -79,6 +79,9 @@ export interface PolicyContext {
   inFlightPenaltyPercent: number
 }
 
+/** Percent of an allowance counted per running turn (domain-logic §2.3). */
+export const IN_FLIGHT_PENALTY_PERCENT = 2.5
+
 export interface Ranked {
   id: string
   /** In the strategy's own unit: credits, percent, ms or days. Comparable within one ranking only. */

@@ -18,7 +18,7 @@ import { isQuotaUsedUp, looksSame, mergeUsage, type UsageSnapshot, usedNow } fro
 import type { Settings } from '../settings/schema.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
-import { limitOf, type PolicyContext } from './policies.ts'
+import { IN_FLIGHT_PENALTY_PERCENT, limitOf, type PolicyContext } from './policies.ts'
 import { reservedUntil } from './pool/caps.ts'
 import { canServe, isForeground, isUnlisted, isUpstreamFailing } from './pool/eligibility.ts'
 import type { Considered, SelectionNeeds, Surface } from './pool/selection-needs.ts'
@@ -56,9 +56,6 @@ interface PoolDeps {
   /** Stores a usage snapshot asynchronously. */
   saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
 }
-
-/** Percent of an allowance counted per running turn (domain-logic §2.3). */
-const IN_FLIGHT_PENALTY_PERCENT = 2.5
 
 const REJECTED_MODEL_MS = HOUR_MS
 /** Clients can send made-up names, so the number is limited; the oldest are dropped. */

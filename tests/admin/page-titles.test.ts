@@ -41,6 +41,7 @@ const EXPECTED: Record<string, Page> = {
   '/accounts/simulator': { title: 'Routing simulator' },
   '/logs/:id': { title: 'Request', id: ({ request }) => request },
   '/reports': { title: 'Reports' },
+  '/reports/strategies': { title: 'Compare strategies' },
   '/settings': { title: 'Access &amp; keys' },
   '/settings/access': { title: 'Users' },
   '/settings/routing': { title: 'Routing' },

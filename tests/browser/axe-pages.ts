@@ -143,6 +143,10 @@ export const PAGES: Record<string, Stops> = {
     { name: 'chart as a table', path: '/reports?measure=latency', act: press('#chart summary') },
     { name: 'nothing yet', path: '/reports', as: 'new' },
   ],
+  '/reports/strategies': () => [
+    { name: 'before', path: '/reports/strategies' },
+    { name: 'running or compared', path: '/reports/strategies?run=1' },
+  ],
   '/settings': () => [
     { name: 'all', path: '/settings' },
     { name: 'for a viewer', path: '/settings', as: 'viewer' },

@@ -17,6 +17,7 @@ import { createAutomation, listAutomations } from '../../src/model/automations/a
 import { pingForJob } from '../../src/proxy/relay/ping.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { createInlineReader } from '../support/inline-reader.ts'
+import { inlineReplays } from '../support/inline-replays.ts'
 
 const config = readConfig(process.env)
 const [clock, random] = [systemClock, systemRandom]
@@ -30,6 +31,7 @@ const bindings = buildBindings({
   passwords: await createPasswords(),
   dial: createDial({}, fetch, { trustsSocketEnvironment: false, random }),
   reader: createInlineReader(folder.db),
+  startReplay: inlineReplays(folder.db),
   checkpointer: null,
   maxTurns: 100,
   timeout: (ms) => AbortSignal.timeout(ms),

@@ -23,6 +23,7 @@ import '../../src/proxy/formats/chat-request.ts' // is loaded in real time, for 
 import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
+import { inlineReplays } from './inline-replays.ts'
 import { createSource } from './source/app.ts'
 import type { Account, AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
@@ -104,6 +105,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       dial,
       lookup: async (name) => names.get(name) ?? [],
       reader: createInlineReader(db),
+      startReplay: inlineReplays(db),
       checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: () => new AbortController().signal,

@@ -20,6 +20,7 @@ import { writeSettings } from '../../src/settings/store.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
+import { inlineReplays } from './inline-replays.ts'
 import type { AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
 
@@ -61,6 +62,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
       passwords,
       dial: createDial(proxies, fetch, { trustsSocketEnvironment: true, random }),
       reader: createInlineReader(db),
+      startReplay: inlineReplays(db),
       checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: AbortSignal.timeout,

@@ -29,6 +29,12 @@ export const LOG_WORDS: WordsByRoute = {
     answer: '`{startDate, endDate, …}`, or CSV.',
     throws: ['permission_required', 'busy'],
   },
+  'GET /api/reports/strategies': {
+    does: 'Replays the logged requests of the last days against every routing strategy. Takes seconds; closing the connection stops it.',
+    answer:
+      '`{days, seed, requests, sufficient, strategies: [{name, rejected, moves, unusedPercent, spread}], …}`: averages of 20 runs; `spread` has the lowest and the highest value of each. `sufficient`: the log covers at least 7 days.',
+    throws: ['busy'],
+  },
   'GET /api/explain': {
     does: 'Which account a request with this model and key would use now, and why not the others.',
     answer: '`{model, apiKey, strategy, outcome, chosen, sentence, candidates}`',

@@ -40,6 +40,7 @@ export const PAGE_WORDS: WordsByRoute = {
     does: 'Usage over a range of days: a chart, and totals by model, key and account.',
     throws: ['permission_required'],
   },
+  'GET /reports/strategies': { does: 'Compares routing strategies with the logged requests.', throws: ['busy'] },
   'GET /settings': { does: 'Access and key settings.', leadsOn: true },
   'GET /settings/access': { does: 'Users, invites, roles and guests.' },
   'GET /settings/routing': { does: 'Routing settings.' },

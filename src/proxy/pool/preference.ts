@@ -71,15 +71,19 @@ export const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyC
  */
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
   if (!owner) return null
-  const isFit = (kept: Candidate) => isUnderBudget(kept, ctx.now) && !keepsFailing(kept, ctx.now)
-  const mayStay = (kept: Candidate) =>
-    bypassesTiers(ctx.strategy) || isFit(kept) || !eligible.some((other) => isFit(other))
+  const mayStay = (kept: Candidate) => staysAnyway(kept, ctx) || !eligible.some((other) => isFit(other, ctx.now))
   for (const name of [owner.id, owner.heir]) {
     const kept = eligible.find(({ id }) => id === name)
     if (kept && mayStay(kept)) return kept
   }
   return null
 }
+
+/** Whether an available owner keeps its conversation whatever the other accounts are like. */
+export const staysAnyway = (owner: Candidate, { strategy, now }: PolicyContext): boolean =>
+  bypassesTiers(strategy) || isFit(owner, now)
+
+const isFit = (kept: Candidate, now: number): boolean => isUnderBudget(kept, now) && !keepsFailing(kept, now)
 
 const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
   if (!usage) return true

@@ -1,0 +1,122 @@
+/** Replays the log against every routing strategy, so that they can be compared (`/reports/strategies`). */
+import type { Db } from '../../../db/commit.ts'
+import { DAY_MS } from '../../lib/durations.ts'
+import { seededFloats } from '../../lib/random.ts'
+import { STRATEGIES } from '../../settings/schema.ts'
+import type { Strategy } from '../policies.ts'
+import { type Outcome, type ReplayWorld, simulate } from './simulate.ts'
+import { firstArrival, storedAccounts, storedArrivals, storedPolicy } from './stored-world.ts'
+
+/** Runs per strategy, each with its own random numbers. */
+export const SEEDS = 20
+/** Fewer days of requests do not show a whole week. */
+const ENOUGH_DAYS = 7
+
+type Range = readonly [lowest: number, highest: number]
+
+export interface StrategyResult {
+  name: Strategy
+  /** Averages over the runs; their lowest and highest values are in `spread`. */
+  rejected: number
+  moves: number
+  /** Percent of the weekly quota that was unused at its reset. Null: no reset was replayed. */
+  unusedPercent: number | null
+  spread: { rejected: Range; moves: Range; unusedPercent: Range | null }
+}
+
+export interface StrategyReport {
+  days: number
+  seed: number
+  /** Requests in the log that were replayed. */
+  requests: number
+  /** Whether the log covers at least seven days. */
+  sufficient: boolean
+  /** Days from the first replayed request until now. */
+  coveredDays: number
+  /** Whether the use of a request was compared with the accounts' meters; otherwise it is assumed. */
+  isMeasured: boolean
+  strategies: StrategyResult[]
+}
+
+export interface StrategyQuestion {
+  days: number
+  seed: number
+  /** ms since epoch */
+  now: number
+}
+
+/** `onProgress` gets the finished share, 0 to 1. */
+export const compareStrategies = (
+  db: Db,
+  { days, seed, now }: StrategyQuestion,
+  onProgress: (share: number) => void = () => {},
+): StrategyReport => {
+  const since = now - days * DAY_MS
+  const from = firstArrival(db, since) ?? now
+  const { arrivals, rates, requests, each } = storedArrivals(db, from, now)
+  const accounts = storedAccounts(db, { at: from, asOf: 'unused' })
+  const world: ReplayWorld = { accounts, arrivals, from, to: now, ...storedPolicy(db) }
+  const coveredDays = (now - from) / DAY_MS
+  return {
+    days,
+    seed,
+    requests,
+    sufficient: coveredDays >= ENOUGH_DAYS,
+    coveredDays: Math.round(coveredDays * 10) / 10,
+    isMeasured: rates.isMeasured,
+    strategies: STRATEGIES.map((name, n) =>
+      resultOf(
+        name,
+        strategyOutcomes(world, name, { seed, onProgress: (share) => onProgress((n + share) / STRATEGIES.length) }),
+        each,
+      ),
+    ),
+  }
+}
+
+interface Seeded {
+  seed: number
+  onProgress: (share: number) => void
+}
+
+/** One outcome per seed. Strategies that use no random numbers have the same one for all. */
+export const strategyOutcomes = (world: ReplayWorld, strategy: Strategy, { seed, onProgress }: Seeded): Outcome[] => {
+  const runWorld = { ...world, policy: { ...world.policy, strategy } }
+  const outcomes: Outcome[] = []
+  for (let run = 0; run < SEEDS; run++) {
+    let isRandom = false
+    const float = seededFloats(seed * SEEDS + run)
+    const random = () => {
+      isRandom = true
+      return float()
+    }
+    outcomes.push(simulate(runWorld, { random }))
+    onProgress((run + 1) / SEEDS)
+    if (!isRandom) return Array.from({ length: SEEDS }, () => outcomes[0]!) // just pushed
+  }
+  return outcomes
+}
+
+const resultOf = (name: Strategy, outcomes: readonly Outcome[], each: number): StrategyResult => {
+  const rejected = outcomes.map((outcome) => outcome.rejected * each)
+  const moves = outcomes.map((outcome) => outcome.moves * each)
+  const unused = outcomes.flatMap(({ long }) => (long.credits === 0 ? [] : (100 * long.unused) / long.credits))
+  return {
+    name,
+    rejected: average(rejected),
+    moves: average(moves),
+    unusedPercent: unused.length === 0 ? null : average(unused),
+    spread: {
+      rejected: rangeOf(rejected),
+      moves: rangeOf(moves),
+      unusedPercent: unused.length === 0 ? null : rangeOf(unused),
+    },
+  }
+}
+
+const average = (values: readonly number[]): number =>
+  rounded(values.reduce((sum, value) => sum + value, 0) / values.length)
+
+const rangeOf = (values: readonly number[]): Range => [rounded(Math.min(...values)), rounded(Math.max(...values))]
+
+const rounded = (value: number): number => Math.round(value * 100) / 100

@@ -1,0 +1,379 @@
+/**
+ * Replays arrivals through the function that routes requests, with windows simulated from the capacities of the plans.
+ * Pure: the same world and random give the same outcome.
+ */
+import { HEALTHY } from '../../model/account-health.ts'
+import { ACTIVE, nextState } from '../../model/account-state.ts'
+import type { KeyScope } from '../../model/key-scope.ts'
+import type { SkipReason } from '../../model/skip-reasons.ts'
+import type { UsageSnapshot, UsageWindow } from '../../model/usage-windows.ts'
+import type { Candidate, PolicyContext } from '../policies.ts'
+import { judge } from '../pool/eligibility.ts'
+import { staysAnyway } from '../pool/preference.ts'
+import type { Considered, SelectionNeeds } from '../pool/selection-needs.ts'
+import { select } from '../select.ts'
+import { EndQueue } from './end-queue.ts'
+
+export interface ReplayWindow {
+  credits: number
+  lengthMs: number
+  /** At the start of the replay. */
+  usedCredits: number
+  /** ms since epoch. Null: a five-hour window starts with its first request, a long one with the replay. */
+  resetAt: number | null
+}
+
+/** What routing knows about an account apart from its live state. */
+export type ReplayAccount = Pick<
+  Candidate,
+  | 'id'
+  | 'planType'
+  | 'routingPolicy'
+  | 'securityWorkAuthorized'
+  | 'maxUsedPercentPrimary'
+  | 'maxUsedPercentSecondary'
+  | 'exemptOwnerId'
+  | 'tags'
+  | 'position'
+  | 'models'
+> & { fiveHour: ReplayWindow | null; long: ({ length: 'weekly' | 'monthly' } & ReplayWindow) | null }
+
+export interface ReplayKey {
+  scope: KeyScope
+  ownerUserId: string | null
+  isOpportunistic: boolean
+}
+
+export interface Arrival {
+  /** ms since epoch, ascending. */
+  at: number
+  durationMs: number
+  /** Counted from 0; null: it names none. */
+  conversation: number | null
+  model: string | null
+  key: ReplayKey | null
+  /** Credits of the five-hour window, and of the weekly or monthly one. */
+  short: number
+  long: number
+}
+
+export interface ReplayWorld {
+  accounts: readonly ReplayAccount[]
+  arrivals: readonly Arrival[]
+  /** ms since epoch; the windows run until `to`. */
+  from: number
+  to: number
+  policy: Omit<PolicyContext, 'now' | 'random'>
+  /** A conversation returns to its account for this long. */
+  affinityMs: number
+  /** Five-hour windows started without a request, in order of time. */
+  starts?: readonly { accountId: string; at: number }[]
+}
+
+export interface Outcome {
+  served: number
+  rejected: number
+  /** Requests whose conversation left its account. */
+  moves: number
+  /** Long windows that were reset: their credits, and those not used by then. */
+  long: { credits: number; unused: number }
+  /** The same for five-hour windows. */
+  fiveHour: { credits: number; unused: number }
+}
+
+interface Watch {
+  random: () => number
+  /** After each arrival; `accountId` null: it was rejected. */
+  onArrival?: (arrival: Arrival, accountId: string | null) => void
+}
+
+/** Runs the whole world. */
+export const simulate = (world: ReplayWorld, { random, onArrival }: Watch): Outcome => {
+  const replay = new Replay(world, random)
+  for (const arrival of world.arrivals) {
+    const accountId = replay.arrive(arrival)
+    onArrival?.(arrival, accountId)
+  }
+  return replay.end()
+}
+
+export class Replay {
+  readonly outcome: Outcome = {
+    served: 0,
+    rejected: 0,
+    moves: 0,
+    long: { credits: 0, unused: 0 },
+    fiveHour: { credits: 0, unused: 0 },
+  }
+  readonly #world: ReplayWorld
+  readonly #accounts: SimulatedAccount[]
+  readonly #byId: ReadonlyMap<string, SimulatedAccount>
+  readonly #ctx: PolicyContext
+  readonly #running = new EndQueue<SimulatedAccount>()
+  /** By conversation. */
+  readonly #owners: { account: SimulatedAccount; usedAt: number }[] = []
+  /** Until when requests of a key for a model would only be rejected again (ms since epoch). */
+  readonly #closed = new Map<ReplayKey | null, Map<string | null, number>>()
+  #starts = 0
+
+  readonly #looksAtAll: boolean
+
+  /** `looksAtAll`: for tests, selection always gets all accounts. */
+  constructor(world: ReplayWorld, random: () => number, { looksAtAll = false } = {}) {
+    this.#world = world
+    this.#looksAtAll = looksAtAll
+    this.#ctx = { ...world.policy, now: world.from, random }
+    this.#accounts = world.accounts.map((account) => new SimulatedAccount(account, this.#ctx, this.outcome))
+    this.#byId = new Map(this.#accounts.map((account) => [account.id, account]))
+  }
+
+  /** Serves the arrival. Returns the account, or null when it is rejected. */
+  arrive(arrival: Arrival): string | null {
+    this.#advance(arrival.at)
+    const account = this.#serve(arrival)
+    if (!account) {
+      this.outcome.rejected++
+      return null
+    }
+    this.outcome.served++
+    account.inFlight++
+    account.lastSelectedAt = arrival.at
+    if (!arrival.key?.isOpportunistic) account.lastForegroundAt = arrival.at
+    this.#running.push(arrival.at + arrival.durationMs, account)
+    if (arrival.conversation !== null) this.#owners[arrival.conversation] = { account, usedAt: arrival.at }
+    return account.id
+  }
+
+  end(): Outcome {
+    this.#advance(this.#world.to)
+    for (const account of this.#accounts) account.roll(this.#world.to)
+    return this.outcome
+  }
+
+  /** Credits that the accounts can serve at `at`: those left in both windows. */
+  creditsLeft(at: number): number {
+    this.#advance(at)
+    return this.#accounts.reduce((sum, account) => sum + account.creditsLeft(at), 0)
+  }
+
+  #advance(at: number): void {
+    const { starts = [] } = this.#world
+    for (let next = starts[this.#starts]; next && next.at <= at; next = starts[++this.#starts])
+      this.#byId.get(next.accountId)?.start(next.at)
+    for (let ended = this.#running.endedBy(at); ended; ended = this.#running.endedBy(at)) ended.inFlight--
+    this.#ctx.now = at
+  }
+
+  /** Tries accounts as the product does until one has room for the request. */
+  #serve(arrival: Arrival): SimulatedAccount | null {
+    const { key, model, at } = arrival
+    if (!this.#looksAtAll && (this.#closed.get(key)?.get(model) ?? 0) > at) return null
+    let tried = NONE_TRIED
+    for (;;) {
+      const choice = this.#choose(this.#needs(arrival, tried))
+      if ('closedUntil' in choice) {
+        this.#closed.getOrInsertComputed(key, () => new Map()).set(model, choice.closedUntil)
+        return null
+      }
+      if (choice.account.charge(arrival)) {
+        if (choice.moved) this.outcome.moves++
+        return choice.account
+      }
+      tried = new Set([...tried, choice.account.id])
+    }
+  }
+
+  #needs({ at, conversation, model, key }: Arrival, tried: ReadonlySet<string>): SelectionNeeds {
+    const last = conversation === null ? undefined : this.#owners[conversation]
+    const isKept = last !== undefined && at - last.usedAt <= this.#world.affinityMs
+    return {
+      model,
+      tried,
+      scope: key?.scope ?? null,
+      owner: isKept ? { id: last.account.id, hard: false } : null,
+      restricted: false,
+      isOpportunistic: key?.isOpportunistic ?? false,
+      keyOwnerId: key?.ownerUserId ?? null,
+      streamCap: 0, // waiting for a free stream is not simulated
+    }
+  }
+
+  /** An available owner that keeps its conversation anyway is what `select` chooses; the other accounts need no look. */
+  #choose(needs: SelectionNeeds): { account: SimulatedAccount; moved: boolean } | { closedUntil: number } {
+    const isAlone = needs.owner && !needs.isOpportunistic && !this.#looksAtAll
+    const kept = needs.owner && isAlone ? this.#byId.get(needs.owner.id) : undefined
+    const ctx = this.#ctx
+    if (kept && staysAnyway(kept, ctx) && judge(kept, needs, ctx, 'listed').skipped === null)
+      return { account: kept, moved: false }
+    for (const account of this.#accounts) account.tick(ctx.now)
+    const selection = select(this.#accounts, needs, ctx)
+    if (selection.kind !== 'chosen') {
+      const isListed = this.#accounts.some(({ models }) => models?.has(needs.model ?? ''))
+      return { closedUntil: earliestEnd(selection.considered, isListed) }
+    }
+    return { account: this.#byId.get(selection.id)!, moved: selection.moved } // a candidate
+  }
+}
+
+/** When the first of the reasons may end (ms); 0: that is not known. Accounts serve nothing until then. */
+const earliestEnd = (considered: readonly Considered[], isListed: boolean): number => {
+  // Without a catalog that lists the model, it is also the reason of blocked accounts.
+  const isLasting = (skipped: SkipReason | null) =>
+    skipped === 'out_of_scope' || skipped === 'policy_class' || (isListed && skipped === 'model_not_supported')
+  return Math.min(
+    ...considered.map(({ skipped, until }) => (isLasting(skipped) ? Number.POSITIVE_INFINITY : (until ?? 0))),
+  )
+}
+
+class SimulatedAccount implements Candidate {
+  readonly id
+  readonly planType
+  readonly routingPolicy
+  readonly securityWorkAuthorized
+  readonly maxUsedPercentPrimary
+  readonly maxUsedPercentSecondary
+  readonly exemptOwnerId
+  readonly tags
+  readonly position
+  readonly models
+  readonly health = HEALTHY
+  readonly limitedModels: Candidate['limitedModels'] = NONE
+  readonly rejectedModels: Candidate['rejectedModels'] = NONE
+  readonly missingRoutes: Candidate['missingRoutes'] = NONE
+  readonly usage: UsageSnapshot
+  state = ACTIVE
+  inFlight = 0
+  lastSelectedAt = 0
+  lastForegroundAt = 0
+  readonly #fiveHour: SimulatedWindow | null
+  readonly #long: SimulatedWindow | null
+
+  constructor(account: ReplayAccount, ctx: PolicyContext, outcome: Outcome) {
+    this.id = account.id
+    this.planType = account.planType
+    this.routingPolicy = account.routingPolicy
+    this.securityWorkAuthorized = account.securityWorkAuthorized
+    this.maxUsedPercentPrimary = account.maxUsedPercentPrimary
+    this.maxUsedPercentSecondary = account.maxUsedPercentSecondary
+    this.exemptOwnerId = account.exemptOwnerId
+    this.tags = account.tags
+    this.position = account.position
+    this.models = account.models
+    const { fiveHour, long } = account
+    this.#fiveHour = fiveHour && new SimulatedWindow(fiveHour, fiveHour.resetAt, outcome.fiveHour)
+    this.#long = long && new SimulatedWindow(long, long.resetAt ?? ctx.now + long.lengthMs, outcome.long)
+    const longView = this.#long?.view ?? null
+    this.usage = {
+      get at() {
+        return ctx.now // simulated figures are always fresh
+      },
+      windows: {
+        fiveHour: this.#fiveHour?.view ?? null,
+        weekly: long?.length === 'weekly' ? longView : null,
+        monthly: long?.length === 'monthly' ? longView : null,
+      },
+      credits: null,
+      planType: account.planType,
+    }
+  }
+
+  /** Uses the credits. False when a window lacks them: the account is then blocked until its reset, as by ChatGPT. */
+  charge({ at, short, long }: Arrival): boolean {
+    this.roll(at)
+    const full = [
+      this.#fiveHour?.hasRoom(short) === false ? this.#fiveHour : null,
+      this.#long?.hasRoom(long) === false ? this.#long : null,
+    ].filter((window) => window !== null)
+    this.#fiveHour?.open(at)
+    if (full.length === 0) {
+      this.#fiveHour?.use(short)
+      this.#long?.use(long)
+      return true
+    }
+    for (const window of full) window.view.usedPercent = 100
+    const resetAt = Math.max(...full.map(({ view }) => view.resetAt ?? at))
+    this.state = nextState(this.state, { kind: 'rate_limited', at, evidence: '', resetAt, retryAfterMs: null })
+    return false
+  }
+
+  /** Ends a block, as the timer of the product does. */
+  tick(at: number): void {
+    if (this.state !== ACTIVE && (this.state.until ?? 0) <= at) this.state = ACTIVE
+  }
+
+  /** Starts the five-hour window, if it has not started. */
+  start(at: number): void {
+    this.roll(at)
+    this.#fiveHour?.open(at)
+  }
+
+  creditsLeft(at: number): number {
+    this.roll(at)
+    return Math.min(this.#fiveHour?.left ?? Number.MAX_VALUE, this.#long?.left ?? Number.MAX_VALUE)
+  }
+
+  roll(at: number): void {
+    this.#fiveHour?.closeAt(at)
+    this.#long?.repeatUntil(at)
+  }
+}
+
+class SimulatedWindow {
+  /** As ChatGPT would report it. */
+  readonly view: UsageWindow
+  readonly #credits: number
+  readonly #lengthMs: number
+  readonly #total: Outcome['long']
+  #used: number
+
+  constructor({ credits, lengthMs, usedCredits }: ReplayWindow, resetAt: number | null, total: Outcome['long']) {
+    this.#credits = credits
+    this.#lengthMs = lengthMs
+    this.#used = usedCredits
+    this.#total = total
+    this.view = { usedPercent: 0, windowMinutes: lengthMs / 60_000, resetAt }
+    this.use(0)
+  }
+
+  get left(): number {
+    return this.#credits - this.#used
+  }
+
+  /** An unused window serves any request, however large. */
+  hasRoom(credits: number): boolean {
+    return Math.min(credits, this.#credits) <= this.left
+  }
+
+  use(credits: number): void {
+    this.#used += Math.min(credits, this.left)
+    this.view.usedPercent = Math.min(100, (100 * this.#used) / this.#credits)
+  }
+
+  open(at: number): void {
+    this.view.resetAt ??= at + this.#lengthMs
+  }
+
+  closeAt(at: number): void {
+    if (this.view.resetAt === null || this.view.resetAt > at) return
+    this.#reset()
+    this.view.resetAt = null
+  }
+
+  /** Assumed: weeks follow each other without a gap. */
+  repeatUntil(at: number): void {
+    for (let resetAt = this.view.resetAt; resetAt !== null && resetAt <= at; resetAt += this.#lengthMs) {
+      this.#reset()
+      this.view.resetAt = resetAt + this.#lengthMs
+    }
+  }
+
+  #reset(): void {
+    this.#total.credits += this.#credits
+    this.#total.unused += this.left
+    this.#used = 0
+    this.view.usedPercent = 0
+  }
+}
+
+const NONE: ReadonlyMap<string, never> = new Map<string, never>()
+const NONE_TRIED: ReadonlySet<string> = new Set()

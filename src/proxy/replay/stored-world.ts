@@ -1,0 +1,185 @@
+/** The world of a replay from the database: accounts in use, keys, settings, and the logged requests. */
+import { sql } from 'drizzle-orm'
+import type { Db } from '../../../db/commit.ts'
+import { requests } from '../../../db/schema/requests.ts'
+import { DAY_MS, MINUTE_MS } from '../../lib/durations.ts'
+import { isInUse } from '../../model/account-state.ts'
+import { allTags } from '../../model/account-tags.ts'
+import { type AccountRow, listAccounts, usageOf } from '../../model/accounts.ts'
+import { listKeys } from '../../model/api-keys.ts'
+import { Catalog } from '../../model/catalog.ts'
+import { keyScope } from '../../model/key-scope.ts'
+import { type CreditRates, creditRates, DEMAND, LEAST_UNITS, UNITS } from '../../model/replay/request-units.ts'
+import { capacityCredits, type UsageSnapshot, type UsageWindow, usedNow } from '../../model/usage-windows.ts'
+import { readSettings } from '../../settings/store.ts'
+import { fromRow } from '../live-account.ts'
+import { IN_FLIGHT_PENALTY_PERCENT } from '../policies.ts'
+import type { Arrival, ReplayAccount, ReplayKey, ReplayWindow, ReplayWorld } from './simulate.ts'
+
+/** More requests than this are represented by every second, third … conversation. */
+export const MOST_ARRIVALS = 100_000
+
+const WINDOW_MINUTES = { fiveHour: 300, weekly: 10_080, monthly: 43_200 } as const
+
+/** Accounts in use, with their windows as last reported (`asOf: 'now'`) or unused, with the same resets by date. */
+export const storedAccounts = (db: Db, { at, asOf }: { at: number; asOf: 'now' | 'unused' }): ReplayAccount[] => {
+  const catalog = new Catalog(db)
+  const tags = allTags(db)
+  const usage = usageOf(db)
+  return listAccounts(db)
+    .filter((row) => isInUse({ status: row.status }))
+    .map((row) => ({
+      ...fromRow(row, tags.get(row.id) ?? []),
+      id: row.id,
+      planType: row.planType,
+      models: catalog.modelsOf(row.id),
+      ...windowsOf(row, { usage: usage.get(row.id) ?? null, at, asOf }),
+    }))
+}
+
+interface AsReported {
+  usage: UsageSnapshot | null
+  at: number
+  asOf: 'now' | 'unused'
+}
+
+/** As in pool totals, an account with a monthly allowance has no other. */
+const windowsOf = ({ planType }: AccountRow, reported: AsReported): Pick<ReplayAccount, 'fiveHour' | 'long'> => {
+  const windows = reported.usage?.windows
+  const isMonthly = capacityCredits(planType, 'monthly') > 0 && (!windows?.weekly || windows.monthly !== null)
+  const windowOf = (length: keyof typeof WINDOW_MINUTES): ReplayWindow => ({
+    credits: capacityCredits(planType, length),
+    lengthMs: (windows?.[length]?.windowMinutes ?? WINDOW_MINUTES[length]) * MINUTE_MS,
+    ...progressOf(windows?.[length] ?? null, reported, capacityCredits(planType, length)),
+  })
+  if (isMonthly) return { fiveHour: null, long: { length: 'monthly', ...windowOf('monthly') } }
+  const fiveHour = capacityCredits(planType, 'fiveHour') > 0 ? windowOf('fiveHour') : null
+  const weekly = windowOf('weekly')
+  if (reported.asOf === 'now') return { fiveHour, long: { length: 'weekly', ...weekly } }
+  const resetAt = weekly.resetAt && firstAfter(weekly.resetAt, weekly.lengthMs, reported.at)
+  return { fiveHour: fiveHour && { ...fiveHour, resetAt: null }, long: { length: 'weekly', ...weekly, resetAt } }
+}
+
+const progressOf = (
+  window: UsageWindow | null,
+  { at, asOf }: AsReported,
+  credits: number,
+): Pick<ReplayWindow, 'usedCredits' | 'resetAt'> => {
+  if (asOf === 'unused') return { usedCredits: 0, resetAt: window?.resetAt ?? null }
+  const used = usedNow(window, at) ?? 0
+  const isOpen = used > 0 && window?.resetAt != null && window.resetAt > at
+  return { usedCredits: (credits * used) / 100, resetAt: isOpen ? window.resetAt : null }
+}
+
+const firstAfter = (resetAt: number, lengthMs: number, at: number): number =>
+  resetAt - Math.ceil((resetAt - at) / lengthMs - 1) * lengthMs
+
+/** The routing settings, and everything else of a world but its accounts and arrivals. */
+export const storedPolicy = (db: Db): Pick<ReplayWorld, 'policy' | 'affinityMs'> => {
+  const settings = readSettings(db).values
+  return {
+    policy: {
+      strategy: settings.routingStrategy,
+      singleAccountId: settings.singleAccountId,
+      relativePower: settings.relativeAvailabilityPower,
+      relativeTopK: settings.relativeAvailabilityTopK,
+      preferEarlierReset: settings.preferEarlierResetAccounts,
+      paidCredits: settings.paidCredits,
+      inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
+    },
+    affinityMs: settings.conversationAffinityMaxAgeDays * DAY_MS,
+  }
+}
+
+export interface StoredArrivals {
+  arrivals: Arrival[]
+  rates: CreditRates
+  /** Logged requests, of which each arrival stands for `each`. */
+  requests: number
+  each: number
+}
+
+/** The logged requests from `from` (ms) to `to`, excluded. */
+export const storedArrivals = (db: Db, from: number, to: number): StoredArrivals => {
+  const within = sql`${requests.startedAt} >= ${from} AND ${requests.startedAt} < ${to} AND ${DEMAND}`
+  const [counted] = db.all<{ n: number }>(sql`SELECT count(*) AS n FROM ${requests} WHERE ${within}`)
+  const requestCount = counted?.n ?? 0
+  const each = Math.max(1, Math.ceil(requestCount / MOST_ARRIVALS))
+  const rates = creditRates(db, from, to)
+  const rows = db.all<LoggedRow>(sql`
+    SELECT ${requests.startedAt} AS at, ${requests.totalMs} AS durationMs,
+      ${requests.conversationHash} AS conversation, ${requests.model} AS model, ${requests.keyId} AS keyId,
+      ${UNITS} AS units
+    FROM ${requests} WHERE ${within} AND ${oneIn(each)} ORDER BY ${requests.startedAt}, ${requests.id}`)
+  return { arrivals: arrivalsOf(rows, { db, rates, each }), rates, requests: requestCount, each }
+}
+
+interface LoggedRow {
+  at: number
+  durationMs: number
+  conversation: string | null
+  model: string | null
+  keyId: string | null
+  units: number | null
+}
+
+/** Whole conversations, by two random characters of their hash. */
+const oneIn = (each: number) => {
+  if (each === 1) return sql`TRUE`
+  const key = sql`coalesce(${requests.conversationHash}, ${requests.id})`
+  const digit = (place: number) => sql`instr(${BASE64}, substr(${key}, ${place}, 1))`
+  return sql`(${digit(-3)} * 64 + ${digit(-2)}) % ${each} = 0`
+}
+const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** Requests without reported tokens count as the average of their model. */
+const arrivalsOf = (
+  rows: readonly LoggedRow[],
+  { db, rates, each }: { db: Db; rates: CreditRates; each: number },
+): Arrival[] => {
+  const keys = storedKeys(db)
+  const averages = averageUnits(rows)
+  const conversations = new Map<string, number>()
+  return rows.map(({ at, durationMs, conversation, model, keyId, units }) => {
+    const used = (units ?? averages.get(model) ?? LEAST_UNITS) * each
+    return {
+      at,
+      durationMs,
+      conversation:
+        conversation === null ? null : conversations.getOrInsertComputed(conversation, () => conversations.size),
+      model,
+      key: keys.get(keyId ?? '') ?? null,
+      short: used * rates.short,
+      long: used * rates.long,
+    }
+  })
+}
+
+const averageUnits = (rows: readonly LoggedRow[]): Map<string | null, number> => {
+  const known = Map.groupBy(
+    rows.filter(({ units }) => units !== null),
+    ({ model }) => model,
+  )
+  const average = (of: readonly LoggedRow[]) => of.reduce((sum, { units }) => sum + (units ?? 0), 0) / of.length
+  return new Map([...known].map(([model, of]) => [model, average(of)]))
+}
+
+const storedKeys = (db: Db): ReadonlyMap<string, ReplayKey> =>
+  new Map(
+    listKeys(db, 'all').map(({ id, assignedAccountIds, assignedTags, ownerUserId, trafficClass }) => [
+      id,
+      {
+        scope: keyScope(assignedAccountIds, assignedTags),
+        ownerUserId,
+        isOpportunistic: trafficClass === 'opportunistic',
+      },
+    ]),
+  )
+
+/** When the first request in the log since `from` arrived; null: none did. */
+export const firstArrival = (db: Db, from: number): number | null => {
+  const [first] = db.all<{ at: number | null }>(
+    sql`SELECT min(${requests.startedAt}) AS at FROM ${requests} WHERE ${requests.startedAt} >= ${from} AND ${DEMAND}`,
+  )
+  return first?.at ?? null
+}

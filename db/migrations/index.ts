@@ -21,6 +21,7 @@ import modelSources from './0017_model_sources.sql' with { type: 'text' }
 import keyPage from './0018_key_page.sql' with { type: 'text' }
 import egress from './0019_egress.sql' with { type: 'text' }
 import automations from './0020_automations.sql' with { type: 'text' }
+import plannerDecisions from './0021_planner_decisions.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -44,4 +45,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0018_key_page', sql: keyPage },
   { name: '0019_egress', sql: egress },
   { name: '0020_automations', sql: automations },
+  { name: '0021_planner_decisions', sql: plannerDecisions },
 ]

@@ -101,6 +101,14 @@ import {
   revokeUserSessions,
 } from './admin/people/users.ts'
 import { privacyEye } from './admin/privacy.ts'
+import {
+  cancelPlannedStart,
+  getForecast,
+  getPlannerSettings,
+  listPlannerDecisions,
+  putPlannerSettings,
+  warmNow,
+} from './admin/quota-planner.ts'
 import { getReport, showReports } from './admin/reports.ts'
 import { listRejectedClients, listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
@@ -130,6 +138,7 @@ import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
 import { refreshFleet, showFleet, showFleetActivity } from './proxy/handlers/fleet.ts'
 import { consumeNativeResetCredit, showNativeUsage } from './proxy/handlers/native-usage.ts'
+import { pingForJob } from './proxy/relay/ping.ts'
 
 export const mountDashboard = (app: Hono<AppEnv>): void => {
   app.use(privacyEye)
@@ -147,6 +156,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountKeyPages(app)
   mountLogPages(app)
   mountSticky(app)
+  mountPlanner(app)
   mountSettingsPages(app)
   mountLive(app)
   mountPages(app)
@@ -391,6 +401,16 @@ const mountSticky = (app: Hono<AppEnv>): void => {
   app.post('/api/sticky-sessions/delete-filtered', ...deleteFilteredSessions)
   app.delete('/api/sticky-sessions/:kind/:key{.+}', ...deleteStickySession)
   app.post('/api/accounts/:id/release', ...releaseAccountSessions)
+}
+
+/** `/api/quota-planner`: when to start five-hour windows. */
+const mountPlanner = (app: Hono<AppEnv>): void => {
+  app.get('/api/quota-planner/settings', ...getPlannerSettings)
+  app.put('/api/quota-planner/settings', ...putPlannerSettings)
+  app.get('/api/quota-planner/forecast', ...getForecast)
+  app.get('/api/quota-planner/decisions', ...listPlannerDecisions)
+  app.post('/api/quota-planner/decisions/:id/cancel', ...cancelPlannedStart)
+  app.post('/api/quota-planner/warm-now', ...warmNow(pingForJob))
 }
 
 /** One URL per tab. */

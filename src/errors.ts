@@ -122,6 +122,11 @@ export const CODES = {
   account_not_found: [404, 'This account does not exist. It may have been deleted.'],
   oauth_flow_not_found: [404, 'This sign-in no longer exists. Start a new one.'],
   import_not_found: [404, 'This preview has expired. Select the files again.'],
+  invalid_quota_planner: [400, 'This setting of the quota planner is not valid.'],
+  quota_planner_decision_not_found: [
+    400,
+    'This decision of the quota planner does not exist. It may have been replaced.',
+  ],
   sticky_session_not_found: [404, 'This session is not kept on any account. It may have expired or been deleted.'],
   automation_not_found: [404, 'This automation does not exist. It may have been deleted.'],
   automation_run_not_found: [404, 'This run does not exist. Runs are deleted after 90 days.'],

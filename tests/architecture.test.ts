@@ -94,7 +94,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
   'src/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
   'src/gateway': ['src/gateway-routes', 'src/http', 'src/errors'],
-  'src/dashboard-routes': ['src/admin', 'src/gateway', 'src/proxy/handlers', 'src/http/assets'],
+  'src/dashboard-routes': ['src/admin', 'src/gateway', 'src/proxy/handlers', 'src/proxy/relay/ping', 'src/http/assets'],
   'src/dashboard': ['src/dashboard-routes', 'src/http'],
   'src/every-route': ['src/gateway', 'src/dashboard', 'src/http/route-table'],
   'src/app': ['src/gateway', 'src/dashboard'],

@@ -63,6 +63,14 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'Your logged requests are replayed with the function that routes them, and with windows as large as your plans allow. Each figure is the average of 20 runs.',
     more: SETTINGS,
   },
+  'settings-planner': {
+    says: 'The planner expects the requests of the last four weeks again and replays them with an earlier window. It needs 14 days of requests.',
+    more: SETTINGS,
+  },
+  planner: {
+    says: 'What an earlier start of a five-hour window would bring, computed from the requests of the last four weeks. Change it in Settings, Routing.',
+    more: SETTINGS,
+  },
   // Accounts
   plans: {
     says: 'Requests and cost of the accounts of each plan, and how many are available. ChatGPT reports the plan.',

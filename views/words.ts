@@ -109,6 +109,8 @@ const DONE: Readonly<Record<string, string>> = {
   account_updated: 'Account saved.',
   account_deleted: 'Account deleted.',
   account_released: 'Conversations released. Their next requests can use any account.',
+  quota_planner_canceled: 'The start was canceled.',
+  quota_planner_started: 'Done. The list of starts shows the result.',
   sticky_sessions_deleted: 'Sessions deleted. Their next requests can use any account.',
   accounts_paused: 'Accounts paused.',
   accounts_paused_partly: 'Some accounts were paused. The others need sign-in or are deactivated.',

@@ -17,6 +17,7 @@ import { ChartQuery, type ReportBars } from '../model/report-bars.ts'
 import type { CsvPage } from '../model/report-csv.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
+import { type PlannerCard, plannerCard } from './planner-card.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf, demandSight } from './requests.ts'
 
@@ -91,6 +92,8 @@ export interface ReportView extends Report {
   /** An unknown zone in the URL. */
   unknownZone: string | null
   options: Logs['options']
+  /** null: hidden from the user. */
+  planner: PlannerCard | null
   /** The same report as files. */
   links: { csv: string; json: string }
 }
@@ -121,6 +124,7 @@ export const showReports = createHandlers(requiresOwn('dashboard:read'), query(P
     params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
     unknownZone: named && named !== timezone ? named : null,
     options: optionsOf(c),
+    planner: plannerCard(c),
     links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }
   return reply(c, view, ReportPage)

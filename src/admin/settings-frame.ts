@@ -58,6 +58,7 @@ export const TAB_OF: Record<Section, TabId> = {
   routing: 'routing',
   affinity: 'routing',
   windows: 'routing',
+  planner: 'routing',
   resets: 'routing',
   limits: 'routing',
   timeouts: 'routing',

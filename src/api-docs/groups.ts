@@ -51,7 +51,7 @@ export const GROUPS: readonly Group[] = [
     id: 'settings',
     title: 'Settings and firewall',
     about: 'Change settings, and which addresses can connect.',
-    prefixes: ['/api/settings', '/api/firewall', '/api/sticky-sessions'],
+    prefixes: ['/api/settings', '/api/firewall', '/api/sticky-sessions', '/api/quota-planner'],
   },
   {
     id: 'people',

@@ -10,6 +10,7 @@ import { askDeps, type JobDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
 import { pollNewAccounts } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
+import { QUOTA_PLANNER_BEAT_MS, type QuotaPlannerDeps, quotaPlannerJob } from './quota-planner.ts'
 import { type RedeemByRuleDeps, redeemByRule } from './redeem-by-rule.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type RetentionDeps, retain } from './retention.ts'
@@ -27,6 +28,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<OverviewDeps, 'figures'> &
   Pick<WindowStartDeps, 'pool' | 'settings' | 'lifecycle' | 'turns'> &
   Pick<AutomationDeps, 'pool' | 'random'> &
+  Pick<QuotaPlannerDeps, 'replayer' | 'random'> &
   Pick<RedeemByRuleDeps, 'pool' | 'settings' | 'resetCredits'> &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
     ResetCreditsDeps,
@@ -69,6 +71,8 @@ export const scheduleJobs = (
   schedule.add('automations', AUTOMATIONS_BEAT_MS, automationsJob({ ...workplace, ping, readUsage }), {
     runAtStart: true,
   })
+  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping }), { runAtStart: true })
+  schedule.add('quota planner', QUOTA_PLANNER_BEAT_MS, quotaPlannerJob({ ...workplace, ping }), { runAtStart: true })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })

@@ -1,6 +1,5 @@
 /** Starts the five-hour windows of accounts that ask for it, at a confirmed reset or at set hours. */
-import { commit, type Db } from '../../db/commit.ts'
-import { AppError } from '../errors.ts'
+import type { Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
@@ -8,12 +7,11 @@ import type { Work } from '../lib/schedule.ts'
 import { type AccountState, isInUse } from '../model/account-state.ts'
 import type { AccountRow } from '../model/accounts.ts'
 import type { Catalog } from '../model/catalog.ts'
-import { pingModel } from '../model/ping-model.ts'
 import { windowStartRefusal } from '../model/preserve-floors.ts'
 import { readSeenWindows, type SeenWindows, saveSeenWindows } from '../model/seen-windows.ts'
+import { type Ping, startWindow } from '../model/start-window.ts'
 import type { UsageSnapshot } from '../model/usage-windows.ts'
 import { confirmedReset, dueHour } from '../model/window-due.ts'
-import { claimWindowStart, endWindowStart } from '../model/window-starts.ts'
 import type { Settings } from '../settings/schema.ts'
 
 export const WINDOW_STARTS_BEAT_MS = 20_000
@@ -38,8 +36,7 @@ export interface WindowStartDeps {
   lifecycle: { readonly draining: boolean; readonly maxTurns: number }
   /** The running requests. */
   turns: { readonly size: number }
-  /** Sends the request and waits for its end, at most 30 s. Throws an `AppError`. */
-  ping: (wanted: { accountId: string; model: string; effort: string | null }, signal: AbortSignal) => Promise<void>
+  ping: Ping
 }
 
 /**
@@ -72,7 +69,7 @@ const watched = ({ pool, settings }: WindowStartDeps, windows: SeenWindows): See
 }
 
 /** Whether a request would be admitted. */
-const isOpen = ({ lifecycle, turns }: WindowStartDeps): boolean =>
+export const isOpen = ({ lifecycle, turns }: Pick<WindowStartDeps, 'lifecycle' | 'turns'>): boolean =>
   !lifecycle.draining && turns.size < lifecycle.maxTurns
 
 interface Due {
@@ -108,17 +105,6 @@ const dueAt = (
 }
 
 const startOne = async (deps: WindowStartDeps, { account, resetAt }: Due, signal: AbortSignal): Promise<void> => {
-  const { db, clock, catalog, settings, log } = deps
-  const chosen = settings.current().windowStartModel
-  const accountId = account.id
-  const { model, effort } = chosen
-    ? { model: chosen, effort: catalog.effortsOf(chosen)[0] ?? null }
-    : pingModel(catalog, accountId, null)
-  if (!commit<boolean>(db, (tx) => claimWindowStart(tx, { accountId, resetAt, model, at: clock.now() }))) return
-  const error = await deps.ping({ accountId, model, effort }, signal).then(
-    () => null,
-    (err: unknown) => AppError.from(err),
-  )
-  if (error) log.warn('a window could not be started', { account: accountId, code: error.code })
-  commit(db, (tx) => endWindowStart(tx, { accountId, resetAt, at: clock.now() }, error))
+  const model = deps.settings.current().windowStartModel
+  await startWindow(deps, { accountId: account.id, resetAt, model }, signal)
 }

@@ -18,6 +18,8 @@ export const EVENTS = {
   account_exported: 'warning',
   account_released: 'notice',
   sticky_sessions_deleted: 'notice',
+  quota_planner_canceled: 'notice',
+  quota_planner_started: 'notice',
   reset_credit_redeemed: 'notice',
   api_key_created: 'notice',
   api_key_updated: 'notice',

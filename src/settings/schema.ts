@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
-import { HOURS, HOURS_HINT, Origins } from './texts.ts'
+import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -22,6 +22,8 @@ export const CLIENT_RATE_LIMITS = ['pool', 'account', 'hidden'] as const
 
 export const WINDOW_STARTS = ['off', 'at_reset', 'at_hours'] as const
 
+export const PLANNER_MODES = ['off', 'advise', 'act'] as const
+
 export const PAID_CREDITS = ['never', 'last', 'freely'] as const
 
 /** The sections of the settings pages. */
@@ -32,6 +34,7 @@ export const SECTIONS = [
   'routing',
   'affinity',
   'windows',
+  'planner',
   'resets',
   'limits',
   'timeouts',
@@ -110,7 +113,7 @@ export const Settings = z.strictObject({
       help: 'For “At set hours”: times like 08:00 13:30. A window that is already running is left alone.',
     },
   ),
-  windowStartZone: setting(z.string().trim().max(64).refine(isZone, 'must be a time zone like Europe/Berlin'), {
+  windowStartZone: setting(z.string().trim().max(64).refine(isZone, ZONE_HINT), {
     section: 'windows',
     label: 'Time zone of the hours',
     help: 'A name like Europe/Berlin.',
@@ -119,6 +122,43 @@ export const Settings = z.strictObject({
     section: 'windows',
     label: 'Model',
     help: 'The model these requests use. Leave empty for the cheapest model of the account.',
+  }),
+  plannerMode: setting(z.enum(PLANNER_MODES), {
+    section: 'planner',
+    label: 'Quota planner',
+    help: 'Whether Sluice computes when an earlier start of a five-hour window would serve more requests, and starts it.',
+  }),
+  plannerZone: setting(z.string().trim().max(64).refine(isZone, ZONE_HINT), {
+    section: 'planner',
+    label: 'Time zone of the working hours',
+    help: 'A name like Europe/Berlin.',
+  }),
+  plannerWorkingDays: setting(WorkingDays, {
+    section: 'planner',
+    label: 'Working days',
+    help: 'Days like mon tue wed, separated by spaces.',
+  }),
+  plannerWorkingHoursStart: setting(z.string().trim().regex(HOUR, HOUR_HINT), {
+    section: 'planner',
+    label: 'Work starts',
+    help: 'Windows are started at the earliest five hours before.',
+  }),
+  plannerWorkingHoursEnd: setting(z.string().trim().regex(HOUR, HOUR_HINT), {
+    section: 'planner',
+    label: 'Work ends',
+    help: 'An end before the start is on the next day.',
+  }),
+  plannerMaxStartsPerDay: setting(z.int().min(1).max(100), {
+    section: 'planner',
+    label: 'Starts per day',
+    help: 'At most this many windows are started in a day, each account once.',
+    unit: 'starts',
+  }),
+  plannerMinGainPercent: setting(z.int().min(1).max(100), {
+    section: 'planner',
+    label: 'Smallest gain',
+    help: 'A start must serve at least this much more of the expected requests.',
+    unit: 'percent',
   }),
   resetPolicy: setting(z.enum(RESET_POLICIES), {
     section: 'resets',
@@ -348,6 +388,13 @@ export const DEFAULTS: Settings = {
   windowStartHours: '',
   windowStartZone: 'UTC',
   windowStartModel: null,
+  plannerMode: 'off',
+  plannerZone: 'UTC',
+  plannerWorkingDays: 'mon tue wed thu fri',
+  plannerWorkingHoursStart: '09:00',
+  plannerWorkingHoursEnd: '18:00',
+  plannerMaxStartsPerDay: 3,
+  plannerMinGainPercent: 5,
   resetPolicy: 'never',
   resetKeepCredits: 0,
   resetMinBlockedMinutes: 60,

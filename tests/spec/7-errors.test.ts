@@ -231,6 +231,11 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   },
   not_found: { ask: (app) => app.ask('GET /v1/nothing'), path: '/v1', status: 404 },
   account_not_found: { ...dashboard('DELETE /api/accounts/acc_unknown'), status: 404 },
+  invalid_quota_planner: { ...dashboard('PUT /api/quota-planner/settings', { zone: 'Nowhere/Else' }), status: 400 },
+  quota_planner_decision_not_found: {
+    ...dashboard('POST /api/quota-planner/decisions/plan_none/cancel'),
+    status: 400,
+  },
   sticky_session_not_found: { ...dashboard('DELETE /api/sticky-sessions/conversation/a/b'), status: 404 },
   automation_not_found: { ...dashboard('DELETE /api/automations/auto_unknown'), status: 404 },
   automation_run_not_found: { ...dashboard('GET /api/automations/runs/run_unknown/details'), status: 404 },

@@ -13,6 +13,7 @@ import { createAutomation } from '../../src/model/automations/automations.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
 import { flowContext } from '../../src/model/oauth-flows.ts'
+import { storePlan } from '../../src/model/planner/decisions.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
 import { NewSource } from '../../src/model/sources/source-input.ts'
 import { createSource as addSource } from '../../src/model/sources/source-rows.ts'
@@ -173,6 +174,11 @@ export const buildWorld = (
       const account = parseAuthJson(authJson, 'auth.json')
       const entry = { id: '0', file: 'auth.json', verdict: 'new', reason: null, account, existing: null } as const
       return bindings.importDrafts.keep(owner, [entry]).id
+    },
+    plannedStart: (): string => {
+      const decision = { id: 'plan_1', createdAt: now, accountId, scheduledAt: now + DAY_MS, idempotencyKey: 'day' }
+      commit(db, (tx) => storePlan(tx, [{ ...decision, mode: 'advise', status: 'planned' }], now))
+      return decision.id
     },
     key: app.key(),
     roleId: crowd.addRole('spare', {}),
@@ -343,6 +349,9 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/accounts/:id/rate-limit-reset-credits/consume': account,
   'PUT /api/accounts/:id/limit-warmup': { ...account, fields: () => ({ enabled: true }) },
   'POST /api/accounts/:id/release': account,
+  'PUT /api/quota-planner/settings': { fields: () => ({ minGainPercent: 7 }) },
+  'POST /api/quota-planner/decisions/:id/cancel': { params: (world) => ({ id: world.plannedStart() }) },
+  'POST /api/quota-planner/warm-now': { fields: ({ accountId }) => ({ accountId }) },
   'POST /api/sticky-sessions/purge': { fields: () => ({ staleOnly: true }) },
   'POST /api/sticky-sessions/delete': { fields: () => ({ sessions: `conversation:${STICKY_KEY}` }), isFormOnly: true },
   'POST /api/sticky-sessions/delete-filtered': { fields: () => ({ keyQuery: STICKY_KEY }) },

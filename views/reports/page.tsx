@@ -11,6 +11,7 @@ import { costOf, tokens, unpricedText } from './amounts.ts'
 import { ReportChart } from './chart.tsx'
 import { DayFigures } from './days.tsx'
 import { hrefWith } from './links.ts'
+import { PlannedStarts } from './planner.tsx'
 import { Shares } from './shares.tsx'
 
 export const ReportPage: FC<ReportView> = (report) => (
@@ -61,6 +62,7 @@ export const ReportPage: FC<ReportView> = (report) => (
       />
     </div>
     <DayFigures {...report} />
+    {report.planner && <PlannedStarts {...report.planner} />}
     <p class="small muted">
       Costs are estimates at list prices.
       {report.summary.unpriced > 0 && ' A + means that requests for models with an unknown price are not included.'}{' '}

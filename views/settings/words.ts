@@ -14,6 +14,10 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
     title: 'Window starts',
     intro: 'A five-hour window begins with its first request. Turn this on for each account on its page.',
   },
+  planner: {
+    title: 'Quota planner',
+    intro: 'A window that starts before work begins is reset sooner, in the middle of the day.',
+  },
   resets: {
     title: 'Reset credits',
     intro: 'A reset credit resets all limits of its account. These defaults apply to accounts without their own rule.',
@@ -82,6 +86,12 @@ const WINDOW_STARTS: Readonly<Record<Settings['windowStart'], { label: string; s
   at_hours: { label: 'At set hours', says: 'At the times below, so that a new window is ready when you need it.' },
 }
 
+const PLANNER_MODES: Readonly<Record<Settings['plannerMode'], { label: string; says: string }>> = {
+  off: { label: 'Off', says: 'Nothing is computed.' },
+  advise: { label: 'Advise', says: 'Reports show what a start would bring. You decide.' },
+  act: { label: 'Act', says: 'Windows of accounts with window starts turned on are started. Routing stays as it is.' },
+}
+
 export const RESET_RULES: Readonly<Record<Settings['resetPolicy'], { label: string; says: string }>> = {
   never: { label: 'Never', says: 'Sluice never uses one. You still can.' },
   before_expiry: {
@@ -104,6 +114,7 @@ const CHOICES: Partial<Record<SettingName, Words>> = {
   paidCredits: PAID_CREDITS,
   clientRateLimits: CLIENT_RATE_LIMITS,
   windowStart: WINDOW_STARTS,
+  plannerMode: PLANNER_MODES,
   resetPolicy: RESET_RULES,
   prohibitFastMode: FAST_MODE,
 }

@@ -30,6 +30,36 @@ export const SERVICE_WORDS: WordsByRoute = {
     answer: '`{status: "deleted"}`',
     throws: ['ip_not_found'],
   },
+  'GET /api/quota-planner/settings': {
+    does: 'The settings of the quota planner. `GET /api/settings` has them, too (`planner…`).',
+    answer: '`{mode, zone, workingDays, workingHoursStart, workingHoursEnd, maxStartsPerDay, minGainPercent}`',
+  },
+  'PUT /api/quota-planner/settings': {
+    does: 'Changes settings of the quota planner. Missing fields stay as they are; unknown ones are rejected.',
+    answer: 'As `GET`.',
+    throws: ['invalid_quota_planner'],
+  },
+  'GET /api/quota-planner/forecast': {
+    does: 'The expected demand per 15 minutes in capacity credits, and what the windows can serve, by replay. `sufficient`: the log covers at least 14 days.',
+    answer:
+      '`{generatedAt, horizonHours, slotSeconds, sufficient, coveredDays, totalDemandUnits, peakSlotStart, peakDemandUnits, simulation: {unmetDemand, wastedCapacity}, slots: [{slotStart, demandUnits, servableUnits, requestCount, source}]}`',
+    throws: ['busy'],
+  },
+  'GET /api/quota-planner/decisions': {
+    does: 'Planned, made, skipped and canceled starts of five-hour windows, latest first. `score` is the gain in percent.',
+    answer:
+      '`[{id, createdAt, mode, accountId, action, scheduledAt, executedAt, score, reason, details, status, idempotencyKey}]`',
+  },
+  'POST /api/quota-planner/decisions/:id/cancel': {
+    does: 'Cancels a planned start. The account is not planned again that day.',
+    answer: '`{decisionId, status, reason, requestId, executedAt}`',
+    throws: ['quota_planner_decision_not_found', 'invalid_quota_planner'],
+  },
+  'POST /api/quota-planner/warm-now': {
+    does: 'Starts the five-hour window of an account with one tiny request. `skipped` with a reason when it has started already.',
+    answer: '`{decisionId, status, reason, requestId, executedAt}`',
+    throws: ['account_not_found'],
+  },
   'GET /api/sticky-sessions': {
     does: 'The accounts that conversations and ciphertext stay on.',
     answer:

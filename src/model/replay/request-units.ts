@@ -28,9 +28,9 @@ export const UNITS: SQL<number | null> = sql`CASE WHEN ${requests.inputTokens} I
     + coalesce(${requests.cachedInputTokens}, 0) / 4.0 + coalesce(${requests.outputTokens}, 0) * 4) / 1000.0,
   coalesce(${requests.costMicros}, 0) / 10000.0, ${LEAST_UNITS}) END`
 
-/** Model requests that wanted quota: served, cancelled, or rejected because no account was available. */
+/** Model requests that wanted quota of accounts: served, cancelled, or rejected because none was available. */
 export const DEMAND: SQL = sql`${requests.kind} IN ('normal', 'compaction', 'image', 'audio')
-  AND (${requests.status} <> 'error' OR ${requests.phase} = 'select')`
+  AND ${requests.sourceId} IS NULL AND (${requests.status} <> 'error' OR ${requests.phase} = 'select')`
 
 /** Credits per unit, for the five-hour window and for the weekly or monthly one. */
 export interface CreditRates {
@@ -91,4 +91,13 @@ const rateOf = (rows: readonly MeterHour[], moved: Moved): number | null => {
     sums.units += row.units
   }
   return sums.percent >= ENOUGH_PERCENT ? sums.credits / sums.units : null
+}
+
+/** When the first such request since `from` arrived (ms since epoch); null: none did. */
+export const firstArrival = (db: Db, from: number): number | null => {
+  const [first] = db.all<{ at: number }>(
+    sql`SELECT ${requests.startedAt} AS at FROM ${requests} WHERE ${requests.startedAt} >= ${from} AND ${DEMAND}
+      ORDER BY ${requests.startedAt} LIMIT 1`,
+  )
+  return first?.at ?? null
 }

@@ -2,10 +2,11 @@
 import type { Db } from '../../../db/commit.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import { seededFloats } from '../../lib/random.ts'
+import { firstArrival } from '../../model/replay/request-units.ts'
 import { STRATEGIES } from '../../settings/schema.ts'
 import type { Strategy } from '../policies.ts'
 import { type Outcome, type ReplayWorld, simulate } from './simulate.ts'
-import { firstArrival, storedAccounts, storedArrivals, storedPolicy } from './stored-world.ts'
+import { storedAccounts, storedArrivals, storedPolicy } from './stored-world.ts'
 
 /** Runs per strategy, each with its own random numbers. */
 export const SEEDS = 20

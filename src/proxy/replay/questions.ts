@@ -1,9 +1,13 @@
 /** What the replay thread computes, by name. */
 import type { Db } from '../../../db/commit.ts'
 import { compareStrategies } from './compare-strategies.ts'
+import { forecast } from './forecast.ts'
+import { planStarts } from './plan-starts.ts'
 
 const ANSWERS = {
   strategies: compareStrategies,
+  forecast,
+  plan: planStarts,
 } satisfies Record<string, (db: Db, question: never, onProgress: (share: number) => void) => unknown>
 
 type Answers = typeof ANSWERS

@@ -175,11 +175,3 @@ const storedKeys = (db: Db): ReadonlyMap<string, ReplayKey> =>
       },
     ]),
   )
-
-/** When the first request in the log since `from` arrived; null: none did. */
-export const firstArrival = (db: Db, from: number): number | null => {
-  const [first] = db.all<{ at: number | null }>(
-    sql`SELECT min(${requests.startedAt}) AS at FROM ${requests} WHERE ${requests.startedAt} >= ${from} AND ${DEMAND}`,
-  )
-  return first?.at ?? null
-}

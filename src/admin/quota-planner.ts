@@ -1,0 +1,188 @@
+/** `/api/quota-planner`: its settings, the expected demand, planned starts of five-hour windows, and a start now. */
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import type { Bindings, Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
+import { requires, writes } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { query } from '../http/query.ts'
+import { proceed } from '../http/reply.tsx'
+import { iso, isoOrNull } from '../lib/iso.ts'
+import { append } from '../model/audit.ts'
+import { addManualDecision, cancelDecision, type Decision, listDecisions } from '../model/planner/decisions.ts'
+import { startProblem } from '../model/planner/starts.ts'
+import { dayNumbers, WEEKDAYS } from '../model/planner/working-time.ts'
+import { type Ping, startWindow } from '../model/start-window.ts'
+import { PLANNER_MODES, type Settings, SettingsPatch } from '../settings/schema.ts'
+import { back } from './back.ts'
+import { storeSettings } from './settings.ts'
+
+const Fields = z.strictObject({
+  mode: z.enum(PLANNER_MODES).optional().describe('`off`, `advise`, or `act`.'),
+  zone: z.string().optional().describe('Time zone of the working hours, like `Europe/Berlin`.'),
+  workingDays: z.array(z.int()).max(7).optional().describe('0 is Monday, 6 is Sunday.'),
+  workingHoursStart: z.string().optional().describe('Like `09:00`.'),
+  workingHoursEnd: z.string().optional().describe('Like `18:00`.'),
+  maxStartsPerDay: z.number().optional().describe('1 to 100.'),
+  minGainPercent: z.number().optional().describe('1 to 100.'),
+})
+type Fields = Required<z.output<typeof Fields>>
+
+export const getPlannerSettings = createHandlers(requires('dashboard:read'), (c) => c.json(plannerSettings(c)))
+
+const plannerSettings = ({ env }: Ctx): Fields => fieldsOf(env.settings.current())
+
+const fieldsOf = (settings: Settings): Fields => ({
+  mode: settings.plannerMode,
+  zone: settings.plannerZone,
+  workingDays: dayNumbers(settings.plannerWorkingDays),
+  workingHoursStart: settings.plannerWorkingHoursStart,
+  workingHoursEnd: settings.plannerWorkingHoursEnd,
+  maxStartsPerDay: settings.plannerMaxStartsPerDay,
+  minGainPercent: settings.plannerMinGainPercent,
+})
+
+/** Missing fields stay unchanged. Throws `invalid_quota_planner`, and `validation_error` for fields that it does not have. */
+export const putPlannerSettings = createHandlers(writes({ audit: 'settings_updated' }), body(Fields), (c) => {
+  const patch = patchOf(c.req.valid('json'))
+  const who = actor(c)
+  commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who }))
+  return proceed(c, plannerSettings(c), '/settings/routing?done=settings_updated&section=planner#planner')
+})
+
+const NAMES = {
+  mode: 'plannerMode',
+  zone: 'plannerZone',
+  workingDays: 'plannerWorkingDays',
+  workingHoursStart: 'plannerWorkingHoursStart',
+  workingHoursEnd: 'plannerWorkingHoursEnd',
+  maxStartsPerDay: 'plannerMaxStartsPerDay',
+  minGainPercent: 'plannerMinGainPercent',
+} as const satisfies Record<keyof Fields, keyof Settings>
+
+const patchOf = ({ workingDays, ...fields }: z.output<typeof Fields>): Partial<Settings> => {
+  const days = workingDays?.map((day) => WEEKDAYS[day] ?? `day ${day}`).join(' ')
+  const given = Object.entries({ ...fields, workingDays: days }).filter(([, value]) => value !== undefined)
+  // as: the members of `Fields`
+  const patch = Object.fromEntries(given.map(([name, value]) => [NAMES[name as keyof Fields], value]))
+  const parsed = SettingsPatch.safeParse(patch)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const param = Object.entries(NAMES).find(([, name]) => name === issue?.path[0])?.[0] ?? 'mode'
+  throw new AppError('invalid_quota_planner', { param, message: `${param}: ${issue?.message ?? 'not valid'}.` })
+}
+
+const ForecastQuery = z.object({
+  horizonHours: z.coerce.number().int().min(1).max(168).default(36).describe('How far it looks ahead.'),
+})
+
+/** Throws `busy` while too many replays wait. */
+export const getForecast = createHandlers(requires('dashboard:read'), query(ForecastQuery), async (c) => {
+  const { replayer, clock, server } = c.env
+  server?.timeout(c.req.raw, 0)
+  const question = { ...c.req.valid('query'), now: clock.now() }
+  return c.json(await replayer.ask('forecast', question, c.req.raw.signal))
+})
+
+const DecisionQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Rows at most.'),
+})
+
+/** Latest start first. */
+export const listPlannerDecisions = createHandlers(requires('accounts:read'), query(DecisionQuery), (c) =>
+  c.json(listDecisions(c.env.db, c.req.valid('query').limit).map(decisionView)),
+)
+
+const decisionView = ({ gainPercent, gainFrom, gainTo, model, ...decision }: Decision) => ({
+  id: decision.id,
+  createdAt: iso(decision.createdAt),
+  mode: decision.mode,
+  accountId: decision.accountId,
+  action: 'start_window',
+  scheduledAt: iso(decision.scheduledAt),
+  executedAt: isoOrNull(decision.executedAt),
+  score: gainPercent,
+  reason: decision.reason,
+  details: { gainPercent, gainFrom: isoOrNull(gainFrom), gainTo: isoOrNull(gainTo), model },
+  status: decision.status,
+  idempotencyKey: decision.idempotencyKey,
+})
+
+/** Throws `quota_planner_decision_not_found`, `invalid_quota_planner`. */
+export const cancelPlannedStart = createHandlers(writes({ audit: 'quota_planner_canceled' }), (c) => {
+  const who = actor(c)
+  const canceled = commit<Decision>(c.env.db, (tx) => {
+    const decision = cancelDecision(tx, idOf(c))
+    append(tx, who, 'quota_planner_canceled', { target: decision.accountId, details: { decision: decision.id } })
+    return decision
+  })
+  return proceed(c, outcomeOf(canceled, null), back(c, 'quota_planner_canceled'))
+})
+
+const Wish = z.strictObject({
+  accountId: z.string().min(1).max(255).describe('The account whose window is started.'),
+  model: z.string().trim().min(1).max(200).nullish().describe('Missing: the cheapest model of the account.'),
+})
+
+/**
+ * Starts the window now. The status is `skipped` with a reason when it has already started, or the request fails.
+ * `pingWith` sends the request. Throws `account_not_found`.
+ */
+export const warmNow = (pingWith: (env: Bindings, ...args: Parameters<Ping>) => Promise<void>) =>
+  createHandlers(writes({ audit: 'quota_planner_started' }), body(Wish), async (c) => {
+    const { accountId, model = null } = c.req.valid('json')
+    const { env } = c
+    const account = env.pool.get(accountId)
+    if (!account) throw new AppError('account_not_found', { param: 'accountId' })
+    const who = actor(c)
+    const at = env.clock.now()
+    const problem = startProblem(account, env.pool.all(), at)
+    env.server?.timeout(c.req.raw, 0)
+    const ping: Ping = (wanted, signal) => pingWith(env, wanted, signal)
+    const result =
+      problem === null ? await startWindow({ ...env, ping }, { accountId, resetAt: at, model }, c.req.raw.signal) : null
+    const decision = manualDecision(env, { accountId, at, problem, result })
+    commit(env.db, (tx) => {
+      addManualDecision(tx, decision)
+      append(tx, who, 'quota_planner_started', {
+        target: accountId,
+        details: { decision: decision.id, status: decision.status },
+      })
+    })
+    return proceed(c, outcomeOf(decision, null), back(c, 'quota_planner_started'))
+  })
+
+interface Manual {
+  accountId: string
+  at: number
+  problem: string | null
+  result: Awaited<ReturnType<typeof startWindow>> | null
+}
+
+const manualDecision = ({ random, clock }: Bindings, { accountId, at, problem, result }: Manual) => {
+  const id = random.id('plan')
+  const isStarted = result?.kind === 'started'
+  return {
+    id,
+    createdAt: at,
+    accountId,
+    scheduledAt: at,
+    executedAt: isStarted ? clock.now() : null,
+    status: isStarted ? ('executed' as const) : ('skipped' as const),
+    reason: isStarted ? 'Started by a user.' : (problem ?? failureText(result)),
+    model: isStarted ? result.model : null,
+    idempotencyKey: `manual:${id}`,
+  }
+}
+
+const failureText = (result: Manual['result']): string =>
+  result?.kind === 'failed' ? result.error.message : 'The window was started a moment ago.'
+
+/** `requestId` is for clients of codex-lb, which expect it. */
+const outcomeOf = (
+  { id, status, reason, executedAt }: Pick<Decision, 'id' | 'status' | 'reason' | 'executedAt'>,
+  requestId: string | null,
+) => ({ decisionId: id, status, reason, requestId, executedAt: isoOrNull(executedAt) })

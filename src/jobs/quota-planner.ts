@@ -1,0 +1,99 @@
+/** The quota planner: plans starts of five-hour windows once an hour and, in the mode `act`, makes them. */
+import { commit } from '../../db/commit.ts'
+import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
+import type { Work } from '../lib/schedule.ts'
+import {
+  cycleKey,
+  type Decision,
+  dropPlans,
+  dueDecisions,
+  endDecision,
+  LATE_MS,
+  storePlan,
+} from '../model/planner/decisions.ts'
+import { gainText, startProblem } from '../model/planner/starts.ts'
+import { workingTimeOf, workOn } from '../model/planner/working-time.ts'
+import { startWindow } from '../model/start-window.ts'
+import type { Replayer } from '../replayer.ts'
+import { isOpen, type WindowStartDeps } from './window-starts.ts'
+
+export const QUOTA_PLANNER_BEAT_MS = MINUTE_MS
+
+export interface QuotaPlannerDeps extends WindowStartDeps {
+  random: { id(prefix: string): string }
+  replayer: Pick<Replayer, 'ask'>
+}
+
+/** A start is claimed as a window start before its request, so it is made once, also across restarts. */
+export const quotaPlannerJob = (deps: QuotaPlannerDeps): Work => {
+  let planned: { at: number; version: string } | null = null
+  return async (signal) => {
+    const { db, clock, settings } = deps
+    const { plannerMode } = settings.current()
+    if (plannerMode === 'off') {
+      planned = null
+      if (dueDecisions(db, Number.MAX_SAFE_INTEGER - 1).length > 0) commit(db, dropPlans)
+      return
+    }
+    for (const decision of dueDecisions(db, clock.now())) await carryOut(deps, decision, signal)
+    const version = JSON.stringify(settings.current())
+    if (planned?.version === version && clock.now() - planned.at < HOUR_MS) return
+    await plan(deps, signal)
+    planned = { at: clock.now(), version }
+  }
+}
+
+const plan = async (
+  { db, clock, settings, random, replayer }: QuotaPlannerDeps,
+  signal: AbortSignal,
+): Promise<void> => {
+  const now = clock.now()
+  const { proposals } = await replayer.ask('plan', { now }, signal)
+  const current = settings.current()
+  const working = workingTimeOf(current)
+  if (current.plannerMode === 'off') return
+  const mode = current.plannerMode
+  const decisions = proposals.map(({ accountId, at, gainPercent, from, to }) => ({
+    id: random.id('plan'),
+    createdAt: now,
+    mode,
+    accountId,
+    scheduledAt: at,
+    gainPercent,
+    gainFrom: from,
+    gainTo: to,
+    status: 'planned' as const,
+    reason: gainText({ gainPercent, from, to }, working.zone),
+    idempotencyKey: cycleKey(accountId, workOn(working, at).date),
+  }))
+  commit(db, (tx) => storePlan(tx, decisions, now))
+}
+
+const carryOut = async (deps: QuotaPlannerDeps, decision: Decision, signal: AbortSignal): Promise<void> => {
+  const { db, clock, pool, settings } = deps
+  const { id, scheduledAt, accountId } = decision
+  const skip = (reason: string) => commit(db, (tx) => endDecision(tx, id, { status: 'skipped', reason }))
+  const now = clock.now()
+  if (decision.mode !== 'act' || settings.current().plannerMode !== 'act')
+    return skip('The planner only advised this start.')
+  if (now - scheduledAt >= LATE_MS) return skip('Sluice was not running at that time.')
+  if (!isOpen(deps)) return // tried again at the next beat
+  const account = pool.all().find((other) => other.id === accountId)
+  const problem = account
+    ? account.row.windowStartEnabled
+      ? startProblem(account, pool.all(), now)
+      : 'Window starts are off for this account.'
+    : 'The account was deleted.'
+  if (!account || problem !== null) return skip(problem ?? '')
+  const model = settings.current().windowStartModel
+  const result = await startWindow(deps, { accountId: account.id, resetAt: scheduledAt, model }, signal)
+  if (result.kind === 'failed') return skip(result.error.message)
+  commit(db, (tx) =>
+    endDecision(tx, id, {
+      status: 'executed',
+      reason: decision.reason,
+      executedAt: clock.now(),
+      model: result.kind === 'started' ? result.model : null,
+    }),
+  )
+}

@@ -1,0 +1,223 @@
+/** The job of the quota planner: what it plans, what it starts, and that it starts nothing twice. */
+import { describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
+import { plannerDecisions } from '../../db/schema/planner.ts'
+import { quotaPlannerJob } from '../../src/jobs/quota-planner.ts'
+import { listDecisions } from '../../src/model/planner/decisions.ts'
+import { pingForJob } from '../../src/proxy/relay/ping.ts'
+import { planStarts } from '../../src/proxy/replay/plan-starts.ts'
+import type { Settings } from '../../src/settings/schema.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { logWorkdays } from '../support/workdays.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const never = new AbortController().signal
+
+/** The clock starts on Thursday, 1 January 2026, 00:00 UTC. */
+const midnight = Date.UTC(2026, 0, 1)
+
+const report = (app: TestApp, usedPercent = 0, index = 0) => {
+  const { bindings, clock } = app
+  bindings.pool.observe(app.members[index]!.id, {
+    at: clock.now(),
+    windows: {
+      fiveHour: { usedPercent, windowMinutes: 300, resetAt: clock.now() + 5 * HOUR },
+      weekly: null,
+      monthly: null,
+    },
+    credits: null,
+    planType: null,
+    additional: [],
+  })
+  bindings.ledger.flush()
+}
+
+const open = async (settings: Partial<Settings> = {}, { days = 20, units = 30, accounts = 1, enabled = true } = {}) => {
+  const app = testApp({ accounts, settings: { plannerMode: 'act', ...settings } })
+  logWorkdays(app, { days, units })
+  for (let index = 0; index < accounts; index++) {
+    report(app, 0, index)
+    if (enabled) await app.ask(`PUT /api/accounts/${app.members[index]!.id}/limit-warmup`, { json: { enabled } })
+  }
+  const job = () => {
+    const { bindings } = app
+    return quotaPlannerJob({ ...bindings, ping: (wanted, signal) => pingForJob(bindings, wanted, signal) })
+  }
+  const until = async (at: number) => {
+    await app.clock.advance(at - app.clock.now())
+    report(app)
+  }
+  return { app, job, until, run: job(), id: app.members[0]!.id }
+}
+
+const decisions = (app: TestApp) => listDecisions(app.db, 50)
+const decision = (app: TestApp, { id }: { id: string }) => decisions(app).find((other) => other.id === id)
+const starts = (app: TestApp) => app.rows().filter(({ route }) => route === 'window-start')
+const stateOf = ({ scheduledAt, status }: ReturnType<typeof decisions>[number]) => [scheduledAt - midnight, status]
+
+describe('the plan', () => {
+  test('starts the window so that it is reset when the day has used it up', async () => {
+    const { app } = await open()
+    const plan = planStarts(app.db, { now: app.clock.now() })
+    expect(plan).toMatchObject({ sufficient: true, coveredDays: expect.any(Number) })
+    expect(plan.proposals).toHaveLength(1)
+    const [first] = plan.proposals
+    // About 28 credits per quarter use 225 in two hours: without a start from 09:00 and 14:00, with it in three windows.
+    expect(first!.at).toBeGreaterThanOrEqual(midnight + 4 * HOUR)
+    expect(first!.at).toBeLessThan(midnight + 9 * HOUR)
+    expect(first!.gainPercent).toBeGreaterThan(20)
+    expect(first!.from).toBeGreaterThanOrEqual(first!.at + 5 * HOUR - 15 * MINUTE)
+  })
+
+  test('is empty when the quota suffices, when the gain is too small, and without 14 days', async () => {
+    const planOf = async (...args: Parameters<typeof open>) => {
+      const { app } = await open(...args)
+      return planStarts(app.db, { now: app.clock.now() })
+    }
+    expect(await planOf({}, { units: 5 })).toMatchObject({ sufficient: true, proposals: [] })
+    expect(await planOf({ plannerMinGainPercent: 60 }, { units: 15 })).toMatchObject({
+      sufficient: true,
+      proposals: [],
+    })
+    expect(await planOf({}, { days: 13 })).toMatchObject({ sufficient: false, proposals: [] })
+    expect(await planOf({ plannerWorkingDays: 'sat sun' })).toMatchObject({ sufficient: true, proposals: [] })
+    expect(await planOf({}, { enabled: false })).toMatchObject({ proposals: [] })
+  })
+
+  test('has at most the allowed starts per day, each account once', async () => {
+    const planned = async (plannerMaxStartsPerDay: number) => {
+      const { app } = await open({ plannerMaxStartsPerDay, plannerMinGainPercent: 1 }, { accounts: 3, units: 80 })
+      const { proposals } = planStarts(app.db, { now: app.clock.now() })
+      return proposals.map(({ accountId }) => accountId)
+    }
+    expect(await planned(1)).toHaveLength(1)
+    const three = await planned(3)
+    expect(three.length).toBeGreaterThan(1)
+    expect(new Set(three).size).toBe(three.length)
+  })
+
+  test('advises about accounts without window starts, too', async () => {
+    const { app, run } = await open({ plannerMode: 'advise' }, { enabled: false })
+    await run(never)
+    expect(decisions(app)).toMatchObject([{ mode: 'advise', status: 'planned' }])
+  })
+})
+
+describe('the job', () => {
+  test('does nothing while it is off, and drops plans when it is turned off', async () => {
+    const { app, run } = await open({ plannerMode: 'off' })
+    await run(never)
+    expect(decisions(app)).toEqual([])
+    app.change({ plannerMode: 'act' })
+    await run(never)
+    expect(decisions(app)).toHaveLength(1)
+    app.change({ plannerMode: 'off' })
+    await run(never)
+    expect(decisions(app)).toEqual([])
+  })
+
+  test('makes the start at its time, through a window start, and leaves routing alone', async () => {
+    const { app, run, until, id } = await open()
+    const before = app.bindings.settings.current()
+    await run(never)
+    const [planned] = decisions(app)
+    expect(planned?.reason).toMatch(/^\+[\d.]+ % served between \d\d:\d\d and \d\d:\d\d$/)
+    await until(planned!.scheduledAt - MINUTE)
+    await run(never)
+    expect(starts(app)).toEqual([])
+    await until(planned!.scheduledAt)
+    await run(never)
+    expect(starts(app)).toMatchObject([{ accountId: id, kind: 'warmup', status: 'ok' }])
+    expect(decisions(app)).toMatchObject([
+      { id: planned!.id, status: 'executed', executedAt: app.clock.now(), model: 'gpt-5.5' },
+    ])
+    expect(app.bindings.settings.current()).toEqual(before)
+  })
+
+  test('starts nothing twice: not in later runs, not after a restart, not after a crash before the end was stored', async () => {
+    const { app, run, job, until } = await open()
+    await run(never)
+    const [planned] = decisions(app)
+    await until(planned!.scheduledAt)
+    await run(never)
+    await run(never)
+    app.restart()
+    report(app)
+    await job()(never)
+    expect(starts(app)).toHaveLength(1)
+    commit(app.db, (tx) =>
+      tx
+        .update(plannerDecisions)
+        .set({ status: 'planned', executedAt: null })
+        .where(eq(plannerDecisions.id, planned!.id))
+        .run(),
+    )
+    await job()(never)
+    expect(starts(app)).toHaveLength(1)
+    expect(decision(app, planned!)).toMatchObject({ status: 'executed' })
+    await until(app.clock.now() + HOUR)
+    await job()(never)
+    expect(decisions(app).filter(({ scheduledAt }) => scheduledAt < midnight + 24 * HOUR)).toHaveLength(1)
+  })
+
+  test.each([
+    ['the window has started', 30, true, 'The five-hour window of this account has already started.'],
+    ['window starts are off by then', 0, false, 'Window starts are off for this account.'],
+  ])('skips the start when %s', async (_, usedPercent, enabled, reason) => {
+    const { app, run, until, id } = await open()
+    await run(never)
+    const [planned] = decisions(app)
+    await until(planned!.scheduledAt)
+    report(app, usedPercent)
+    if (!enabled) await app.ask(`PUT /api/accounts/${id}/limit-warmup`, { json: { enabled } })
+    await run(never)
+    expect(starts(app)).toEqual([])
+    expect(decision(app, planned!)).toMatchObject({ status: 'skipped', reason })
+  })
+
+  test('skips what it missed, and what was only advised', async () => {
+    const late = await open()
+    await late.run(never)
+    await late.until(decisions(late.app)[0]!.scheduledAt + 10 * MINUTE)
+    await late.run(never)
+    expect(decisions(late.app)).toContainEqual(
+      expect.objectContaining({ status: 'skipped', reason: 'Sluice was not running at that time.' }),
+    )
+    const advised = await open({ plannerMode: 'advise' })
+    await advised.run(never)
+    await advised.until(decisions(advised.app)[0]!.scheduledAt)
+    await advised.run(never)
+    expect(starts(advised.app)).toEqual([])
+    expect(decisions(advised.app)).toContainEqual(
+      expect.objectContaining({ status: 'skipped', reason: 'The planner only advised this start.' }),
+    )
+  })
+
+  test('plans again after an hour or a changed setting, and does not repeat a canceled start', async () => {
+    const { app, run } = await open()
+    await run(never)
+    const [planned] = decisions(app)
+    expect((await app.ask(`POST /api/quota-planner/decisions/${planned!.id}/cancel`)).status).toBe(200)
+    await run(never)
+    await app.clock.advance(HOUR)
+    await run(never)
+    expect(decisions(app).map(stateOf)).toEqual([[planned!.scheduledAt - midnight, 'canceled']])
+    app.change({ plannerMinGainPercent: 6 })
+    await run(never)
+    expect(decisions(app)).toHaveLength(1)
+  })
+
+  test('a start that ChatGPT rejects is skipped with the reason', async () => {
+    const { app, run, until } = await open()
+    await run(never)
+    const [planned] = decisions(app)
+    await until(planned!.scheduledAt)
+    app.members[0]!.sim.always({ status: 400, body: { error: { message: 'No.', code: 'nope', type: null } } })
+    await run(never)
+    expect(decision(app, planned!)).toMatchObject({ status: 'skipped', executedAt: null })
+    await run(never)
+    expect(app.upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))).toHaveLength(1)
+  })
+})

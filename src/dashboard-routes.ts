@@ -410,7 +410,10 @@ const mountPlanner = (app: Hono<AppEnv>): void => {
   app.get('/api/quota-planner/forecast', ...getForecast)
   app.get('/api/quota-planner/decisions', ...listPlannerDecisions)
   app.post('/api/quota-planner/decisions/:id/cancel', ...cancelPlannedStart)
-  app.post('/api/quota-planner/warm-now', ...warmNow(pingForJob))
+  app.post(
+    '/api/quota-planner/warm-now',
+    ...warmNow((env, wanted, signal) => pingForJob(env, { ...wanted, route: 'window-start' }, signal)),
+  )
 }
 
 /** One URL per tab. */

@@ -59,6 +59,9 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   },
   'run-accounts': {
     says: 'Each account gets one small request, and no other account takes its place. The list updates while the run goes on.',
+    more: SETTINGS,
+  },
+  // Reports
   strategies: {
     says: 'Your logged requests are replayed with the function that routes them, and with windows as large as your plans allow. Each figure is the average of 20 runs.',
     more: SETTINGS,

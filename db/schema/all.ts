@@ -1,7 +1,7 @@
 /** Every table, for drizzle's schema argument and the migration generator. */
 export * from './accounts.ts'
-export * from './egress.ts'
 export * from './automations.ts'
+export * from './egress.ts'
 export * from './history.ts'
 export * from './keys.ts'
 export * from './live-calls.ts'

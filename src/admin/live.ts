@@ -25,11 +25,7 @@ const NEEDS: Record<LiveTopic, { permission: Permission; own?: true } | null> = 
   logs: { permission: 'dashboard:read', own: true },
   minute: { permission: 'dashboard:read', own: true },
   health: { permission: 'dashboard:read' },
-  people: 'users:manage',
-  logs: 'dashboard:read',
-  minute: 'dashboard:read',
-  health: 'dashboard:read',
-  automations: 'dashboard:read',
+  automations: { permission: 'dashboard:read' },
 }
 /** Topics about keys: users who see only their own get them when one of those changed. */
 const ABOUT_KEYS: readonly LiveTopic[] = ['keys', 'logs']

@@ -200,9 +200,7 @@ export const deleteStickySession = createHandlers(writes({ audit: 'sticky_sessio
 export const releaseAccountSessions = createHandlers(writes({ audit: 'account_released' }), async (c) => {
   const accountId = idOf(c)
   const count = await countOf(c, { kind: 'conversation', usedBefore: null, accountIds: [accountId], key: '' })
-  const releasedCount = await withoutIdleLimit(c, () =>
-    releaseAccount(c.env, accountId, { actor: actor(c), count }),
-  )
+  const releasedCount = await withoutIdleLimit(c, () => releaseAccount(c.env, accountId, { actor: actor(c), count }))
   return proceed(c, { status: 'released', releasedCount }, back(c, 'account_released'))
 })
 

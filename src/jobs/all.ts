@@ -71,8 +71,9 @@ export const scheduleJobs = (
   schedule.add('automations', AUTOMATIONS_BEAT_MS, automationsJob({ ...workplace, ping, readUsage }), {
     runAtStart: true,
   })
-  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping }), { runAtStart: true })
-  schedule.add('quota planner', QUOTA_PLANNER_BEAT_MS, quotaPlannerJob({ ...workplace, ping }), { runAtStart: true })
+  schedule.add('quota planner', QUOTA_PLANNER_BEAT_MS, quotaPlannerJob({ ...workplace, ping: startWindow }), {
+    runAtStart: true,
+  })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
   schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })

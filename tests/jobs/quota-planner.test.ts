@@ -43,7 +43,10 @@ const open = async (settings: Partial<Settings> = {}, { days = 20, units = 30, a
   }
   const job = () => {
     const { bindings } = app
-    return quotaPlannerJob({ ...bindings, ping: (wanted, signal) => pingForJob(bindings, wanted, signal) })
+    return quotaPlannerJob({
+      ...bindings,
+      ping: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
+    })
   }
   const until = async (at: number) => {
     await app.clock.advance(at - app.clock.now())

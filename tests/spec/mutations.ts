@@ -272,7 +272,6 @@ const account = { params: ({ accountId }: World) => ({ id: accountId }) }
 const chosen: Mutation = { fields: ({ accountId }) => ({ accountIds: accountId }) }
 const upload: Mutation = { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true }
 const key: Mutation = { params: (world) => ({ id: world.key.row.id }), othersKey: [404, 'not_found'] }
-const key = { params: (world: World) => ({ id: world.key.row.id }) }
 const automation = { params: (world: World) => ({ id: world.automationId }) }
 const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }

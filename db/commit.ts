@@ -8,6 +8,7 @@ export const TOPICS = [
   'accounts',
   'keys',
   'settings',
+  'egress',
   'firewall',
   'affinity',
   'catalog',

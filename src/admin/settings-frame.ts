@@ -1,5 +1,6 @@
 /** The frame of every settings page: visible tabs, and how many settings differ from their defaults. */
 import type { Ctx } from '../bindings.ts'
+import { listPools } from '../model/egress/endpoints.ts'
 import { holds, mayWrite, type Permission } from '../model/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
 import { SECTIONS, type Section } from '../settings/schema.ts'
@@ -62,6 +63,7 @@ export const TAB_OF: Record<Section, TabId> = {
   resets: 'routing',
   limits: 'routing',
   timeouts: 'routing',
+  egress: 'network',
   retention: 'data',
   backups: 'data',
 }
@@ -100,7 +102,9 @@ export const shownFields = (c: Ctx): ShownField[] => {
       ? withAccounts(c, field)
       : field.name === 'windowStartModel'
         ? withModels(c, field)
-        : field),
+        : field.name === 'egressDefaultPoolId'
+          ? withPools(c, field)
+          : field),
     isEditable: isWriter && (isGuard || !field.isSecurity),
   }))
 }
@@ -109,6 +113,12 @@ const withModels = (c: Ctx, field: SettingField): SettingField => ({
   ...field,
   control: { kind: 'choice', choices: listedModels(c, null).map(({ id, name }) => ({ value: id, label: name })) },
 })
+
+/** Their names are only for users who may see the proxies. */
+const withPools = (c: Ctx, field: SettingField): SettingField => {
+  const pools = holds(c.var.principal.grants, 'ops:write') ? listPools(c.env.db) : []
+  return { ...field, control: { kind: 'choice', choices: pools.map(({ id, name }) => ({ value: id, label: name })) } }
+}
 
 /** Accounts are chosen by name, masked for users who do not manage them. */
 const withAccounts = (c: Ctx, field: SettingField): SettingField => {

@@ -10,6 +10,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
 import { pageOf } from '../http/return-path.ts'
 import { type Actor, append } from '../model/audit.ts'
+import { resumeRouted } from '../model/egress/unrouted.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
@@ -119,6 +120,7 @@ export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who
   demandRights(principal, before, { patch, now: who.at })
   if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, principal)
   const changed = writeSettings(tx, patch, { now: who.at, ...writing })
+  if (changed.includes('egressRouting') || changed.includes('egressDefaultPoolId')) resumeRouted(tx, who)
   if (changed.length > 0) append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
 }
 

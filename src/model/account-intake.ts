@@ -5,12 +5,13 @@ import { accounts } from '../../db/schema/accounts.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { noteAccountEvent } from './account-events.ts'
-import { nextState, statusBeneath } from './account-state.ts'
+import { ACTIVE, type AccountState, nextState, statusBeneath } from './account-state.ts'
 import { openTokens, sealTokens, UNREADABLE_TOKENS } from './account-tokens.ts'
 import { STATE_NAMES } from './account-words.ts'
 import { type AccountRow, getAccount, stateOf } from './accounts.ts'
 import { type Actor, type AuditEvent, append } from './audit.ts'
 import { type AccountIdentity, type ImportedAccount, UNKNOWN_PLAN } from './auth-json.ts'
+import { pausedWithout, whyUnrouted } from './egress/unrouted.ts'
 
 export interface ImportedRow extends AccountRow {
   /** The stored tokens were kept, because the file's are not known to be newer. */
@@ -23,6 +24,8 @@ export interface TakingIn {
   random: Random
   actor: Actor
   event?: AuditEvent
+  /** The pool of outbound proxies of a new account; null or absent: as the settings say. */
+  egressPoolId?: string | null
   /** The caller sends one notice after all accounts are stored, because memory views reload the whole table each time. */
   announcesLater?: boolean
 }
@@ -30,11 +33,12 @@ export interface TakingIn {
 /**
  * Adds the account, or updates the tokens of the one with the same seat (e-mail, workspace, user). An updated account
  * that needed sign-in becomes active; a paused one stays paused. A file older than the last refresh, or of unknown age,
- * changes nothing unless sign-in is needed: its refresh token is spent, and using it again would end the account.
+ * changes nothing unless sign-in is needed: its refresh token is spent, and using it again would end the account. A new
+ * account to which no pool of outbound proxies applies, although one is required, starts paused.
  */
 export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
-  const { sealer, random, actor, event = 'account_imported', announcesLater = false } = doing
+  const { sealer, random, actor, event = 'account_imported', announcesLater = false, egressPoolId = null } = doing
   const existing = findSeat(tx, identity)
   const tokensKept = existing !== undefined && !isNewer(imported, existing, { sealer, now: actor.at })
   const id = existing?.id ?? random.id('acc')
@@ -47,6 +51,8 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
         ...identity,
         ...sealTokens(sealer, id, tokens),
         lastRefreshAt: refreshedAt(imported, actor),
+        egressPoolId,
+        ...firstState(tx, egressPoolId, actor.at),
       })
       .run()
   append(tx, actor, event, {
@@ -63,6 +69,11 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
   })
   if (!announcesLater) notice(tx, 'accounts')
   return { ...getAccount(tx, id), tokensKept }
+}
+
+const firstState = (tx: Tx, egressPoolId: string | null, at: number): AccountState => {
+  const reason = whyUnrouted(tx, egressPoolId)
+  return reason === null ? ACTIVE : pausedWithout(reason, at)
 }
 
 /**

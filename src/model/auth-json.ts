@@ -160,6 +160,17 @@ export const identityOf = (idToken: string): AccountIdentity | null => {
   }
 }
 
+const Owned = z.object({
+  sub: z.string().optional(),
+  'https://api.openai.com/auth': z.object({ chatgpt_user_id: z.string().optional() }).optional(),
+})
+
+/** The user a JWT of OpenAI names, unverified; null: none. */
+export const userIdOf = (jwt: string): string | null => {
+  const { data } = Owned.safeParse(jwtClaims(jwt))
+  return data?.['https://api.openai.com/auth']?.chatgpt_user_id ?? data?.sub ?? null
+}
+
 /** Created once, because creating schemas costs more than parsing. */
 const Expiring = z.object({ exp: z.number() })
 const Issued = z.object({ iat: z.number().positive() })

@@ -20,6 +20,8 @@ export interface CandidateView {
   score: number | null
   /** null: it was used, or could have been. */
   skipped: string | null
+  /** Why it has no outbound proxy; only with `no_route`. */
+  egressReason: string | null
   /** `skipped` in words. */
   reason: string | null
   /** ISO 8601: when the reason ends, if known. */
@@ -132,14 +134,15 @@ const inOrder = (considered: readonly Considered[], chosenId: string | null): Co
 }
 
 const candidateView = (
-  { id, score, skipped, until, resetDays }: Considered,
+  { id, score, skipped, until, resetDays, egressReason }: Considered,
   nameOf: (id: string) => string | null,
 ): CandidateView => ({
   accountId: id,
   accountName: nameOf(id),
   score,
   skipped,
-  reason: skipped && skipText(skipped),
+  egressReason: egressReason ?? null,
+  reason: skipped && skipText(skipped, egressReason),
   until: isoOrNull(until),
   resetDays: resetDays ?? null,
 })

@@ -166,7 +166,7 @@ export const completeFlow = (tx: Tx, id: string, imported: ImportedAccount, doin
   }
   const accountId =
     flow.accountId === null
-      ? importAccount(tx, imported, { ...doing, event: 'account_signed_in' }).id
+      ? importAccount(tx, imported, { ...doing, event: 'account_signed_in', egressPoolId: flow.egressPoolId }).id
       : reauthenticate(tx, flow.accountId, imported, doing)
   tx.update(oauthFlows).set({ status: 'success', resultAccountId: accountId }).where(eq(oauthFlows.id, id)).run()
 }

@@ -91,6 +91,7 @@ export const toEntry = (
     httpStatus: row.httpStatus,
     errorCode: row.errorCode,
     errorMessage: row.errorMessage,
+    egressReason: row.egressReason,
     failurePhase: row.status === 'ok' ? null : row.phase,
     upstreamStatusCode: upstreamStatus,
     upstreamErrorCode: upstreamCode,
@@ -125,6 +126,7 @@ const Considered = z.object({
   skipped: z.string().nullable().catch(null),
   until: z.number().nullable().catch(null),
   resetDays: z.number().nullable().catch(null),
+  egressReason: z.string().nullable().catch(null),
 })
 
 export const toAttempt = (row: typeof attempts.$inferSelect, names: Names) => ({
@@ -142,9 +144,9 @@ export const toAttempt = (row: typeof attempts.$inferSelect, names: Names) => ({
   considered: (row.considered ?? []).flatMap((entry): CandidateView[] => {
     const { data } = Considered.safeParse(entry)
     if (!data) return []
-    const { id: accountId, score, skipped, until, resetDays } = data
+    const { id: accountId, score, skipped, until, resetDays, egressReason } = data
     const accountName = nameIn(names, accountId)
-    const reason = skipped && skipText(skipped)
-    return [{ accountId, accountName, score, skipped, reason, until: isoOrNull(until), resetDays }]
+    const reason = skipped && skipText(skipped, egressReason)
+    return [{ accountId, accountName, score, skipped, egressReason, reason, until: isoOrNull(until), resetDays }]
   }),
 })

@@ -25,6 +25,7 @@ interface Row {
   planType?: string | null
   accountName?: string | null
   errorMessage?: string | null
+  egressReason?: string | null
   message?: string | null
   apiKeyId?: string | null
   apiKeyName?: string | null
@@ -32,7 +33,7 @@ interface Row {
 
 const masked = (row: Row): Row => ({
   ...present(row, ['accountName'], (text) => text && maskEmails(text)),
-  ...present(row, ['errorMessage', 'message'], () => null),
+  ...present(row, ['errorMessage', 'egressReason', 'message'], () => null),
 })
 
 const hidden = (row: Row): Row => present(row, ['apiKeyId', 'apiKeyName'], () => null)

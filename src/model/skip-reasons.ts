@@ -1,4 +1,5 @@
 /** Why routing skips an account, as text for the log, the routing simulator, account pages and client errors. */
+import { egressText } from './egress/route.ts'
 
 interface SkipWords {
   /** Follows the account's name. */
@@ -30,6 +31,7 @@ export const SKIP_REASONS = {
   },
   at_cap: { reason: 'at its limit of parallel requests', counted: 'at the limit of parallel streams' },
   tried: { reason: 'already failed for this request', counted: 'failed in this request' },
+  no_route: { reason: 'without an outbound proxy', counted: 'without an outbound proxy' },
   paused: { reason: 'paused', counted: 'paused' },
   needs_sign_in: { reason: 'needs sign-in', counted: ['needs sign-in', 'need sign-in'] },
   deactivated: { reason: 'deactivated by OpenAI', counted: 'deactivated' },
@@ -51,9 +53,11 @@ export const SKIP_REASONS = {
 
 export type SkipReason = keyof typeof SKIP_REASONS
 
-/** Reasons of older versions are shown as they are. */
-export const skipText = (reason: string): string =>
-  Object.hasOwn(SKIP_REASONS, reason) ? SKIP_REASONS[reason as SkipReason].reason : reason // as: checked by hasOwn
+/** Reasons of older versions are shown as they are. `egressReason` says more about `no_route`. */
+export const skipText = (reason: string, egressReason: string | null = null): string => {
+  const text = Object.hasOwn(SKIP_REASONS, reason) ? SKIP_REASONS[reason as SkipReason].reason : reason // as: checked by hasOwn
+  return egressReason === null ? text : `${text}: ${egressText(egressReason)}`
+}
 
 /** "2 need sign-in"; null when not shown to clients. */
 export const skipCount = (reason: SkipReason, count: number): string | null => {

@@ -4,6 +4,8 @@ import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
 import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
+import { seconds, setting } from './meta.ts'
+import { HOURS, HOURS_HINT, Origins } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -38,26 +40,11 @@ export const SECTIONS = [
   'resets',
   'limits',
   'timeouts',
+  'egress',
   'retention',
   'backups',
 ] as const
 export type Section = (typeof SECTIONS)[number]
-
-interface SettingMeta {
-  section: Section
-  label: string
-  /** What the setting does, in one or two sentences. */
-  help: string
-  /** Unit of a number, as a word. */
-  unit?: string
-  /** Asks for `security:write` and a recent confirmation when the value changes. */
-  security?: true
-}
-
-/** `words` as metadata of `schema`, read by `settings/fields.ts`. */
-const setting = <S extends z.ZodType>(schema: S, words: SettingMeta): S => schema.meta({ ...words })
-
-const seconds = (max: number) => z.int().min(1).max(max)
 
 export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {
@@ -267,6 +254,18 @@ export const Settings = z.strictObject({
     help: 'How long ChatGPT may take to make or edit an image.',
     unit: 'seconds',
   }),
+  egressRouting: setting(z.boolean(), {
+    section: 'egress',
+    label: 'Require an outbound proxy for every account',
+    help: 'Accounts without a pool use the default pool. An account whose proxies can’t be used is skipped, never connected directly.',
+    security: true,
+  }),
+  egressDefaultPoolId: setting(z.string().max(255).nullable(), {
+    section: 'egress',
+    label: 'Default pool',
+    help: 'For accounts without a pool of their own, while a proxy is required.',
+    security: true,
+  }),
   apiKeyAuthEnabled: setting(z.boolean(), {
     section: 'clients',
     label: 'Require an API key',
@@ -413,6 +412,8 @@ export const DEFAULTS: Settings = {
   streamTimeoutSeconds: 7200,
   compactTimeoutSeconds: 180,
   imageTimeoutSeconds: 300,
+  egressRouting: false,
+  egressDefaultPoolId: null,
   apiKeyAuthEnabled: false,
   hideUpstreamQuotaFromApiKeys: false,
   forwardClientAnalytics: false,

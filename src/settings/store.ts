@@ -2,6 +2,7 @@
 import { eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
+import { egressPools } from '../../db/schema/egress.ts'
 import { facts, settings } from '../../db/schema/system.ts'
 import { AppError } from '../errors.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
@@ -40,7 +41,8 @@ interface Writing {
 
 /**
  * Stores a patch and returns the settings that changed. Throws `settings_conflict` when `expectedVersion` is outdated,
- * `validation_error` when the merged settings are invalid.
+ * `validation_error` when the merged settings are invalid,
+ * `proxy_pool_not_found`.
  */
 export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing): SettingName[] => {
   const { now } = writing
@@ -50,6 +52,7 @@ export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing
   demandConsistent(after)
   const changed = SETTING_NAMES.filter((name) => after[name] !== before.values[name])
   if (changed.includes('singleAccountId')) demandAccount(tx, after.singleAccountId)
+  if (changed.includes('egressDefaultPoolId')) demandPool(tx, after.egressDefaultPoolId)
   for (const key of changed) storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
     for (const name of [VERSION, ...changed.map(versionName)])
@@ -107,6 +110,11 @@ const demandAccount = (tx: Tx, id: string | null): void => {
       message: `There is no account "${id}".`,
       details: { fields: { singleAccountId: ['is not an account'] } },
     })
+}
+
+const demandPool = (tx: Tx, id: string | null): void => {
+  const isThere = id === null || tx.select().from(egressPools).where(eq(egressPools.id, id)).get()
+  if (!isThere) throw new AppError('proxy_pool_not_found', { param: 'egressDefaultPoolId' })
 }
 
 const readVersion = (db: Db): number => {

@@ -1,4 +1,5 @@
 /** What selection needs to know about a request, and its result for each account. */
+import type { EgressReason } from '../../model/egress/route.ts'
 import type { KeyScope } from '../../model/key-scope.ts'
 import type { SkipReason } from '../../model/skip-reasons.ts'
 
@@ -46,6 +47,8 @@ export interface Considered {
   skipped: SkipReason | null
   /** When the reason ends (ms), if known. */
   until: number | null
+  /** Why it has no route; only with `no_route`. */
+  egressReason?: EgressReason
   /** Whole days until its reset, if that took precedence over the score. */
   resetDays?: number
 }

@@ -253,6 +253,7 @@ function contextOf(strategy: Strategy, now: number, random: () => number): Polic
     preferEarlierReset: false,
     paidCredits: 'last',
     inFlightPenaltyPercent: 1,
+    whyNoRoute: () => null,
   }
 }
 
@@ -265,6 +266,7 @@ function aCandidate(id: string, usedPercent: number, now: number): Candidate {
   }
   return {
     id,
+    egressPoolId: null,
     planType: 'plus',
     routingPolicy: 'normal',
     state: ACTIVE,

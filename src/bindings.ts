@@ -19,6 +19,7 @@ import type { Seats } from './lib/seats.ts'
 import type { Stopper } from './lib/stopper.ts'
 import type { LiveHub } from './live.ts'
 import type { Catalog } from './model/catalog.ts'
+import type { EgressRoutes } from './model/egress/routes.ts'
 import type { Firewall } from './model/firewall.ts'
 import type { ImportDrafts } from './model/import-preflight.ts'
 import type { KeyRing } from './model/key-ring.ts'
@@ -62,6 +63,8 @@ export interface Bindings {
   pool: Pool
   /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits
+  /** By which proxies accounts reach ChatGPT. */
+  egress: EgressRoutes
   /** Pending ChatGPT sign-ins. */
   signIns: SignIns
   /** Previewed files not imported yet. */

@@ -1,5 +1,5 @@
 /** Builds the bindings, and keeps memory views up to date. */
-import { onChange } from '../db/commit.ts'
+import { type Db, onChange } from '../db/commit.ts'
 import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
@@ -16,6 +16,7 @@ import { Seats } from './lib/seats.ts'
 import { openTcpInfo } from './lib/tcp-info.ts'
 import { LiveHub } from './live.ts'
 import { Catalog } from './model/catalog.ts'
+import { EgressRoutes } from './model/egress/routes.ts'
 import { Firewall } from './model/firewall.ts'
 import { ImportDrafts } from './model/import-preflight.ts'
 import { fingerprintOf } from './model/key-fingerprint.ts'
@@ -37,6 +38,7 @@ import { BodyBudget } from './proxy/raw-body.ts'
 import { KeySets } from './proxy/relay/key-sets.ts'
 import { ResponseStore } from './proxy/responses-store/response-store.ts'
 import { FailedSockets } from './proxy/socket-trouble.ts'
+import type { Connection } from './proxy/upstream-session.ts'
 import type { Reader } from './reader.ts'
 import { Replayer, type StartReplay } from './replayer.ts'
 import { SettingsCache } from './settings/cache.ts'
@@ -77,13 +79,12 @@ export const buildBindings = (world: World): Bindings => {
   const live = new LiveHub({ clock, health })
   const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
   const catalog = new Catalog(db)
-  const pool = poolOf(world, { settings, catalog, ledger })
+  const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
+  const pool = poolOf(world, { settings, catalog, ledger, egress })
   const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
   const ops = opsOf(world, { settings, pool })
-  const credentials = credentialsOf(world, oauth, pool)
-  const affinity = new AffinityMap()
-  affinity.load(db)
-  affinity.keepOnly(idsOf(pool))
+  const credentials = credentialsOf(world, { oauth, pool, egress })
+  const affinity = affinityOf(db, pool)
   const pulse = new Pulse(clock)
   const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
@@ -97,8 +98,9 @@ export const buildBindings = (world: World): Bindings => {
     ...sourcesOf(world, () => bindings.server?.port ?? config.PORT),
     pool,
     resetCredits: new ResetCredits(),
-    ...clientUsageOf({ pool, settings, clock, upstream }),
-    signIns: signInsOf(world, oauth),
+    ...clientUsageOf({ pool, settings, clock, upstream, egress }),
+    egress,
+    signIns: signInsOf(world, oauth, egress),
     importDrafts: new ImportDrafts(clock, random),
     formDrafts: new FormDrafts(clock, random),
     affinity,
@@ -108,6 +110,7 @@ export const buildBindings = (world: World): Bindings => {
       affinity,
       credentials,
       upstream,
+      routeOf: (egressPoolId) => egress.of(egressPoolId),
       prefersSockets: (model) => catalog.prefersWebsockets(model),
       failedSockets: new FailedSockets(),
       pulse,
@@ -125,10 +128,7 @@ export const buildBindings = (world: World): Bindings => {
     keySets: new KeySets(clock),
     sealer,
     passwords: world.passwords,
-    failures: new FailureBudget(clock),
-    refusals: new FailureBudget(clock),
-    passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
-    ownChanges: new FailureBudget(clock, OWN_CHANGES),
+    ...budgetsOf(clock),
     clock,
     random,
     log,
@@ -157,11 +157,23 @@ const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' 
 const computedOf = ({ reader, startReplay, clock, log }: World) => ({
   figures: new OverviewPeriods({ reader, clock }),
   replayer: new Replayer({ start: startReplay, clock, log }),
+const affinityOf = (db: Db, pool: Pool): AffinityMap => {
+  const affinity = new AffinityMap()
+  affinity.load(db)
+  affinity.keepOnly(idsOf(pool))
+  return affinity
+}
+
+const budgetsOf = (clock: Clock) => ({
+  failures: new FailureBudget(clock),
+  refusals: new FailureBudget(clock),
+  passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
+  ownChanges: new FailureBudget(clock, OWN_CHANGES),
 })
 
 const poolOf = (
   { folder: { db }, clock, log, random }: World,
-  { settings, catalog, ledger }: Pick<Bindings, 'settings' | 'catalog' | 'ledger'>,
+  { settings, catalog, ledger, egress }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress'>,
 ): Pool =>
   new Pool({
     db,
@@ -171,15 +183,20 @@ const poolOf = (
     settings: () => settings.current(),
     modelsOf: (id) => catalog.modelsOf(id),
     saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
+    whyNoRoute: (egressPoolId) => egress.whyClosed(egressPoolId),
   })
 
-const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAuthContext, pool: Pool): Credentials =>
+const credentialsOf = (
+  { folder: { db, sealer }, clock, log }: World,
+  { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
+): Credentials =>
   new Credentials({
     db,
     sealer,
     clock,
     log,
     oauth,
+    routeOf: (egressPoolId) => egress.of(egressPoolId),
     onPermanentFailure: (id, code, evidence) =>
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
@@ -196,9 +213,15 @@ const clientUsageOf = ({
   settings,
   clock,
   upstream,
-}: Pick<Bindings, 'pool' | 'settings' | 'clock'> & Pick<Plane, 'upstream'>) => ({
+  egress,
+}: Pick<Bindings, 'pool' | 'settings' | 'clock' | 'egress'> & Pick<Plane, 'upstream'>) => ({
   clientLimits: new ClientLimitsView({ pool, settings, clock }),
-  ownerProofs: new OwnerProofs({ pool, upstream, wrong: new FailureBudget(clock) }),
+  ownerProofs: new OwnerProofs({
+    pool,
+    upstream,
+    routeOf: (egressPoolId) => egress.of(egressPoolId),
+    wrong: new FailureBudget(clock),
+  }),
   fleetRefreshes: new Map<string, number>(),
 })
 
@@ -213,9 +236,13 @@ const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<
     isKnownModel: (model) => pool.offers(model),
   })
 
-const signInsOf = ({ config, folder: { db, sealer }, clock, random, log }: World, oauth: OAuthContext): SignIns => {
+const signInsOf = (
+  { config, folder: { db, sealer }, clock, random, log }: World,
+  oauth: OAuthContext,
+  egress: EgressRoutes,
+): SignIns => {
   const callback = { host: config.OAUTH_CALLBACK_HOST, port: config.OAUTH_CALLBACK_PORT }
-  return new SignIns({ db, sealer, clock, random, log, oauth, callback })
+  return new SignIns({ db, sealer, clock, random, log, oauth, routeOf: (flow) => egress.ofSignIn(flow), callback })
 }
 
 const ledgerOf = (
@@ -233,7 +260,8 @@ const ledgerOf = (
 
 /** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
 const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
-  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, plane, sockets, responses } = bindings
+  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, plane, sockets, responses, egress } =
+    bindings
   const hasWrittenLedger = () => {
     ledger.flush()
     return ledger.healthy
@@ -257,15 +285,25 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
       },
     },
     { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
+    {
+      name: 'egress',
+      topics: ['egress', 'settings'],
+      reload: () => {
+        egress.reload()
+        plane.upstream.dial.keepRoutes(egress.keys())
+      },
+    },
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
     { name: 'sources', topics: ['sources'], reload: () => sources.reload() },
     { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
-    { name: 'pool', topics: ['accounts', 'catalog'], reload: () => pool.reload() },
+    { name: 'pool', topics: ['accounts', 'catalog', 'egress'], reload: () => pool.reload() },
     {
       name: 'sockets',
-      topics: ['accounts'],
+      topics: ['accounts', 'egress', 'settings'],
       reload: () => {
-        for (const { upstream } of sockets) upstream.keepOnly((id) => pool.isInUse(id))
+        const isFit = ({ accountId, route }: Connection) =>
+          pool.isInUse(accountId) && egress.of(pool.get(accountId)?.egressPoolId ?? null) === route
+        for (const { upstream } of sockets) upstream.keepOnly(isFit)
       },
     },
     { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(idsOf(pool)) },

@@ -2,18 +2,30 @@
 import { commit } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
+import { createLog } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { importAccount } from '../model/account-intake.ts'
 import { listAccounts } from '../model/accounts.ts'
+import { noRoute } from '../model/egress/route.ts'
+import { EgressRoutes } from '../model/egress/routes.ts'
+import { readSettings } from '../settings/store.ts'
 import { signedInAccount } from '../upstream/code-exchanges.ts'
 import { createDial } from '../upstream/dial.ts'
-import { type OAuthContext, SignInError } from '../upstream/oauth.ts'
+import { type OAuthCall, type OAuthContext, SignInError } from '../upstream/oauth.ts'
 import { type DeviceCode, requestDeviceCode, untilGranted, verificationUrl } from '../upstream/oauth-device.ts'
 import { type CliIo, cliActor, configOf, type Run, withNewFolder } from './command.ts'
 
 export const addAccount: Run = (io) =>
   withNewFolder(io, async ({ db, sealer }) => {
-    const oauth = oauthOf(io)
+    const route = new EgressRoutes({
+      db,
+      sealer,
+      clock: systemClock,
+      log: SILENT,
+      settings: () => readSettings(db).values,
+    }).of(null)
+    if (route.kind === 'closed') throw noRoute(route.reason) // before the user signs in for nothing
+    const oauth: OAuthCall = { ...oauthOf(io), route }
     const device = await requestDeviceCode(oauth, systemClock.now())
     io.stdout(instructions(device, verificationUrl(oauth.authBaseUrl)))
     const account = await signedInAccount(oauth, await grantOf(oauth, device))
@@ -24,6 +36,9 @@ export const addAccount: Run = (io) =>
     if (status === 'paused') io.stdout('It is still paused. To use it: sluice accounts resume\n')
     return 0
   })
+
+/** The command says itself what went wrong. */
+const SILENT = createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} })
 
 const oauthOf = (io: CliIo): OAuthContext => {
   const config = configOf(io)
@@ -49,7 +64,7 @@ The code expires in ${minutes} min. Waiting for you to sign in. Press Ctrl-C to 
 }
 
 /** Throws `SignInError`, also when the code has expired. */
-const grantOf = async (oauth: OAuthContext, device: DeviceCode) => {
+const grantOf = async (oauth: OAuthCall, device: DeviceCode) => {
   const limit = new AbortController()
   const expired = new SignInError('The code has expired. Run the command again for a new one.')
   const cancel = systemClock.after(device.expiresAt - systemClock.now(), () => limit.abort(expired))

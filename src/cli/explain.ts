@@ -6,6 +6,7 @@ import { createLog } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { accountNames } from '../model/account-names.ts'
 import { Catalog } from '../model/catalog.ts'
+import { whyUnrouted } from '../model/egress/unrouted.ts'
 import { type CandidateView, type Explanation, explain } from '../model/explain.ts'
 import { KeyRing } from '../model/key-ring.ts'
 import { Pool } from '../proxy/pool.ts'
@@ -54,6 +55,10 @@ const storedPool = (db: Db, settings: Settings): Pool => {
     settings: () => settings,
     modelsOf: (id) => catalog.modelsOf(id),
     saveUsage: () => {},
+    whyNoRoute: (poolId) => {
+      const reason = whyUnrouted(db, poolId)
+      return reason && { reason, until: null }
+    },
   })
 }
 

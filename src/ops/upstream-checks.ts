@@ -1,6 +1,7 @@
 /** Checks whether the upstream is reachable over HTTP and WebSocket, as requests use it, and whether the clocks agree. */
 import type { Agent } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../model/egress/route.ts'
 import type { Dial } from '../upstream/dial.ts'
 import { PLAIN_JSON_HEADERS, USER_AGENT } from '../upstream/headers.ts'
 import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
@@ -46,7 +47,7 @@ const timed = async ({ dial, clock }: UpstreamFacts, url: string): Promise<Timed
   const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
   const [began, start] = [clock.now(), clock.monotonic()]
   try {
-    const response = await dial.fetch(url, { signal: limit.signal, headers: PLAIN_JSON_HEADERS })
+    const response = await dial.fetch(url, { signal: limit.signal, headers: PLAIN_JSON_HEADERS }, NOT_FOR_AN_ACCOUNT)
     const tookMs = clock.monotonic() - start
     await response.body?.cancel()
     const date = Date.parse(response.headers.get('date') ?? '')
@@ -69,8 +70,10 @@ const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promis
       )
     return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
   } catch (err) {
-    if (!dial.isProxied(url)) return problem(`Can’t reach ${host}: ${messageOf(err)}.`, EGRESS)
-    const why = (await dial.canConnect(url)) ? messageOf(err) : 'the proxy doesn’t accept connections'
+    if (!dial.isProxied(url, NOT_FOR_AN_ACCOUNT)) return problem(`Can’t reach ${host}: ${messageOf(err)}.`, EGRESS)
+    const why = (await dial.canConnect(url, NOT_FOR_AN_ACCOUNT))
+      ? messageOf(err)
+      : 'the proxy doesn’t accept connections'
     return problem(`Can’t reach ${host} through the outbound proxy: ${why}.`, EGRESS)
   }
 }
@@ -96,7 +99,7 @@ const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<
   if (!dial.socketAgent) return unknown('Not checked, because requests go over HTTP.')
   try {
     const url = `${baseUrl.replace(/^http/, 'ws')}/codex/responses`
-    const { status, tookMs } = await handshake({ url, agent: await dial.socketAgent(url), clock })
+    const { status, tookMs } = await handshake({ url, agent: await dial.socketAgent(url, NOT_FOR_AN_ACCOUNT), clock })
     return fine(`${host} answered the handshake (${status}) after ${Math.round(tookMs)} ms.`)
   } catch (err) {
     return warning(

@@ -1,6 +1,7 @@
 /** One attempt of a request on one leased account: runs its exchange with the upstream up to the commit point, and judges a failure. */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
+import { egressReasonOf } from '../model/egress/route.ts'
 import { passedOn } from '../upstream/headers.ts'
 import { carry, Refused } from './carry.ts'
 import { type Classified, classify, failureFromResponse, failureFromThrown, type UpstreamFailure } from './classify.ts'
@@ -93,6 +94,7 @@ const hidesWords = ({ surface }: Turn, { where }: UpstreamFailure): boolean => s
 
 const record = ({ clock }: Plane, turn: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
   const { log } = turn
+  log.egressReason = egressReasonOf(failure?.body)
   log.attempts.push({
     n: log.attempts.length + 1,
     accountId: lease.account.id,

@@ -1,5 +1,6 @@
 /** Sends one attempt to the upstream over the fitting transport, up to the point where the upstream accepts it. */
 import { AppError } from '../errors.ts'
+import { egressReasonOf } from '../model/egress/route.ts'
 import { errorText, isCompressed } from '../upstream/bounded-body.ts'
 import { HandshakeRefused } from '../upstream/handshake-refused.ts'
 import type { AccountCredentials } from '../upstream/headers.ts'
@@ -68,7 +69,7 @@ const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promi
   turn.log.upstreamTransport = 'websocket'
   const frame = asFrame(turn, load.bytes) // may throw, so do it before connecting
   if (frame.length > MAX_FRAME_BYTES) return overHttp(plane, turn, load)
-  const kept = turn.session?.take(load.account.id, plane.clock.monotonic()) ?? null
+  const kept = turn.session?.take(load.credentials, plane.clock.monotonic()) ?? null
   const connection = kept ?? (await newConnection(plane, turn, load))
   if (!connection) return overHttp(plane, turn, load)
   const carried = overSocket(plane, turn, { ...load, frame, connection })
@@ -152,9 +153,9 @@ const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
       attempt: controller,
       connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
     })
-    return { socket, accountId: account.id, accessToken: credentials.accessToken }
+    return { socket, accountId: account.id, accessToken: credentials.accessToken, route: credentials.route }
   } catch (err) {
-    if (controller.signal.aborted) throw err
+    if (controller.signal.aborted || egressReasonOf(err)) throw err
     if (shouldFallBackToHttp(plane, turn, { account, err, isRenewed })) return null
     if (!(err instanceof HandshakeRefused)) throw err
     throw new Refused(err.status, err.headers, err.body, credentials.accessToken)

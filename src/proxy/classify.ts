@@ -156,6 +156,9 @@ const unreachable = (failure: UpstreamFailure): AppError =>
     },
   )
 
+const withoutRoute = (failure: UpstreamFailure): AppError =>
+  new AppError('egress_unavailable', { message: failure.message, cause: failure.body, retryAfterSeconds: 5 })
+
 const timedOut = (failure: UpstreamFailure): AppError => new AppError('upstream_timeout', { cause: failure.body })
 
 const OUTCOMES: Record<Kind, Outcome> = {
@@ -171,6 +174,8 @@ const OUTCOMES: Record<Kind, Outcome> = {
   timeout: { verdict: 'slow_account', penalty: 'transient', error: timedOut },
   overload: { verdict: 'overloaded', penalty: null, error: overloaded },
   network: { verdict: 'same_account', penalty: 'connection', error: unreachable },
+  // Nothing was sent. Selection skips the account for as long as its proxies do not connect.
+  no_route: { verdict: 'other_account', penalty: null, error: withoutRoute },
   // Network failures and connection age are not the account's fault.
   closed: { verdict: 'same_account', penalty: null, error: unreachable },
   reconnect: { verdict: 'same_account', penalty: null, error: serverError },

@@ -15,6 +15,7 @@ export type Kind =
   | 'reconnect'
   | 'network'
   | 'closed'
+  | 'no_route'
   | 'timeout'
   | 'idle'
   | 'misconfigured'
@@ -112,6 +113,7 @@ const CODE_KINDS: Readonly<Record<string, Kind>> = {
   upstream_timeout: 'timeout',
   stream_idle_timeout: 'idle',
   upstream_unreachable: 'network',
+  egress_unavailable: 'no_route',
   socket_closed: 'closed',
   websocket_connection_limit_reached: 'reconnect',
   aborted: 'cancelled',

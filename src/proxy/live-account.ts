@@ -33,6 +33,7 @@ type FromRow = Pick<
   | 'maxUsedPercentSecondary'
   | 'exemptOwnerId'
   | 'tags'
+  | 'egressPoolId'
   | 'position'
   | 'displayName'
 >
@@ -47,6 +48,7 @@ export const fromRow = (row: AccountRow, tags: readonly string[]): FromRow => ({
   maxUsedPercentSecondary: row.maxUsedPercentSecondary,
   exemptOwnerId: row.reserveForOwner ? row.ownerUserId : null,
   tags,
+  egressPoolId: row.egressPoolId,
   position: row.position,
   displayName: displayName(row),
 })

@@ -78,6 +78,8 @@ export const noteUpstreamFailing = (plane: Plane, turn: Turn, tried: ReadonlySet
   })
 
 const noteNoAttempt = ({ pool, clock }: Plane, turn: Turn, { needs, durationMs, code, message }: NoAttempt): void => {
+  const { considered } = pool.explain(needs)
+  turn.log.egressReason = considered.find(({ egressReason }) => egressReason)?.egressReason ?? turn.log.egressReason
   turn.log.attempts.push({
     n: turn.log.attempts.length + 1,
     accountId: null,
@@ -87,7 +89,7 @@ const noteNoAttempt = ({ pool, clock }: Plane, turn: Turn, { needs, durationMs, 
     upstreamStatus: null,
     code,
     message,
-    considered: pool.explain(needs).considered,
+    considered,
   })
 }
 

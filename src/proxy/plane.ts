@@ -1,6 +1,7 @@
 /** The dependencies of the data plane. Types only. */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import type { Route } from '../model/egress/route.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 import type { Upstream } from '../upstream/open.ts'
 import type { AffinityMap } from './affinity.ts'
@@ -13,6 +14,8 @@ export interface Plane {
   affinity: AffinityMap
   credentials: Credentials
   upstream: Upstream
+  /** The route of an account with this pool. */
+  routeOf: (egressPoolId: string | null) => Route
   /** Whether the catalog says the model prefers sockets. */
   prefersSockets: (model: string) => boolean
   failedSockets: FailedSockets

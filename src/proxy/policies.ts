@@ -7,6 +7,7 @@ import { DAY_MS } from '../lib/durations.ts'
 import type { Health } from '../model/account-health.ts'
 import { byPosition } from '../model/account-order.ts'
 import { type AccountState, isBlocked, nextState } from '../model/account-state.ts'
+import type { EgressReason } from '../model/egress/route.ts'
 import {
   capacityCredits,
   isExhausted,
@@ -41,6 +42,8 @@ export interface Candidate {
   /** Keys of this user are exempt from the caps; null: no key is. */
   exemptOwnerId: string | null
   tags: readonly string[]
+  /** The pool of outbound proxies; null: as the settings say. */
+  egressPoolId: string | null
   /** Place in the order of `fill_first` and `sequential_drain`; null: after those that have one. */
   position: number | null
   /** Model slugs the account offers; null while its catalog is unknown, which excludes none. */
@@ -72,6 +75,8 @@ export interface PolicyContext {
   /** relative_availability: how many accounts share the traffic. */
   relativeTopK: number
   /** Spend allowances that reset sooner first, by whole days. */
+  /** Why accounts with this pool of outbound proxies are skipped, and until when (ms); null: they have a route. */
+  whyNoRoute: (egressPoolId: string | null) => { reason: EgressReason; until: number | null } | null
   preferEarlierReset: boolean
   /** When accounts whose included quota is used up may use paid credits. */
   paidCredits: Settings['paidCredits']

@@ -55,6 +55,7 @@ interface PoolDeps {
   modelsOf: (accountId: string) => ReadonlySet<string> | null
   /** Stores a usage snapshot asynchronously. */
   saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
+  whyNoRoute: PolicyContext['whyNoRoute']
 }
 
 const REJECTED_MODEL_MS = HOUR_MS
@@ -184,13 +185,14 @@ export class Pool {
 
   /**
    * A slot on this account, also when ChatGPT has reported that its quota is used up. Null if it is out of scope, not in
-   * use, reserved, or at its limit of streams.
+   * use, reserved, without a route, or at its limit of streams.
    */
   leaseAccount(id: string, needs: Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'>): Lease | null {
     const account = this.#accounts.get(id)
     const { clock, settings } = this.#deps
     const limit = settings().proxyAccountStreamLimit
     if (!account || !isInScope(needs.scope, account) || !isInUse(account.state)) return null
+    if (this.#deps.whyNoRoute(account.egressPoolId) !== null) return null
     if (reservedUntil(account, needs.keyOwnerId, clock.now()) !== undefined) return null
     return limit > 0 && account.inFlight >= limit ? null : this.#grant(account, [], isForeground(needs))
   }
@@ -340,6 +342,7 @@ export class Pool {
       relativePower: settings.relativeAvailabilityPower,
       relativeTopK: settings.relativeAvailabilityTopK,
       paidCredits: settings.paidCredits,
+      whyNoRoute: this.#deps.whyNoRoute,
       preferEarlierReset: settings.preferEarlierResetAccounts,
       inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
     }

@@ -89,6 +89,7 @@ const WAITING: ReadonlySet<SkipReason | null> = new Set([
   'paid_credits_off',
   'reserved',
   ...OWN_WORDS,
+  'no_route',
   'model_limited',
   'cooling_down',
   'at_cap',

@@ -1,6 +1,7 @@
 /** The error for a failed selection: status, counted causes, and when to retry. */
 import { AppError, type ErrorExtra, resetMembers } from '../errors.ts'
 import { type AccountState, isBlocked, nextState, plausibleReset } from '../model/account-state.ts'
+import type { EgressReason } from '../model/egress/route.ts'
 import { OWNER_AT_LIMIT } from '../model/request-result.ts'
 import { SKIP_REASONS, type SkipReason, skipCount } from '../model/skip-reasons.ts'
 import { isExhausted } from '../model/usage-windows.ts'
@@ -14,6 +15,8 @@ interface Cause {
   count: number
   /** The earliest time one of them ends (ms), if known. */
   nextAt: number | null
+  /** Why they have no route. */
+  egressReasons: ReadonlySet<EgressReason>
 }
 
 /** Why the upstream says an account is out of quota. */
@@ -78,7 +81,10 @@ export const failureOf = (
 ): SelectionFailure => {
   const causes = countCauses(considered)
   const reasons = new Map(considered.map(({ id, skipped }) => [id, skipped]))
-  const able = candidates.filter(({ id }) => !NOT_CANDIDATES.has(reasons.get(id) ?? 'tried'))
+  const withoutRoute = new Set(
+    considered.flatMap(({ id, egressReason, until }) => (egressReason && until === null ? [id] : [])),
+  )
+  const able = candidates.filter(({ id }) => !NOT_CANDIDATES.has(reasons.get(id) ?? 'tried') && !withoutRoute.has(id))
   const heldBack = new Map(considered.flatMap((each) => (HELD_BACK.has(each.skipped) ? [[each.id, each]] : [])))
   const exhausted = able.flatMap((candidate) => {
     const resetsAt = heldBack.get(candidate.id)?.until
@@ -255,12 +261,18 @@ const NATIVE_TYPES: ReadonlySet<string> = new Set(['usage_not_included', 'insuff
 
 const countCauses = (considered: readonly Considered[]): Cause[] => {
   const causes = new Map<SkipReason, Cause>()
-  for (const { skipped, until } of considered) {
+  for (const { skipped, until, egressReason } of considered) {
     if (!skipped) continue
-    const cause = causes.get(skipped) ?? { reason: skipped, count: 0, nextAt: null }
+    const cause = causes.get(skipped) ?? {
+      reason: skipped,
+      count: 0,
+      nextAt: null,
+      egressReasons: new Set<EgressReason>(),
+    }
     // The time of the next attempt with the model says nothing about when the account has it.
     const endsAt = skipped === 'model_not_supported' ? null : until
-    causes.set(skipped, { ...cause, count: cause.count + 1, nextAt: minKnown([cause.nextAt, endsAt]) })
+    const egressReasons = egressReason ? new Set([...cause.egressReasons, egressReason]) : cause.egressReasons
+    causes.set(skipped, { ...cause, count: cause.count + 1, nextAt: minKnown([cause.nextAt, endsAt]), egressReasons })
   }
   return [...causes.values()]
 }
@@ -268,9 +280,10 @@ const countCauses = (considered: readonly Considered[]): Cause[] => {
 const describeCauses = (causes: readonly Cause[], now: number): string => {
   const order = Object.keys(SKIP_REASONS)
   const sorted = causes.toSorted((a, b) => order.indexOf(a.reason) - order.indexOf(b.reason))
-  const parts = sorted.flatMap(({ reason, count, nextAt }) => {
-    const text = skipCount(reason, count)
-    if (text === null) return []
+  const parts = sorted.flatMap(({ reason, count, nextAt, egressReasons }) => {
+    const counted = skipCount(reason, count)
+    if (counted === null) return []
+    const text = egressReasons.size === 0 ? counted : `${counted}: ${[...egressReasons].join(', ')}`
     return nextAt !== null && nextAt > now ? `${text}, next at ${clockTime(nextAt, now)}` : text
   })
   return parts.join('; ')

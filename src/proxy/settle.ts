@@ -82,6 +82,7 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       phase: outcome.status === 'ok' ? null : log.phase,
       errorCode: outcome.error ? (outcome.error.extra.upstream?.code ?? outcome.error.code) : null,
       errorMessage: turn.surface === 'file' && outcome.error?.extra.upstream ? null : (outcome.error?.message ?? null),
+      egressReason: outcome.status === 'error' ? log.egressReason : null,
       inputTokens: usage?.inputTokens ?? null,
       cachedInputTokens: usage?.cachedInputTokens ?? null,
       outputTokens: usage?.outputTokens ?? null,

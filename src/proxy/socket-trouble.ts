@@ -82,8 +82,10 @@ export const noteSocketFailure = (plane: Plane, turn: Turn, account: LiveAccount
 const isTimeout = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'upstream_timeout'
 
 /** When only sockets use a proxy and it is down, its traffic must not bypass it (spec §1.11). */
-const wouldBypassProxy = ({ upstream: { dial, baseUrl } }: Plane, { path }: Turn): boolean =>
-  dial.isProxied(socketUrl(baseUrl, path)) && !dial.isProxied(baseUrl + path)
+const wouldBypassProxy = ({ upstream: { dial, baseUrl }, pool, routeOf }: Plane, { path, log }: Turn): boolean => {
+  const route = routeOf(pool.get(log.accountId ?? '')?.egressPoolId ?? null)
+  return dial.isProxied(socketUrl(baseUrl, path), route) && !dial.isProxied(baseUrl + path, route)
+}
 
 /** Whether HTTP might succeed: the handshake got a 5xx, or the socket closed without an error from ChatGPT. */
 export const mayWorkOverHttp = (plane: Plane, turn: Turn, failure: UpstreamFailure): boolean =>

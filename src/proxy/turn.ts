@@ -3,6 +3,7 @@ import type { Client } from '../auth/client-key.ts'
 import type { Bindings } from '../bindings.ts'
 import type { JsonObject } from '../lib/json.ts'
 import type { StopSignal } from '../lib/stopper.ts'
+import type { EgressReason } from '../model/egress/route.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { AffinityRow } from './affinity.ts'
@@ -121,6 +122,8 @@ interface TurnLog {
   paidCredits: boolean
   /** The last attempt was sent without some reasoning, because the account could not read it. */
   isShortened: boolean
+  /** Why the last selection or attempt had no route. */
+  egressReason: EgressReason | null
   /** Rows to be written for files that were created or used. */
   owned: AffinityRow[]
   /** Milliseconds from arrival, three decimals. */
@@ -139,6 +142,7 @@ export const newTurnLog = (): TurnLog => ({
   moved: false,
   paidCredits: false,
   isShortened: false,
+  egressReason: null,
   owned: [],
   admitMs: null,
   selectMs: null,

@@ -2,6 +2,7 @@
 import { AppError } from '../errors.ts'
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../lib/json.ts'
 import { plausibleReset } from '../model/account-state.ts'
+import { egressReasonOf } from '../model/egress/route.ts'
 import { fromRateHeaders, limitFamily } from '../model/usage-reports.ts'
 import { hasAnyWindow, isExhausted } from '../model/usage-windows.ts'
 import { isCompressed } from '../upstream/bounded-body.ts'
@@ -89,7 +90,14 @@ export const paramOf = (body: unknown): string | null => {
  * before and after. Connection failures are recognised by their code.
  */
 export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' = 'headers'): UpstreamFailure => {
-  const none = { where: caughtAt, status: null, type: null, resetsAt: null, retryAfterMs: null, body: err }
+  const none = {
+    where: egressReasonOf(err) ? ('connect' as const) : caughtAt,
+    status: null,
+    type: null,
+    resetsAt: null,
+    retryAfterMs: null,
+    body: err,
+  }
   if (err instanceof AppError || err instanceof SocketClosed) return { ...none, code: err.code, message: err.message }
   const name = err instanceof Error ? err.name : ''
   const code = codeOf(err)

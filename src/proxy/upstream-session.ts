@@ -1,5 +1,7 @@
 /** The upstream socket of one client socket, kept between turns as long as it can serve the next. */
 import { MINUTE_MS } from '../lib/durations.ts'
+import type { Route } from '../model/egress/route.ts'
+import type { AccountCredentials } from '../upstream/headers.ts'
 import type { UpstreamSocket } from '../upstream/socket.ts'
 
 /** The upstream closes connections after 60 minutes, even in the middle of a turn (client protocol §14). */
@@ -10,6 +12,8 @@ export interface Connection {
   socket: UpstreamSocket
   accountId: string
   accessToken: string
+  /** By which it was opened; an account with another route now needs a new connection. */
+  route: Route
 }
 
 export class UpstreamSession {
@@ -22,10 +26,10 @@ export class UpstreamSession {
     return kept?.socket.isOpen && now - kept.socket.openedAt < MAX_AGE_MS ? kept.accountId : null
   }
 
-  /** The kept connection if it belongs to this account; any other is closed. Return it with `keep`. */
-  take(accountId: string, now: number): Connection | null {
+  /** The kept connection if it belongs to this account and its route; any other is closed. Return it with `keep`. */
+  take({ id, route }: Pick<AccountCredentials, 'id' | 'route'>, now: number): Connection | null {
     const kept = this.#kept
-    if (this.accountAt(now) !== accountId) {
+    if (this.accountAt(now) !== id || kept?.route !== route) {
       this.drop()
       return null
     }
@@ -44,9 +48,9 @@ export class UpstreamSession {
     this.#kept = null
   }
 
-  /** Closes the kept connection unless its account passes. */
-  keepOnly(isFit: (accountId: string) => boolean): void {
-    if (this.#kept && !isFit(this.#kept.accountId)) this.drop()
+  /** Closes the kept connection unless it passes. */
+  keepOnly(isFit: (connection: Connection) => boolean): void {
+    if (this.#kept && !isFit(this.#kept)) this.drop()
   }
 
   /** The client socket is closed: closes the kept connection, and any that is returned later. */

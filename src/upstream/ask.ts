@@ -55,7 +55,7 @@ export const whyOf = (err: unknown): Record<string, unknown> => {
 
 /**
  * Sends the request and returns the parsed JSON. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
- * `upstream_unreachable`, `upstream_error` for an answer that is not JSON or larger than 8 MiB, what `Credentials`
+ * `upstream_unreachable`, `egress_unavailable`, `upstream_error` for an answer that is not JSON or larger than 8 MiB, what `Credentials`
  * throws, and the reason of an aborted signal.
  */
 export const ask = async (deps: AskDeps, accountId: string, question: Question): Promise<unknown> => {
@@ -99,17 +99,23 @@ const askOnce = async (
   const cancel = clock.after(timeoutMs, () => limit.abort(new AppError('upstream_timeout')))
   const kind = { accept: 'application/json', ...(json && { contentType: 'application/json' }) }
   try {
-    const response = await dial.fetch(baseUrl + path, {
-      headers: upstreamHeaders({ 'user-agent': USER_AGENT }, account, kind),
-      ...(json && { method: 'POST', body: JSON.stringify(json) }),
-      signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
-    })
+    const response = await dial.fetch(
+      baseUrl + path,
+      {
+        headers: upstreamHeaders({ 'user-agent': USER_AGENT }, account, kind),
+        ...(json && { method: 'POST', body: JSON.stringify(json) }),
+        signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
+      },
+      account.route,
+    )
     const { status } = response
     return { status, text: await (status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response, clock)) }
   } catch (cause) {
     if (limit.signal.aborted) throw limit.signal.reason
     if (signal?.aborted) throw signal.reason
-    if (cause instanceof AppError && cause.code === 'upstream_error') throw cause // an answer arrived but is unreadable
+    // an answer arrived but is unreadable, or nothing was sent
+    if (cause instanceof AppError && (cause.code === 'upstream_error' || cause.code === 'egress_unavailable'))
+      throw cause
     throw new AppError('upstream_unreachable', { cause })
   } finally {
     cancel()

@@ -7,9 +7,10 @@ import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { Actor } from '../model/audit.ts'
 import { type ImportedAccount, identityOf, JUST_GIVEN, unusableField } from '../model/auth-json.ts'
+import type { Route } from '../model/egress/route.ts'
 import { completeFlow, type FlowRow, failFlow } from '../model/oauth-flows.ts'
 import { findPerson } from '../model/people.ts'
-import { type CodeGrant, exchangeCode, type OAuthContext, SignInError } from './oauth.ts'
+import { type CodeGrant, exchangeCode, type OAuthCall, type OAuthContext, SignInError } from './oauth.ts'
 
 /** Pauses before each attempt to store the result. */
 const STORE_PAUSES_MS = [0, 250, 1000, 4000]
@@ -21,7 +22,11 @@ export interface CodeExchangesDeps {
   random: Random
   log: Log
   oauth: OAuthContext
+  routeOf: RouteOfSignIn
 }
+
+/** The route of a sign-in. */
+export type RouteOfSignIn = (flow: Pick<FlowRow, 'accountId' | 'egressPoolId'>) => Route
 
 export class CodeExchanges {
   readonly #deps: CodeExchangesDeps & { onEnd: () => void }
@@ -55,9 +60,9 @@ export class CodeExchanges {
   }
 
   async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
-    const { db, oauth } = this.#deps
+    const { db, oauth, routeOf } = this.#deps
     try {
-      await this.#store(flow, await signedInAccount(oauth, grant), address)
+      await this.#store(flow, await signedInAccount({ ...oauth, route: routeOf(flow) }, grant), address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err
       commit(db, (tx) => failFlow(tx, flow, err.message, actorOf(this.#deps, flow, address)))
@@ -88,7 +93,7 @@ export class CodeExchanges {
 }
 
 /** Exchanges the code, which works once, for the account. Throws `SignInError`. */
-export const signedInAccount = async (oauth: OAuthContext, grant: CodeGrant): Promise<ImportedAccount> => {
+export const signedInAccount = async (oauth: OAuthCall, grant: CodeGrant): Promise<ImportedAccount> => {
   const tokens = await exchangeCode(oauth, grant)
   const identity = identityOf(tokens.idToken)
   if (identity === null) throw new SignInError('OpenAI did not say who signed in.')

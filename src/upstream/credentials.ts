@@ -13,6 +13,7 @@ import { noteAccountEvent } from '../model/account-events.ts'
 import { holdsTokens, openTokens, storeTokens, touchTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
 import { type AccountRow, listAccounts } from '../model/accounts.ts'
 import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
+import type { Route } from '../model/egress/route.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
@@ -45,6 +46,8 @@ interface CredentialsDeps {
   clock: Clock
   log: Log
   oauth: OAuthContext
+  /** The route of an account with this pool. */
+  routeOf: (egressPoolId: string | null) => Route
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
   /** The account has a new token from any source, so errors caused by the old one no longer apply. */
@@ -89,9 +92,9 @@ export class Credentials {
    */
   fresh(accountId: string): AccountCredentials | Promise<AccountCredentials> {
     const held = this.#get(accountId)
-    if (this.#deps.clock.now() < held.staleAt) return credentialsOf(held)
+    if (this.#deps.clock.now() < held.staleAt) return this.#credentialsOf(held)
     return this.refresh(accountId, held.tokens.accessToken).catch((err: unknown) => {
-      if (passingFailure(err) && held.tokens !== UNREADABLE_TOKENS) return credentialsOf(held)
+      if (passingFailure(err) && held.tokens !== UNREADABLE_TOKENS) return this.#credentialsOf(held)
       throw err
     })
   }
@@ -103,7 +106,7 @@ export class Credentials {
    */
   async refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
-    if (held.tokens.accessToken !== rejected) return credentialsOf(held)
+    if (held.tokens.accessToken !== rejected) return this.#credentialsOf(held)
     const isJoining = held.refreshing !== null
     try {
       const given = await this.#renewal(accountId)
@@ -112,7 +115,7 @@ export class Credentials {
     } catch (err) {
       const present = this.#get(accountId)
       if (present.tokens.accessToken === rejected) throw err
-      return credentialsOf(present)
+      return this.#credentialsOf(present)
     }
   }
 
@@ -160,20 +163,20 @@ export class Credentials {
   }
 
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
-    const { clock, log, oauth, onPermanentFailure } = this.#deps
+    const { clock, log, oauth, onPermanentFailure, routeOf } = this.#deps
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
       this.#demandStorable(held)
-      const tokens = await refreshTokens(oauth, held.tokens)
+      const tokens = await refreshTokens({ ...oauth, route: routeOf(held.row.egressPoolId) }, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
-      return credentialsOf(this.#get(accountId)) // reloaded by the commit that stored them
+      return this.#credentialsOf(this.#get(accountId)) // reloaded by the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       if (!this.#charge(held, cause)) {
         log.info('a token refresh failed, but the tokens were already replaced', { account: accountId })
-        return credentialsOf(this.#get(accountId))
+        return this.#credentialsOf(this.#get(accountId))
       }
       held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS
       held.failure = cause
@@ -243,6 +246,15 @@ export class Credentials {
     return [...this.#held].filter(([, held]) => now >= held.staleAt && elapsed >= held.notBefore).map(([id]) => id)
   }
 
+  #credentialsOf({ row, tokens }: Held): AccountCredentials {
+    return {
+      id: row.id,
+      chatgptAccountId: row.chatgptAccountId,
+      accessToken: tokens.accessToken,
+      route: this.#deps.routeOf(row.egressPoolId),
+    }
+  }
+
   #get(accountId: string): Held {
     const held = this.#held.get(accountId)
     if (!held) throw new AppError('account_not_found')
@@ -251,12 +263,6 @@ export class Credentials {
 }
 
 const ofToken = ({ id }: AccountRow, at: number) => ({ accountId: id, at, kind: 'token' as const })
-
-const credentialsOf = ({ row, tokens }: Held): AccountCredentials => ({
-  id: row.id,
-  chatgptAccountId: row.chatgptAccountId,
-  accessToken: tokens.accessToken,
-})
 
 const NOT_STORABLE = 'The database cannot store a new token right now.'
 

@@ -1,5 +1,5 @@
 /**
- * The only way to the upstream: every call states its proxy or explicitly none, because the runtime rereads the
+ * The only way to the upstream: every call says by which route, and the runtime is told its proxy or explicitly none, because the runtime rereads the
  * environment at each fetch and connects directly when it does not understand it. Proxy code is loaded only when
  * needed.
  */
@@ -8,43 +8,53 @@ import { createConnection, isIP, isIPv6 } from 'node:net'
 import { AppError } from '../errors.ts'
 import { chooseProxy, type Environment } from '../lib/env-proxy.ts'
 import type { Random } from '../lib/random.ts'
+import { noRoute, type Route } from '../model/egress/route.ts'
 import { endpointOf } from './endpoint.ts'
-import type { SocksBridge } from './socks-bridge.ts'
+import type { ProxyBridge as Bridge } from './proxy-bridge.ts'
+import type { Proxies } from './tunnel.ts'
 
 export interface Dial {
   /**
-   * `fetch`, through the proxy the environment names for this target. Throws `EgressError`, `upstream_unreachable`,
-   * `TunnelError`.
+   * `fetch` by this route: that of the account the call is made for, or `NOT_FOR_AN_ACCOUNT`. Throws `EgressError`,
+   * `upstream_unreachable`, `TunnelError`, and `egress_unavailable` when the route is closed or none of its proxies
+   * connects; then nothing was sent.
    */
-  fetch(url: string, init: RequestInit): Promise<Response>
+  fetch(url: string, init: RequestInit, route: Route): Promise<Response>
   /**
-   * `fetch`, with a direct connection to `address`, to which the name of `url` was resolved: resolving it again could
+   * `fetch` for no account, as the environment says. A direct connection is to `address`, to which the name of `url` was resolved: resolving it again could
    * give another one. A proxy resolves the name itself.
    */
   fetchAt(url: string, address: string, init: RequestInit): Promise<Response>
   /**
    * The agent for a WebSocket handshake to `url` (ws: or wss:); `undefined` means a direct connection (interface
-   * §1.11). Rejects with `EgressError`; the agent fails with `TunnelError`.
+   * §1.11). Rejects with `EgressError`, `egress_unavailable`; the agent fails with `TunnelError`, `egress_unavailable`.
    */
-  socketAgent(url: string): Promise<Agent | undefined>
+  socketAgent(url: string, route: Route): Promise<Agent | undefined>
   /** Whether calls to `url` use a proxy. Throws `EgressError`. */
-  isProxied(url: string): boolean
-  /** Whether a TCP connection to `url` (or its proxy) is possible; checked only when an answer is late. */
-  canConnect(url: string): Promise<boolean>
+  isProxied(url: string, route: Route): boolean
+  /**
+   * Whether a TCP connection to `url` (or its proxy) is possible; checked only when an answer is late. Always true for
+   * a route through proxies, which has time limits of its own.
+   */
+  canConnect(url: string, route: Route): Promise<boolean>
   /**
    * Throws `EgressError` when calls to `url` (http:, https:, ws: or wss:) cannot be made as the environment says. Run
    * at start.
    */
   check(url: string): void
-  /** Closes the SOCKS bridges and the calls through them. */
+  /** Takes no more connections for routes whose key is not among these; open ones end by themselves. */
+  keepRoutes(keys: ReadonlySet<string>): void
+  /** Closes the bridges to proxies and the calls through them. */
   close(): void
 }
 
 interface DialOptions {
   /** Whether WebSocket handshakes use the environment; fetch always does (interface §1.11). */
   trustsSocketEnvironment: boolean
-  /** For the secret that keeps other local processes off the SOCKS bridge. */
+  /** For the secret that keeps other local processes off the bridges. */
   random: Pick<Random, 'token'>
+  /** How long connecting through one endpoint of a route may take. */
+  endpointTimeoutMs?: number
 }
 
 /** A proxy variable that cannot be honoured. It is never silently ignored. */
@@ -52,24 +62,25 @@ export class EgressError extends Error {
   override readonly name = 'EgressError'
 }
 
-type Route =
+type Way =
   | { kind: 'direct' }
   | { kind: 'http'; proxy: string }
-  | { kind: 'socks'; proxy: string; bridge: () => Promise<SocksBridge> }
+  /** Over a bridge of ours; the bridges are kept by `key`. */
+  | { kind: 'bridge'; key: string; proxies: Proxies }
 
 export const createDial = (
   environment: Environment,
   fetch: typeof globalThis.fetch,
-  { trustsSocketEnvironment, random }: DialOptions,
+  { trustsSocketEnvironment, random, endpointTimeoutMs = ENDPOINT_CONNECT_MS }: DialOptions,
 ): Dial => {
-  const bridges = new Map<string, Promise<SocksBridge>>()
-  const bridgeTo = (proxy: string): Promise<SocksBridge> =>
-    bridges.getOrInsertComputed(proxy, () => {
-      const bridge = newBridge(proxy, random.token(SECRET_BYTES))
-      bridge.catch(() => bridges.delete(proxy)) // retry a failed load
+  const bridges = new Map<string, Promise<Bridge>>()
+  const bridgeTo = (key: string, proxies: Proxies): Promise<Bridge> =>
+    bridges.getOrInsertComputed(key, () => {
+      const bridge = newBridge(proxies, { secret: random.token(SECRET_BYTES), timeoutMs: endpointTimeoutMs })
+      bridge.catch(() => bridges.delete(key)) // retry a failed load
       return bridge
     })
-  const routeOf = memoized((origin) => {
+  const wayOfEnvironment = memoized((origin) => {
     if (!trustsSocketEnvironment && origin.startsWith('ws')) return DIRECT
     const choice = chooseProxy(origin, environment)
     switch (choice.kind) {
@@ -78,51 +89,80 @@ export const createDial = (
       case 'proxy':
         return { kind: 'http', proxy: choice.url }
       case 'socks':
-        return { kind: 'socks', proxy: choice.url, bridge: () => bridgeTo(choice.url) }
+        return { kind: 'bridge', key: choice.url, proxies: choice.url }
       case 'invalid':
         throw new EgressError(`${choice.variable} cannot be used as a proxy: ${choice.why}.`)
     }
   })
+  const wayOf = (url: string, route: Route): Way => {
+    if (route.kind === 'environment') return wayOfEnvironment(url)
+    if (route.kind === 'closed') throw noRoute(route.reason)
+    return { kind: 'bridge', key: ROUTE + route.key, proxies: route }
+  }
+  const over = async (way: Exclude<Way, { kind: 'direct' }>, url: string, init: RequestInit): Promise<Response> =>
+    way.kind === 'http'
+      ? overProxy(fetch, way.proxy, url, init)
+      : overBridge(fetch, await bridgeTo(way.key, way.proxies), url, init)
   return {
-    fetch: async (url, init) => {
-      const route = routeOf(url)
-      return route.kind === 'direct' ? fetch(url, { ...init, ...OURS, proxy: false }) : send(fetch, route, url, init)
+    fetch: async (url, init, route) => {
+      const way = wayOf(url, route)
+      return way.kind === 'direct' ? fetch(url, { ...init, ...OURS, proxy: false }) : over(way, url, init)
     },
     fetchAt: async (url, address, init) => {
-      const route = routeOf(url)
-      if (route.kind !== 'direct') return send(fetch, route, url, init)
+      const way = wayOfEnvironment(url)
+      if (way.kind !== 'direct') return over(way, url, init)
       const there = pinned(url, address, init)
       return fetch(there.url, { ...there.init, ...OURS, proxy: false })
     },
-    socketAgent: async (url) => {
-      const route = routeOf(url)
-      if (route.kind === 'direct') return undefined
-      const { tunnelAgent } = await import('./tunnel-agent.ts')
-      return tunnelAgent(route.proxy, { isSecure: url.startsWith('wss:') })
+    socketAgent: async (url, route) => {
+      const way = wayOf(url, route)
+      if (way.kind === 'direct') return undefined
+      const [{ tunnelAgent }, { openerFor }] = await Promise.all([import('./tunnel-agent.ts'), import('./tunnel.ts')])
+      const opener = openerFor(way.kind === 'http' ? way.proxy : way.proxies, endpointTimeoutMs)
+      return tunnelAgent(opener, { isSecure: url.startsWith('wss:') })
     },
-    isProxied: (url) => routeOf(url).kind !== 'direct',
-    canConnect: (url) => {
-      const route = routeOf(url)
-      return canConnect(route.kind === 'direct' ? url : route.proxy)
+    isProxied: (url, route) => route.kind !== 'environment' || wayOfEnvironment(url).kind !== 'direct',
+    canConnect: async (url, route) => {
+      if (route.kind !== 'environment') return true
+      const way = wayOfEnvironment(url)
+      return canConnect(way.kind === 'direct' ? url : way.kind === 'http' ? way.proxy : way.key)
     },
-    check: (url) => void routeOf(url),
+    check: (url) => void wayOfEnvironment(url),
+    keepRoutes: (keys) => {
+      for (const [key, bridge] of bridges) {
+        if (!key.startsWith(ROUTE) || keys.has(key.slice(ROUTE.length))) continue
+        bridges.delete(key)
+        void bridge.then((open) => open.retire()).catch(() => {}) // it never opened
+      }
+    },
     close: () => {
       for (const bridge of bridges.values()) void bridge.then((open) => open.close()).catch(() => {}) // it never opened
     },
   }
 }
 
-const DIRECT: Route = { kind: 'direct' }
+const DIRECT: Way = { kind: 'direct' }
 const SECRET_BYTES = 32
+/** Begins the keys of bridges for routes; others are proxy URLs. */
+const ROUTE = 'route '
+/** Shorter than a handshake may take, so that the next endpoint gets its turn. */
+const ENDPOINT_CONNECT_MS = 5000
 
-const newBridge = async (proxy: string, secret: string): Promise<SocksBridge> => {
-  const bridge = await import('./socks-bridge.ts')
-  return new bridge.SocksBridge(proxy, secret)
+/** How much longer a handshake by this route may take, because several endpoints may be tried. */
+export const extraConnectMs = (route: Route): number =>
+  route.kind === 'proxies' ? ENDPOINT_CONNECT_MS * route.endpoints().length : 0
+
+const newBridge = async (
+  proxies: Proxies,
+  { secret, timeoutMs }: { secret: string; timeoutMs: number },
+): Promise<Bridge> => {
+  const [{ ProxyBridge }, { openerFor }] = await Promise.all([import('./proxy-bridge.ts'), import('./tunnel.ts')])
+  return new ProxyBridge(openerFor(proxies, timeoutMs), secret)
 }
 
 /** There are only two or three origins, and every turn needs one. */
-const memoized = (resolve: (origin: string) => Route): ((url: string) => Route) => {
-  const known = new Map<string, Route>()
+const memoized = (resolve: (origin: string) => Way): ((url: string) => Way) => {
+  const known = new Map<string, Way>()
   return (url) => known.getOrInsertComputed(originOf(url), resolve)
 }
 
@@ -151,24 +191,32 @@ const pinned = (url: string, address: string, init: RequestInit): { url: string;
   }
 }
 
-const send = async (
+const overProxy = async (
   fetch: typeof globalThis.fetch,
-  route: Exclude<Route, { kind: 'direct' }>,
+  proxy: string,
   url: string,
   init: RequestInit,
 ): Promise<Response> => {
-  const bridge = route.kind === 'socks' ? await route.bridge() : null
-  const way = bridge ? await wayOver(bridge, url) : { proxy: { url: route.proxy, respectNoProxy: false } }
-  const response = await fetch(url, { ...init, ...OURS, ...way })
+  const response = await fetch(url, { ...init, ...OURS, proxy: { url: proxy, respectNoProxy: false } })
   if (response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
-  const failure = bridge && (await bridge.failureIn(response))
-  if (failure) throw failure
   return response
 }
 
-const wayOver = async (bridge: SocksBridge, url: string): Promise<Pick<BunFetchRequestInit, 'proxy' | 'keepalive'>> => {
+const overBridge = async (
+  fetch: typeof globalThis.fetch,
+  bridge: Bridge,
+  url: string,
+  init: RequestInit,
+): Promise<Response> => {
   const proxy = { url: await bridge.url(), respectNoProxy: false }
-  return url.startsWith('https:') ? { proxy } : { proxy, keepalive: false } // see `SocksBridge`
+  const way = url.startsWith('https:') ? { proxy } : { proxy, keepalive: false } // see `ProxyBridge`
+  const response = await fetch(url, { ...init, ...OURS, ...way }).catch((err: unknown) => {
+    throw bridge.failureBehind(err) ?? err
+  })
+  if (response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)
+  const failure = await bridge.failureIn(response)
+  if (failure) throw failure
+  return response
 }
 
 const PROXY_AUTHENTICATION_REQUIRED = 407

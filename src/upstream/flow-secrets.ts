@@ -9,7 +9,7 @@ import type { DeviceCode } from './oauth-device.ts'
 
 const BROWSER_TTL_MS = 15 * MINUTE_MS
 
-export type FlowBase = Pick<NewFlow, 'id' | 'method' | 'accountId'>
+export type FlowBase = Pick<NewFlow, 'id' | 'method' | 'accountId' | 'egressPoolId'>
 
 /** `now` is ms since epoch. */
 export const newBrowserFlow = (

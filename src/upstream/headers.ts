@@ -1,5 +1,6 @@
 /** Headers of an upstream request: an allowlist of the client's, plus ours (decisions §3). */
 import { createHash } from 'node:crypto'
+import type { Route } from '../model/egress/route.ts'
 import { VERSION } from '../version.ts'
 
 const FORWARDED: ReadonlySet<string> = new Set([
@@ -21,11 +22,17 @@ const FORWARDED: ReadonlySet<string> = new Set([
 const TURN_STATE = 'x-codex-turn-state'
 const REASONING_INCLUDED = 'x-reasoning-included'
 
-/** What an account adds to a request. */
-export interface AccountCredentials {
+/** What an account adds to the headers of a request. */
+interface Identity {
   id: string
   chatgptAccountId: string | null
   accessToken: string
+}
+
+/** What every call of an account needs. */
+export interface AccountCredentials extends Identity {
+  /** By which every call of the account leaves. */
+  route: Route
 }
 
 export const USER_AGENT = `sluice/${VERSION}`
@@ -101,7 +108,7 @@ const NO_NAMES: ReadonlySet<string> = new Set()
 /** Completes `kept` for one account. Turn state is sent only to the account that issued it. */
 export const upstreamHeaders = (
   kept: Readonly<Record<string, string>>,
-  account: AccountCredentials,
+  account: Identity,
   { accept, contentType = null }: { accept: string; contentType?: string | null },
 ): Record<string, string> => {
   const headers = socketHeaders(kept, account)
@@ -112,10 +119,7 @@ export const upstreamHeaders = (
 }
 
 /** The same for a handshake, which has neither body nor content negotiation. */
-export const socketHeaders = (
-  kept: Readonly<Record<string, string>>,
-  account: AccountCredentials,
-): Record<string, string> => {
+export const socketHeaders = (kept: Readonly<Record<string, string>>, account: Identity): Record<string, string> => {
   const headers: Record<string, string> = { ...kept, authorization: `Bearer ${account.accessToken}` }
   if (account.chatgptAccountId) headers['chatgpt-account-id'] = account.chatgptAccountId
   const turnState = kept[TURN_STATE] === undefined ? null : readTurnState(kept[TURN_STATE])

@@ -4,12 +4,13 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
+import { egressReasonOf } from '../model/egress/route.ts'
 import { PLAIN_JSON_HEADERS } from './headers.ts'
 import {
   askIdentity,
   CLIENT_ID,
   type CodeGrant,
-  type OAuthContext,
+  type OAuthCall,
   SignInError,
   statedCode,
   UNREACHABLE,
@@ -47,9 +48,10 @@ const Offer = z
   })
   .transform(({ user_code, usercode, ...rest }) => ({ ...rest, userCode: user_code ?? usercode }))
 
-/** Throws `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`. */
-export const requestDeviceCode = async (context: OAuthContext, now: number): Promise<DeviceCode> => {
+/** Throws `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`, `egress_unavailable`. */
+export const requestDeviceCode = async (context: OAuthCall, now: number): Promise<DeviceCode> => {
   const { status, text } = await post(context, CODE_PATH, { client_id: CLIENT_ID }).catch((cause: unknown) => {
+    if (cause instanceof SignInError && egressReasonOf(cause)) throw cause.cause
     throw new AppError('upstream_unreachable', { message: 'OpenAI could not be reached.', cause })
   })
   if (status === 404) throw new AppError('device_auth_unavailable')
@@ -85,7 +87,7 @@ const Approved = z.object({ authorization_code: z.string().min(1), code_verifier
  * `signal`.
  */
 export const askDevice = async (
-  context: OAuthContext,
+  context: OAuthCall,
   { deviceAuthId, userCode }: Pick<DeviceCode, 'deviceAuthId' | 'userCode'>,
   signal: AbortSignal,
 ): Promise<DeviceAnswer> => {
@@ -119,7 +121,7 @@ interface Waiting {
 
 /** Polls until the user has signed in. Throws `SignInError` when the sign-in is over, and the reason of `signal`. */
 export const untilGranted = async (
-  context: OAuthContext,
+  context: OAuthCall,
   device: Pick<DeviceCode, 'deviceAuthId' | 'userCode'> & { intervalSeconds: number | null },
   { clock, signal }: Waiting,
 ): Promise<CodeGrant> => {
@@ -138,7 +140,7 @@ const ENDED: ReadonlyMap<string, string> = new Map([
   ['expired_token', 'The code has expired.'],
 ])
 
-const post = (context: OAuthContext, path: string, json: object, signal?: AbortSignal) =>
+const post = (context: OAuthCall, path: string, json: object, signal?: AbortSignal) =>
   askIdentity(context, path, {
     method: 'POST',
     headers: { ...PLAIN_JSON_HEADERS, 'content-type': 'application/json' },

@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts'
 import { parseJson } from '../lib/json.ts'
 import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
 import type { AccountTokens } from '../model/auth-json.ts'
+import { egressReasonOf, type Route } from '../model/egress/route.ts'
 import { errorText, wholeText } from './bounded-body.ts'
 import type { Dial } from './dial.ts'
 import { PLAIN_JSON_HEADERS } from './headers.ts'
@@ -30,6 +31,11 @@ export interface OAuthContext {
   authBaseUrl: string
   /** Aborts after this many ms. */
   timeout: (ms: number) => AbortSignal
+}
+
+/** A call to the identity service, by the route of the account it is about. */
+export interface OAuthCall extends OAuthContext {
+  route: Route
 }
 
 const Granted = z.object({
@@ -63,7 +69,7 @@ const CODE_TIMEOUT_MS = 30_000
 const SignedIn = Granted.required()
 
 /** Exchanges a code, which works once, for tokens. Throws `SignInError`. */
-export const exchangeCode = async (context: OAuthContext, grant: CodeGrant): Promise<AccountTokens> => {
+export const exchangeCode = async (context: OAuthCall, grant: CodeGrant): Promise<AccountTokens> => {
   const form = new URLSearchParams({
     grant_type: 'authorization_code',
     client_id: CLIENT_ID,
@@ -90,21 +96,22 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 const textOf = (response: Response): Promise<string> =>
   response.status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response)
 
-const sentenceOf = (cause: unknown): string =>
-  cause instanceof AppError && cause.code === 'upstream_error'
-    ? `The response from OpenAI could not be read: ${cause.message}`
-    : 'OpenAI could not be reached.'
+const sentenceOf = (cause: unknown): string => {
+  if (cause instanceof AppError && cause.code === 'upstream_error')
+    return `The response from OpenAI could not be read: ${cause.message}`
+  return cause instanceof AppError && egressReasonOf(cause) ? cause.message : 'OpenAI could not be reached.'
+}
 
 /** One call to the identity service, at most 30 s including the body. Throws `SignInError` when no answer arrives. */
 export const askIdentity = async (
-  { dial, authBaseUrl, timeout }: OAuthContext,
+  { dial, authBaseUrl, timeout, route }: OAuthCall,
   path: string,
   init: RequestInit,
 ): Promise<{ status: number; text: string }> => {
   const limit = timeout(CODE_TIMEOUT_MS)
   try {
     const signal = init.signal ? AbortSignal.any([init.signal, limit]) : limit
-    const response = await dial.fetch(authBaseUrl + path, { ...init, signal })
+    const response = await dial.fetch(authBaseUrl + path, { ...init, signal }, route)
     return { status: response.status, text: await textOf(response) }
   } catch (cause) {
     if (init.signal?.aborted) throw init.signal.reason
@@ -116,22 +123,26 @@ export const askIdentity = async (
 export const UNREACHABLE = 'unreachable'
 
 /** Exchanges a refresh token, which is invalid afterwards. Throws `RefreshError`. */
-export const refreshTokens = async (context: OAuthContext, tokens: AccountTokens): Promise<AccountTokens> => {
+export const refreshTokens = async (context: OAuthCall, tokens: AccountTokens): Promise<AccountTokens> => {
   const url = `${context.authBaseUrl}/oauth/token`
   let status: number
   let text: string
   try {
-    const response = await context.dial.fetch(url, {
-      method: 'POST',
-      headers: { ...PLAIN_JSON_HEADERS, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        grant_type: 'refresh_token',
-        client_id: CLIENT_ID,
-        refresh_token: tokens.refreshToken,
-        scope: SCOPE,
-      }),
-      signal: context.timeout(TIMEOUT_MS),
-    })
+    const response = await context.dial.fetch(
+      url,
+      {
+        method: 'POST',
+        headers: { ...PLAIN_JSON_HEADERS, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          grant_type: 'refresh_token',
+          client_id: CLIENT_ID,
+          refresh_token: tokens.refreshToken,
+          scope: SCOPE,
+        }),
+        signal: context.timeout(TIMEOUT_MS),
+      },
+      context.route,
+    )
     status = response.status
     text = await textOf(response)
   } catch (cause) {

@@ -1,7 +1,7 @@
 /** Opens one turn on one account: an HTTP response as soon as its headers arrive, or a socket. */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Dial } from './dial.ts'
+import { type Dial, extraConnectMs } from './dial.ts'
 import { type AccountCredentials, socketHeaders, upstreamHeaders } from './headers.ts'
 import type { UpstreamSocket } from './socket.ts'
 
@@ -40,16 +40,20 @@ export const openTurn = async (
   const url = upstream.baseUrl + request.path
   let isOver = false // a check may still be running when the headers arrive
   const cancelCheck = upstream.clock.after(request.connectTimeoutMs, async () => {
-    const can = await upstream.dial.canConnect(url)
+    const can = await upstream.dial.canConnect(url, account.route)
     if (!can && !isOver) request.attempt.abort(new AppError('upstream_unreachable'))
   })
   try {
-    return await upstream.dial.fetch(url, {
-      method,
-      headers: upstreamHeaders(request.headers, account, { accept, contentType: body === null ? null : contentType }),
-      body,
-      signal: request.attempt.signal,
-    })
+    return await upstream.dial.fetch(
+      url,
+      {
+        method,
+        headers: upstreamHeaders(request.headers, account, { accept, contentType: body === null ? null : contentType }),
+        body,
+        signal: request.attempt.signal,
+      },
+      account.route,
+    )
   } finally {
     isOver = true
     cancelCheck()
@@ -70,9 +74,9 @@ export const connect = async (
   return openSocket({
     url,
     headers: socketHeaders(headers, account),
-    agent: await dial.socketAgent(url),
+    agent: await dial.socketAgent(url, account.route),
     clock,
-    timeoutMs: connectTimeoutMs,
+    timeoutMs: connectTimeoutMs + extraConnectMs(account.route),
     signal: attempt.signal,
   })
 }

@@ -1,5 +1,6 @@
 /** Sends one tiny real turn to check whether the upstream serves an account. */
 import { AppError } from '../errors.ts'
+import { egressReasonOf } from '../model/egress/route.ts'
 import type { AskDeps } from './ask.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
 import { SseStream } from './stream.ts'
@@ -14,7 +15,7 @@ interface ProbeResult {
 
 const TIMEOUT_MS = 30_000
 
-/** At most 30 s. Refreshes a rejected token once. Throws what `Credentials` throws. */
+/** At most 30 s. Refreshes a rejected token once. Throws what `Credentials` throws, and `egress_unavailable`. */
 export const probe = async (deps: AskDeps, accountId: string, model: string): Promise<ProbeResult> => {
   const account = await deps.credentials.fresh(accountId)
   const first = await probeOnce(deps, account, model)
@@ -31,17 +32,22 @@ const probeOnce = async (
   const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new AppError('upstream_timeout')))
   const kind = { accept: 'text/event-stream', contentType: 'application/json' }
   try {
-    const response = await dial.fetch(`${baseUrl}/codex/responses`, {
-      method: 'POST',
-      headers: upstreamHeaders({ 'user-agent': USER_AGENT }, account, kind),
-      body: JSON.stringify(turnFor(model)),
-      signal: limit.signal,
-    })
+    const response = await dial.fetch(
+      `${baseUrl}/codex/responses`,
+      {
+        method: 'POST',
+        headers: upstreamHeaders({ 'user-agent': USER_AGENT }, account, kind),
+        body: JSON.stringify(turnFor(model)),
+        signal: limit.signal,
+      },
+      account.route,
+    )
     if (response.status === 200 && response.body)
       return { status: 200, ok: await isServed(new SseStream(response.body, clock)) }
     await response.body?.cancel()
     return { status: response.status, ok: false }
-  } catch {
+  } catch (err) {
+    if (egressReasonOf(err)) throw err // ChatGPT was not asked
     return { status: 0, ok: false } // a valid result of a probe
   } finally {
     cancel()

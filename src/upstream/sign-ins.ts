@@ -6,6 +6,8 @@ import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { getAccount } from '../model/accounts.ts'
 import type { Actor } from '../model/audit.ts'
+import { getPool } from '../model/egress/pools.ts'
+import { noRoute, type Route } from '../model/egress/route.ts'
 import {
   asOf,
   beginFlow,
@@ -38,6 +40,8 @@ interface Beginning {
   method: FlowRow['method']
   /** The account to sign in again; null adds a new one. */
   accountId: string | null
+  /** The pool of outbound proxies for a new account; null: as the settings say. */
+  egressPoolId: string | null
   actor: Actor
   /** Origin of the dashboard, where the browser returns. */
   home: string
@@ -85,11 +89,15 @@ export class SignIns {
     return callbackUrl(this.#deps.callback.port)
   }
 
-  /** Throws `account_not_found`, and for a device what `requestDeviceCode` does. */
-  async begin({ method, accountId, actor, home }: Beginning): Promise<FlowRow> {
-    const { db, clock, random } = this.#deps
+  /** Throws `account_not_found`, `proxy_pool_not_found`, `egress_unavailable`, and for a device what `requestDeviceCode` does. */
+  async begin({ method, accountId, egressPoolId, actor, home }: Beginning): Promise<FlowRow> {
+    const { db, clock, random, routeOf } = this.#deps
     if (accountId !== null) getAccount(db, accountId)
-    const flow = await this.#newFlow({ id: random.id('flow'), method, accountId })
+    else if (egressPoolId !== null) getPool(db, egressPoolId)
+    const ofNew = accountId === null ? egressPoolId : null
+    const route = routeOf({ accountId, egressPoolId: ofNew })
+    if (route.kind === 'closed') throw noRoute(route.reason) // before the user signs in for nothing
+    const flow = await this.#newFlow({ id: random.id('flow'), method, accountId, egressPoolId: ofNew }, route)
     const at = clock.now()
     const row = commit(db, (tx) => {
       expireFlows(tx, at, this.#exchanges.ids)
@@ -101,11 +109,11 @@ export class SignIns {
     return row
   }
 
-  async #newFlow(base: FlowBase): Promise<NewFlow> {
+  async #newFlow(base: FlowBase, route: Route): Promise<NewFlow> {
     const { oauth, sealer, random, clock } = this.#deps
     const now = clock.now()
     return base.method === 'device'
-      ? newDeviceFlow(base, await requestDeviceCode(oauth, now), sealer)
+      ? newDeviceFlow(base, await requestDeviceCode({ ...oauth, route }, now), sealer)
       : newBrowserFlow(base, { sealer, random, now })
   }
 

@@ -5,6 +5,7 @@ import { networkInterfaces } from 'node:os'
 import { AppError } from '../errors.ts'
 import { SealError } from '../lib/seal.ts'
 import type { Source } from '../model/sources/sources.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../model/egress/route.ts'
 import type { Dial } from './dial.ts'
 import { formsOf, problemOfAddress, problemOfName } from './source-address.ts'
 
@@ -82,7 +83,7 @@ export class SourceFetch {
     const found = isIP(hostname) ? [hostname] : await this.#deps.lookup(hostname).catch(() => [])
     const wrong = found.map((address) => problemOfAddress(address) ?? this.#problemOfOwn(address, url))
     // A proxy resolves names itself, also those that cannot be resolved here.
-    const addresses = this.#deps.dial.isProxied(url.href) ? [hostname] : found
+    const addresses = this.#deps.dial.isProxied(url.href, NOT_FOR_AN_ACCOUNT) ? [hostname] : found
     return { problem: wrong.find((text) => text !== null) ?? null, addresses }
   }
 

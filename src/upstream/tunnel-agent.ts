@@ -4,23 +4,26 @@ import { Agent as SecureAgent } from 'node:https'
 import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { openTunnel } from './tunnel.ts'
+import { type Opener, whyOf } from './tunnel.ts'
 
 type Done = (err: Error | null, stream?: Duplex) => void
 
 /**
- * An agent for one handshake to a `wss:` (`isSecure`) or `ws:` URL; fails with `openTunnel`'s errors. npm's proxy
+ * An agent for one handshake to a `wss:` (`isSecure`) or `ws:` URL; fails with the opener's error. npm's proxy
  * agents expose their proxy, and the runtime then connects by itself, directly for targets in the process's `NO_PROXY`
  * (measured).
  */
-export const tunnelAgent = (proxy: string, { isSecure }: { isSecure: boolean }): Agent => {
+export const tunnelAgent = ({ open, failed }: Opener, { isSecure }: { isSecure: boolean }): Agent => {
   const agent = isSecure ? new SecureAgent() : new Agent()
   const createConnection = (options: ClientRequestArgs, done: Done): void => {
     const target = { host: String(options.host), port: Number(options.port) }
-    openTunnel(proxy, target).then((socket) => {
-      done(null, isSecure ? secured(socket, options) : socket)
-      socket.resume()
-    }, done)
+    open(target).then(
+      (socket) => {
+        done(null, isSecure ? secured(socket, options) : socket)
+        socket.resume()
+      },
+      (err: unknown) => done(failed(whyOf(err))),
+    )
   }
   // as: Node allows returning nothing and calling back later; other typings call back with both arguments
   return Object.assign(agent, { createConnection: createConnection as Agent['createConnection'] })

@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import WebSocket from 'ws'
 import type { Environment } from '../../src/lib/env-proxy.ts'
 import { systemRandom } from '../../src/lib/random.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { cert, key } from './certificate.ts'
 import { startEgressProxy, terminateTls } from './egress-proxy.ts'
@@ -35,7 +36,7 @@ const dialIn = (environment: Environment, trustsSocketEnvironment = true) =>
 
 /** What comes back for one message: an answer, the status of a refusal, or the code of the failure. */
 const talk = async (url: string, environment: Environment, trustsSocketEnvironment = true): Promise<string> => {
-  const agent = await dialIn(environment, trustsSocketEnvironment).socketAgent(url)
+  const agent = await dialIn(environment, trustsSocketEnvironment).socketAgent(url, NOT_FOR_AN_ACCOUNT)
   const { promise, resolve } = Promise.withResolvers<string>()
   const socket = new WebSocket(url, { agent, ca: cert })
   socket.on('open', () => socket.send('hello'))

@@ -22,6 +22,7 @@ export const used = (fiveHour: number, weekly: number, days = 3): UsageSnapshot 
 
 export const anAccount = (id: string, with_: Partial<Candidate> = {}): Candidate => ({
   id,
+  egressPoolId: null,
   planType: 'plus',
   routingPolicy: 'normal',
   state: ACTIVE,
@@ -63,6 +64,7 @@ export const aContext = (with_: Partial<PolicyContext> = {}): PolicyContext => (
   preferEarlierReset: true,
   paidCredits: 'last',
   inFlightPenaltyPercent: 2.5,
+  whyNoRoute: () => null,
   ...with_,
 })
 

@@ -358,6 +358,7 @@ describe('choice and explanation', () => {
   const candidate = (id: string): fc.Arbitrary<Candidate> =>
     fc.record({
       id: fc.constant(id),
+      egressPoolId: fc.constant(null),
       planType: fc.constantFrom('free', 'plus', 'pro'),
       routingPolicy: fc.constantFrom(...ROUTING_POLICIES),
       state: fc.oneof(

@@ -1,5 +1,6 @@
 /** The upstream socket that is kept for a client: for one account, for one turn at a time, and not past the client's own end. */
 import { expect, test } from 'bun:test'
+import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
 import { type Connection, UpstreamSession } from '../../src/proxy/upstream-session.ts'
 
 const connectionTo = (accountId: string) => {
@@ -10,14 +11,14 @@ const connectionTo = (accountId: string) => {
       socket.isOpen = false
     },
   }
-  return { socket, accountId, accessToken: 'at' } as unknown as Connection // as: no more of a socket is asked
+  return { socket, accountId, accessToken: 'at', route: AS_ENVIRONMENT } as unknown as Connection // as: no more of a socket is asked
 }
 
 test('what leads to another account is closed when a turn goes elsewhere', () => {
   const session = new UpstreamSession()
   const connection = connectionTo('acc_1')
   session.keep(connection)
-  expect(session.take('acc_2', 1)).toBeNull()
+  expect(session.take({ id: 'acc_2', route: AS_ENVIRONMENT }, 1)).toBeNull()
   expect([connection.socket.isOpen, session.accountAt(1)]).toEqual([false, null])
 })
 
@@ -25,7 +26,7 @@ test('what a turn has taken is not closed before it is given back', () => {
   const session = new UpstreamSession()
   const connection = connectionTo('acc_1')
   session.keep(connection)
-  expect(session.take('acc_1', 1)).toBe(connection)
+  expect(session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, 1)).toBe(connection)
   session.keepOnly(() => false)
   expect(connection.socket.isOpen).toBe(true)
 })

@@ -1,5 +1,6 @@
 /** The limits of time: idle sockets, silence within a turn, clients that never read, and upstream sockets that grow old. */
 import { describe, expect, test } from 'bun:test'
+import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
 import { type Connection, UpstreamSession } from '../../src/proxy/upstream-session.ts'
 import type { UpstreamSocket } from '../../src/upstream/socket.ts'
 import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
@@ -244,7 +245,8 @@ describe('an upstream socket', () => {
   const OPENED_AT = 1000
   const madeUp = (accountId = 'acc_1') => {
     const socket = { openedAt: OPENED_AT, isOpen: true, closed: 0, close: () => void socket.closed++ }
-    const connection: Connection = { socket: socket as unknown as UpstreamSocket, accountId, accessToken: 'token' } // as: sessions use no more of it
+    const used = socket as unknown as UpstreamSocket // as: sessions use no more of it
+    const connection: Connection = { socket: used, accountId, accessToken: 'token', route: AS_ENVIRONMENT }
     return { socket, connection }
   }
 
@@ -254,10 +256,10 @@ describe('an upstream socket', () => {
     session.keep(connection)
     const almost = OPENED_AT + 55 * MINUTE_MS - 1
     expect(session.accountAt(almost)).toBe('acc_1')
-    expect(session.take('acc_1', almost)).toBe(connection)
+    expect(session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, almost)).toBe(connection)
     session.keep(connection)
     expect(session.accountAt(almost + 1)).toBeNull()
-    expect(session.take('acc_1', almost + 1)).toBeNull()
+    expect(session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, almost + 1)).toBeNull()
     expect(socket.closed).toBe(1)
   })
 
@@ -265,19 +267,22 @@ describe('an upstream socket', () => {
     const session = new UpstreamSession()
     const first = madeUp()
     session.keep(first.connection)
-    expect(session.take('acc_2', OPENED_AT)).toBeNull()
+    expect(session.take({ id: 'acc_2', route: AS_ENVIRONMENT }, OPENED_AT)).toBeNull()
     expect(first.socket.closed).toBe(1)
     const second = madeUp()
     session.keep(second.connection)
     second.socket.isOpen = false
-    expect([session.accountAt(OPENED_AT), session.take('acc_1', OPENED_AT)]).toEqual([null, null])
+    expect([session.accountAt(OPENED_AT), session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)]).toEqual([
+      null,
+      null,
+    ])
   })
 
   test('is closed with its session, also when it comes back later', () => {
     const session = new UpstreamSession()
     const { socket, connection } = madeUp()
     session.keep(connection)
-    expect(session.take('acc_1', OPENED_AT)).toBe(connection)
+    expect(session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)).toBe(connection)
     session.end()
     expect(socket.closed).toBe(0)
     session.keep(connection)
@@ -288,8 +293,8 @@ describe('an upstream socket', () => {
     const session = new UpstreamSession()
     const { connection } = madeUp()
     session.keep(connection)
-    session.take('acc_1', OPENED_AT)
-    expect(session.take('acc_1', OPENED_AT)).toBeNull()
+    session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)
+    expect(session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)).toBeNull()
   })
 
   test('that is dropped is closed once and not given again; one that is out on a turn is left alone', () => {
@@ -298,10 +303,10 @@ describe('an upstream socket', () => {
     session.keep(connection)
     session.drop()
     session.drop()
-    expect([socket.closed, session.take('acc_1', OPENED_AT)]).toEqual([1, null])
+    expect([socket.closed, session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)]).toEqual([1, null])
     const out = madeUp()
     session.keep(out.connection)
-    session.take('acc_1', OPENED_AT)
+    session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)
     session.drop()
     expect(out.socket.closed).toBe(0)
   })
@@ -312,7 +317,7 @@ describe('an upstream socket', () => {
     const asked: string[] = []
     session.keepOnly(() => asked.push('nobody') > 0)
     session.keep(connection)
-    session.keepOnly((id) => asked.push(id) > 0)
+    session.keepOnly(({ accountId }) => asked.push(accountId) > 0)
     expect([asked, session.accountAt(OPENED_AT)]).toEqual([['acc_2'], 'acc_2'])
     session.keepOnly(() => false)
     expect([socket.closed, session.accountAt(OPENED_AT)]).toEqual([1, null])

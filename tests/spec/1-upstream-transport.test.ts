@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../src/env.ts'
 import { chooseProxy } from '../../src/lib/env-proxy.ts'
 import { systemRandom } from '../../src/lib/random.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
 import { Settings } from '../../src/settings/schema.ts'
 import { createDial, EgressError } from '../../src/upstream/dial.ts'
 import {
@@ -182,15 +183,15 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
 
   test('a handshake leaves through an agent, and directly where no variable applies', async () => {
     const dial = dialWith({ wss_proxy: proxyOf('wss') }, true)
-    expect(await dial.socketAgent('wss://upstream.test/x')).toBeDefined()
-    expect(await dial.socketAgent('ws://upstream.test/x')).toBeUndefined()
+    expect(await dial.socketAgent('wss://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeDefined()
+    expect(await dial.socketAgent('ws://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
     const broken = dialWith({ wss_proxy: 'gopher://proxy.test' }, true)
-    await expect(broken.socketAgent('wss://upstream.test/x')).rejects.toThrow(EgressError)
+    await expect(broken.socketAgent('wss://upstream.test/x', NOT_FOR_AN_ACCOUNT)).rejects.toThrow(EgressError)
   })
 
   test.each(['http', 'https', 'socks5', 'socks5h'])('%s proxies with credentials', async (scheme) => {
     const dial = dialWith({ wss_proxy: `${scheme}://user:secret@proxy.test:1080` }, true)
-    expect(await dial.socketAgent('wss://upstream.test/x')).toBeDefined()
+    expect(await dial.socketAgent('wss://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeDefined()
   })
 
   test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never gone round: %s', async (name) => {
@@ -214,8 +215,8 @@ describe('§1.11 CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV', () => {
   test('false makes handshakes bypass the variables', async () => {
     const environment = { wss_proxy: 'http://proxy.test:3128', ws_proxy: 'http://proxy.test:3128' }
     for (const url of ['wss://upstream.test/x', 'ws://upstream.test/x']) {
-      expect(await dialWith(environment, true).socketAgent(url)).toBeDefined()
-      expect(await dialWith(environment, false).socketAgent(url)).toBeUndefined()
+      expect(await dialWith(environment, true).socketAgent(url, NOT_FOR_AN_ACCOUNT)).toBeDefined()
+      expect(await dialWith(environment, false).socketAgent(url, NOT_FOR_AN_ACCOUNT)).toBeUndefined()
     }
   })
 })

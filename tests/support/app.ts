@@ -90,7 +90,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       }) as typeof fetch, // as: the dialler calls it with these two only
       { trustsSocketEnvironment: true, random },
     ),
-    canConnect: (url) => wire.canConnect(url),
+    canConnect: (url, route) => wire.canConnect(url, route),
   }
   /** Set by a test: the database file was removed. */
   const file = { isNamed: true }

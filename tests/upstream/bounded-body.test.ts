@@ -2,9 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { seededRandom } from '../../src/lib/random.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
 import { ask } from '../../src/upstream/ask.ts'
 import { createDial } from '../../src/upstream/dial.ts'
-import { exchangeCode, type OAuthContext, RefreshError, refreshTokens, SignInError } from '../../src/upstream/oauth.ts'
+import { exchangeCode, type OAuthCall, RefreshError, refreshTokens, SignInError } from '../../src/upstream/oauth.ts'
 import { askDevice } from '../../src/upstream/oauth-device.ts'
 import { answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
 import { liveService } from '../support/live.ts'
@@ -50,10 +51,10 @@ const DEVICE = { deviceAuthId: 'd', userCode: 'ABCD' }
 const COMPACT_BODY = { model: 'gpt-5.5', instructions: 'Be brief.', input: codexBody('hello').input }
 const NEVER = new AbortController().signal
 
-const contextOf = (respond: () => Response): OAuthContext => {
+const contextOf = (respond: () => Response): OAuthCall => {
   const fetch = (async () => respond()) as unknown as typeof globalThis.fetch // as: called with an address and options
   const dial = createDial({}, fetch, { trustsSocketEnvironment: true, random: seededRandom(1) })
-  return { dial, authBaseUrl: 'http://auth.test', timeout: () => NEVER }
+  return { dial, authBaseUrl: 'http://auth.test', timeout: () => NEVER, route: NOT_FOR_AN_ACCOUNT }
 }
 
 describe('an error of any length is read to 64 KiB, and the rest is given up', () => {
@@ -75,9 +76,9 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
   })
 
   test.each([
-    ['a token renewal', (context: OAuthContext) => refreshTokens(context, TOKENS), RefreshError],
-    ['a sign-in by a code', (context: OAuthContext) => exchangeCode(context, GRANT), SignInError],
-    ['a sign-in on another device', (context: OAuthContext) => askDevice(context, DEVICE, NEVER), SignInError],
+    ['a token renewal', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
+    ['a sign-in by a code', (context: OAuthCall) => exchangeCode(context, GRANT), SignInError],
+    ['a sign-in on another device', (context: OAuthCall) => askDevice(context, DEVICE, NEVER), SignInError],
   ])('of %s', async (_what, call, kind) => {
     const endless = flood(400)
     expect(await rejection(call(contextOf(() => endless.response())))).toBeInstanceOf(kind)
@@ -120,8 +121,8 @@ describe('a good answer has a limit too', () => {
   })
 
   test.each([
-    ['a token renewal', (context: OAuthContext) => refreshTokens(context, TOKENS), RefreshError],
-    ['a sign-in by a code', (context: OAuthContext) => exchangeCode(context, GRANT), SignInError],
+    ['a token renewal', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
+    ['a sign-in by a code', (context: OAuthCall) => exchangeCode(context, GRANT), SignInError],
   ])('of %s', async (_what, call, kind) => {
     const endless = flood(200)
     const err = await rejection(call(contextOf(() => endless.response())))

@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import { systemRandom } from '../../src/lib/random.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
 import { failureFromThrown } from '../../src/proxy/upstream-failure.ts'
 import { createDial, type Dial } from '../../src/upstream/dial.ts'
-import { SocksBridge } from '../../src/upstream/socks-bridge.ts'
+import { ProxyBridge } from '../../src/upstream/proxy-bridge.ts'
+import { openerFor } from '../../src/upstream/tunnel.ts'
 import { HIDDEN_HOST } from '../process/egress-proxy.ts'
 import { type SocksProxy, startSocksProxy } from '../process/socks-proxy.ts'
 import { rejection } from './pool-of-one.ts'
@@ -47,7 +49,11 @@ const answer = async (request: Request): Promise<Response> => {
 
 test('a large body arrives whole, in both directions, with the query and the headers and none of the bridge’s', async () => {
   const body = Buffer.alloc(8 * 1024 * 1024, 'abcdefghijk')
-  const response = await dial.fetch(`${UPSTREAM}/echo?a=%20b&c`, { method: 'POST', body, headers: { 'x-ours': 'yes' } })
+  const response = await dial.fetch(
+    `${UPSTREAM}/echo?a=%20b&c`,
+    { method: 'POST', body, headers: { 'x-ours': 'yes' } },
+    NOT_FOR_AN_ACCOUNT,
+  )
   expect(response.headers.get('x-query')).toBe('?a=%20b&c')
   expect(Buffer.from(await response.arrayBuffer()).equals(body)).toBe(true)
   expect(headers?.get('x-ours')).toBe('yes')
@@ -57,7 +63,7 @@ test('a large body arrives whole, in both directions, with the query and the hea
 
 test('each request to an http: upstream has its connection, so none ends at the host of another', async () => {
   for (const host of [HIDDEN_HOST, 'other.test:81', HIDDEN_HOST]) {
-    const response = await dial.fetch(`http://${host}/echo`, { method: 'POST', body: host })
+    const response = await dial.fetch(`http://${host}/echo`, { method: 'POST', body: host }, NOT_FOR_AN_ACCOUNT)
     expect(await response.text()).toBe(host)
   }
   expect(proxy.passed).toEqual([`${HIDDEN_HOST}:80`, 'other.test:81', `${HIDDEN_HOST}:80`])
@@ -65,7 +71,7 @@ test('each request to an http: upstream has its connection, so none ends at the 
 
 test('what comes is handed on as it comes, and a caller that leaves is noticed upstream', async () => {
   const leave = new AbortController()
-  const response = await dial.fetch(`${UPSTREAM}/endless`, { signal: leave.signal })
+  const response = await dial.fetch(`${UPSTREAM}/endless`, { signal: leave.signal }, NOT_FOR_AN_ACCOUNT)
   const first = await response.body?.getReader().read()
   expect(Buffer.from(first?.value ?? []).toString()).toBe('first')
   leave.abort()
@@ -73,7 +79,9 @@ test('what comes is handed on as it comes, and a caller that leaves is noticed u
 })
 
 test('a 407 is nobody’s answer about an account', async () => {
-  expect(await rejection(dial.fetch(`${UPSTREAM}/407`, {}))).toMatchObject({ code: 'upstream_unreachable' })
+  expect(await rejection(dial.fetch(`${UPSTREAM}/407`, {}, NOT_FOR_AN_ACCOUNT))).toMatchObject({
+    code: 'upstream_unreachable',
+  })
 })
 
 test('a stream that breaks off does not end well', async () => {
@@ -85,7 +93,7 @@ test('a stream that breaks off does not end well', async () => {
   await using way = await startSocksProxy(breaking.port, { isOpen: true })
   const options = { trustsSocketEnvironment: true, random: systemRandom }
   const broken = createDial({ ALL_PROXY: way.url('socks5') }, fetch, options)
-  const response = await broken.fetch('http://127.0.0.1/x', {})
+  const response = await broken.fetch('http://127.0.0.1/x', {}, NOT_FOR_AN_ACCOUNT)
   expect(await rejection(response.text())).toBeInstanceOf(Error)
   broken.close()
 })
@@ -110,7 +118,9 @@ describe('a proxy that does not connect', () => {
     const options = { trustsSocketEnvironment: true, random: systemRandom }
     for (const url of [cutOff.url('socks5h'), cutOff.url('socks5h').replace('egress', 'x'), 'socks4://127.0.0.1:1']) {
       const closed = createDial({ ALL_PROXY: url }, fetch, options)
-      const err = await rejection(closed.fetch(`${scheme}://127.0.0.1:${upstream.port}/`, { method: 'POST', body }))
+      const err = await rejection(
+        closed.fetch(`${scheme}://127.0.0.1:${upstream.port}/`, { method: 'POST', body }, NOT_FOR_AN_ACCOUNT),
+      )
       expect(failureFromThrown(err)).toMatchObject({ where: 'connect', code: 'ERR_PROXY_TUNNEL' })
       expect(Bun.inspect(err)).not.toContain('p@ss')
       closed.close()
@@ -123,7 +133,7 @@ describe('the bridge', () => {
     fetch(target, { proxy: { url, respectNoProxy: false } as never, keepalive: false })
 
   test('serves nobody who does not know its secret', async () => {
-    const bridge = new SocksBridge(proxy.url('socks5h'), 'a-secret')
+    const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
     const url = await bridge.url()
     expect((await ask(url, UPSTREAM)).status).toBe(200)
     for (const wrong of [
@@ -142,7 +152,7 @@ describe('the bridge', () => {
   })
 
   test('is gone once closed, with what ran through it', async () => {
-    const bridge = new SocksBridge(proxy.url('socks5h'), 'a-secret')
+    const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
     const url = await bridge.url()
     const response = await ask(url, `${UPSTREAM}/endless`)
     bridge.close()
@@ -157,7 +167,7 @@ describe('the bridge', () => {
       const random = { token: () => 'secret' }
       const environment = { ALL_PROXY: ${JSON.stringify(proxy.url('socks5h'))} }
       const dial = createDial(environment, fetch, { trustsSocketEnvironment: true, random })
-      console.log((await dial.fetch('${UPSTREAM}/echo', {})).status)`
+      console.log((await dial.fetch('${UPSTREAM}/echo', {}, { kind: 'environment' })).status)`
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', timeout: 4000 })
     expect(await new Response(child.stdout).text()).toBe('200\n')
     expect(await child.exited).toBe(0)

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dir, '../..')
 test('a bridge that could not be loaded fails its call, goes nowhere else, and is loaded for the next', async () => {
   const script = `
     let isThere = false
-    Bun.plugin({ name: 'late', setup: (build) => void build.onLoad({ filter: /socks-bridge.ts$/ }, ({ path }) => {
+    Bun.plugin({ name: 'late', setup: (build) => void build.onLoad({ filter: /proxy-bridge.ts$/ }, ({ path }) => {
       if (!isThere) throw new Error('not there')
       return { contents: require('node:fs').readFileSync(path, 'utf8'), loader: 'ts' }
     }) })
@@ -18,7 +18,7 @@ test('a bridge that could not be loaded fails its call, goes nowhere else, and i
     const dial = createDial({ ALL_PROXY: 'socks5h://127.0.0.1:1' }, send, {
       trustsSocketEnvironment: true, random: { token: () => 'secret' },
     })
-    const call = () => dial.fetch('https://a.test/x', {}).then((answer) => answer.text(), (err) => err.message)
+    const call = () => dial.fetch('https://a.test/x', {}, { kind: 'environment' }).then((answer) => answer.text(), (err) => err.message)
     const told = [await call()]
     isThere = true
     told.push(await call(), await call())
@@ -32,13 +32,13 @@ test('a bridge that could not be loaded fails its call, goes nowhere else, and i
 
 test('closing what never came to be is no unhandled rejection', async () => {
   const script = `
-    Bun.plugin({ name: 'never', setup: (build) => void build.onLoad({ filter: /socks-bridge.ts$/ }, () => {
+    Bun.plugin({ name: 'never', setup: (build) => void build.onLoad({ filter: /proxy-bridge.ts$/ }, () => {
       throw new Error('not there')
     }) })
     const { createDial } = await import('${join(ROOT, 'src/upstream/dial.ts')}')
     const options = { trustsSocketEnvironment: true, random: { token: () => 'secret' } }
     const dial = createDial({ ALL_PROXY: 'socks5h://127.0.0.1:1' }, fetch, options)
-    const call = dial.fetch('https://a.test/x', {}).catch(() => {})
+    const call = dial.fetch('https://a.test/x', {}, { kind: 'environment' }).catch(() => {})
     dial.close()
     await call
     await Bun.sleep(10)

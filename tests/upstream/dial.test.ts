@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Environment } from '../../src/lib/env-proxy.ts'
 import { seededRandom } from '../../src/lib/random.ts'
+import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
 import { createDial, EgressError } from '../../src/upstream/dial.ts'
 import { rejection } from './pool-of-one.ts'
 
@@ -23,7 +24,7 @@ const SOCKS = 'socks5h://u:p@proxy:1080'
 test('fetch is told its proxy or that there is none, and neither follows redirects, keeps time nor unpacks', async () => {
   const { sent, dial } = dialIn({ HTTPS_PROXY: HTTP, NO_PROXY: 'b.test' })
   for (const url of ['https://a.test/x', 'https://b.test/x', 'http://a.test/x'])
-    await dial.fetch(url, { method: 'PUT' })
+    await dial.fetch(url, { method: 'PUT' }, NOT_FOR_AN_ACCOUNT)
   const always = { method: 'PUT', redirect: 'manual', timeout: false, decompress: false }
   expect(sent).toEqual([
     { ...always, proxy: { url: HTTP, respectNoProxy: false } },
@@ -34,8 +35,8 @@ test('fetch is told its proxy or that there is none, and neither follows redirec
 
 test('fetch reaches a SOCKS proxy over a door on this machine that has a secret of its own', async () => {
   const { sent, dial } = dialIn({ ALL_PROXY: SOCKS })
-  await dial.fetch('https://a.test/x', {})
-  await dial.fetch('http://a.test/x', {})
+  await dial.fetch('https://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
+  await dial.fetch('http://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
   dial.close()
   const [first, second] = sent.map(({ proxy }) => proxy as { url: string; respectNoProxy: boolean })
   expect(first).toEqual({
@@ -48,29 +49,31 @@ test('fetch reaches a SOCKS proxy over a door on this machine that has a secret 
 
 test('handshakes take another way than fetch where the variables say so', async () => {
   const { dial } = dialIn({ WS_PROXY: HTTP, WSS_PROXY: SOCKS })
-  const plain = await dial.socketAgent('ws://a.test/x')
-  const secure = await dial.socketAgent('wss://a.test/x')
+  const plain = await dial.socketAgent('ws://a.test/x', NOT_FOR_AN_ACCOUNT)
+  const secure = await dial.socketAgent('wss://a.test/x', NOT_FOR_AN_ACCOUNT)
   expect([plain, secure].map((agent) => (agent as unknown as { protocol: string }).protocol)).toEqual([
     'http:',
     'https:',
   ])
-  expect(await dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('wss://a.test/x')).toBeUndefined()
-  expect(await dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('ws://a.test/x')).toBeDefined()
-  expect(await dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test:443' }).dial.socketAgent('wss://a.test')).toBeUndefined()
+  expect(await dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('wss://a.test/x', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
+  expect(await dialIn({ HTTP_PROXY: HTTP }).dial.socketAgent('ws://a.test/x', NOT_FOR_AN_ACCOUNT)).toBeDefined()
+  expect(
+    await dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test:443' }).dial.socketAgent('wss://a.test', NOT_FOR_AN_ACCOUNT),
+  ).toBeUndefined()
 })
 
 test('no agent shows its proxy, since the runtime would connect by itself and heed its own NO_PROXY', async () => {
   for (const proxy of [HTTP, SOCKS]) {
-    const agent = await dialIn({ ALL_PROXY: proxy }).dial.socketAgent('wss://a.test')
+    const agent = await dialIn({ ALL_PROXY: proxy }).dial.socketAgent('wss://a.test', NOT_FOR_AN_ACCOUNT)
     for (const member of ['proxy', 'connectOpts', 'proxyRequestOptions']) expect(agent).not.toHaveProperty(member)
   }
 })
 
 test('without trust handshakes go direct, also past a variable that cannot be used, and fetch does not', async () => {
   const { sent, dial } = dialIn({ ALL_PROXY: HTTP, WSS_PROXY: 'ftp://h' }, { trusts: false })
-  expect(await dial.socketAgent('wss://a.test/x')).toBeUndefined()
+  expect(await dial.socketAgent('wss://a.test/x', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
   dial.check('wss://a.test/x')
-  await dial.fetch('https://a.test/x', {})
+  await dial.fetch('https://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
   expect(sent[0]?.proxy).toEqual({ url: HTTP, respectNoProxy: false })
 })
 
@@ -82,8 +85,10 @@ describe('a variable that cannot be used', () => {
     async (url) => {
       expect(() => dial.check(url)).toThrow(EgressError)
       if (url.startsWith('wss'))
-        await expect(dial.socketAgent(url)).rejects.toThrow(/^WSS_PROXY cannot be used as a proxy: (?!.*secret)/)
-      else expect(await rejection(dial.fetch(url, {}))).toBeInstanceOf(EgressError)
+        await expect(dial.socketAgent(url, NOT_FOR_AN_ACCOUNT)).rejects.toThrow(
+          /^WSS_PROXY cannot be used as a proxy: (?!.*secret)/,
+        )
+      else expect(await rejection(dial.fetch(url, {}, NOT_FOR_AN_ACCOUNT))).toBeInstanceOf(EgressError)
       expect(sent).toEqual([])
     },
   )
@@ -93,26 +98,26 @@ describe('a variable that cannot be used', () => {
 
 test('a URL without a path is judged by its whole host', async () => {
   const { dial } = dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test' })
-  expect(await dial.socketAgent('wss://a.test')).toBeUndefined()
-  expect(await dial.socketAgent('wss://a.testing')).toBeDefined()
+  expect(await dial.socketAgent('wss://a.test', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
+  expect(await dial.socketAgent('wss://a.testing', NOT_FOR_AN_ACCOUNT)).toBeDefined()
 })
 
 test('407 is the word of the proxy where there is one, and of the upstream where there is none', async () => {
-  const refused = dialIn({ ALL_PROXY: HTTP }, { status: 407 }).dial.fetch('http://a.test/x', {})
+  const refused = dialIn({ ALL_PROXY: HTTP }, { status: 407 }).dial.fetch('http://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
   expect(await rejection(refused)).toMatchObject({ code: 'upstream_unreachable' })
-  expect((await dialIn({}, { status: 407 }).dial.fetch('http://a.test/x', {})).status).toBe(407)
+  expect((await dialIn({}, { status: 407 }).dial.fetch('http://a.test/x', {}, NOT_FOR_AN_ACCOUNT)).status).toBe(407)
 })
 
 test('whether a connection can be made is asked of the proxy', async () => {
   using listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   for (const scheme of ['http', 'socks5', 'socks5h']) {
     const { dial } = dialIn({ ALL_PROXY: `${scheme}://127.0.0.1:${listener.port}` })
-    expect(await dial.canConnect('https://127.0.0.1:1/x')).toBe(true)
+    expect(await dial.canConnect('https://127.0.0.1:1/x', NOT_FOR_AN_ACCOUNT)).toBe(true)
   }
   const { dial } = dialIn({ ALL_PROXY: 'socks5://127.0.0.1:1' })
-  expect(await dial.canConnect(`http://127.0.0.1:${listener.port}/x`)).toBe(false)
-  expect(await dialIn({}).dial.canConnect(`http://127.0.0.1:${listener.port}/x`)).toBe(true)
-  expect(await dialIn({}).dial.canConnect('http://127.0.0.1:1/x')).toBe(false)
+  expect(await dial.canConnect(`http://127.0.0.1:${listener.port}/x`, NOT_FOR_AN_ACCOUNT)).toBe(false)
+  expect(await dialIn({}).dial.canConnect(`http://127.0.0.1:${listener.port}/x`, NOT_FOR_AN_ACCOUNT)).toBe(true)
+  expect(await dialIn({}).dial.canConnect('http://127.0.0.1:1/x', NOT_FOR_AN_ACCOUNT)).toBe(false)
 })
 
 describe('a connection to an address that is already known', () => {

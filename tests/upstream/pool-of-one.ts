@@ -7,6 +7,7 @@ import { importAccount } from '../../src/model/account-intake.ts'
 import { openTokens } from '../../src/model/account-tokens.ts'
 import { getAccount } from '../../src/model/accounts.ts'
 import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
 import { Credentials } from '../../src/upstream/credentials.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { ManualClock } from '../support/clock.ts'
@@ -50,6 +51,7 @@ export const poolOfOne = (
         return limit.signal
       },
     },
+    routeOf: () => AS_ENVIRONMENT,
     onPermanentFailure: (accountId, code) => failures.push({ id: accountId, code }),
     onRenewed: () => {},
   })

@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import { AppError } from '../../src/errors.ts'
 import { failureFromThrown } from '../../src/proxy/upstream-failure.ts'
 import { HandshakeRefused } from '../../src/upstream/handshake-refused.ts'
+import { openerFor } from '../../src/upstream/tunnel.ts'
 import { tunnelAgent } from '../../src/upstream/tunnel-agent.ts'
 import { ManualClock } from '../support/clock.ts'
 import { acceptance, connectTo, startPeer, startRaw, until } from './socket-peer.ts'
@@ -17,7 +18,7 @@ const failure = (socket: Promise<unknown>): Promise<unknown> =>
 
 const agentFor = (scheme: string, url: string) => {
   const proxy = url.replace(/^ws/, scheme)
-  return tunnelAgent(proxy, { isSecure: false })
+  return tunnelAgent(openerFor(proxy, 1000), { isSecure: false })
 }
 
 const refusing = async (status: number, body: string | Buffer, headers: Record<string, string> = {}) => {

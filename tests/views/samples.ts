@@ -71,6 +71,7 @@ export const aRequest = (over: Partial<LogEntry> = {}): LogEntry => ({
   useragentGroup: null,
   clientIp: null,
   movedAccount: false,
+  egressReason: null,
   paidCredits: false,
   status: 'ok',
   httpStatus: 200,

@@ -10,6 +10,8 @@ import { createMiddleware } from '../../http/handlers.ts'
 import { clientOf } from '../../lib/client-address.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
 import { parseJson } from '../../lib/json.ts'
+import { userIdOf } from '../../model/auth-json.ts'
+import type { Route } from '../../model/egress/route.ts'
 import { wholeText } from '../../upstream/bounded-body.ts'
 import { USER_AGENT, upstreamHeaders } from '../../upstream/headers.ts'
 import type { Upstream } from '../../upstream/open.ts'
@@ -26,6 +28,8 @@ const MAX_PROVED = 1000
 interface ProofDeps {
   pool: Pick<Pool, 'all' | 'get'>
   upstream: Upstream
+  /** The route of an account with this pool. */
+  routeOf: (egressPoolId: string | null) => Route
   /** Wrong tokens, a minute and client. */
   wrong: FailureBudget
 }
@@ -58,7 +62,7 @@ export class OwnerProofs {
     const refund = wrong.take(claim.client, 'rate_limit_exceeded')
     const seats = pool.all().filter(({ row }) => row.chatgptAccountId === claim.chatgptAccountId)
     if (seats.length === 0) return null
-    const answer = await this.#ask(claim).catch((cause: unknown) => {
+    const answer = await this.#ask(claim, this.#routeOf(seats, claim)).catch((cause: unknown) => {
       refund()
       throw new AppError('upstream_unreachable', { status: 503, retryAfterSeconds: 5, cause })
     })
@@ -69,17 +73,28 @@ export class OwnerProofs {
     return account.id
   }
 
+  /** That of the seat the token names; which seat it really is, only ChatGPT can say. */
+  #routeOf(seats: readonly LiveAccount[], { token }: Claim): Route {
+    const named = userIdOf(token)
+    const seat = seats.find(({ row }) => row.chatgptUserId === named) ?? seats[0]
+    return this.#deps.routeOf(seat?.row.egressPoolId ?? null)
+  }
+
   /** Null when ChatGPT rejects the token. */
-  async #ask({ token, chatgptAccountId }: Claim): Promise<z.output<typeof Owner> | null> {
+  async #ask({ token, chatgptAccountId }: Claim, route: Route): Promise<z.output<typeof Owner> | null> {
     const { dial, baseUrl, clock } = this.#deps.upstream
     const limit = new AbortController()
     const cancel = clock.after(TIMEOUT_MS, () => limit.abort(new AppError('upstream_timeout')))
     try {
-      const credentials = { id: '', chatgptAccountId, accessToken: token }
-      const response = await dial.fetch(`${baseUrl}/wham/usage`, {
-        headers: upstreamHeaders({ 'user-agent': USER_AGENT }, credentials, { accept: 'application/json' }),
-        signal: limit.signal,
-      })
+      const credentials = { id: '', chatgptAccountId, accessToken: token, route }
+      const response = await dial.fetch(
+        `${baseUrl}/wham/usage`,
+        {
+          headers: upstreamHeaders({ 'user-agent': USER_AGENT }, credentials, { accept: 'application/json' }),
+          signal: limit.signal,
+        },
+        route,
+      )
       const text = await wholeText(response, MAX_ANSWER_BYTES)
       if (response.status === 401 || response.status === 403) return null
       if (response.status !== 200) throw new Error(`ChatGPT answered ${response.status}.`)

@@ -60,6 +60,9 @@ export const judge = (
   // narrowed by the two tests before it
   if (state.status !== 'active' && !isBlocked(state) && !isPausedButMeant)
     return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
+  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
+  const closed = ctx.whyNoRoute(candidate.egressPoolId)
+  if (closed) return { ...verdictOf(id, 'no_route', closed.until), egressReason: closed.reason }
   const surface = needs.surface ?? 'turn'
   if (surface === 'image' && candidate.planType === 'free') return verdictOf(id, 'plan_excluded')
   const missingUntil = candidate.missingRoutes.get(surface) ?? 0

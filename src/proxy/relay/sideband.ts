@@ -8,6 +8,7 @@ import { chosenProtocol, offeredProtocols } from '../../http/cors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { accountOfCall } from '../../model/live-calls.ts'
+import { extraConnectMs } from '../../upstream/dial.ts'
 import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
 import { socketHeaders } from '../../upstream/headers.ts'
 import type { LiveSocket } from '../../upstream/live-socket.ts'
@@ -101,6 +102,7 @@ interface Destination {
 const joined = async (c: Ctx, turn: Turn, { accountId, leave }: Destination): Promise<LiveSession> => {
   const { env } = c
   const lease = env.pool.leaseAccount(accountId, keyNeeds(turn.client.key))
+  turn.log.egressReason = env.egress.whyClosed(env.pool.get(accountId)?.egressPoolId ?? null)?.reason ?? null
   if (!lease) throw new AppError('continuity_owner_unavailable', { message: UNAVAILABLE, retryAfterSeconds: 5 })
   turn.log.accountId = accountId
   turn.log.selectMs = elapsedMs(turn.arrivedAt, env.clock.monotonic())
@@ -159,9 +161,9 @@ const connected = async (c: Ctx, turn: Turn, lease: Lease): Promise<LiveSocket> 
     return await opened({
       url,
       headers: socketHeaders(turn.headers, credentials),
-      agent: await env.plane.upstream.dial.socketAgent(url),
+      agent: await env.plane.upstream.dial.socketAgent(url, credentials.route),
       clock: env.clock,
-      timeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+      timeoutMs: turn.settings.connectTimeoutSeconds * 1000 + extraConnectMs(credentials.route),
       signal: controller.signal,
       protocols: offeredProtocols(c),
       maxFrameBytes: MAX_LIVE_FRAME_BYTES,

@@ -21,6 +21,9 @@ import { precompute, sseBody } from './stream.ts'
 import { rateHeaders, resetCreditsDocument, usageDocument } from './usage.ts'
 import { strike, type World } from './world.ts'
 
+/** What the trace page says every request comes from. */
+export const EXIT_ADDRESS = '203.0.113.9'
+
 export type Env = { Bindings: { overSocket: boolean }; Variables: { received: ReceivedRequest } }
 type C = Context<Env>
 
@@ -41,6 +44,7 @@ export function serviceRoutes(world: World): Hono<Env> {
   routes.get('/backend-api/wham/usage', (c) => usage(c, world))
   routes.get('/backend-api/wham/rate-limit-reset-credits', (c) => resetCredits(c, world))
   routes.post('/backend-api/wham/rate-limit-reset-credits/consume', (c) => redeemResetCredit(c, world))
+  routes.get('/cdn-cgi/trace', (c) => c.text(`fl=1\nh=chatgpt.com\nip=${EXIT_ADDRESS}\nts=1\n`))
   routes.post('/oauth/token', (c) => token(c, world))
   relayRoutes(routes, world)
   signInRoutes(routes, world)

@@ -1,32 +1,34 @@
-/** A loopback HTTP proxy in front of a SOCKS proxy, because the runtime's fetch supports only HTTP proxies. */
+/** A loopback HTTP proxy in front of other proxies: the runtime's fetch knows neither SOCKS nor a list of proxies to try. */
 import { timingSafeEqual } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { endpointOf, type Target } from './endpoint.ts'
 import { readHead } from './http-head.ts'
-import { openTunnel, TunnelError } from './tunnel.ts'
+import { type Opener, whyOf } from './tunnel.ts'
 
 const USER = 'sluice'
 /** Marks answers of the bridge itself; the value is the secret, which no upstream knows. */
 const OWN_ANSWER = 'x-sluice-bridge'
+/** Why it did not connect, percent-encoded. */
+const WHY = 'x-sluice-why'
 const MAX_HEAD_BYTES = 256 * 1024
 /** Limit for fetch to send its head, which it does in its first packets. */
 const HEAD_MS = 10_000
 
 /**
- * A bridge to one SOCKS proxy. Listens on 127.0.0.1 from first use and serves only clients that know `secret`. Fetch
+ * A bridge to what `opener` connects through. Listens on 127.0.0.1 from first use and serves only clients that know `secret`. Fetch
  * sends `CONNECT` for `https:` and absolute-form requests for `http:` targets; the latter need a connection each, so
  * fetch must use `keepalive: false`.
  */
-export class SocksBridge {
-  readonly #proxy: string
+export class ProxyBridge {
+  readonly #opener: Opener
   readonly #secret: string
   readonly #sockets = new Set<Socket>()
   #server: Server | null = null
   #url: Promise<string> | null = null
 
   /** `secret` is base64url. */
-  constructor(proxy: string, secret: string) {
-    this.#proxy = proxy
+  constructor(opener: Opener, secret: string) {
+    this.#opener = opener
     this.#secret = secret
   }
 
@@ -40,9 +42,26 @@ export class SocksBridge {
   }
 
   /** The failure in an answer of the bridge itself; null for upstream answers. */
-  async failureIn(response: Response): Promise<TunnelError | null> {
-    if (response.headers.get(OWN_ANSWER) !== this.#secret) return null
-    return new TunnelError(await response.text())
+  async failureIn(response: Response): Promise<Error | null> {
+    const failure = this.#failureOf(response.headers)
+    if (failure) await response.body?.cancel()
+    return failure
+  }
+
+  /** The same for what fetch throws when a tunnel was refused: the headers are a member of the error (measured). */
+  failureBehind(err: unknown): Error | null {
+    const headers = err instanceof Error && 'headers' in err ? err.headers : null
+    return headers instanceof Headers ? this.#failureOf(headers) : null
+  }
+
+  #failureOf(headers: Headers): Error | null {
+    if (headers.get(OWN_ANSWER) !== this.#secret) return null
+    return this.#opener.failed(decodeURIComponent(headers.get(WHY) ?? ''))
+  }
+
+  /** Takes no more connections; open ones end by themselves. */
+  retire(): void {
+    this.#server?.close()
   }
 
   /** Closes all its connections. */
@@ -72,14 +91,14 @@ export class SocksBridge {
     const asked = parseHead(head.text)
     if (asked === null || !this.#isOurs(asked.authorization)) return void refuse(client, REFUSED)
     try {
-      const upstream = this.#hold(await openTunnel(this.#proxy, asked.target))
+      const upstream = this.#hold(await this.#opener.open(asked.target))
       if (client.destroyed) return void upstream.destroy()
       if (asked.forwarded === null) client.write(ESTABLISHED)
       else upstream.write(asked.forwarded)
       if (head.rest.length > 0) upstream.write(head.rest)
       join(client, upstream)
     } catch (err) {
-      refuse(client, this.#failed(err instanceof Error ? err.message : String(err)))
+      refuse(client, this.#failed(whyOf(err)))
     }
   }
 
@@ -96,8 +115,8 @@ export class SocksBridge {
   }
 
   #failed(why: string): string {
-    const head = ['HTTP/1.1 502 Bad Gateway', `${OWN_ANSWER}: ${this.#secret}`, 'Connection: close']
-    return [...head, `Content-Length: ${Buffer.byteLength(why)}`, '', why].join('\r\n')
+    const head = ['HTTP/1.1 502 Bad Gateway', `${OWN_ANSWER}: ${this.#secret}`, `${WHY}: ${encodeURIComponent(why)}`]
+    return [...head, 'Connection: close', 'Content-Length: 0', '\r\n'].join('\r\n')
   }
 }
 

@@ -69,6 +69,20 @@ import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
 import { showKeyTestChecks, socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
+import {
+  addEndpoint,
+  addPool,
+  addPoolMember,
+  changeEndpoint,
+  changePool,
+  changePoolMember,
+  removeEndpoint,
+  removePool,
+  removePoolMember,
+  setBinding,
+  showEgress,
+  testEndpoint,
+} from './admin/egress.ts'
 import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { showFooter } from './admin/footer.ts'
@@ -150,6 +164,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountPeople(app)
   mountOAuth(app)
   mountAutomations(app)
+  mountEgress(app)
   mountOperations(app)
   mountDocs(app)
   mountAccountPages(app)
@@ -324,6 +339,20 @@ const mountAutomations = (app: Hono<AppEnv>): void => {
   app.get('/settings/automations/new', ...showNewAutomation)
   app.get('/settings/automations/runs/:id', ...showRunPage)
   app.get('/settings/automations/:id', ...showAutomation)
+/** Outbound proxies of accounts. */
+const mountEgress = (app: Hono<AppEnv>): void => {
+  app.get('/api/settings/upstream-proxy', ...showEgress)
+  app.post('/api/settings/upstream-proxy/endpoints', ...addEndpoint)
+  app.patch('/api/settings/upstream-proxy/endpoints/:id', ...changeEndpoint)
+  app.delete('/api/settings/upstream-proxy/endpoints/:id', ...removeEndpoint)
+  app.post('/api/settings/upstream-proxy/endpoints/:id/test', ...testEndpoint)
+  app.post('/api/settings/upstream-proxy/pools', ...addPool)
+  app.patch('/api/settings/upstream-proxy/pools/:id', ...changePool)
+  app.delete('/api/settings/upstream-proxy/pools/:id', ...removePool)
+  app.post('/api/settings/upstream-proxy/pools/:id/members', ...addPoolMember)
+  app.patch('/api/settings/upstream-proxy/pools/:id/members/:endpointId', ...changePoolMember)
+  app.delete('/api/settings/upstream-proxy/pools/:id/members/:endpointId', ...removePoolMember)
+  app.put('/api/settings/upstream-proxy/accounts/:id/binding', ...setBinding)
 }
 
 /** `/metrics`, backups, the doctor. */

@@ -147,7 +147,6 @@ export const CODES = {
     'A reset credit of this account is being used right now. Try again in a moment.',
   ],
   target_reset_credit_changed: [409, 'Requested reset credit is unavailable'],
-  name_taken: [409, 'This name is already taken. Choose another one.'],
   proxy_endpoint_not_found: [400, 'This proxy does not exist. It may have been deleted.'],
   proxy_password_required: [400, 'Enter the password again, because the proxy has a new address.'],
   proxy_pool_not_found: [400, 'This proxy pool does not exist. It may have been deleted.'],

@@ -1,6 +1,6 @@
 /** `/api/oauth`: ChatGPT sign-ins, to add an account or to sign in to one again. */
 import { z } from 'zod'
-import { actor } from '../auth/principal.ts'
+import { actor, demand } from '../auth/principal.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -17,20 +17,26 @@ const Start = z.strictObject({
   accountId: optionalId.describe(
     'The account to sign in again; only the same user and workspace is accepted. Default: add an account.',
   ),
+  egressPoolId: optionalId.describe(
+    'The pool of outbound proxies for a new account and its sign-in. Default: as the settings say.',
+  ),
 })
 
 /**
  * Starts a sign-in: with a code when `forceMethod` is `device`, else in the browser. With `accountId` only the same user and
- * workspace is accepted. Throws `account_not_found`, `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`.
+ * workspace is accepted. Throws `account_not_found`, `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`, `proxy_pool_not_found`,
+ * `egress_unavailable`.
  */
 export const startSignIn = createHandlers(
   requires('accounts:write', { audit: 'account_sign_in_started' }),
   body(Start),
   async (c) => {
-    const { forceMethod, accountId } = c.req.valid('json')
+    const { forceMethod, accountId, egressPoolId } = c.req.valid('json')
+    if (egressPoolId) demand(c.var.principal, 'ops:write') // as for any binding
     const flow = await c.env.signIns.begin({
       method: forceMethod === 'device' ? 'device' : 'browser',
       accountId: accountId || null,
+      egressPoolId: egressPoolId || null,
       actor: actor(c),
       home: originForLinks(c),
     })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Hono } from 'hono'
 import type { AppEnv } from '../../src/bindings.ts'
 import { AppError, CODES, type Code } from '../../src/errors.ts'
+import { noRoute } from '../../src/model/egress/route.ts'
 import { threadHash } from '../../src/proxy/affinity.ts'
 import { probe } from '../http/probe.ts'
 import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
@@ -15,6 +16,7 @@ import { dashboardProblem, modelProblem, problemAt } from './problems.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const PUBLIC = 'POST /v1/responses'
+const EGRESS = '/api/settings/upstream-proxy'
 const HELLO = { model: 'gpt-5.5', input: 'hello' }
 
 interface Provocation {
@@ -374,6 +376,55 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     },
     path: '/v1',
     status: 429,
+  },
+  egress_unavailable: {
+    ask: async (app) => {
+      const proxy = { name: 'Down', scheme: 'http', host: '127.0.0.1', port: 1 }
+      const { id } = (await (await app.ask(`POST ${EGRESS}/endpoints`, { json: proxy })).json()) as { id: string }
+      const pool = { name: 'Down', endpointIds: [id] }
+      const { id: poolId } = (await (await app.ask(`POST ${EGRESS}/pools`, { json: pool })).json()) as { id: string }
+      await app.ask(`PUT ${EGRESS}/accounts/${app.members[0]?.id}/binding`, { json: { poolId } })
+      app.wire.before = () => {
+        throw noRoute('endpoints_unreachable')
+      }
+      return settled(app, turn(app))
+    },
+    path: '/backend-api',
+    status: 503,
+  },
+  name_taken: {
+    ask: async (app) => {
+      await app.ask(`POST ${EGRESS}/pools`, { json: { name: 'Twice' } })
+      return app.ask(`POST ${EGRESS}/pools`, { json: { name: 'Twice' } })
+    },
+    path: EGRESS,
+    status: 409,
+  },
+  proxy_endpoint_not_found: { ...dashboard(`POST ${EGRESS}/endpoints/egr_gone/test`), status: 400 },
+  proxy_password_required: {
+    ask: async (app) => {
+      const proxy = { name: 'Known', scheme: 'http', host: 'proxy.test', port: 8080, password: 'secret' }
+      const { id } = (await (await app.ask(`POST ${EGRESS}/endpoints`, { json: proxy })).json()) as { id: string }
+      return app.ask(`PATCH ${EGRESS}/endpoints/${id}`, { json: { host: 'other.test' } })
+    },
+    path: EGRESS,
+    status: 400,
+  },
+  proxy_pool_not_found: { ...dashboard(`PATCH ${EGRESS}/pools/pool_gone`, { isActive: false }), status: 400 },
+  proxy_pool_member_duplicate: {
+    ...dashboard(`POST ${EGRESS}/pools`, { name: 'Same twice', endpointIds: ['egr_a', 'egr_a'] }),
+    status: 400,
+  },
+  proxy_pool_in_use: {
+    ask: async (app) => {
+      const { id } = (await (await app.ask(`POST ${EGRESS}/pools`, { json: { name: 'Used' } })).json()) as {
+        id: string
+      }
+      await app.ask(`PUT ${EGRESS}/accounts/${app.members[0]?.id}/binding`, { json: { poolId: id } })
+      return app.ask(`DELETE ${EGRESS}/pools/${id}`)
+    },
+    path: EGRESS,
+    status: 409,
   },
   no_accounts: { options: { accounts: 0 }, ask: (app) => app.ask(PUBLIC, { json: HELLO }), path: '/v1', status: 503 },
   no_plan_support_for_model: {

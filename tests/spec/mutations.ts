@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
-import { commit } from '../../db/commit.ts'
+import { commit, commit, notice } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
+import { egressEndpoints, egressMembers, egressPools } from '../../db/schema/egress.ts'
 import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
 import { pauseAccount } from '../../src/model/accounts.ts'
@@ -91,6 +92,13 @@ export const buildWorld = (
     tx.insert(affinity)
       .values({ kind: 'conversation', keyHash: STICKY_HASH, accountId, usedAt: now - 31 * DAY_MS })
       .run()
+    for (const id of ['egr_a', 'egr_b'])
+      tx.insert(egressEndpoints)
+        .values({ ...PROXY, id, name: id, createdAt: now })
+        .run()
+    tx.insert(egressPools).values({ id: 'pool_a', name: 'pool_a', createdAt: now }).run()
+    tx.insert(egressMembers).values({ poolId: 'pool_a', endpointId: 'egr_a', sortOrder: 0 }).run()
+    notice(tx, 'egress')
     return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
   })
   app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
@@ -221,6 +229,7 @@ const AUTOMATION = {
   ...{ time: '07:55', zone: 'UTC', days: ['mon'], spreadMinutes: 0, accountIds: null },
 } satisfies Parameters<typeof createAutomation>[1]
 
+const PROXY = { scheme: 'http', host: 'proxy.test', port: 8080 } as const
 const NOTHING = { passkeyId: 'none', sessionId: 'none', flowId: 'none' }
 const PASSKEY = { name: 'Phone', publicKey: 'AAAA', counter: 0, transports: [] }
 const session = (now: number) => ({
@@ -273,6 +282,10 @@ const chosen: Mutation = { fields: ({ accountId }) => ({ accountIds: accountId }
 const upload: Mutation = { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true }
 const key: Mutation = { params: (world) => ({ id: world.key.row.id }), othersKey: [404, 'not_found'] }
 const automation = { params: (world: World) => ({ id: world.automationId }) }
+const EGRESS = '/api/settings/upstream-proxy'
+const endpoint = { params: () => ({ id: 'egr_a' }) }
+const pool = { params: () => ({ id: 'pool_a' }) }
+const member = { params: () => ({ id: 'pool_a', endpointId: 'egr_a' }) }
 const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
 const role = { params: ({ roleId }: World) => ({ id: roleId }) }
@@ -376,6 +389,19 @@ export const MUTATIONS: Record<string, Mutation> = {
   'DELETE /api/automations/:id': automation,
   'POST /api/automations/:id/run-now': automation,
   'POST /api/backups': {},
+  [`POST ${EGRESS}/endpoints`]: {
+    fields: () => ({ name: 'Second', scheme: 'socks5h', host: 'proxy.test', port: 1080 }),
+  },
+  [`PATCH ${EGRESS}/endpoints/:id`]: { ...endpoint, fields: () => ({ name: 'Renamed' }) },
+  [`DELETE ${EGRESS}/endpoints/:id`]: endpoint,
+  [`POST ${EGRESS}/endpoints/:id/test`]: endpoint,
+  [`POST ${EGRESS}/pools`]: { fields: () => ({ name: 'Second' }) },
+  [`PATCH ${EGRESS}/pools/:id`]: { ...pool, fields: () => ({ name: 'Renamed' }) },
+  [`DELETE ${EGRESS}/pools/:id`]: pool,
+  [`POST ${EGRESS}/pools/:id/members`]: { ...pool, fields: () => ({ endpointId: 'egr_b' }) },
+  [`PATCH ${EGRESS}/pools/:id/members/:endpointId`]: { ...member, fields: () => ({ sortOrder: 3 }) },
+  [`DELETE ${EGRESS}/pools/:id/members/:endpointId`]: member,
+  [`PUT ${EGRESS}/accounts/:id/binding`]: { ...account, fields: () => ({ poolId: 'pool_a' }) },
   'POST /api/firewall/ips': { fields: () => ({ ipAddress: '198.51.100.1' }) },
   'DELETE /api/firewall/ips/:ip': { params: () => ({ ip: REMOTE }) },
 

@@ -2,6 +2,7 @@
 import type { Code } from '../../errors.ts'
 import { ACCOUNT_WORDS } from './accounts.ts'
 import { AUTOMATION_WORDS } from './automations.ts'
+import { EGRESS_WORDS } from './egress.ts'
 import { KEY_WORDS } from './keys.ts'
 import { LOG_WORDS } from './logs.ts'
 import { MODEL_WORDS } from './models.ts'
@@ -53,6 +54,7 @@ export const WORDS: WordsByRoute = {
   ...LOG_WORDS,
   ...AUTOMATION_WORDS,
   ...SERVICE_WORDS,
+  ...EGRESS_WORDS,
   ...PAGE_WORDS,
 }
 
@@ -81,6 +83,10 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/automations/runs/:id': 'ID of the run.',
   '/settings/automations/:id': 'ID of the automation.',
   '/settings/automations/runs/:id': 'ID of the run.',
+  '/api/settings/upstream-proxy/endpoints/:id': 'ID of the proxy.',
+  '/api/settings/upstream-proxy/pools/:id': 'ID of the pool.',
+  '/api/settings/upstream-proxy/pools/:id/members/:endpointId': 'ID of the proxy.',
+  '/api/settings/upstream-proxy/accounts/:id': '`accountId`.',
   '/api/firewall/ips/:ip': 'The entry. Percent-encode a range: `10.0.0.0%2F8`.',
   '/api/sticky-sessions/:kind': '`conversation` or `ciphertext`.',
   '/api/sticky-sessions/:kind/:key': 'The key as listed.',

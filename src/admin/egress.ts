@@ -1,0 +1,172 @@
+/** `/api/settings/upstream-proxy`: outbound proxies, their pools, and which accounts use which. */
+import { commit } from '../../db/commit.ts'
+import { actor } from '../auth/principal.ts'
+import type { Ctx } from '../bindings.ts'
+import { body } from '../http/body.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { proceed } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import type { AuditEvent } from '../model/audit.ts'
+import {
+  createEndpoint,
+  deleteEndpoint,
+  type EgressEndpointRow,
+  type EgressPoolRow,
+  editEndpoint,
+  getEndpoint,
+  listEndpoints,
+  listMembers,
+  listPools,
+  noteTest,
+} from '../model/egress/endpoints.ts'
+import { Binding, EndpointEdit, MemberEdit, NewEndpoint, NewMember, NewPool, PoolEdit } from '../model/egress/input.ts'
+import {
+  addMember,
+  bindAccount,
+  createPool,
+  deletePool,
+  editMember,
+  editPool,
+  listBindings,
+  removeMember,
+} from '../model/egress/pools.ts'
+import { EGRESS_REASONS } from '../model/egress/route.ts'
+import { testEgress } from '../upstream/egress-test.ts'
+import { back } from './back.ts'
+
+/** Everything about outbound proxies, without passwords. */
+export const egressOf = (c: Ctx) => {
+  const { egressRouting, egressDefaultPoolId } = c.env.settings.current()
+  return {
+    routingEnabled: egressRouting,
+    defaultPoolId: egressDefaultPoolId,
+    endpoints: listEndpoints(c.env.db).map((row) => endpointView(c, row)),
+    pools: listPools(c.env.db).map((row) => poolView(c, row)),
+    bindings: listBindings(c.env.db).map((binding) => ({ ...binding, isActive: true })),
+  }
+}
+
+const endpointView = (c: Ctx, row: EgressEndpointRow) => {
+  const { id, name, scheme, host, port, username, isActive, passwordSealed, lastTest } = row
+  const failing = c.env.egress.failing().find((each) => each.id === id)
+  return {
+    id,
+    name,
+    scheme,
+    host,
+    port,
+    username,
+    isActive,
+    hasPassword: passwordSealed !== null,
+    lastTest: lastTest && { ...testView(lastTest), at: iso(lastTest.at) },
+    failingSince: failing ? iso(failing.since) : null,
+  }
+}
+
+const testView = ({ at: _, ...result }: NonNullable<EgressEndpointRow['lastTest']>) => result
+
+const poolView = (c: Ctx, { id, name, isActive }: EgressPoolRow) => {
+  const members = listMembers(c.env.db).filter(({ poolId }) => poolId === id)
+  return {
+    id,
+    name,
+    isActive,
+    endpointIds: members.map(({ endpointId }) => endpointId),
+    members: members.map(({ poolId: _, ...member }) => member),
+    /** Why accounts cannot use it now; null: they can. */
+    reason: c.env.egress.whyClosed(id)?.reason ?? null,
+  }
+}
+
+export const showEgress = createHandlers(requires('ops:write'), (c) => c.json(egressOf(c)))
+
+/** Host and password are security settings (interface §2). */
+const guards = (audit: AuditEvent) => requires('security:write', { stepUp: true, audit })
+const operates = (audit: AuditEvent) => requires('ops:write', { audit })
+
+const goBack = (c: Ctx, value: object, done: AuditEvent) => proceed(c, value, `/settings/network?done=${done}#egress`)
+
+/** Throws `name_taken`. */
+export const addEndpoint = createHandlers(guards('proxy_endpoint_created'), body(NewEndpoint), (c) => {
+  const { sealer, random } = c.env
+  const doing = { sealer, random, actor: actor(c) }
+  const row = commit(c.env.db, (tx) => createEndpoint(tx, c.req.valid('json'), doing))
+  return goBack(c, endpointView(c, row), 'proxy_endpoint_created')
+})
+
+/** Throws `proxy_endpoint_not_found`, `name_taken`, `proxy_password_required`. */
+export const changeEndpoint = createHandlers(guards('proxy_endpoint_updated'), body(EndpointEdit), (c) => {
+  const doing = { sealer: c.env.sealer, actor: actor(c) }
+  const row = commit(c.env.db, (tx) => editEndpoint(tx, idOf(c), c.req.valid('json'), doing))
+  return goBack(c, endpointView(c, row), 'proxy_endpoint_updated')
+})
+
+/** Throws `proxy_endpoint_not_found`. */
+export const removeEndpoint = createHandlers(guards('proxy_endpoint_deleted'), (c) => {
+  commit(c.env.db, (tx) => deleteEndpoint(tx, idOf(c), actor(c)))
+  return goBack(c, { status: 'deleted' }, 'proxy_endpoint_deleted')
+})
+
+/** Fetches ChatGPT's trace page through this endpoint alone, at most 8 s. Throws `proxy_endpoint_not_found`. */
+export const testEndpoint = createHandlers(operates('proxy_endpoint_tested'), async (c) => {
+  const { db, egress, plane, clock } = c.env
+  const row = getEndpoint(db, idOf(c))
+  const who = actor(c)
+  const route = egress.through(row)
+  const result = route
+    ? await testEgress(plane.upstream, route)
+    : { at: clock.now(), ok: false, statusCode: null, elapsedMs: 0, exitAddress: null, error: UNREADABLE }
+  commit(c.env.db, (tx) => noteTest(tx, row, result, { ...who, at: clock.now() }))
+  return goBack(c, { endpointId: row.id, ...testView(result) }, 'proxy_endpoint_tested')
+})
+
+const UNREADABLE = `Not tested: ${EGRESS_REASONS.proxy_credentials_undecryptable}.`
+
+/** Throws `name_taken`, `proxy_endpoint_not_found`, `proxy_pool_member_duplicate`. */
+export const addPool = createHandlers(operates('proxy_pool_created'), body(NewPool), (c) => {
+  const doing = { random: c.env.random, actor: actor(c) }
+  const row = commit(c.env.db, (tx) => createPool(tx, c.req.valid('json'), doing))
+  return goBack(c, poolView(c, row), 'proxy_pool_created')
+})
+
+/** Throws `proxy_pool_not_found`, `name_taken`. */
+export const changePool = createHandlers(operates('proxy_pool_updated'), body(PoolEdit), (c) => {
+  const row = commit(c.env.db, (tx) => editPool(tx, idOf(c), c.req.valid('json'), actor(c)))
+  return goBack(c, poolView(c, row), 'proxy_pool_updated')
+})
+
+/** Throws `proxy_pool_not_found`, `proxy_pool_in_use`. */
+export const removePool = createHandlers(operates('proxy_pool_deleted'), (c) => {
+  commit(c.env.db, (tx) => deletePool(tx, idOf(c), actor(c)))
+  return goBack(c, { status: 'deleted' }, 'proxy_pool_deleted')
+})
+
+/** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`, `proxy_pool_member_duplicate`. */
+export const addPoolMember = createHandlers(operates('proxy_pool_member_added'), body(NewMember), (c) => {
+  const row = commit(c.env.db, (tx) => addMember(tx, idOf(c), c.req.valid('json'), actor(c)))
+  return goBack(c, poolView(c, row), 'proxy_pool_member_added')
+})
+
+const memberOf = (c: Ctx) => ({ poolId: idOf(c), endpointId: c.req.param('endpointId') ?? '' })
+
+/** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`. */
+export const changePoolMember = createHandlers(operates('proxy_pool_member_updated'), body(MemberEdit), (c) => {
+  const row = commit(c.env.db, (tx) => editMember(tx, memberOf(c), c.req.valid('json'), actor(c)))
+  return goBack(c, poolView(c, row), 'proxy_pool_member_updated')
+})
+
+/** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`. */
+export const removePoolMember = createHandlers(operates('proxy_pool_member_removed'), (c) => {
+  const row = commit(c.env.db, (tx) => removeMember(tx, memberOf(c), actor(c)))
+  return goBack(c, poolView(c, row), 'proxy_pool_member_removed')
+})
+
+/** Throws `account_not_found`, `proxy_pool_not_found`. */
+export const setBinding = createHandlers(operates('account_egress_changed'), body(Binding), (c) => {
+  const { poolId } = c.req.valid('json')
+  const accountId = idOf(c)
+  commit(c.env.db, (tx) => bindAccount(tx, accountId, poolId, actor(c)))
+  return proceed(c, { accountId, poolId, isActive: poolId !== null }, back(c, 'account_egress_changed'))
+})

@@ -21,8 +21,8 @@ export interface Dial {
    */
   fetch(url: string, init: RequestInit, route: Route): Promise<Response>
   /**
-   * `fetch` for no account, as the environment says. A direct connection is to `address`, to which the name of `url` was resolved: resolving it again could
-   * give another one. A proxy resolves the name itself.
+   * `fetch` for no account, as the environment says. A direct connection goes to `address`, to which the name of `url`
+   * was resolved: resolving it again could give another one. A proxy resolves the name itself.
    */
   fetchAt(url: string, address: string, init: RequestInit): Promise<Response>
   /**

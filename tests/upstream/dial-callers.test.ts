@@ -5,8 +5,8 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dir, '../..')
 
-/** Methods of the dialler that reach for the network or decide how → number of arguments, the route last. */
-const METHODS: Readonly<Record<string, number>> = { fetch: 3, socketAgent: 2, isProxied: 2, canConnect: 2 }
+/** Methods of the dialler that reach for the network or decide how → number of arguments, the route last; 0: it takes none. */
+const METHODS: Readonly<Record<string, number>> = { fetch: 3, fetchAt: 0, socketAgent: 2, isProxied: 2, canConnect: 2 }
 
 /**
  * File and method → the route of its calls. A new caller adds its line here. `NOT_FOR_AN_ACCOUNT` is for calls that
@@ -30,6 +30,9 @@ const CALLERS: Readonly<Record<string, readonly string[]>> = {
   'src/proxy/socket-trouble.ts isProxied': ['route', 'route'],
   // the endpoint that is tested
   'src/upstream/egress-test.ts fetch': ['route'],
+  // model sources, which have keys of their own and no account
+  'src/upstream/source-fetch.ts fetchAt': ['no route'],
+  'src/upstream/source-fetch.ts isProxied': ['NOT_FOR_AN_ACCOUNT'],
   // the doctor: whether ChatGPT can be reached at all, without a token
   'src/ops/upstream-checks.ts fetch': ['NOT_FOR_AN_ACCOUNT'],
   'src/ops/upstream-checks.ts socketAgent': ['NOT_FOR_AN_ACCOUNT'],
@@ -96,7 +99,12 @@ test('no call takes the environment of its own accord', () => {
     .filter(({ path }) => path !== 'src/upstream/dial.ts') // in a comment
     .filter(({ text }) => /\b(AS_ENVIRONMENT|NOT_FOR_AN_ACCOUNT)\b/.test(text))
     .map(({ path }) => path)
-  expect(users).toEqual(['src/model/egress/route.ts', 'src/model/egress/routes.ts', 'src/ops/upstream-checks.ts'])
+  expect(users).toEqual([
+    'src/model/egress/route.ts',
+    'src/model/egress/routes.ts',
+    'src/ops/upstream-checks.ts',
+    'src/upstream/source-fetch.ts',
+  ])
   const literal = sources.filter(({ text }) => /kind: 'environment'/.test(text)).map(({ path }) => path)
   expect(literal).toEqual(['src/model/egress/route.ts'])
 })

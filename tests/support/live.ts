@@ -93,6 +93,8 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     url: server.url.href.replace(/\/$/, ''),
     socketUrl: server.url.href.replace(/^http/, 'ws').replace(/\/$/, ''),
     upstream,
+    /** Where the stand-in upstream listens. */
+    upstreamPort: Number(new URL(simulator.url).port),
     get bindings() {
       return bindings
     },

@@ -339,6 +339,8 @@ const mountAutomations = (app: Hono<AppEnv>): void => {
   app.get('/settings/automations/new', ...showNewAutomation)
   app.get('/settings/automations/runs/:id', ...showRunPage)
   app.get('/settings/automations/:id', ...showAutomation)
+}
+
 /** Outbound proxies of accounts. */
 const mountEgress = (app: Hono<AppEnv>): void => {
   app.get('/api/settings/upstream-proxy', ...showEgress)

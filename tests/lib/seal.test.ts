@@ -49,3 +49,23 @@ test('a key of another length is refused, and fingerprints tell keys apart', () 
   expect(fingerprint(key)).toBe(fingerprint(key.slice()))
   expect(fingerprint(key)).not.toBe(fingerprint(random.bytes(32)))
 })
+
+test('bytes: whole, in their place, with their key, and nothing else', () => {
+  for (const bytes of [new Uint8Array(), new Uint8Array([0, 255, 128]), random.bytes(100_000)]) {
+    const sealed = sealer.sealBytes(bytes, 'captures/a')
+    expect(new Uint8Array(sealer.openBytes(sealed, 'captures/a'))).toEqual(bytes)
+    expect(() => sealer.openBytes(sealed, 'captures/b')).toThrow(expect.objectContaining({ kind: 'tampered' }))
+  }
+  const sealed = sealer.sealBytes(Buffer.from('text'), 'c')
+  for (let at = 4; at < sealed.length; at++) {
+    const changed = sealed.slice()
+    changed[at] = (changed[at] ?? 0) ^ 1
+    expect(() => sealer.openBytes(changed, 'c')).toThrow(expect.objectContaining({ kind: 'tampered' }))
+  }
+  const other = createSealer(random.bytes(32), random)
+  expect(() => other.openBytes(sealed, 'c')).toThrow('encrypted with another key')
+  for (const short of [0, 4, 31])
+    expect(() => sealer.openBytes(sealed.subarray(0, short), 'c')).toThrow(
+      expect.objectContaining({ kind: 'malformed' }),
+    )
+})

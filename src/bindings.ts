@@ -18,6 +18,7 @@ import type { Sealer } from './lib/seal.ts'
 import type { Seats } from './lib/seats.ts'
 import type { Stopper } from './lib/stopper.ts'
 import type { LiveHub } from './live.ts'
+import type { Captures } from './model/captures/captures.ts'
 import type { Catalog } from './model/catalog.ts'
 import type { EgressRoutes } from './model/egress/routes.ts'
 import type { Firewall } from './model/firewall.ts'
@@ -92,6 +93,8 @@ export interface Bindings {
   bodies: BodyBudget
   /** Answered `/v1` requests that later ones can refer to. */
   responses: ResponseStore
+  /** Requests recorded whole, while a user has this turned on. */
+  captures: Captures
   arrivingFrames: ArrivingFrames
   /** Public keys of agent identities, as ChatGPT answered last. */
   keySets: KeySets

@@ -1,5 +1,6 @@
 /** Builds the bindings, and keeps memory views up to date. */
 import { type Db, onChange } from '../db/commit.ts'
+import { commit, onChange } from '../db/commit.ts'
 import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
@@ -15,6 +16,8 @@ import { Roster } from './lib/roster.ts'
 import { Seats } from './lib/seats.ts'
 import { openTcpInfo } from './lib/tcp-info.ts'
 import { LiveHub } from './live.ts'
+import { append } from './model/audit.ts'
+import { Captures } from './model/captures/captures.ts'
 import { Catalog } from './model/catalog.ts'
 import { EgressRoutes } from './model/egress/routes.ts'
 import { Firewall } from './model/firewall.ts'
@@ -75,8 +78,7 @@ export const buildBindings = (world: World): Bindings => {
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
   const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
-  const health = () => `${serviceLevelNow({ lifecycle, ledger, ops, pool })} ${ops.outage.current?.turns}`
-  const live = new LiveHub({ clock, health })
+  const live = new LiveHub({ clock, health: () => healthOf(bindings) })
   const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
   const catalog = new Catalog(db)
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
@@ -124,6 +126,7 @@ export const buildBindings = (world: World): Bindings => {
     pulse,
     bodies,
     responses: new ResponseStore({ clock, settings: () => settings.current() }),
+    captures: capturesOf(world),
     arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
     keySets: new KeySets(clock),
     sealer,
@@ -170,6 +173,23 @@ const budgetsOf = (clock: Clock) => ({
   passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
   ownChanges: new FailureBudget(clock, OWN_CHANGES),
 })
+/** Changes whenever the footer or the line about captures does. */
+const healthOf = (now: Pick<Bindings, 'lifecycle' | 'ledger' | 'ops' | 'pool' | 'captures'>): string =>
+  `${serviceLevelNow(now)} ${now.ops.outage.current?.turns} ${now.captures.running().length}`
+
+const capturesOf = ({ folder: { dir, db, sealer }, clock, random, log }: World): Captures =>
+  new Captures({
+    ...{ dir, sealer, clock, random, log },
+    onEnded: ({ id, endReason, bytes, requests }) => {
+      const system = { id: 'system', method: null, address: null, at: clock.now() }
+      const details = { reason: endReason, bytes, requests }
+      try {
+        commit(db, (tx) => append(tx, system, 'capture_ended', { target: id, details }))
+      } catch (err) {
+        log.warn('the end of a capture could not be recorded', { capture: id, err })
+      }
+    },
+  })
 
 const poolOf = (
   { folder: { db }, clock, log, random }: World,

@@ -66,6 +66,15 @@ import {
   showAutomationRun,
 } from './admin/automations.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
+import {
+  deleteCapture,
+  deleteCapturedRequest,
+  listCapturedRequests,
+  showCapturedList,
+  showCapturedRequest,
+  showCapturedTab,
+} from './admin/captured-requests.ts'
+import { endCapture, listCaptures, showCaptureLine, showCaptures, startCapture } from './admin/captures.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
 import { showKeyTestChecks, socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
@@ -172,6 +181,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountLogPages(app)
   mountSticky(app)
   mountPlanner(app)
+  mountCaptures(app)
   mountSettingsPages(app)
   mountLive(app)
   mountPages(app)
@@ -415,6 +425,7 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs/tail', ...tailLogs)
   app.get('/logs/export', ...exportLogs)
   app.get('/logs/explain', ...leadToSimulator)
+  app.get('/logs/captures', ...showCaptures)
   app.get('/logs/:id', ...showRequestPage)
   app.get('/reports', ...showReports)
   app.get('/reports/strategies', ...showStrategies)
@@ -445,6 +456,18 @@ const mountPlanner = (app: Hono<AppEnv>): void => {
     '/api/quota-planner/warm-now',
     ...warmNow((env, wanted, signal) => pingForJob(env, { ...wanted, route: 'window-start' }, signal)),
   )
+/** Captures and what they hold. */
+const mountCaptures = (app: Hono<AppEnv>): void => {
+  app.get('/api/captures', ...listCaptures)
+  app.post('/api/captures', ...startCapture)
+  app.delete('/api/captures/:id', ...endCapture)
+  app.delete('/api/captures/:id/requests', ...deleteCapture)
+  app.get('/api/conversation-archive', ...listCapturedRequests)
+  app.get('/api/conversation-archive/:id', ...showCapturedRequest)
+  app.delete('/api/conversation-archive/:id', ...deleteCapturedRequest)
+  app.get('/logs/captures/:id', ...showCapturedList)
+  app.get('/logs/:id/captured', ...showCapturedTab)
+  app.get('/capture-line', ...showCaptureLine)
 }
 
 /** One URL per tab. */

@@ -159,6 +159,7 @@ export const CODES = {
     'Windows of this account cannot be started: it has no five-hour window, or it is a last resort with too little left.',
   ],
   name_taken: [409, 'This name is already taken. Choose another one.'],
+  capture_conflict: [409, 'This capture cannot be started now.'],
   edit_conflict: [409, 'This was changed while you were editing. Reload and try again.'],
   settings_conflict: [409, 'The settings were changed while you were editing. Reload and try again.'],
   // --- capacity

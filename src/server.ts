@@ -86,6 +86,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     world.dial.close()
     waitForLocksAtMost(folder.sqlite, LAST_BUSY_MS)
     bindings.pool.stop()
+    await bindings.captures.stop()
     bindings.ledger.stop()
     bindings.views.stop()
     bindings.reader.stop()

@@ -32,6 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'views/shell',
     'views/error',
     'views/confirm',
+    'views/capture-line',
     'views/words',
     'views/ui',
     'views/assets',

@@ -145,6 +145,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'One row per request, newest first. Open a row to see its timing, cost, attempts, and why each account was used or skipped.',
     more: 'operating#fix-problems',
   },
+  captures: {
+    says: 'A capture stores all requests and answers of one key or account, so that you can see what a client really sent. It stops at its time or size, and is deleted a week later.',
+    more: 'security#what-is-stored',
+  },
   chart: {
     says: 'Each bar is one day or hour in your time zone. The line is the period before.',
     more: 'operating#monitor',

@@ -1,5 +1,5 @@
 /** The frame of every page: head, navigation, messages, dialogs and footer. */
-import { type FC, type PropsWithChildren, useContext } from 'hono/jsx'
+import { type Child, type FC, type PropsWithChildren, useContext } from 'hono/jsx'
 import type { Service } from '../src/http/service.ts'
 import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
 import { Footer } from './footer.tsx'
@@ -47,6 +47,8 @@ interface ShellProps {
   service: Service | null
   /** E-mail addresses and names are masked. */
   isPrivate: boolean
+  /** Shown while a capture runs; null: not signed in. */
+  captureLine: Child
 }
 
 interface Entry {
@@ -157,6 +159,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
           Live updates don’t arrive. Refreshing every 30 seconds.
           {visitor && holds(visitor.grants, 'dashboard:read') && <a href="/doctor">Why?</a>}
         </p>
+        {props.captureLine}
         <div id="flash" role="alert" />
         <main id="main">{children}</main>
         {visitor && <Footer isGuest={visitor.kind === 'guest'} version={version} service={props.service} />}

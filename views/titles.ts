@@ -15,6 +15,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/keys': 'Keys',
   '/keys/new': 'Create key',
   '/logs': 'Logs',
+  '/logs/captures': 'Captures',
   '/reports': 'Reports',
   '/reports/strategies': 'Compare strategies',
   '/settings': 'Access & keys',

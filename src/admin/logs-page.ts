@@ -52,8 +52,12 @@ export interface Logs extends LogPage {
   links: LogLinks
   /** The request opened next to the list. */
   open: LogDetail | null
+  /** A capture holds the open request, and the user may read it. */
+  isOpenCaptured: boolean
   /** May look into conversations. */
   isSensitive: boolean
+  /** May open the list of captures. */
+  hasCaptures: boolean
 }
 
 /** As shown in the form. */
@@ -106,15 +110,21 @@ export interface RequestView extends LogDetail {
   generatedAt: string
   showsAccounts: boolean
   isSensitive: boolean
+  /** A capture holds it, and the user may read it. */
+  isCaptured: boolean
 }
 
 /** `GET /logs/:id`: a page, or the content of the drawer. */
 export const showRequestPage = createHandlers(requiresOwn('dashboard:read'), async (c) => {
   const found = await requestOf(c, idOf(c))
   const { scope, sensitive } = sightOf(c)
-  const view = { ...found, generatedAt: iso(c.env.clock.now()), showsAccounts: scope === 'all', isSensitive: sensitive }
-  return reply(c, view satisfies RequestView, RequestPage)
+  const facts = { showsAccounts: scope === 'all', isSensitive: sensitive, isCaptured: isCaptured(c, found.id) }
+  const view: RequestView = { ...found, generatedAt: iso(c.env.clock.now()), ...facts }
+  return reply(c, view, RequestPage)
 })
+
+const isCaptured = (c: Ctx, id: string): boolean =>
+  holds(c.var.principal.grants, 'conversations:read') && c.env.captures.holding(id).length > 0
 
 const TailQuery = LogPageQuery.extend({ after: Moment })
 
@@ -171,7 +181,9 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     isGrouped: asked.grouped ?? true,
     links: linksOf(c, { asked, page, now }),
     open,
+    isOpenCaptured: open !== null && isCaptured(c, open.id),
     isSensitive: sight.sensitive,
+    hasCaptures: sight.sensitive || holds(c.var.principal.grants, 'security:write'),
   }
 }
 

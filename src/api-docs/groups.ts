@@ -39,7 +39,15 @@ export const GROUPS: readonly Group[] = [
     id: 'logs',
     title: 'Logs and reports',
     about: 'Requests with their results, cost and routing.',
-    prefixes: ['/api/request-logs', '/api/rejected-clients', '/api/reports', '/api/explain', '/api/dashboard'],
+    prefixes: [
+      '/api/request-logs',
+      '/api/rejected-clients',
+      '/api/reports',
+      '/api/explain',
+      '/api/dashboard',
+      '/api/captures',
+      '/api/conversation-archive',
+    ],
   },
   {
     id: 'automations',

@@ -3,6 +3,7 @@ import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { jsxRenderer } from 'hono/jsx-renderer'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { CaptureLine } from '../../views/capture-line.tsx'
 import { Shell, type Visitor } from '../../views/shell.tsx'
 import type { Titled } from '../../views/titles.ts'
 import { UnknownParameters } from '../../views/ui/unknown-parameters.tsx'
@@ -10,8 +11,11 @@ import { ViewerClockContext } from '../../views/ui/viewer-clock.ts'
 import type { Principal } from '../auth/principal.ts'
 import { OWN_LIVE_ID, seesOnlyOwnKeys } from '../auth/view-scope.ts'
 import type { AppEnv, Ctx } from '../bindings.ts'
+import { iso } from '../lib/iso.ts'
+import { holds } from '../model/permissions.ts'
 import { VERSION } from '../version.ts'
 import { ASSETS } from './assets.ts'
+import { captureNoticeOf } from './capture-notice.ts'
 import { createMiddleware } from './handlers.ts'
 import { pageOf } from './return-path.ts'
 import { serviceFor } from './service.ts'
@@ -63,6 +67,7 @@ export const shell = jsxRenderer<AppEnv>(
           liveId={liveIdOf(c)}
           service={serviceFor(c)}
           isPrivate={getCookie(c, 'privacy') === 'on'}
+          captureLine={captureLineOf(c)}
         >
           <UnknownParameters unknown={unknown} />
           {children}
@@ -125,6 +130,14 @@ const goOn = (c: Ctx, then: string): Response => {
 const liveIdOf = (c: Ctx): string => {
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   return principal && seesOnlyOwnKeys(principal) ? OWN_LIVE_ID : c.get('liveId')
+}
+
+/** Only for users: guests send no requests. */
+const captureLineOf = (c: Ctx) => {
+  const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
+  if (!principal || principal.kind === 'guest') return null
+  const isLive = holds(principal.grants, 'dashboard:read') && !seesOnlyOwnKeys(principal)
+  return <CaptureLine notice={captureNoticeOf(c)} isLive={isLive} now={iso(c.env.clock.now())} />
 }
 
 const visitorOf = (c: Ctx): Visitor | null => {

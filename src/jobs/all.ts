@@ -13,7 +13,7 @@ import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.t
 import { QUOTA_PLANNER_BEAT_MS, type QuotaPlannerDeps, quotaPlannerJob } from './quota-planner.ts'
 import { type RedeemByRuleDeps, redeemByRule } from './redeem-by-rule.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
-import { type RetentionDeps, retain } from './retention.ts'
+import { type CaptureRetentionDeps, purgeCaptures, type RetentionDeps, retain } from './retention.ts'
 import { SAMPLES_INTERVAL_MS, type SamplesDeps, sampleUsage } from './samples.ts'
 import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
 import { addUp, SUMS_INTERVAL_MS } from './sums.ts'
@@ -24,6 +24,7 @@ import { WINDOW_STARTS_BEAT_MS, type WindowStartDeps, windowStartsJob } from './
 /** The part of `Bindings` that jobs use. */
 type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
+  Pick<CaptureRetentionDeps, 'settings' | 'captures'> &
   Pick<BackupJobDeps, 'settings'> &
   Pick<OverviewDeps, 'figures'> &
   Pick<WindowStartDeps, 'pool' | 'settings' | 'lifecycle' | 'turns'> &
@@ -48,6 +49,7 @@ export const scheduleJobs = (
   { startWindow, ping }: { startWindow: WindowStartDeps['ping']; ping: AutomationDeps['ping'] },
 ): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace
+  const { captures } = workplace
   const { upstream, credentials } = workplace.plane
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
@@ -76,7 +78,11 @@ export const scheduleJobs = (
   })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })
   schedule.add('tokens', TOKENS_INTERVAL_MS, (signal) => renewTokens(deps, signal), { jitter: 0.1, runAtStart: true })
-  schedule.add('retention', HOUR_MS, (signal) => retain({ db, clock, settings }, signal), { jitter: 0.1 })
+  const forget = async (signal: AbortSignal) => {
+    await purgeCaptures({ captures, clock, settings })
+    await retain({ db, clock, settings }, signal)
+  }
+  schedule.add('retention', HOUR_MS, forget, { jitter: 0.1 })
   const written = new Map<string, number>()
   schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
   schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUp({ db, clock }, signal), { runAtStart: true })

@@ -27,6 +27,16 @@ export interface RetentionDeps {
 
 type Ages = 'requestLogRetentionDays' | 'auditRetentionDays' | 'conversationAffinityMaxAgeDays'
 
+export interface CaptureRetentionDeps extends Pick<RetentionDeps, 'clock'> {
+  settings: { current(): Pick<Settings, 'captureRetentionDays'> }
+  captures: { purge(before: number): Promise<number> }
+}
+
+/** Captures are files, and are deleted some days after they ended. */
+export const purgeCaptures = async ({ captures, clock, settings }: CaptureRetentionDeps): Promise<void> => {
+  await captures.purge(clock.now() - settings.current().captureRetentionDays * DAY_MS)
+}
+
 /** Rows per transaction, a few milliseconds, and the pause after it, which leaves the database to others. */
 const SLICE = 500
 /** Fewer request rows, because each is in eight indexes. */

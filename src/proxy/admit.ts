@@ -9,6 +9,7 @@ import { estimateTokens, type Reservation, reserve } from '../model/reservations
 import { agentOnly, forwardable, liveHeaders, readTurnState, sidebandHeaders } from '../upstream/headers.ts'
 import { conversationHash, threadHash } from './affinity.ts'
 import { rejectTurn } from './begin.ts'
+import { captureOf } from './capture/capture-of.ts'
 import { marksOf } from './continuity.ts'
 import { endsInTrigger } from './formats/compaction-trigger.ts'
 import { withoutFastTier } from './ingress/fast-mode.ts'
@@ -215,8 +216,9 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
   const cacheName = conversation ?? (marks.hasCiphertext && begun?.isAnswered ? beginning : null)
   if (!admission.isNative && !relay && cacheName !== null) forwarded['session-id'] ??= cacheName
   const turnState = headers.get('x-codex-turn-state')
+  const id = env.random.orderedId('trn', now)
   const turn: Turn = {
-    id: env.random.orderedId('trn', now),
+    id,
     requestId,
     route: admission.route,
     isNative: admission.isNative,
@@ -251,6 +253,7 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
     log: newTurnLog(),
     body,
     recording: null,
+    capture: env.captures.isOn ? captureOf(arrival, admission, { id, model }) : null,
   }
   if (files) turn.log.owned.push(...files.rows)
   turn.log.admitMs = elapsedMs(arrivedAt, env.clock.monotonic())

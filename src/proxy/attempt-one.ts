@@ -2,7 +2,9 @@
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { egressReasonOf } from '../model/egress/route.ts'
+import { encodeUtf8 } from '../lib/utf8.ts'
 import { passedOn } from '../upstream/headers.ts'
+import { CapturedStream } from './capture/captured-stream.ts'
 import { carry, Refused } from './carry.ts'
 import { type Classified, classify, failureFromResponse, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
@@ -54,6 +56,7 @@ export const attemptOn = async <Committed>(
   const began: Began = { at: clock.now(), monotonic: clock.monotonic() }
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort)
+  turn.capture?.attempt(options.lease.account.id)
   const limit = Math.max(0, Math.min(firstEventMs(turn), options.progress.deadline - began.monotonic))
   const cancelLimit = clock.after(limit, () => controller.abort(new AppError('upstream_timeout')))
   try {
@@ -95,6 +98,7 @@ const hidesWords = ({ surface }: Turn, { where }: UpstreamFailure): boolean => s
 const record = ({ clock }: Plane, turn: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
   const { log } = turn
   log.egressReason = egressReasonOf(failure?.body)
+  if (failure) turn.capture?.failed(failure.code, failure.message)
   log.attempts.push({
     n: log.attempts.length + 1,
     accountId: lease.account.id,
@@ -126,7 +130,11 @@ export const openAndRead: Exchange<Flow> = async (
   const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
   const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
   turn.log.isShortened = dropReasoning || bytes !== turn.body?.bytes
-  const { headers, stream, accessToken } = await carry(plane, turn, {
+  const {
+    headers,
+    stream: answer,
+    accessToken,
+  } = await carry(plane, turn, {
     account,
     credentials,
     bytes,
@@ -137,6 +145,8 @@ export const openAndRead: Exchange<Flow> = async (
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   absorbRateHeaders(plane, account.id, headers)
   turn.log.phase = 'first_event'
+  turn.capture?.answered(200, headers)
+  const stream = turn.capture ? new CapturedStream(answer, turn.capture) : answer
   return readToCommit(plane, turn, { lease, stream, controller, headers: passedOn(headers, account.id), accessToken })
 }
 
@@ -144,6 +154,8 @@ const refused = (plane: Plane, turn: Turn, accountId: string, refusal: Refused):
   const { status, headers, text, accessToken } = refusal
   const at = plane.clock.now()
   absorbRateHeaders(plane, accountId, headers)
+  turn.capture?.answered(status, headers)
+  turn.capture?.bytes(encodeUtf8(text))
   const failure = failureFromResponse(status, headers, text, at)
   return new AttemptFailed({ ...failure, ...factsAboutRoute(turn, failure) }, at, accessToken)
 }

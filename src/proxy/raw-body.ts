@@ -56,6 +56,8 @@ const tooManyBodies = (): AppError =>
 
 /** One body's share of the budget. */
 export class BodyHold {
+  /** The body as the client sent it, only while a capture runs. */
+  received: Uint8Array | null = null
   #bytes = 0
   readonly #budget: BodyBudget
 
@@ -74,6 +76,7 @@ export class BodyHold {
 
   release(): void {
     this.resize(0)
+    this.received = null
   }
 }
 

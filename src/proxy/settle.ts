@@ -1,6 +1,7 @@
 /** Settles a turn, exactly once: charges limits, records owners, and writes one ledger entry. */
 import type { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { CapturedEnd } from '../model/captures/recorder.ts'
 import { audioCostMicros, costMicros, type TokenUsage } from '../model/pricing.ts'
 import type { Use } from '../model/reservations.ts'
 import type { AffinityMap } from './affinity.ts'
@@ -37,6 +38,7 @@ export const statusOf = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeader
 export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
   releaseRequest(turn)
   turn.recording?.release()
+  turn.capture?.end(endOf(outcome))
   if (turn.opening !== null) affinity.openings.end(turn.opening)
   const { log } = turn
   const now = clock.now()
@@ -112,6 +114,13 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     ],
   })
 }
+
+const endOf = ({ status, httpStatus, error }: Outcome): CapturedEnd => ({
+  status,
+  httpStatus,
+  errorCode: error && (error.extra.upstream?.code ?? error.code),
+  errorMessage: error?.message ?? null,
+})
 
 const costOf = (
   model: string | null,

@@ -90,6 +90,7 @@ export class SocketTurn {
   #admitted(create: Create): Admitted {
     const { env, isNative, route, headers, contract } = this.#session.handshake
     const { frame, bytes } = create
+    if (env.captures.isOn) create.hold.received = bytes
     const arrivedAt = env.clock.monotonic()
     demandOpen(env)
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })

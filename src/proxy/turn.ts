@@ -4,6 +4,7 @@ import type { Bindings } from '../bindings.ts'
 import type { JsonObject } from '../lib/json.ts'
 import type { StopSignal } from '../lib/stopper.ts'
 import type { EgressReason } from '../model/egress/route.ts'
+import type { CaptureRecorder } from '../model/captures/recorder.ts'
 import type { Reservation } from '../model/reservations.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { AffinityRow } from './affinity.ts'
@@ -106,6 +107,8 @@ export interface Turn {
   body: TurnBody | null
   /** What is stored of it when it is answered; null for nothing. */
   recording: Recording | null
+  /** Null: no capture wants it. */
+  readonly capture: CaptureRecorder | null
 }
 
 /** What has happened so far, filled in by each stage. */
@@ -154,6 +157,7 @@ export const newTurnLog = (): TurnLog => ({
 export const elapsedMs = (from: number, to: number): number => Math.round((to - from) * 1000) / 1000
 
 export const releaseRequest = (turn: Turn): void => {
+  turn.capture?.releaseRequest()
   turn.body?.hold.release()
   turn.body = null
   turn.headers = NO_HEADERS

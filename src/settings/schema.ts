@@ -21,7 +21,6 @@ export const STRATEGIES = [
 const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
 export const CLIENT_RATE_LIMITS = ['pool', 'account', 'hidden'] as const
-
 export const WINDOW_STARTS = ['off', 'at_reset', 'at_hours'] as const
 
 export const PLANNER_MODES = ['off', 'advise', 'act'] as const
@@ -344,6 +343,13 @@ export const Settings = z.strictObject({
     unit: 'days',
     security: true,
   }),
+  captureRetentionDays: setting(z.int().min(1).max(90), {
+    section: 'retention',
+    label: 'Keep captured requests',
+    help: 'A capture stores requests and answers in full. It is deleted this long after it ended.',
+    unit: 'days',
+    security: true,
+  }),
   responseStoreMinutes: setting(z.int().min(0).max(1440), {
     section: 'retention',
     label: 'Keep responses for follow-up requests',
@@ -427,6 +433,7 @@ export const DEFAULTS: Settings = {
   dashboardSessionTtlSeconds: 604_800,
   requestLogRetentionDays: 0,
   auditRetentionDays: 0,
+  captureRetentionDays: 7,
   responseStoreMinutes: 60,
   responseStoreMiB: 64,
   backupIntervalHours: 24,

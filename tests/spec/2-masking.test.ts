@@ -65,6 +65,10 @@ const open = async () => {
     })
     return response.text()
   }
+  const capture = app.bindings.captures.start({
+    ...{ keyId: row.id, accountId: null, minutes: 60, maxBytes: 1e6 },
+    startedBy: { id: 'test', name: null },
+  })
   await turn()
   await app.ask('POST /backend-api/codex/responses', {
     headers: { authorization: `Bearer ${row.keyPrefix}-of-nobody`, 'user-agent': `codex/1 (${AGENT})` },
@@ -107,6 +111,7 @@ const open = async () => {
     'its words about an account': 'was thrown out',
   }
   const ids = { account: id, key: row.id, request: first?.id ?? '', automation, run, person: admin.person.row.id }
+  const ids = { account: id, key: row.id, request: first?.id ?? '', person: admin.person.row.id, capture: capture.id }
   const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }
   return { admin, lookers, secrets, ids }
 }
@@ -183,6 +188,7 @@ const SHOWN = [
   '/search?q=a',
   '/dashboard',
   '/footer',
+  '/capture-line',
   '/confirm',
   '/me',
   '/me/two-factor',
@@ -207,6 +213,12 @@ const REFUSED = [
   '/accounts/new/import',
   '/metrics',
   '/api/backups',
+  '/api/captures',
+  '/api/conversation-archive',
+  '/api/conversation-archive/:id',
+  '/logs/captures',
+  '/logs/captures/:id',
+  '/logs/:id/captured',
   '/keys',
   '/keys/new',
   '/keys/:id',
@@ -252,6 +264,8 @@ const pathOf = (route: string, { ids }: World): string => {
     keys: ids.key,
     logs: ids.request,
     users: ids.person,
+    captures: ids.capture,
+    'conversation-archive': ids.request,
   }
   const [, id] = Object.entries(begins).find(([of]) => route.includes(`${of}/:id`)) ?? []
   if (route.includes('/:') && id === undefined) throw new Error(`Nobody knows an id for ${route}.`)

@@ -280,6 +280,15 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     status: 409,
   },
   warmup_ineligible: { ask: (app) => app.ask('POST /v1/warmup/strict'), path: '/v1', status: 400 },
+  capture_conflict: {
+    ask: async (app) => {
+      const json = { keyId: app.key().row.id, minutes: 15 }
+      await app.ask('POST /api/captures', { json })
+      return app.ask('POST /api/captures', { json })
+    },
+    path: '/api',
+    status: 409,
+  },
   window_start_refused: {
     ask: ({ ask, members }) => ask(`PUT /api/accounts/${members[0]?.id}/limit-warmup`, { json: { enabled: true } }),
     path: '/api',

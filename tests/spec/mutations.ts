@@ -288,6 +288,17 @@ const pool = { params: () => ({ id: 'pool_a' }) }
 const member = { params: () => ({ id: 'pool_a', endpointId: 'egr_a' }) }
 const target = { params: ({ targetId }: World) => ({ id: targetId }) }
 const invited = { params: ({ invitedId }: World) => ({ id: invitedId }) }
+/** A capture, with one request in it. */
+const startCapture = ({ app, key }: World): { captureId: string; requestId: string } => {
+  const { captures } = app.bindings
+  const scope = { keyId: key.row.id, accountId: null }
+  const started = () => captures.start({ ...scope, minutes: 15, maxBytes: 1e6, startedBy: { id: 'test', name: null } })
+  const { id } = captures.running()[0] ?? started()
+  const requestId = 'trn_captured'
+  writeFileSync(join(app.dir, 'captures', id, `${requestId}.bin`), '')
+  return { captureId: id, requestId }
+}
+const capture = { params: (world: World) => ({ id: startCapture(world).captureId }) }
 const role = { params: ({ roleId }: World) => ({ id: roleId }) }
 const passkey = { params: (_: World, { passkeyId }: Asker) => ({ id: passkeyId }) }
 const ownFlow: Mutation = { fields: (_, { flowId }) => ({ flowId }) }
@@ -388,6 +399,10 @@ export const MUTATIONS: Record<string, Mutation> = {
   'PATCH /api/automations/:id': { ...automation, fields: () => ({ name: 'Noons' }) },
   'DELETE /api/automations/:id': automation,
   'POST /api/automations/:id/run-now': automation,
+  'POST /api/captures': { fields: ({ accountId }) => ({ accountId, minutes: 15 }) },
+  'DELETE /api/captures/:id': capture,
+  'DELETE /api/captures/:id/requests': capture,
+  'DELETE /api/conversation-archive/:id': { params: (world) => ({ id: startCapture(world).requestId }) },
   'POST /api/backups': {},
   [`POST ${EGRESS}/endpoints`]: {
     fields: () => ({ name: 'Second', scheme: 'socks5h', host: 'proxy.test', port: 1080 }),

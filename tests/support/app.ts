@@ -1,5 +1,8 @@
 /** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
 import { expect } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
@@ -35,6 +38,11 @@ const passwords = await createPasswords()
 await loadDashboard()
 
 const UPSTREAM = 'http://upstream.test'
+
+/** Data folders of the apps of this process; each is created when something is written to it. */
+const FOLDERS = join(tmpdir(), `sluice-apps-${process.pid}`)
+process.once('exit', () => rmSync(FOLDERS, { recursive: true, force: true }))
+let folders = 0
 
 export interface TestOptions {
   /** How many accounts, or what they are like. */
@@ -94,10 +102,11 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   }
   /** Set by a test: the database file was removed. */
   const file = { isNamed: true }
+  const dir = join(FOLDERS, String(++folders))
   const build = (): Bindings =>
     buildBindings({
       config,
-      folder: { dir: '', databasePath: '', db, sqlite, sealer, isNamed: () => file.isNamed, close: () => {} },
+      folder: { dir, databasePath: '', db, sqlite, sealer, isNamed: () => file.isNamed, close: () => {} },
       clock,
       random,
       log,
@@ -130,6 +139,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   }
   return {
     clock,
+    dir,
     upstream,
     source,
     names,
@@ -140,6 +150,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     /** Everything in memory is built anew from what is on disk. */
     restart: () => {
       bindings.pool.stop()
+      void bindings.captures.stop()
       bindings.ledger.flush()
       bindings = build()
     },

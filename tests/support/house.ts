@@ -5,7 +5,7 @@ import { people, REMOTE } from './people.ts'
 
 /** What answers a browser and is no page: other programs' business, files, streams, parts of pages, and redirects. */
 const NO_PAGES =
-  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket|checks)|openapi\.json|logs\/(tail|export|explain)|footer|apis)?$/
+  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket|checks)|openapi\.json|logs\/(tail|export|explain)|footer|capture-line|apis)?$/
 
 export const PAGE_PATHS = everyRoute
   .filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path))
@@ -16,6 +16,10 @@ export const buildHouse = async () => {
   const crowd = people(app)
   const admin = crowd.as('admin', { username: 'anna' })
   const key = app.key({ name: 'laptop' })
+  const capture = app.bindings.captures.start({
+    ...{ keyId: key.row.id, accountId: null, minutes: 60, maxBytes: 1e6 },
+    startedBy: { id: 'test', name: 'anna' },
+  })
   const turn = { json: codexBody(), headers: { authorization: `Bearer ${key.key}` } }
   await (await app.ask('POST /backend-api/codex/responses', turn)).text()
   const invited = await admin.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })
@@ -39,6 +43,8 @@ export const buildHouse = async () => {
       invite: invite.token,
       automation,
       run,
+      capture: capture.id,
+      invite: invite.token,
     },
   }
 }
@@ -58,6 +64,11 @@ export const openIn = async ({ admin, ids }: House, path: string, cookies = ''):
     settings,
   }
   const of = first as keyof typeof id // as: any other path takes no id
+    captures: ids.capture,
+    invite: ids.invite,
+    docs: 'operating',
+  }
+  const of = (path.includes('captures') ? 'captures' : path.split('/')[1]) as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
   return (await admin.ask(`GET ${path.replace(/:[a-z]\w*/, () => id[of])}`, { headers })).text()
 }

@@ -77,6 +77,7 @@ const scene = (what: Scene = {}) => {
       resetCredits: {
         of: (id: string) => (resettable === id ? [{ id: 'c', status: 'available', expiresAt: null }] : null),
       },
+      captures: { running: () => [] },
       lifecycle: { draining },
       ledger: { healthy: ledgerHealthy, pending: 0 },
       ops: {

@@ -17,6 +17,7 @@ export const LogsPage: FC<Logs> = (logs) => {
     <div class="page" data-now={now}>
       <header class="page-head log-head">
         <h1>Logs</h1>
+        {logs.hasCaptures && <ButtonLink href="/logs/captures">Captures</ButtonLink>}
         {links.tail && (
           <label class="check tail-switch needs-script">
             <input type="checkbox" data-tail={links.tail} checked={logs.isLive} />
@@ -76,6 +77,7 @@ export const LogsPage: FC<Logs> = (logs) => {
             generatedAt={now}
             showsAccounts={logs.showsAccounts}
             isSensitive={logs.isSensitive}
+            isCaptured={logs.isOpenCaptured}
             close={links.here}
           />
         )}

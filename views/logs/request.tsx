@@ -8,6 +8,7 @@ import { CopyButton } from '../ui/button.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
 import { durationText, Moment } from '../ui/time.tsx'
 import { Candidates } from './candidates.tsx'
+import { RequestTabs } from './request-tabs.tsx'
 import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
 import { KIND_NAMES, phaseText } from './words.ts'
@@ -33,6 +34,7 @@ export const RequestDetail: FC<RequestView & { close: string }> = ({ close, ...r
         <span class="sr">Close</span>
       </a>
     </header>
+    {request.isCaptured && <RequestTabs id={request.id} current="details" />}
     <div class="card-part">
       <Facts {...request} />
     </div>

@@ -40,6 +40,43 @@ export const LOG_WORDS: WordsByRoute = {
     answer: '`{model, apiKey, strategy, outcome, chosen, sentence, candidates}`',
     throws: ['permission_required', 'not_found'],
   },
+  'GET /api/captures': {
+    does: 'Captures, newest first: what was recorded of one key or account, until when, and how much of it there is.',
+    answer:
+      '`{items: [{id, isRunning, keyId, keyName, accountId, accountName, startedBy, startedAt, endsAt, endedAt, endReason, deletedAt, maxMiB, bytes, requests, droppedBytes}]}`; `endReason` is `stopped`, `time`, `size` or `disk`.',
+    throws: ['permission_required'],
+  },
+  'POST /api/captures': {
+    does: 'Starts recording all requests and answers of one key or account in full, except live calls. Every user sees that it runs.',
+    status: 201,
+    answer: 'The capture.',
+    throws: ['permission_required', 'step_up_required', 'validation_error', 'capture_conflict'],
+  },
+  'DELETE /api/captures/:id': {
+    does: 'Stops a capture. What it holds stays until `captureRetentionDays` are over.',
+    answer: 'The capture.',
+    throws: ['permission_required', 'not_found'],
+  },
+  'DELETE /api/captures/:id/requests': {
+    does: 'Deletes a capture and everything it holds from the disk.',
+    throws: ['permission_required', 'not_found'],
+  },
+  'GET /api/conversation-archive': {
+    does: 'Captured requests, newest first.',
+    answer:
+      '`{items: [{id, captureId, requestedAt, method, path, transport, requestKind, model, keyId, keyName, status, httpStatus, errorCode, errorMessage, bytes, droppedBytes}], nextCursor}`; `id` is that of the request log.',
+    throws: ['permission_required', 'not_found'],
+  },
+  'GET /api/conversation-archive/:id': {
+    does: 'One captured request in full, without credentials. Each reading is written to the audit log.',
+    answer:
+      '`Item` with `request: {headers, body, bodyBase64, bodyBytes}`, `attempts: [{accountId, accountName, startedAt, status, headers, error, events: [{at, type, data}] | null, body, bodyBase64}]`, `isCut`, `curl`. With `part`, the bytes.',
+    throws: ['permission_required', 'not_found'],
+  },
+  'DELETE /api/conversation-archive/:id': {
+    does: 'Deletes one captured request from the disk.',
+    throws: ['permission_required', 'not_found'],
+  },
   'GET /api/audit-logs': {
     does: 'Who changed what, when and from where, newest first.',
     answer:

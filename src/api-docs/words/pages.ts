@@ -36,6 +36,13 @@ export const PAGE_WORDS: WordsByRoute = {
   },
   'GET /logs/explain': { does: 'Redirects to the routing simulator.', status: 301 },
   'GET /logs/:id': { does: 'One request.', throws: ['not_found'] },
+  'GET /logs/captures': { does: 'Captures, and the form that starts one.', throws: ['permission_required'] },
+  'GET /logs/captures/:id': { does: 'The requests of one capture.', throws: ['permission_required', 'not_found'] },
+  'GET /logs/:id/captured': {
+    does: 'What a capture stored of one request. Each reading is written to the audit log.',
+    throws: ['permission_required', 'not_found'],
+  },
+  'GET /capture-line': { does: 'The line at the top of every page while a capture runs.' },
   'GET /reports': {
     does: 'Usage over a range of days: a chart, and totals by model, key and account.',
     throws: ['permission_required'],

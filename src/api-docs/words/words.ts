@@ -90,6 +90,8 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/firewall/ips/:ip': 'The entry. Percent-encode a range: `10.0.0.0%2F8`.',
   '/api/sticky-sessions/:kind': '`conversation` or `ciphertext`.',
   '/api/sticky-sessions/:kind/:key': 'The key as listed.',
+  '/api/captures/:id': 'ID of the capture.',
+  '/api/conversation-archive/:id': 'ID of the request log entry.',
   '/api/request-logs/:id': 'ID of the request log entry.',
   '/assets/:file': 'Name with the hash of the content.',
   '/accounts/:id': '`accountId`.',

@@ -60,6 +60,7 @@ export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
   const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
   const body = await readBody(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
+  if (c.env.captures.isOn) body.hold.received = body.bytes
   try {
     checkKeyAgain(c)
     prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
@@ -76,6 +77,7 @@ export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONS
 export const readRelayBody = async (c: Ctx, turns: TurnKindOf, maxBytes = OTHER_BODY_BYTES): Promise<TurnBody> => {
   const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
   const body = await readBytes(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
+  if (c.env.captures.isOn) body.hold.received = body.bytes
   try {
     checkKeyAgain(c)
   } catch (err) {

@@ -124,7 +124,9 @@ export class RelayFlow extends OpenAnswer {
     if (!this.#reader) return { done: true }
     this.#readingSince = this.plane.clock.monotonic()
     try {
-      return await this.#reader.read()
+      const chunk = await this.#reader.read()
+      if (chunk.value) this.turn.capture?.bytes(chunk.value)
+      return chunk
     } catch (cause) {
       if (this.end) return { done: true }
       const { error } = classify(failureFromThrown(cause, 'stream'), this.plane.clock.now())

@@ -150,6 +150,7 @@ const exchange: Exchange<RelayFlow> = async (plane, turn, { lease }, controller)
   turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   absorbRateHeaders(plane, lease.account.id, response.headers)
   turn.log.phase = 'stream'
+  turn.capture?.answered(response.status, response.headers)
   if (!plan.isRepeated) releaseRequest(turn)
   return new RelayFlow(plane, turn, {
     lease,

@@ -1,0 +1,339 @@
+/** `/api/conversation-archive`, `/api/captures/:id/requests`, `/logs/captures/:id`, `/logs/:id/captured`: what captures hold. Reading a request leaves an audit row. */
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { CapturedPage } from '../../views/logs/captured.tsx'
+import { CapturedListPage } from '../../views/logs/captured-list.tsx'
+import { actor } from '../auth/principal.ts'
+import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { requires } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { originForLinks } from '../http/public-origin.ts'
+import { query } from '../http/query.ts'
+import { proceed, reply } from '../http/reply.tsx'
+import { iso } from '../lib/iso.ts'
+import { SealError } from '../lib/seal.ts'
+import { append } from '../model/audit.ts'
+import {
+  type CapturedAttempt,
+  type CapturedContent,
+  type ListedRequest,
+  listRequests,
+  readRequest,
+  streamSide,
+} from '../model/captures/archive.ts'
+import { type CapturedEvent, eventsOf, textOrBase64 } from '../model/captures/captured-events.ts'
+import { curlOf } from '../model/captures/curl.ts'
+import { holds } from '../model/permissions.ts'
+import { keyNames } from '../model/request-log-choices.ts'
+import { type CaptureView, captureOf, captureView } from './captures.ts'
+import { said } from './pages/said.ts'
+import { blindersOf } from './requests.ts'
+
+const ListQuery = z.object({
+  captureId: z.string().max(60).optional().describe('Only requests of this capture.'),
+  cursor: z.string().max(60).optional().describe('`nextCursor` of the previous page.'),
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Requests per page.'),
+})
+const ReadQuery = z.object({
+  part: z.enum(['request', 'answer']).optional().describe('All bytes of one side instead of a document.'),
+  q: z.string().max(200).default('').describe('Only events that contain this text.'),
+})
+const PageQuery = z.object({ cursor: z.string().max(60).optional() })
+const TabQuery = z.object({ q: z.string().max(200).default('') })
+
+const PAGE = 50
+/** Of each side, in JSON. Downloads are whole. */
+const MAX_JSON_BYTES = 4 * 1024 * 1024
+/** The same on a page. */
+const MAX_PAGE_BYTES = 512 * 1024
+const MAX_PAGE_EVENTS = 1000
+
+/** Times are ISO 8601. Ids that the user may not see are null. */
+export interface CapturedRow {
+  id: string
+  captureId: string
+  /** Null, like the other facts: the file cannot be read, for example because it was encrypted with another key. */
+  requestedAt: string | null
+  method: string | null
+  path: string | null
+  transport: string | null
+  requestKind: string | null
+  model: string | null
+  keyId: string | null
+  keyName: string | null
+  /** Null: it is still running, or its end was not stored. */
+  status: string | null
+  httpStatus: number | null
+  errorCode: string | null
+  errorMessage: string | null
+  /** On disk. */
+  bytes: number
+  /** What could not be written in time. */
+  droppedBytes: number
+}
+
+interface Side {
+  headers: { name: string; value: string }[]
+  /** Null where it is not UTF-8, or is listed as events. */
+  body: string | null
+  bodyBase64: string | null
+}
+
+export interface CapturedAnswer extends Side {
+  accountId: string | null
+  accountName: string | null
+  startedAt: string
+  status: number | null
+  error: { code: string | null; message: string } | null
+  /** Null: the answer is no event stream. */
+  events: { at: string; type: string | null; data: string }[] | null
+}
+
+export interface CapturedView extends CapturedRow {
+  request: Side & { bodyBytes: number }
+  attempts: CapturedAnswer[]
+  /** More is stored than is shown; `part` downloads all of it. */
+  isCut: boolean
+  /** Null: it was a WebSocket. */
+  curl: string | null
+}
+
+export const listCapturedRequests = createHandlers(requires('conversations:read'), query(ListQuery), async (c) => {
+  const { captureId, cursor, limit } = c.req.valid('query')
+  return c.json(await pageOf(c, { captureId, cursor, limit }))
+})
+
+interface Wanted {
+  captureId?: string | undefined
+  cursor?: string | undefined
+  limit: number
+}
+
+const pageOf = async (c: Ctx, { captureId, cursor = undefined, limit }: Wanted) => {
+  const of = captureId === undefined ? c.env.captures.list() : [captureOf(c, captureId)]
+  const ids = of.map(({ id }) => id)
+  const { items, next } = await listRequests(archiveOf(c), ids, { cursor: cursor ?? null, limit })
+  const names = keysFor(c)
+  return { items: items.map((item) => rowOf(item, names)), nextCursor: next }
+}
+
+const archiveOf = ({ env }: Ctx) => ({ dir: env.captures.dir, sealer: env.sealer })
+
+type KeyNames = ReadonlyMap<string, string> | null
+
+/** Null for users who may not see keys. */
+const keysFor = (c: Ctx): KeyNames => {
+  const { hidesKeys, scope } = blindersOf(c.var.principal)
+  return hidesKeys ? null : new Map(keyNames(c.env.db, scope).map(({ id, name }) => [id, name]))
+}
+
+const rowOf = ({ id, captureId, request, end, bytes }: ListedRequest, names: KeyNames): CapturedRow => ({
+  id,
+  captureId,
+  requestedAt: request && iso(request.at),
+  method: request?.method ?? null,
+  path: request?.target ?? null,
+  transport: request?.transport ?? null,
+  requestKind: request?.requestKind ?? null,
+  model: request?.model ?? null,
+  keyId: (names && request?.keyId) ?? null,
+  keyName: (request?.keyId && names?.get(request.keyId)) || null,
+  status: end?.status ?? null,
+  httpStatus: end?.httpStatus ?? null,
+  errorCode: end?.errorCode ?? null,
+  errorMessage: end?.errorMessage ?? null,
+  bytes,
+  droppedBytes: end?.droppedBytes ?? 0,
+})
+
+/** Throws `not_found`. */
+export const showCapturedRequest = createHandlers(
+  requires('conversations:read', { audit: 'captured_request_read' }),
+  query(ReadQuery),
+  async (c) => {
+    const { part, q } = c.req.valid('query')
+    const id = idOf(c)
+    const content = await contentOf(c, id, part ? 0 : MAX_JSON_BYTES)
+    noteRead(c, content)
+    if (!part) return c.json(viewOf(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
+    const attempts = content.attempts.length
+    const stream = streamSide(archiveOf(c), content.captureId, { id, side: part, attempts })
+    return new Response(stream, {
+      headers: {
+        'content-type': 'application/octet-stream',
+        'content-disposition': `attachment; filename="${id}-${part}.txt"`,
+        'x-content-type-options': 'nosniff',
+      },
+    })
+  },
+)
+
+export interface CapturedTab extends CapturedView {
+  generatedAt: string
+  q: string
+  /** Events beyond those shown. */
+  moreEvents: number
+  isGuard: boolean
+}
+
+/** The tab “Captured” of a request, as a page or in the drawer. Throws `not_found`. */
+export const showCapturedTab = createHandlers(
+  requires('conversations:read', { audit: 'captured_request_read' }),
+  query(TabQuery),
+  async (c) => {
+    const { q } = c.req.valid('query')
+    const content = await contentOf(c, idOf(c), MAX_PAGE_BYTES)
+    noteRead(c, content)
+    const all = viewOf(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
+    const shown = viewOf(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
+    const value: CapturedTab = {
+      ...shown,
+      generatedAt: iso(c.env.clock.now()),
+      q,
+      moreEvents: countEvents(all) - countEvents(shown),
+      isGuard: holds(c.var.principal.grants, 'security:write'),
+    }
+    return reply(c, value, CapturedPage)
+  },
+)
+
+const countEvents = ({ attempts }: CapturedView): number =>
+  attempts.reduce((sum, { events }) => sum + (events?.length ?? 0), 0)
+
+const contentOf = async (c: Ctx, id: string, maxBytes: number): Promise<CapturedContent> => {
+  await c.env.captures.flush() // what has just arrived
+  const [capture] = c.env.captures.holding(id)
+  const content = capture && (await readRequest(archiveOf(c), capture.id, { id, maxBytes }).catch(asUnreadable))
+  if (content) return content
+  throw new AppError('not_found', { message: 'This request was not captured, or its capture has been deleted.' })
+}
+
+const asUnreadable = (cause: unknown): never => {
+  if (!(cause instanceof SealError)) throw cause
+  throw new AppError('not_found', {
+    message: 'This captured request cannot be decrypted: its file was changed, or encrypted with another key file.',
+    cause,
+  })
+}
+
+const noteRead = (c: Ctx, { id, captureId }: CapturedContent): void => {
+  const who = actor(c)
+  commit(c.env.db, (tx) => append(tx, who, 'captured_request_read', { target: id, details: { capture: captureId } }))
+}
+
+const viewOf = (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter): CapturedView => {
+  const { body, attempts, isCut, request } = content
+  const bytes = Buffer.concat(body)
+  const { text, base64 } = textOrBase64(bytes)
+  const headers = request?.headers ?? []
+  const bodyBytes = request?.bodyBytes ?? 0
+  const { method = '', target = '' } = request ?? {}
+  const isWhole = bytes.length === bodyBytes
+  return {
+    ...rowOf(content, keysFor(c)),
+    request: { headers: headers.map(named), body: text, bodyBase64: base64, bodyBytes },
+    attempts: attempts.map((attempt) => answerOf(c, attempt, { q, maxEvents })),
+    isCut,
+    curl:
+      request && curlOf({ origin: originForLinks(c), method, target, headers, body: isWhole ? text : null, bodyBytes }),
+  }
+}
+
+interface EventFilter {
+  q: string
+  maxEvents: number
+}
+
+const answerOf = (c: Ctx, attempt: CapturedAttempt, { q, maxEvents }: EventFilter): CapturedAnswer => {
+  const { accountId, at, status, headers, error, parts } = attempt
+  const { hidesAccounts } = blindersOf(c.var.principal)
+  const events = eventsOf(parts)
+  const { text, base64 } = events ? NO_BODY : textOrBase64(Buffer.concat(parts.map(({ bytes }) => bytes)))
+  return {
+    accountId: hidesAccounts ? null : accountId,
+    accountName: hidesAccounts ? null : (c.env.pool.get(accountId)?.displayName ?? null),
+    startedAt: iso(at),
+    status,
+    error,
+    headers: headers.map(named),
+    body: text,
+    bodyBase64: base64,
+    events:
+      events &&
+      events
+        .filter(has(q))
+        .slice(0, maxEvents)
+        .map((event) => ({ ...event, at: iso(event.at) })),
+  }
+}
+
+const NO_BODY = { text: null, base64: null }
+
+const named = ([name, value]: [string, string]) => ({ name, value })
+
+const has = (q: string) => {
+  const wanted = q.toLowerCase()
+  return ({ type, data }: CapturedEvent): boolean => `${type} ${data}`.toLowerCase().includes(wanted)
+}
+
+/** Throws `not_found`. */
+export const deleteCapturedRequest = createHandlers(
+  requires('security:write', { audit: 'captured_request_deleted' }),
+  async (c) => {
+    const id = idOf(c)
+    const { captures, db } = c.env
+    const holding = captures.holding(id)
+    if (holding.length === 0)
+      throw new AppError('not_found', { message: 'This request was not captured, or its capture has been deleted.' })
+    const who = actor(c)
+    const details = { captures: holding.map((capture) => capture.id) }
+    await captures.removeRequest(id)
+    commit(db, (tx) => append(tx, who, 'captured_request_deleted', { target: id, details }))
+    return proceed(c, { status: 'deleted' }, `/logs/captures/${holding[0]?.id}?done=captured_request_deleted`)
+  },
+)
+
+/** Deletes a capture with all its requests, and ends it if it runs. Throws `not_found`. */
+export const deleteCapture = createHandlers(
+  requires('security:write', { audit: 'captured_requests_deleted' }),
+  async (c) => {
+    const capture = captureOf(c, idOf(c))
+    const who = actor(c)
+    const { id, bytes, requests } = capture
+    await c.env.captures.remove(capture)
+    commit(c.env.db, (tx) => append(tx, who, 'captured_requests_deleted', { target: id, details: { bytes, requests } }))
+    return proceed(c, { status: 'deleted' }, '/logs/captures?done=captured_requests_deleted')
+  },
+)
+
+export interface CapturedList {
+  generatedAt: string
+  capture: CaptureView
+  items: CapturedRow[]
+  /** The next page; null: this is the last. */
+  older: string | null
+  done: string | null
+  problem: string | null
+  isGuard: boolean
+}
+
+/** `GET /logs/captures/:id`. Throws `not_found`. */
+export const showCapturedList = createHandlers(requires('conversations:read'), query(PageQuery), async (c) => {
+  const { cursor } = c.req.valid('query')
+  await c.env.captures.flush() // what has just arrived
+  const capture = captureView(c, captureOf(c, idOf(c)))
+  const { items, nextCursor } = await pageOf(c, { captureId: capture.id, cursor, limit: PAGE })
+  const { done, problem } = said(c)
+  const value: CapturedList = {
+    generatedAt: iso(c.env.clock.now()),
+    capture,
+    items,
+    older: nextCursor && `/logs/captures/${capture.id}?cursor=${nextCursor}`,
+    done,
+    problem,
+    isGuard: holds(c.var.principal.grants, 'security:write'),
+  }
+  return reply(c, value, CapturedListPage)
+})

@@ -1,0 +1,190 @@
+/** `/api/captures` and `/logs/captures`: starting, stopping and listing captures. What they hold is in `captured-requests.ts`. */
+import { z } from 'zod'
+import { commit } from '../../db/commit.ts'
+import { CaptureLine } from '../../views/capture-line.tsx'
+import { CapturesPage } from '../../views/logs/captures.tsx'
+import { actor } from '../auth/principal.ts'
+import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { body } from '../http/body.ts'
+import { captureNoticeOf } from '../http/capture-notice.ts'
+import { requires, signedIn } from '../http/gates.ts'
+import { createHandlers } from '../http/handlers.ts'
+import { idOf } from '../http/path-id.ts'
+import { proceed, reply } from '../http/reply.tsx'
+import { DAY_MS } from '../lib/durations.ts'
+import { iso } from '../lib/iso.ts'
+import { maskEmails } from '../model/account-summary.ts'
+import { append } from '../model/audit.ts'
+import type { Capture, EndReason } from '../model/captures/capture.ts'
+import { holds } from '../model/permissions.ts'
+import { keyNames } from '../model/request-log-choices.ts'
+import { accountChoices, type Choice } from './account-choices.ts'
+import { said } from './pages/said.ts'
+import { blindersOf } from './requests.ts'
+
+const MIB = 1024 * 1024
+
+const NewCapture = z.strictObject({
+  keyId: z
+    .string()
+    .max(100)
+    .nullable()
+    .optional()
+    .describe('Capture requests with this key. Give this or `accountId`.'),
+  accountId: z.string().max(100).nullable().optional().describe('Capture requests that use this account.'),
+  minutes: z.int().min(15).max(10_080).describe('How long it runs, at most 7 days.'),
+  maxMiB: z.int().min(1).max(4096).default(64).describe('It ends when its files have this size.'),
+})
+
+const looksOn = { or: 'conversations:read' } as const
+
+/** Ids and names that the user may not see are null. Times are ISO 8601. */
+export interface CaptureView {
+  id: string
+  isRunning: boolean
+  keyId: string | null
+  keyName: string | null
+  accountId: string | null
+  accountName: string | null
+  startedBy: string
+  startedAt: string
+  endsAt: string
+  endedAt: string | null
+  endReason: EndReason | null
+  /** When it will be deleted; null while it runs. */
+  deletedAt: string | null
+  maxMiB: number
+  /** On disk. */
+  bytes: number
+  requests: number
+  /** What could not be written in time. */
+  droppedBytes: number
+}
+
+export interface CapturesView {
+  generatedAt: string
+  captures: CaptureView[]
+  done: string | null
+  problem: string | null
+  /** May start, stop and delete captures. */
+  isGuard: boolean
+  /** May read what they hold. */
+  isReader: boolean
+  /** For the form. */
+  choices: { keys: Choice[]; accounts: Choice[] }
+  retentionDays: number
+}
+
+export const listCaptures = createHandlers(requires('security:write', looksOn), (c) =>
+  c.json({ items: captureViews(c) }),
+)
+
+export const showCaptures = createHandlers(requires('security:write', looksOn), (c) => {
+  const { grants } = c.var.principal
+  const { done, problem } = said(c)
+  const { hidesKeys, scope } = blindersOf(c.var.principal)
+  const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
+  const value: CapturesView = {
+    generatedAt: iso(c.env.clock.now()),
+    captures: captureViews(c),
+    done,
+    problem,
+    isGuard: holds(grants, 'security:write'),
+    isReader: holds(grants, 'conversations:read'),
+    choices: { keys: hidesKeys ? [] : keyNames(c.env.db, scope).toSorted(byName), accounts: accountChoices(c) },
+    retentionDays: c.env.settings.current().captureRetentionDays,
+  }
+  return reply(c, value, CapturesPage)
+})
+
+/** Throws `validation_error`, `capture_conflict`. */
+export const startCapture = createHandlers(
+  requires('security:write', { stepUp: true, audit: 'capture_started' }),
+  body(NewCapture),
+  async (c) => {
+    const { keyId = null, accountId = null, minutes, maxMiB } = c.req.valid('json')
+    const scope = demandScope(c, { keyId: keyId || null, accountId: accountId || null })
+    const { captures, db } = c.env
+    const maxBytes = maxMiB * MIB
+    await captures.demandRoom({ ...scope, maxBytes })
+    const who = actor(c)
+    const started = commit(db, (tx) => {
+      const target = scope.keyId ?? scope.accountId
+      append(tx, who, 'capture_started', { target, details: { ...scope, minutes, maxMiB } })
+      return captures.start({ ...scope, minutes, maxBytes, startedBy: { id: who.id, name: who.name ?? null } })
+    })
+    return proceed(c, captureView(c, started), '/logs/captures?done=capture_started', 201)
+  },
+)
+
+/** Exactly one, and it exists. */
+const demandScope = (c: Ctx, scope: Pick<Capture, 'keyId' | 'accountId'>): typeof scope => {
+  const { keyId, accountId } = scope
+  if ((keyId === null) === (accountId === null)) throw wrongField('keyId', 'Choose either a key or an account')
+  if (keyId !== null && !keyNames(c.env.db, 'all').some(({ id }) => id === keyId))
+    throw wrongField('keyId', 'does not exist')
+  if (accountId !== null && !c.env.pool.get(accountId)) throw wrongField('accountId', 'does not exist')
+  return scope
+}
+
+const wrongField = (field: string, message: string): AppError =>
+  new AppError('validation_error', { param: field, details: { fields: { [field]: [message] } } })
+
+/** Throws `not_found`. One that has ended stays as it is. */
+export const endCapture = createHandlers(requires('security:write', { audit: 'capture_ended' }), (c) => {
+  const { captures, db } = c.env
+  captures.running() // ends those whose time is over
+  const capture = captureOf(c, idOf(c))
+  if (capture.endedAt === null)
+    commit(db, (tx) => {
+      const { id, bytes, requests } = capture
+      append(tx, actor(c), 'capture_ended', { target: id, details: { reason: 'stopped', bytes, requests } })
+      captures.end(capture, 'stopped')
+    })
+  return proceed(c, captureView(c, capture), '/logs/captures?done=capture_ended')
+})
+
+/** Throws `not_found`. */
+export const captureOf = (c: Ctx, id: string): Capture => {
+  const capture = c.env.captures.get(id)
+  if (!capture) throw new AppError('not_found', { message: 'Capture not found. It may have been deleted.' })
+  return capture
+}
+
+/** The red line of every page, fetched again when a capture starts or ends. */
+export const showCaptureLine = createHandlers(signedIn(), (c) =>
+  reply(c, { notice: captureNoticeOf(c), isLive: true, now: iso(c.env.clock.now()) }, CaptureLine),
+)
+
+/** Newest first. */
+export const captureViews = (c: Ctx): CaptureView[] => {
+  c.env.captures.running() // ends those whose time is over
+  return c.env.captures.list().map((capture) => captureView(c, capture))
+}
+
+export const captureView = (c: Ctx, capture: Capture): CaptureView => {
+  const { hidesAccounts, hidesKeys } = blindersOf(c.var.principal)
+  const { keyId, accountId, startedBy, startedAt, endsAt, endedAt, maxBytes } = capture
+  const key = keyId === null ? undefined : keyNames(c.env.db, 'all').find(({ id }) => id === keyId)
+  const account = accountId === null ? null : c.env.pool.get(accountId)
+  const { captureRetentionDays } = c.env.settings.current()
+  return {
+    id: capture.id,
+    isRunning: endedAt === null,
+    keyId: hidesKeys ? null : keyId,
+    keyName: hidesKeys ? null : (key?.name ?? null),
+    accountId: hidesAccounts ? null : accountId,
+    accountName: account ? (hidesAccounts ? maskEmails(account.displayName) : account.displayName) : null,
+    startedBy: startedBy.name ?? startedBy.id,
+    startedAt: iso(startedAt),
+    endsAt: iso(endsAt),
+    endedAt: endedAt === null ? null : iso(endedAt),
+    endReason: capture.endReason,
+    deletedAt: endedAt === null ? null : iso(endedAt + captureRetentionDays * DAY_MS),
+    maxMiB: maxBytes / MIB,
+    bytes: capture.bytes,
+    requests: capture.requests,
+    droppedBytes: capture.droppedBytes,
+  }
+}

@@ -1,0 +1,91 @@
+/** `/logs/captures/:id`: the requests of one capture. */
+
+import type { FC } from 'hono/jsx'
+import type { CapturedList, CapturedRow } from '../../src/admin/captured-requests.ts'
+import { bytesText } from '../settings/words.ts'
+import type { Titled } from '../titles.ts'
+import { ButtonLink } from '../ui/button.tsx'
+import { Card } from '../ui/card.tsx'
+import { Action, NeedsScript, Outcome } from '../ui/form.tsx'
+import { TableHead } from '../ui/table.tsx'
+import { Moment } from '../ui/time.tsx'
+import { scopeText, When } from './captures.tsx'
+
+export const CapturedListPage: Titled<CapturedList> = (view) => {
+  const { capture, items, older, isGuard } = view
+  return (
+    <div class="page" data-now={view.generatedAt}>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href="/logs/captures">Captures</a>
+      </nav>
+      <header class="page-head">
+        <h1>{scopeText(capture)}</h1>
+      </header>
+      <Outcome done={view.done} problem={view.problem} />
+      <p class="muted">
+        <When capture={capture} now={view.generatedAt} />
+      </p>
+      {isGuard && <NeedsScript />}
+      <Card id="captured" title="Captured requests" count={capture.requests || null}>
+        {items.length === 0 ? (
+          <div class="empty">
+            <p>{capture.isRunning ? 'No requests yet.' : 'No requests were captured.'}</p>
+          </div>
+        ) : (
+          <div class="scroll-x">
+            <table class="figures">
+              <TableHead texts={['Time', 'Request', 'Model', 'Result']} numbers={['Size']}>
+                {isGuard && <th scope="col" class="number" />}
+              </TableHead>
+              <tbody>
+                {items.map((item) => (
+                  <Row item={item} isGuard={isGuard} />
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+        {older && (
+          <nav class="pager" aria-label="Pages">
+            <ButtonLink href={older} rel="next">
+              Older
+            </ButtonLink>
+          </nav>
+        )}
+      </Card>
+    </div>
+  )
+}
+
+CapturedListPage.title = ({ capture }) => `Capture: ${scopeText(capture)}`
+
+const Row: FC<{ item: CapturedRow; isGuard: boolean }> = ({ item, isGuard }) => (
+  <tr>
+    <th scope="row">
+      <a href={`/logs/${item.id}/captured`}>{item.requestedAt ? <Moment at={item.requestedAt} /> : item.id}</a>
+    </th>
+    <td>{item.path === null ? <span class="muted">Cannot be decrypted</span> : <code>{item.path}</code>}</td>
+    <td>{item.model && <code>{item.model}</code>}</td>
+    <td>{resultText(item)}</td>
+    <td class="number">{bytesText(item.bytes)}</td>
+    {isGuard && (
+      <td class="number">
+        <Action
+          name={`delete-${item.id}`}
+          action={`/api/conversation-archive/${item.id}`}
+          method="delete"
+          label="Delete"
+          confirm="Delete this captured request?"
+          isRisky
+        />
+      </td>
+    )}
+  </tr>
+)
+
+export const resultText = ({ status, httpStatus, errorCode, droppedBytes }: CapturedRow): string => {
+  if (status === null) return 'Running, or its end was not stored'
+  const result = status === 'cancelled' ? 'Cancelled by the client' : `HTTP ${httpStatus}`
+  const dropped = droppedBytes > 0 ? ', incomplete' : ''
+  return errorCode ? `${result}, ${errorCode}${dropped}` : result + dropped
+}

@@ -261,11 +261,10 @@ const answerOf = (c: Ctx, attempt: CapturedAttempt, { q, maxEvents }: EventFilte
     body: text,
     bodyBase64: base64,
     events:
-      events &&
       events
-        .filter(has(q))
+        ?.filter(has(q))
         .slice(0, maxEvents)
-        .map((event) => ({ ...event, at: iso(event.at) })),
+        .map((event) => ({ ...event, at: iso(event.at) })) ?? null,
   }
 }
 

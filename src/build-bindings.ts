@@ -98,6 +98,8 @@ export const buildBindings = (world: World): Bindings => {
     firewall: new Firewall(db),
     catalog,
     ...sourcesOf(world, () => bindings.server?.port ?? config.PORT),
+    sources: new Sources(db, sealer),
+    sourceFetch: sourceFetchOf(world, () => bindings.server?.port ?? config.PORT),
     pool,
     resetCredits: new ResetCredits(),
     ...clientUsageOf({ pool, settings, clock, upstream, egress }),
@@ -190,6 +192,17 @@ const capturesOf = ({ folder: { dir, db, sealer }, clock, random, log }: World):
       }
     },
   })
+
+/** `port` is that of the listening server. */
+const sourceFetchOf = ({ config, dial, lookup = createLookup() }: World, port: () => number): SourceFetch =>
+  new SourceFetch({ dial, lookup, own: () => ({ port: port(), publicUrl: config.PUBLIC_URL }) })
+
+const budgetsOf = (clock: Clock) => ({
+  failures: new FailureBudget(clock),
+  refusals: new FailureBudget(clock),
+  passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
+  ownChanges: new FailureBudget(clock, OWN_CHANGES),
+})
 
 const poolOf = (
   { folder: { db }, clock, log, random }: World,

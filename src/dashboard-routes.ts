@@ -66,15 +66,6 @@ import {
   showAutomationRun,
 } from './admin/automations.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
-import {
-  deleteCapture,
-  deleteCapturedRequest,
-  listCapturedRequests,
-  showCapturedList,
-  showCapturedRequest,
-  showCapturedTab,
-} from './admin/captured-requests.ts'
-import { endCapture, listCaptures, showCaptureLine, showCaptures, startCapture } from './admin/captures.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
 import { showKeyTestChecks, socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
@@ -157,6 +148,7 @@ import {
 } from './admin/sticky-sessions.ts'
 import { compareStrategies, showStrategies } from './admin/strategies.ts'
 import type { AppEnv } from './bindings.ts'
+import { mountCaptures } from './capture-routes.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
 import { refreshFleet, showFleet, showFleetActivity } from './proxy/handlers/fleet.ts'
@@ -178,6 +170,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountDocs(app)
   mountAccountPages(app)
   mountKeyPages(app)
+  mountCaptures(app) // before `/logs/:id`
   mountLogPages(app)
   mountSticky(app)
   mountPlanner(app)
@@ -425,7 +418,6 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs/tail', ...tailLogs)
   app.get('/logs/export', ...exportLogs)
   app.get('/logs/explain', ...leadToSimulator)
-  app.get('/logs/captures', ...showCaptures)
   app.get('/logs/:id', ...showRequestPage)
   app.get('/reports', ...showReports)
   app.get('/reports/strategies', ...showStrategies)

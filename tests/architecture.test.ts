@@ -96,6 +96,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
   'src/gateway': ['src/gateway-routes', 'src/http', 'src/errors'],
   'src/dashboard-routes': ['src/admin', 'src/gateway', 'src/proxy/handlers', 'src/proxy/relay/ping', 'src/http/assets'],
+  'src/capture-routes': ['src/admin'],
+  'src/dashboard-routes': ['src/capture-routes', 'src/admin', 'src/gateway', 'src/proxy/handlers', 'src/http/assets'],
   'src/dashboard': ['src/dashboard-routes', 'src/http'],
   'src/every-route': ['src/gateway', 'src/dashboard', 'src/http/route-table'],
   'src/app': ['src/gateway', 'src/dashboard'],

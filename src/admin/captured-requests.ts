@@ -112,6 +112,7 @@ interface Wanted {
 }
 
 const pageOf = async (c: Ctx, { captureId, cursor = undefined, limit }: Wanted) => {
+  await c.env.captures.flush() // what has just arrived
   const of = captureId === undefined ? c.env.captures.list() : [captureOf(c, captureId)]
   const ids = of.map(({ id }) => id)
   const { items, next } = await listRequests(archiveOf(c), ids, { cursor: cursor ?? null, limit })
@@ -321,9 +322,8 @@ export interface CapturedList {
 /** `GET /logs/captures/:id`. Throws `not_found`. */
 export const showCapturedList = createHandlers(requires('conversations:read'), query(PageQuery), async (c) => {
   const { cursor } = c.req.valid('query')
-  await c.env.captures.flush() // what has just arrived
+  const { items, nextCursor } = await pageOf(c, { captureId: idOf(c), cursor, limit: PAGE })
   const capture = captureView(c, captureOf(c, idOf(c)))
-  const { items, nextCursor } = await pageOf(c, { captureId: capture.id, cursor, limit: PAGE })
   const { done, problem } = said(c)
   const value: CapturedList = {
     generatedAt: iso(c.env.clock.now()),

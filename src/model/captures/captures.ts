@@ -182,9 +182,10 @@ export class Captures implements CaptureSink {
     return old.length
   }
 
-  /** Writes what is queued. */
+  /** Writes what is queued by now. */
   async flush(): Promise<void> {
-    while (this.#writing || this.#queue.length > 0) await (this.#writing ?? this.#pass())
+    await this.#writing
+    if (this.#queue.length > 0) await this.#pass()
   }
 
   /** Writes what is queued and stops. Captures continue at the next start. */

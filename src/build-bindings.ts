@@ -1,6 +1,5 @@
 /** Builds the bindings, and keeps memory views up to date. */
-import { type Db, onChange } from '../db/commit.ts'
-import { commit, onChange } from '../db/commit.ts'
+import { commit, type Db, onChange } from '../db/commit.ts'
 import { type MemoryView, MemoryViews } from '../db/memory-views.ts'
 import { FailureBudget } from './auth/failure-budget.ts'
 import type { Passwords } from './auth/passwords.ts'
@@ -162,6 +161,8 @@ const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' 
 const computedOf = ({ reader, startReplay, clock, log }: World) => ({
   figures: new OverviewPeriods({ reader, clock }),
   replayer: new Replayer({ start: startReplay, clock, log }),
+})
+
 const affinityOf = (db: Db, pool: Pool): AffinityMap => {
   const affinity = new AffinityMap()
   affinity.load(db)
@@ -169,12 +170,6 @@ const affinityOf = (db: Db, pool: Pool): AffinityMap => {
   return affinity
 }
 
-const budgetsOf = (clock: Clock) => ({
-  failures: new FailureBudget(clock),
-  refusals: new FailureBudget(clock),
-  passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
-  ownChanges: new FailureBudget(clock, OWN_CHANGES),
-})
 /** Changes whenever the footer or the line about captures does. */
 const healthOf = (now: Pick<Bindings, 'lifecycle' | 'ledger' | 'ops' | 'pool' | 'captures'>): string =>
   `${serviceLevelNow(now)} ${now.ops.outage.current?.turns} ${now.captures.running().length}`

@@ -174,7 +174,6 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountLogPages(app)
   mountSticky(app)
   mountPlanner(app)
-  mountCaptures(app)
   mountSettingsPages(app)
   mountLive(app)
   mountPages(app)
@@ -448,18 +447,6 @@ const mountPlanner = (app: Hono<AppEnv>): void => {
     '/api/quota-planner/warm-now',
     ...warmNow((env, wanted, signal) => pingForJob(env, { ...wanted, route: 'window-start' }, signal)),
   )
-/** Captures and what they hold. */
-const mountCaptures = (app: Hono<AppEnv>): void => {
-  app.get('/api/captures', ...listCaptures)
-  app.post('/api/captures', ...startCapture)
-  app.delete('/api/captures/:id', ...endCapture)
-  app.delete('/api/captures/:id/requests', ...deleteCapture)
-  app.get('/api/conversation-archive', ...listCapturedRequests)
-  app.get('/api/conversation-archive/:id', ...showCapturedRequest)
-  app.delete('/api/conversation-archive/:id', ...deleteCapturedRequest)
-  app.get('/logs/captures/:id', ...showCapturedList)
-  app.get('/logs/:id/captured', ...showCapturedTab)
-  app.get('/capture-line', ...showCaptureLine)
 }
 
 /** One URL per tab. */

@@ -5,7 +5,6 @@ import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
 import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
 import { seconds, setting } from './meta.ts'
-import { HOURS, HOURS_HINT, Origins } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',

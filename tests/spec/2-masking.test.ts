@@ -110,8 +110,7 @@ const open = async () => {
     'the prompt of an automation': PROMPT,
     'its words about an account': 'was thrown out',
   }
-  const ids = { account: id, key: row.id, request: first?.id ?? '', automation, run, person: admin.person.row.id }
-  const ids = { account: id, key: row.id, request: first?.id ?? '', person: admin.person.row.id, capture: capture.id }
+  const ids = { account: id, key: row.id, request: first?.id ?? '', automation, run, person: admin.person.row.id, capture: capture.id }
   const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }
   return { admin, lookers, secrets, ids }
 }

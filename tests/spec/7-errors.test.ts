@@ -401,14 +401,6 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     path: '/backend-api',
     status: 503,
   },
-  name_taken: {
-    ask: async (app) => {
-      await app.ask(`POST ${EGRESS}/pools`, { json: { name: 'Twice' } })
-      return app.ask(`POST ${EGRESS}/pools`, { json: { name: 'Twice' } })
-    },
-    path: EGRESS,
-    status: 409,
-  },
   proxy_endpoint_not_found: { ...dashboard(`POST ${EGRESS}/endpoints/egr_gone/test`), status: 400 },
   proxy_password_required: {
     ask: async (app) => {

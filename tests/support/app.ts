@@ -1,5 +1,6 @@
 /** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
 import { expect } from 'bun:test'
+import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,7 +43,7 @@ const UPSTREAM = 'http://upstream.test'
 /** Data folders of the apps of this process; each is created when something is written to it. */
 const FOLDERS = join(tmpdir(), `sluice-apps-${process.pid}`)
 process.once('exit', () => rmSync(FOLDERS, { recursive: true, force: true }))
-let folders = 0
+export const newFolder = (): string => join(FOLDERS, randomUUID())
 
 export interface TestOptions {
   /** How many accounts, or what they are like. */
@@ -102,7 +103,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   }
   /** Set by a test: the database file was removed. */
   const file = { isNamed: true }
-  const dir = join(FOLDERS, String(++folders))
+  const dir = newFolder()
   const build = (): Bindings =>
     buildBindings({
       config,

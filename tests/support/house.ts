@@ -40,7 +40,6 @@ export const buildHouse = async () => {
       account: app.members[0]!.id,
       key: key.row.id,
       request: app.rows()[0]!.id,
-      invite: invite.token,
       automation,
       run,
       capture: capture.id,
@@ -53,22 +52,17 @@ type House = Awaited<ReturnType<typeof buildHouse>>
 
 /** The page at a path of the route table, with an id where it takes one, as the admin's browser gets it. */
 export const openIn = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {
-  const [, first, , third] = path.split('/')
-  const settings = third === 'runs' ? ids.run : ids.automation
+  const [, first, second, third] = path.split('/')
   const id = {
     accounts: ids.account,
     keys: ids.key,
     logs: ids.request,
-    invite: ids.invite,
-    docs: 'operating',
-    settings,
-  }
-  const of = first as keyof typeof id // as: any other path takes no id
     captures: ids.capture,
     invite: ids.invite,
     docs: 'operating',
+    settings: third === 'runs' ? ids.run : ids.automation,
   }
-  const of = (path.includes('captures') ? 'captures' : path.split('/')[1]) as keyof typeof id // as: any other path takes no id
+  const of = (second === 'captures' ? second : first) as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
   return (await admin.ask(`GET ${path.replace(/:[a-z]\w*/, () => id[of])}`, { headers })).text()
 }

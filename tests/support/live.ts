@@ -18,6 +18,7 @@ import type { NewKey } from '../../src/model/key-input.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { writeSettings } from '../../src/settings/store.ts'
 import { createDial } from '../../src/upstream/dial.ts'
+import { newFolder } from './app.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
 import { inlineReplays } from './inline-replays.ts'
@@ -51,11 +52,12 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     SLUICE_REALTIME_BASE_URL: simulator.url,
     ...environment,
   })
+  const dir = newFolder()
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
   const build = () =>
     buildBindings({
       config,
-      folder: { dir: '', databasePath: '', db, sqlite, sealer, isNamed: () => true, close: () => {} },
+      folder: { dir, databasePath: '', db, sqlite, sealer, isNamed: () => true, close: () => {} },
       clock,
       random,
       log,
@@ -92,6 +94,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
   return {
     url: server.url.href.replace(/\/$/, ''),
     socketUrl: server.url.href.replace(/^http/, 'ws').replace(/\/$/, ''),
+    dir,
     upstream,
     /** Where the stand-in upstream listens. */
     upstreamPort: Number(new URL(simulator.url).port),

@@ -63,7 +63,8 @@ export interface ReplayWorld {
   /** ms since epoch; the windows run until `to`. */
   from: number
   to: number
-  policy: Omit<PolicyContext, 'now' | 'random'>
+  /** Replays know no outbound proxies: a route is never down. */
+  policy: Omit<PolicyContext, 'now' | 'random' | 'whyNoRoute'>
   /** A conversation returns to its account for this long. */
   affinityMs: number
   /** Five-hour windows started without a request, in order of time. */
@@ -122,7 +123,7 @@ export class Replay {
   constructor(world: ReplayWorld, random: () => number, { looksAtAll = false } = {}) {
     this.#world = world
     this.#looksAtAll = looksAtAll
-    this.#ctx = { ...world.policy, now: world.from, random }
+    this.#ctx = { ...world.policy, now: world.from, random, whyNoRoute: () => null }
     this.#accounts = world.accounts.map((account) => new SimulatedAccount(account, this.#ctx, this.outcome))
     this.#byId = new Map(this.#accounts.map((account) => [account.id, account]))
   }
@@ -240,6 +241,7 @@ class SimulatedAccount implements Candidate {
   readonly limitedModels: Candidate['limitedModels'] = NONE
   readonly rejectedModels: Candidate['rejectedModels'] = NONE
   readonly missingRoutes: Candidate['missingRoutes'] = NONE
+  readonly egressPoolId = null
   readonly usage: UsageSnapshot
   state = ACTIVE
   inFlight = 0

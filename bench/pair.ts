@@ -1,8 +1,11 @@
 /**
  * What a change saves: servers of several checkouts run at the same time under the same load, so that whatever else the
  * machine does meets all of them alike, two of each and again after each restart, since every start has its own luck (3 %).
- * `bun bench/pair.ts RESTARTS FOLDER FOLDER...`, the first being what the others are compared with.
+ * `bun bench/pair.ts RESTARTS FOLDER FOLDER...`, the first being what the others are compared with. `FOLDER+capture` runs
+ * while everything is captured.
  */
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
 import type { ThroughputResult } from './driver.ts'
 import { cpuMs, mainThreadMs, runCommand } from './processes.ts'
 import { mean } from './stats.ts'
@@ -75,7 +78,21 @@ async function costOfOneStart(upstream: Upstream): Promise<Cost[]> {
 }
 
 async function serverOf(folder: string, { url }: Upstream): Promise<RunningTarget> {
-  return startSluice(await seedSluice(['bun', `${folder}/src/main.ts`], url, workDir))
+  const [checkout, isCaptured] = folder.split('+')
+  const seed = await seedSluice(['bun', `${checkout}/src/main.ts`], url, workDir)
+  if (isCaptured) await captureAll(seed.dataDir)
+  return startSluice(seed)
+}
+
+/** As if a user had started a capture of the one key. */
+async function captureAll(dataDir: string): Promise<void> {
+  using db = new Database(join(dataDir, 'sluice.db'), { readonly: true })
+  const { id: keyId } = db.query('SELECT id FROM api_keys').get() as { id: string } // as: the one that was seeded
+  const at = Date.now()
+  const times = { startedAt: at, endsAt: at + 3_600_000, endedAt: null, endReason: null }
+  const sizes = { maxBytes: 2 ** 32, bytes: 0, requests: 0, droppedBytes: 0 }
+  const capture = { id: 'cap_bench', keyId, accountId: null, startedBy: { id: 'cli', name: null }, ...times, ...sizes }
+  await Bun.write(join(dataDir, 'captures/cap_bench/capture.json'), JSON.stringify(capture))
 }
 
 async function measured({ folder, target: { url, apiKey, child } }: Running): Promise<Cost & { folder: number }> {

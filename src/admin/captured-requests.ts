@@ -316,7 +316,6 @@ export interface CapturedList {
   older: string | null
   done: string | null
   problem: string | null
-  isGuard: boolean
 }
 
 /** `GET /logs/captures/:id`. Throws `not_found`. */
@@ -332,7 +331,6 @@ export const showCapturedList = createHandlers(requires('conversations:read'), q
     older: nextCursor && `/logs/captures/${capture.id}?cursor=${nextCursor}`,
     done,
     problem,
-    isGuard: holds(c.var.principal.grants, 'security:write'),
   }
   return reply(c, value, CapturedListPage)
 })

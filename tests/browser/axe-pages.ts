@@ -134,6 +134,9 @@ export const PAGES: Record<string, Stops> = {
     { name: 'before', path: '/accounts/simulator' },
     { name: 'answered', path: '/accounts/simulator?model=gpt-5.5' },
   ],
+  '/logs/captures': () => [{ name: 'one running', path: '/logs/captures' }],
+  '/logs/captures/:id': ({ captureId }) => [{ name: 'its requests', path: `/logs/captures/${captureId}` }],
+  '/logs/:id/captured': ({ capturedId }) => [{ name: 'captured', path: `/logs/${capturedId}/captured` }],
   '/logs/:id': ({ requests }) => [
     { name: 'failed', path: `/logs/${requests.failed}` },
     { name: 'done', path: `/logs/${requests.ok}` },
@@ -238,5 +241,6 @@ export const REFUSALS: Stop[] = [
 export const PARTS: Record<string, string> = {
   '/logs/tail': '/logs',
   '/footer': '/keys',
+  '/capture-line': '/keys',
   '/doctor/checks': '/keys/:key',
 }

@@ -24,6 +24,9 @@ export interface Ids {
   /** One that has run, and its run. */
   automation: string
   run: string
+  /** A capture that runs, and a request in it. */
+  captureId: string
+  capturedId: string
   /** Of an invite that waits. */
   inviteToken: string
   /** On this machine: an `auth.json` of a new account, and one that is broken. */
@@ -114,6 +117,7 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
     schedule: { time: '07:55' },
   })
   const { id: run } = await world.api<{ id: string }>('POST', `/api/automations/${automation}/run-now`)
+  const captured = await captureOne(world, url)
   recordWeek(world.dataDir, accounts.ada ?? '')
   await world.api('PATCH', '/api/settings', { streamTimeoutSeconds: 3600, guestAccessEnabled: false })
   await world.api('POST', '/api/firewall/ips', { ipAddress: '127.0.0.0/8' })
@@ -129,11 +133,26 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       requests,
       automation,
       run,
+      ...captured,
       inviteToken,
       files,
     },
     cookies,
   }
+}
+
+/** A capture with one request, which fails or not as the pool is. */
+const captureOne = async ({ api }: World, url: string): Promise<Pick<Ids, 'captureId' | 'capturedId'>> => {
+  const { id: keyId, key } = await api<{ id: string; key: string }>('POST', '/api/api-keys/', { name: 'captured' })
+  const { id: captureId } = await api<{ id: string }>('POST', '/api/captures', { keyId, minutes: 60 })
+  const response = await fetch(`${url}/v1/responses`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-5.5', input: 'hello' }),
+  })
+  await response.text()
+  const { items } = await api<{ items: { id: string }[] }>('GET', '/api/conversation-archive')
+  return { captureId, capturedId: items[0]?.id ?? '' }
 }
 
 const makeKeys = async ({ api }: World): Promise<void> => {

@@ -6,13 +6,13 @@ import { bytesText } from '../settings/words.ts'
 import type { Titled } from '../titles.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
-import { Action, NeedsScript, Outcome } from '../ui/form.tsx'
+import { Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Moment } from '../ui/time.tsx'
 import { scopeText, When } from './captures.tsx'
 
 export const CapturedListPage: Titled<CapturedList> = (view) => {
-  const { capture, items, older, isGuard } = view
+  const { capture, items, older } = view
   return (
     <div class="page" data-now={view.generatedAt}>
       <nav class="crumbs" aria-label="Breadcrumb">
@@ -25,7 +25,6 @@ export const CapturedListPage: Titled<CapturedList> = (view) => {
       <p class="muted">
         <When capture={capture} now={view.generatedAt} />
       </p>
-      {isGuard && <NeedsScript />}
       <Card id="captured" title="Captured requests" count={capture.requests || null}>
         {items.length === 0 ? (
           <div class="empty">
@@ -33,13 +32,11 @@ export const CapturedListPage: Titled<CapturedList> = (view) => {
           </div>
         ) : (
           <div class="scroll-x">
-            <table class="figures">
-              <TableHead texts={['Time', 'Request', 'Model', 'Result']} numbers={['Size']}>
-                {isGuard && <th scope="col" class="number" />}
-              </TableHead>
+            <table class="list captured-list">
+              <TableHead texts={['Time', 'Request', 'Model', 'Result']} numbers={['Size']} />
               <tbody>
                 {items.map((item) => (
-                  <Row item={item} isGuard={isGuard} />
+                  <Row item={item} />
                 ))}
               </tbody>
             </table>
@@ -59,27 +56,15 @@ export const CapturedListPage: Titled<CapturedList> = (view) => {
 
 CapturedListPage.title = ({ capture }) => `Capture: ${scopeText(capture)}`
 
-const Row: FC<{ item: CapturedRow; isGuard: boolean }> = ({ item, isGuard }) => (
+const Row: FC<{ item: CapturedRow }> = ({ item }) => (
   <tr>
-    <th scope="row">
+    <td>
       <a href={`/logs/${item.id}/captured`}>{item.requestedAt ? <Moment at={item.requestedAt} /> : item.id}</a>
-    </th>
+    </td>
     <td>{item.path === null ? <span class="muted">Cannot be decrypted</span> : <code>{item.path}</code>}</td>
     <td>{item.model && <code>{item.model}</code>}</td>
     <td>{resultText(item)}</td>
     <td class="number">{bytesText(item.bytes)}</td>
-    {isGuard && (
-      <td class="number">
-        <Action
-          name={`delete-${item.id}`}
-          action={`/api/conversation-archive/${item.id}`}
-          method="delete"
-          label="Delete"
-          confirm="Delete this captured request?"
-          isRisky
-        />
-      </td>
-    )}
   </tr>
 )
 

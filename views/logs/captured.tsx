@@ -5,6 +5,7 @@ import { bytesText } from '../settings/words.ts'
 import type { Titled } from '../titles.ts'
 import { countText } from '../ui/amounts.ts'
 import { ButtonLink, CopyButton, Submit } from '../ui/button.tsx'
+import { Action } from '../ui/form.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
 import { durationText, Moment } from '../ui/time.tsx'
 import { resultText } from './captured-list.tsx'
@@ -47,7 +48,7 @@ export const CapturedPage: Titled<CapturedTab> = (view) => (
 
 CapturedPage.title = () => 'Captured request'
 
-const Sent: FC<CapturedTab> = ({ id, method, path, requestedAt, request, curl }) => (
+const Sent: FC<CapturedTab> = ({ id, method, path, requestedAt, request, curl, isGuard }) => (
   <section class="card-part">
     <h3>Request</h3>
     <p>
@@ -69,13 +70,23 @@ const Sent: FC<CapturedTab> = ({ id, method, path, requestedAt, request, curl })
           Download
         </ButtonLink>
       )}
+      {isGuard && (
+        <Action
+          name="delete-captured"
+          action={`/api/conversation-archive/${id}`}
+          method="delete"
+          label="Delete"
+          confirm="Delete this captured request?"
+          isRisky
+        />
+      )}
       {curl === null ? (
         <span class="muted small">A WebSocket cannot be repeated with curl.</span>
       ) : (
         <details class="as-curl">
-          <summary class="reveal small">As curl</summary>
+          <summary class="reveal small">Copy as curl</summary>
           <div class="copied">
-            <pre class="captured-text">
+            <pre class="captured-text" tabindex={0}>
               <code>{curl}</code>
             </pre>
             <CopyButton />
@@ -133,12 +144,19 @@ const Headers: FC<{ headers: CapturedAnswer['headers'] }> = ({ headers }) =>
   headers.length === 0 ? null : (
     <details>
       <summary class="reveal small">{headers.length} headers</summary>
-      <pre class="captured-text">{headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}</pre>
+      <pre class="captured-text" tabindex={0}>
+        {headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
+      </pre>
     </details>
   )
 
 const Body: FC<{ body: string | null; bodyBase64: string | null }> = ({ body, bodyBase64 }) => {
-  if (body) return <pre class="captured-text">{body}</pre>
+  if (body)
+    return (
+      <pre class="captured-text" tabindex={0}>
+        {body}
+      </pre>
+    )
   return bodyBase64 ? <p class="muted">Binary data. Download it to read it.</p> : null
 }
 

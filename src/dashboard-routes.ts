@@ -87,6 +87,7 @@ import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.t
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { showFooter } from './admin/footer.ts'
 import { showGuide, showGuides } from './admin/guides.ts'
+import { enterKeyPage, leaveKeyPage, renewOwnSecret, showKeyPage } from './admin/key-holder.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
 import { testApiKey } from './admin/key-test.ts'
 import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
@@ -171,6 +172,7 @@ export const mountDashboard = (app: Hono<AppEnv>): void => {
   mountAccountPages(app)
   mountKeyPages(app)
   mountCaptures(app) // before `/logs/:id`
+  mountKeyHolder(app)
   mountLogPages(app)
   mountSticky(app)
   mountPlanner(app)
@@ -409,6 +411,14 @@ const mountKeyPages = (app: Hono<AppEnv>): void => {
   app.get('/api/api-keys/:id/trends', ...showKeyTrends)
   app.get('/api/api-keys/:id/usage-7d', ...showKeyUsage7d)
   app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => gateway.fetch(request, env)))
+}
+
+/** The page of a key, for its holder. Its session is not one of the dashboard. */
+const mountKeyHolder = (app: Hono<AppEnv>): void => {
+  app.get('/key', ...showKeyPage)
+  app.post('/api/key/session', ...enterKeyPage)
+  app.post('/api/key/logout', ...leaveKeyPage)
+  app.post('/api/key/secret', ...renewOwnSecret)
 }
 
 /** `/logs`, `/reports`, and the routing simulator. */

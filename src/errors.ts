@@ -68,6 +68,9 @@ export const CODES = {
     401,
     'There is no bootstrap token. Set the first password on the server itself, or run: sluice bootstrap-token --rotate',
   ],
+  invalid_key: [401, 'This key does not work. It may be wrong, turned off, expired or replaced.'],
+  key_session_ended: [401, 'Enter your key again.'],
+  holder_may_not_regenerate: [403, 'The owner of this key does not let its holder create a new secret.'],
   invalid_bootstrap_token: [401, 'The bootstrap token is wrong or was already used.'],
   cross_site_request_rejected: [403, 'Rejected: the request came from another site.'],
   // --- capability routing (spec §1)
@@ -111,6 +114,7 @@ export const CODES = {
   guest_password_rate_limited: [429, 'Too many attempts. Wait a minute and try again.'],
   totp_rate_limited: [429, 'Too many attempts. Wait a minute and try again.'],
   step_up_rate_limited: [429, 'Too many attempts. Wait a minute and try again.'],
+  key_rate_limited: [429, 'Too many attempts. Wait a minute and try again.'],
   invite_rate_limited: [429, 'Too many attempts. Wait a minute and try again.'],
   own_account_rate_limited: [429, 'Too many changes to your profile. Wait a minute and try again.'],
   // --- resources
@@ -160,6 +164,7 @@ export const CODES = {
   ],
   name_taken: [409, 'This name is already taken. Choose another one.'],
   capture_conflict: [409, 'This capture cannot be started now.'],
+  key_limit_reached: [409, 'You have as many keys as you can have. Delete one first, or ask for a higher limit.'],
   edit_conflict: [409, 'This was changed while you were editing. Reload and try again.'],
   settings_conflict: [409, 'The settings were changed while you were editing. Reload and try again.'],
   // --- capacity

@@ -42,6 +42,9 @@ const OPEN = [
   'POST /api/dashboard-auth/passkeys/sign-in/start',
   'POST /api/dashboard-auth/passkeys/sign-in/finish',
   'POST /api/dashboard-auth/invite/accept',
+  'POST /api/key/session',
+  'POST /api/key/logout',
+  'POST /api/key/secret',
 ]
 
 test('the table is the one that was reviewed', () => {

@@ -186,6 +186,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'Guests see the dashboard without signing in and cannot change anything. A guest password limits this to those who know it.',
     more: 'security#what-each-role-sees',
   },
+  'settings-members': {
+    says: 'What users with the role Member can create for themselves. Operators can give any key to a Member.',
+    more: USERS,
+  },
   'settings-clients': {
     says: 'What clients need to connect, and what Sluice shows them. Changes apply to the next request.',
     more: 'security#who-can-reach-what',

@@ -40,6 +40,7 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
       <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
       <NeedsScript />
       {settings && <SettingsCard section="clients" settings={settings} />}
+      {settings && <SettingsCard section="members" settings={settings} />}
       <Card id="access" title="Access">
         <OwnAccess {...props} />
         {settings && (

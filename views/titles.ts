@@ -12,6 +12,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/accounts/new/browser': 'Add account: browser',
   '/accounts/new/device': 'Add account: code',
   '/accounts/new/import': 'Add account: file',
+  '/key': 'Your key',
   '/keys': 'Keys',
   '/keys/new': 'Create key',
   '/logs': 'Logs',
@@ -47,6 +48,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/invite': 'Join Sluice',
   // Where a form without scripts ends.
   '/api/api-keys': 'Keys',
+  '/api/key': 'Your key',
   '/api/dashboard-auth/totp': 'Recovery codes',
   '/api/dashboard-users': 'Users',
   '/api/model-sources': 'Model sources',

@@ -10,8 +10,9 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { type ShownKey, shownKey } from '../model/api-key-view.ts'
-import { createKey, deleteKey, type IssuedKey, listKeys, regenerateKey, updateKey } from '../model/api-keys.ts'
+import { createKey, deleteKey, getKey, type IssuedKey, listKeys, regenerateKey, updateKey } from '../model/api-keys.ts'
 import { KeyPatch, NewKey } from '../model/key-input.ts'
+import { demandMemberPatch, newMemberKey } from '../model/member-keys.ts'
 import { keyBody } from './key-form.ts'
 import { connectionFor } from './key-pages.ts'
 import { storeSettings } from './settings.ts'
@@ -29,12 +30,13 @@ const KeyToCreate = NewKey.extend({
     .describe('Also turns `apiKeyAuthEnabled` on, which needs `security:write` and a recent confirmation.'),
 })
 
-/** Throws `validation_error`, and with `requireKeys` what a change of that setting does. */
+/** Throws `validation_error`, `key_limit_reached`, and with `requireKeys` what a change of that setting does. */
 export const createApiKey = createHandlers(writesKeys({ audit: 'api_key_created' }), keyBody(KeyToCreate), (c) => {
   const { requireKeys = false, ...input } = c.req.valid('json')
   const doing = doingOf(c)
   const issued = commit(c.env.db, (tx) => {
-    const made = createKey(tx, input, doing)
+    const own = ownRules(c, doing)
+    const made = createKey(tx, own ? newMemberKey(tx, input, own) : input, doing)
     if (requireKeys) storeSettings(tx, { apiKeyAuthEnabled: true }, { principal: c.var.principal, who: doing.actor })
     return made
   })
@@ -43,7 +45,12 @@ export const createApiKey = createHandlers(writesKeys({ audit: 'api_key_created'
 
 export const editApiKey = createHandlers(writesKeys({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {
   const doing = doingOf(c)
-  const row = commit(c.env.db, (tx) => updateKey(tx, idOf(c), c.req.valid('json'), doing))
+  const row = commit(c.env.db, (tx) => {
+    const patch = c.req.valid('json')
+    const own = ownRules(c, doing)
+    if (own) demandMemberPatch(getKey(tx, idOf(c), doing.scope), patch, own)
+    return updateKey(tx, idOf(c), patch, doing)
+  })
   return proceed(c, shownKey(row, doing.actor.at, doing.scope), `/keys/${row.id}?done=api_key_updated`)
 })
 
@@ -70,6 +77,12 @@ const doingOf = (c: Ctx) => ({
 })
 
 type Doing = ReturnType<typeof doingOf>
+
+/** The bounds of users who manage only their own keys; null: there are none. */
+const ownRules = ({ env }: Ctx, { scope, actor: { at } }: Doing) =>
+  typeof scope === 'string'
+    ? null
+    : { ownerUserId: scope.ownerUserId, defaults: env.settings.current().memberKeyDefaults, now: at }
 
 /** The only answer that contains the key; browsers also get the connection texts. */
 const show = (c: Ctx, { row, key }: IssuedKey, { doing, isRenewed }: { doing: Doing; isRenewed: boolean }) => {

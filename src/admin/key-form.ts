@@ -20,6 +20,14 @@ const LimitRow = z.object({
   model: z.string().default(''),
 })
 
+/** By number. */
+export const LimitRows = z.object(
+  Object.fromEntries(Array.from({ length: FORM_LIMITS }, (_, index) => [String(index), LimitRow.optional()])),
+)
+
+/** Rows without an amount are left out. */
+export const limitsIn = (rows: z.output<typeof LimitRows>) => Object.values(rows).flatMap((row) => limitOf(row) ?? [])
+
 /** An empty choice enforces nothing. */
 const choice = z.string().optional()
 
@@ -32,9 +40,7 @@ const KeyFields = z.object({
   neverExpires: z.boolean().optional(),
   /** Before `limits`. */
   unlimited: z.boolean().optional(),
-  limits: z
-    .object(Object.fromEntries(Array.from({ length: FORM_LIMITS }, (_, index) => [String(index), LimitRow.optional()])))
-    .optional(),
+  limits: LimitRows.optional(),
   enforcedModel: choice,
   enforcedReasoningEffort: choice,
   allowedReasoningEfforts: z.array(z.string()).optional(),
@@ -47,6 +53,7 @@ const KeyFields = z.object({
   assignedTags: z.array(z.string()).optional(),
   usageSections: z.array(z.string()).optional(),
   applyToCodexModel: z.boolean().optional(),
+  holderMayRegenerate: z.boolean().optional(),
   ownerUserId: choice,
   isActive: z.boolean().optional(),
   resetUsage: z.boolean().optional(),
@@ -98,7 +105,7 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
     ...orNull(rest, ['enforcedModel', 'enforcedReasoningEffort', 'enforcedServiceTier', 'prohibitFastMode']),
     ...orNull(rest, ['ownerUserId']),
     expiresAt: neverExpires ? null : expiresAt(expiry, now),
-    limits: unlimited ? [] : limits && Object.values(limits).flatMap((row) => limitOf(row) ?? []),
+    limits: unlimited ? [] : limits && limitsIn(limits),
     allowedReasoningEfforts: allowedReasoningEfforts?.length === 0 ? null : allowedReasoningEfforts,
     usageSections: usageSections?.join(','),
     assignedAccountIds:

@@ -129,13 +129,16 @@ export const connectionFor = (c: Ctx, row: Pick<StoredKey, 'keyHash' | 'enforced
 
 /** The options of the form; owners only for users who may assign keys. */
 const choicesFor = (c: Ctx): KeyChoices => {
+  const { limits, models, expiresDays } = c.env.settings.current().memberKeyDefaults
+  const isOwn = canChangeOwnKeys(c.var.principal)
   const isBlind = blindersOf(c.var.principal).hidesAccounts
   return {
-    models: listedModels(c, null),
+    models: listedModels(c, null).filter(({ id }) => !isOwn || models === null || models.includes(id)),
     accounts: isBlind ? [] : accountChoices(c),
     tags: isBlind ? [] : tagsIn(c.env.pool.all()),
     owners: ownerChoices(c),
     efforts: EFFORTS,
     tiers: SERVICE_TIERS,
+    own: isOwn ? { limits, expiresDays } : null,
   }
 }

@@ -9,6 +9,7 @@ import { localDate } from '../lib/zoned-days.ts'
 import { type ApiKey, shownKey } from '../model/api-key-view.ts'
 import { listKeys, type StoredKey } from '../model/api-keys.ts'
 import { type KeyState, keyState } from '../model/key-list.ts'
+import type { KeyPolicy } from '../model/key-ring.ts'
 import { remainingPercent } from '../model/pool-usage.ts'
 import type { ReportBars } from '../model/report-bars.ts'
 import { type Report, ReportQuery } from '../model/reports.ts'
@@ -70,13 +71,21 @@ export const showOwnOverview = async (c: Ctx, scope: ViewScope, range: OwnRange)
   return reply(c, value, OwnOverviewPage)
 }
 
-/** The pool of the first key that shows it. */
+/** The pool of the first active key that shows it. */
 const poolLeft = (c: Ctx, rows: readonly StoredKey[]): PoolLeft[] | null => {
-  const { clientLimits, keys } = c.env
-  const policy = rows
-    .flatMap(({ keyHash }) => keys.byHash(keyHash) ?? [])
-    .find((key) => key.isActive && key.usageSections.has('account_pool_usage') && !clientLimits.hidesPool(key))
-  if (!policy) return null
+  const policies = rows.flatMap(({ keyHash }) => c.env.keys.byHash(keyHash) ?? [])
+  return (
+    policies
+      .values()
+      .filter(({ isActive }) => isActive)
+      .map((policy) => poolLeftFor(c, policy))
+      .find(Boolean) ?? null
+  )
+}
+
+/** What the accounts of a key have left in each window; null: hidden from its client, or unknown. */
+export const poolLeftFor = ({ env: { clientLimits } }: Ctx, policy: KeyPolicy): PoolLeft[] | null => {
+  if (!policy.usageSections.has('account_pool_usage') || clientLimits.hidesPool(policy)) return null
   const left = clientLimits.forScope(policy.scope).windows.flatMap((window): PoolLeft[] => {
     const percent = remainingPercent(window)
     return percent === null

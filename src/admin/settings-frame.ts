@@ -56,6 +56,7 @@ export const TAB_OF: Record<Section, TabId> = {
   security: 'general',
   guests: 'general',
   clients: 'general',
+  members: 'general',
   routing: 'routing',
   affinity: 'routing',
   windows: 'routing',
@@ -104,6 +105,8 @@ export const shownFields = (c: Ctx): ShownField[] => {
         ? withModels(c, field)
         : field.name === 'egressDefaultPoolId'
           ? withPools(c, field)
+        : field.name === 'memberKeyDefaults'
+          ? withKeyModels(c, field)
           : field),
     isEditable: isWriter && (isGuard || !field.isSecurity),
   }))
@@ -119,6 +122,10 @@ const withPools = (c: Ctx, field: SettingField): SettingField => {
   const pools = holds(c.var.principal.grants, 'ops:write') ? listPools(c.env.db) : []
   return { ...field, control: { kind: 'choice', choices: pools.map(({ id, name }) => ({ value: id, label: name })) } }
 }
+const withKeyModels = (c: Ctx, field: SettingField): SettingField => ({
+  ...field,
+  control: { kind: 'key-rules', models: listedModels(c, null).map(({ id }) => id) },
+})
 
 /** Accounts are chosen by name, masked for users who do not manage them. */
 const withAccounts = (c: Ctx, field: SettingField): SettingField => {

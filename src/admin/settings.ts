@@ -4,7 +4,6 @@ import { commit, type Tx } from '../../db/commit.ts'
 import { actor, demand, demandStepUp, demandWrite, type Principal } from '../auth/principal.ts'
 import type { Ctx } from '../bindings.ts'
 import { AppError } from '../errors.ts'
-import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
@@ -14,6 +13,7 @@ import { resumeRouted } from '../model/egress/unrouted.ts'
 import { guestPasswordHash } from '../model/guest.ts'
 import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
+import { isSameValue } from '../settings/same-value.ts'
 import {
   SECTIONS,
   SETTING_NAMES,
@@ -23,6 +23,7 @@ import {
   securityNames,
 } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
+import { settingsBody } from './settings-body.ts'
 
 const Patch = SettingsPatch.extend({
   expectedVersion: z
@@ -58,10 +59,12 @@ const settingsChange = () =>
  * Throws `settings_conflict`, `invalid_totp_config`, for security settings what `requires` does, and for others
  * `read_only_access`.
  */
-export const changeSettings = createHandlers(settingsChange(), body(Patch), (c) => answerChange(c, c.req.valid('json')))
+export const changeSettings = createHandlers(settingsChange(), settingsBody(Patch), (c) =>
+  answerChange(c, c.req.valid('json')),
+)
 
 /** The same, but also accepts read-only fields; missing fields stay unchanged. Throws as `changeSettings` does. */
-export const putSettings = createHandlers(settingsChange(), body(Whole), (c) => {
+export const putSettings = createHandlers(settingsChange(), settingsBody(Whole), (c) => {
   const { version, guestPasswordConfigured, usersWithoutTotpCount, adminsWithoutTotpCount, ...patch } =
     c.req.valid('json')
   return answerChange(c, patch)
@@ -129,7 +132,7 @@ export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who
  * a form may send all of them.
  */
 const demandRights = (principal: Principal, before: Settings, { patch, now }: Change): void => {
-  const isChanged = (name: SettingName): boolean => patch[name] !== undefined && patch[name] !== before[name]
+  const isChanged = (name: SettingName): boolean => patch[name] !== undefined && !isSameValue(patch[name], before[name])
   const security = securityNames(patch)
   if (SETTING_NAMES.some((name) => isChanged(name) && !security.includes(name))) demandWrite(principal)
   if (!security.some(isChanged)) return

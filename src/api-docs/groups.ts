@@ -28,7 +28,7 @@ export const GROUPS: readonly Group[] = [
     about: 'Add, pause, probe, export and reset the accounts of the pool.',
     prefixes: ['/api/accounts', '/api/oauth'],
   },
-  { id: 'keys', title: 'API keys', about: 'Keys for model clients.', prefixes: ['/api/api-keys'] },
+  { id: 'keys', title: 'API keys', about: 'Keys for model clients.', prefixes: ['/api/api-keys', '/api/key'] },
   {
     id: 'sources',
     title: 'Model sources',

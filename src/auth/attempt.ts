@@ -12,6 +12,7 @@ const WRONG: readonly Code[] = [
   'invalid_totp_code',
   'invalid_bootstrap_token',
   'invalid_passkey',
+  'invalid_key',
 ]
 
 interface Attempt {

@@ -34,7 +34,7 @@ export const OWN_LIVE_ID = 'own'
  * Whose keys the user may change: everyone's after the general write check, own ones with `api_keys:write` alone. Throws
  * what `demandWrite` does.
  */
-export const demandKeyScope = (principal: Principal): ViewScope => {
+export const demandKeyScope = (principal: Principal): 'all' | { ownerUserId: string } => {
   if (canChangeOwnKeys(principal)) return { ownerUserId: principal.id }
   demandWrite(principal)
   return 'all'

@@ -27,7 +27,8 @@ export const getSettings: Run = (io, asked, { json }) => {
 
 const row = (name: SettingName, current: Settings): string[] => [name, text(current[name]), text(DEFAULTS[name])]
 
-const text = (value: unknown): string => (value === null ? 'none' : String(value))
+const text = (value: unknown): string =>
+  value === null ? 'none' : typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 /** In one commit, all or nothing. */
 export const setSettings: Run = (io, assignments) => {

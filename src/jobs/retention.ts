@@ -12,6 +12,7 @@ import { clearLeftovers } from '../model/account-leftovers.ts'
 import { purgeAuditLog } from '../model/audit-purge.ts'
 import { purgeRuns } from '../model/automations/runs.ts'
 import { dropExpiredInvites } from '../model/expired-invites.ts'
+import { dropExpiredKeySessions } from '../model/key-sessions.ts'
 import { dropExpiredCalls } from '../model/live-calls.ts'
 import { dropExpiredChallenges } from '../model/passkeys.ts'
 import { dropExpiredSessions } from '../model/sessions.ts'
@@ -92,6 +93,7 @@ const startOfDay = (now: number): number => now - (now % DAY_MS)
 /** Expired rows are rejected anyway; few enough for one commit. */
 const forgetExpired = (tx: Tx, now: number): void => {
   dropExpiredSessions(tx, now)
+  dropExpiredKeySessions(tx, now)
   dropExpiredChallenges(tx, now)
   dropExpiredInvites(tx, now)
   dropExpiredCalls(tx, now)

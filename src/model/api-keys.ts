@@ -12,6 +12,7 @@ import { changesOf } from './changes-of.ts'
 import { demandVersion, versionOf } from './edit-version.ts'
 import type { KeyPatch, NewKey } from './key-input.ts'
 import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
+import { endKeySessions } from './key-sessions.ts'
 import { findPerson, type UserRow } from './people.ts'
 import { isFastTier } from './service-tier.ts'
 import { keyInScope, type ViewScope } from './view-scope.ts'
@@ -92,6 +93,7 @@ export const policyOf = (row: StoredKey) => ({
   allowedReasoningEfforts: row.allowedReasoningEfforts,
   enforcedServiceTier: row.enforcedServiceTier,
   prohibitFastMode: row.prohibitFastMode,
+  holderMayRegenerate: row.holderMayRegenerate,
   trafficClass: row.trafficClass,
   transportPolicyOverride: row.transportPolicyOverride,
   usageSections: row.usageSections,
@@ -144,6 +146,7 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): St
   if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
   if (patch.resetUsage) zeroLimits(tx, id)
   const after = getKey(tx, id, scope)
+  if (!after.isActive) endKeySessions(tx, after.keyHash)
   const changed = Object.keys(changesOf(settable(before), settable(after)))
   if (patch.resetUsage) changed.push('resetUsage')
   if (changed.length === 0) return after
@@ -157,8 +160,9 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): St
  * `not_found`.
  */
 export const regenerateKey = (tx: Tx, id: string, { actor, scope, random }: Doing): IssuedKey => {
-  const { name } = getKey(tx, id, scope)
+  const { name, keyHash } = getKey(tx, id, scope)
   const { key, ...secret } = newSecret(random)
+  endKeySessions(tx, keyHash)
   tx.update(apiKeys).set(secret).where(eq(apiKeys.id, id)).run()
   append(tx, actor, 'api_key_regenerated', { target: id, details: { name } })
   notice(tx, 'keys')
@@ -167,7 +171,8 @@ export const regenerateKey = (tx: Tx, id: string, { actor, scope, random }: Doin
 
 /** Its log rows stay with its id. Throws `not_found`. */
 export const deleteKey = (tx: Tx, id: string, { actor, scope }: Pick<Doing, 'actor' | 'scope'>): void => {
-  const { name } = getKey(tx, id, scope)
+  const { name, keyHash } = getKey(tx, id, scope)
+  endKeySessions(tx, keyHash)
   tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
   append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
   notice(tx, 'keys')

@@ -34,6 +34,8 @@ export const EVENTS = {
   automation_updated: 'notice',
   automation_deleted: 'notice',
   automation_started: 'info',
+  key_page_opened: 'info',
+  key_page_closed: 'info',
   settings_updated: 'notice',
   proxy_endpoint_created: 'warning',
   proxy_endpoint_updated: 'warning',
@@ -103,7 +105,7 @@ export type AuditEvent = keyof typeof EVENTS
 
 /** Who acts, from where, and when: passed to every mutating function. */
 export interface Actor {
-  /** User id, or `bootstrap`, `disabled`, `guest`, `cli`, `system`. */
+  /** User id, key id on the page of a key, or `bootstrap`, `disabled`, `guest`, `cli`, `system`. */
   id: string
   /** The user's current name. */
   name?: string | null

@@ -73,6 +73,10 @@ export const NewKey = z.strictObject({
     .enum(FAST_MODE_RULES)
     .nullish()
     .describe('`strip` sends requests without a fast tier, `refuse` rejects them. Null: the setting of this name.'),
+  holderMayRegenerate: z
+    .boolean()
+    .optional()
+    .describe('The holder of the key can create a new secret on the page of the key (`keyHolderPage`).'),
   transportPolicyOverride: z
     .enum(['smart', 'always_http', 'always_websocket'])
     .nullish()

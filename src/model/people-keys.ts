@@ -1,11 +1,13 @@
 /** What happens to API keys when their owner is disabled, enabled or deleted (spec §2 API key, §3 Dashboard account). */
-import { and, eq } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { notice, type Tx } from '../../db/commit.ts'
-import { apiKeys } from '../../db/schema/keys.ts'
+import { apiKeys, keySessions } from '../../db/schema/keys.ts'
 import { type Actor, append } from './audit.ts'
 
-/** Disables the user's active keys. Manually revoked ones stay unchanged. */
+/** Disables the user's active keys and ends the sessions of their pages. Manually revoked ones stay unchanged. */
 export const deactivateKeysOf = (tx: Tx, userId: string, actor: Actor): void => {
+  const owned = tx.select({ keyHash: apiKeys.keyHash }).from(apiKeys).where(eq(apiKeys.ownerUserId, userId))
+  tx.delete(keySessions).where(inArray(keySessions.keyHash, owned)).run()
   const { changes } = tx
     .update(apiKeys)
     .set({ isActive: false, deactivatedReason: 'owner_disabled' })

@@ -1,5 +1,6 @@
 /** What a form needs to know about each setting, from the schema: text, bounds, value and default. */
 import { z } from 'zod'
+import { isSameValue } from './same-value.ts'
 import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
 
 /** A text may be a choice whose options the page knows. */
@@ -7,6 +8,8 @@ type Control =
   | { kind: 'switch' }
   | { kind: 'choice'; choices: readonly Choice[] }
   | { kind: 'text'; maxLength: number }
+  /** `memberKeyDefaults`, for which the page has fields of its own. */
+  | { kind: 'key-rules'; models: readonly string[] }
   /** Both bounds are included, except a `min` of 0 for a fractional number. */
   | { kind: 'number'; min: number; max: number; isWhole: boolean }
 
@@ -37,7 +40,7 @@ export const fieldsOf = (current: Settings): SettingField[] =>
     ...DESCRIBED[name],
     value: current[name],
     default: DEFAULTS[name],
-    isChanged: current[name] !== DEFAULTS[name],
+    isChanged: !isSameValue(current[name], DEFAULTS[name]),
   }))
 
 /** The members of `z.toJSONSchema` used for settings. */
@@ -72,6 +75,8 @@ const controlOf = (described: Described): Control => {
       return { kind: 'number', ...boundsOf(described), isWhole: described.type === 'integer' }
     case 'string':
       return described.enum ? choiceOf(described) : { kind: 'text', maxLength: described.maxLength }
+    case 'object':
+      return { kind: 'key-rules', models: [] }
     default:
       return choiceOf(described)
   }

@@ -5,6 +5,8 @@ import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
 import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
 import { seconds, setting } from './meta.ts'
+import { KeyHolderPage, MemberKeyDefaults } from './key-settings.ts'
+import { HOURS, HOURS_HINT, Origins } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -31,6 +33,7 @@ export const SECTIONS = [
   'security',
   'guests',
   'clients',
+  'members',
   'routing',
   'affinity',
   'windows',
@@ -304,6 +307,8 @@ export const Settings = z.strictObject({
     help: 'Web pages on these origins can call /v1 from the browser with an API key. Separate origins with spaces.',
     security: true,
   }),
+  keyHolderPage: KeyHolderPage,
+  memberKeyDefaults: MemberKeyDefaults,
   totpRequiredOnLogin: setting(z.boolean(), {
     section: 'security',
     label: 'Require two-factor authentication',
@@ -426,6 +431,8 @@ export const DEFAULTS: Settings = {
   pooledUsageForOwners: true,
   prohibitFastMode: 'off',
   corsOrigins: '',
+  keyHolderPage: false,
+  memberKeyDefaults: { maxKeys: 5, models: null, limits: [], expiresDays: null },
   totpRequiredOnLogin: false,
   totpRequiredForAdminRole: false,
   guestAccessEnabled: false,

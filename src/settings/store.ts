@@ -5,6 +5,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { egressPools } from '../../db/schema/egress.ts'
 import { facts, settings } from '../../db/schema/system.ts'
 import { AppError } from '../errors.ts'
+import { isSameValue } from './same-value.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
 
 const VERSION = 'settings_version'
@@ -50,7 +51,7 @@ export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing
   demandVersion(tx, patch, { ...writing, version: before.version })
   const after = Settings.parse({ ...before.values, ...patch })
   demandConsistent(after)
-  const changed = SETTING_NAMES.filter((name) => after[name] !== before.values[name])
+  const changed = SETTING_NAMES.filter((name) => !isSameValue(after[name], before.values[name]))
   if (changed.includes('singleAccountId')) demandAccount(tx, after.singleAccountId)
   if (changed.includes('egressDefaultPoolId')) demandPool(tx, after.egressDefaultPoolId)
   for (const key of changed) storeOne(tx, key, after[key], now)
@@ -87,7 +88,7 @@ const hasChanged = (db: Db, patch: Partial<Settings>, since: number): boolean =>
 const versionName = (key: string): string => `${VERSION}:${key}`
 
 const storeOne = (tx: Tx, key: SettingName, value: unknown, now: number) => {
-  if (value === DEFAULTS[key]) tx.delete(settings).where(eq(settings.key, key)).run()
+  if (isSameValue(value, DEFAULTS[key])) tx.delete(settings).where(eq(settings.key, key)).run()
   else
     tx.insert(settings)
       .values({ key, value, updatedAt: now })

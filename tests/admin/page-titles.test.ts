@@ -33,6 +33,7 @@ const EXPECTED: Record<string, Page> = {
   '/accounts/new/browser': { title: 'Add account: browser', heading: 'Add account' },
   '/accounts/new/device': { title: 'Add account: code', heading: 'Add account' },
   '/accounts/new/import': { title: 'Add account: file', heading: 'Add account' },
+  '/key': { title: 'Your key', visitor: strangerWithKeyPage },
   '/keys': { title: 'Keys' },
   '/keys/new': { title: 'Create key' },
   '/keys/:id': { title: 'laptop', id: ({ key }) => key },
@@ -69,6 +70,11 @@ const EXPECTED: Record<string, Page> = {
   '/setup': { title: 'Choose a password', visitor: () => people(testApp({ accounts: 0 })).browser() },
   '/auth/pending': { title: 'You don’t have access yet', visitor: strangerOfTheProxy },
   '/invite/:token': { title: 'Join Sluice', id: ({ invite }) => invite, visitor: ({ stranger }) => stranger },
+}
+
+function strangerWithKeyPage() {
+  const app = testApp({ accounts: 0, settings: { keyHolderPage: true } })
+  return people(app).browser()
 }
 
 const textOf = (html: string, tag: string): string | null =>

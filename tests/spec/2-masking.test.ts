@@ -237,6 +237,7 @@ const ELSEWHERE = ['/', '/apis', '/login', '/totp', '/setup', '/auth/pending']
 
 /** Not asked, and why. */
 const LEFT_OUT: Record<string, string> = {
+  '/key': 'for the holder of a key; off here',
   '/api/events': 'a stream without end; its events name fragments, which are asked',
   '/doctor/stream': 'a measurement',
   '/doctor/socket': 'a measurement',

@@ -116,7 +116,7 @@ const OPEN = [
 
 /** Readable by everyone, or no page: not about anyone's data. */
 const UNGUARDED =
-  /^\/$|^\/(health|assets)\b|^\/(apis|login|totp|setup|auth\/pending|metrics|footer)$|^\/(api\/dashboard-auth\/)?invite\/|^\/doctor|^\/api\/events$|^\/api\/codex|^\/api\/fleet/
+  /^\/$|^\/(health|assets)\b|^\/(key|apis|login|totp|setup|auth\/pending|metrics|footer)$|^\/(api\/dashboard-auth\/)?invite\/|^\/doctor|^\/api\/events$|^\/api\/codex|^\/api\/fleet/
 
 type World = Awaited<ReturnType<typeof open>>
 

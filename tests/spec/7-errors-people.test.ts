@@ -54,6 +54,12 @@ const limited = (route: string, json: object) => async (house: House) => {
 
 const role = (anna: Browser, name: string) => post(anna, '/api/dashboard-roles', { name, grants: [] })
 
+const enterKey = (who: Browser, secret: string) => post(who, '/api/key/session', { secret })
+const withKeyPage = (ask: (house: House) => Response | Promise<Response>) => (house: House) => {
+  house.app.change({ keyHolderPage: true })
+  return ask(house)
+}
+
 const PROVOCATIONS = {
   permission_required: {
     ask: ({ as }) => as('operator').ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.1' } }),
@@ -188,6 +194,32 @@ const PROVOCATIONS = {
       return post(browser(REMOTE), `${AUTH}/invite/accept`, json)
     },
     status: 422,
+  },
+  invalid_key: { ask: withKeyPage(({ browser }) => enterKey(browser(REMOTE), 'wrong')), status: 401 },
+  key_session_ended: { ask: withKeyPage(({ browser }) => post(browser(REMOTE), '/api/key/secret')), status: 401 },
+  key_rate_limited: {
+    ask: withKeyPage(async ({ browser }) => {
+      const visitor = browser(REMOTE)
+      for (let n = 0; n < 8; n++) await enterKey(visitor, 'wrong')
+      return enterKey(visitor, 'wrong')
+    }),
+    status: 429,
+  },
+  holder_may_not_regenerate: {
+    ask: withKeyPage(async ({ app, browser }) => {
+      const visitor = browser(REMOTE)
+      await enterKey(visitor, app.key().key)
+      return post(visitor, '/api/key/secret')
+    }),
+    status: 403,
+  },
+  key_limit_reached: {
+    ask: async ({ as }) => {
+      const mia = as('member')
+      for (let n = 0; n < 5; n++) await post(mia, '/api/api-keys', { name: `key ${n}` })
+      return post(mia, '/api/api-keys', { name: 'one more' })
+    },
+    status: 409,
   },
   role_not_assignable: { ask: ({ as }) => post(as('admin'), USERS, { ...NEWCOMER, role: 'guest' }), status: 422 },
   password_already_configured: {

@@ -403,6 +403,9 @@ export const MUTATIONS: Record<string, Mutation> = {
   'DELETE /api/captures/:id': capture,
   'DELETE /api/captures/:id/requests': capture,
   'DELETE /api/conversation-archive/:id': { params: (world) => ({ id: startCapture(world).requestId }) },
+  'POST /api/key/session': { fields: () => ({ secret: 'x' }), open: 'anybody', ends: [404, 'not_found'] },
+  'POST /api/key/logout': { open: 'anybody', ends: [404, 'not_found'] },
+  'POST /api/key/secret': { open: 'anybody', ends: [404, 'not_found'] },
   'POST /api/backups': {},
   [`POST ${EGRESS}/endpoints`]: {
     fields: () => ({ name: 'Second', scheme: 'socks5h', host: 'proxy.test', port: 1080 }),

@@ -202,7 +202,7 @@ const openBrowser = (app: TestApp, peer: string): Browser => {
 const keepCookies = (browser: Browser, response: Response): void => {
   for (const line of response.headers.getSetCookie()) {
     const [pair = ''] = line.split(';')
-    if (!pair.includes(COOKIE)) continue
+    if (!/sluice_(session|key)=/.test(pair)) continue
     browser.cookie = /max-age=0(;|$)/i.test(line) ? null : pair
   }
 }

@@ -5,6 +5,7 @@ import { keeping, type Option, Options } from '../ui/select.tsx'
 import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
 
 type Limit = ApiKey['limits'][number]
+export type LimitBound = Pick<Limit, 'limitType' | 'limitWindow' | 'maxValue'> & { modelFilter?: string | null }
 
 const TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES)
 
@@ -12,7 +13,14 @@ const TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES)
 const BLANK_ROWS = 2
 const MOST_ROWS = 12
 
-export const LimitRows: FC<{ limits: readonly Limit[]; models: readonly Option[] }> = ({ limits, models }) => {
+interface RowsProps {
+  limits: readonly LimitBound[]
+  models: readonly Option[]
+  /** Before the names of the fields. */
+  prefix?: string
+}
+
+export const LimitRows: FC<RowsProps> = ({ limits, models, prefix = '' }) => {
   if (limits.length > MOST_ROWS)
     return <p class="muted">This key has more limits than this form can show. Change them with the API.</p>
   const rows = Array.from(
@@ -20,19 +28,21 @@ export const LimitRows: FC<{ limits: readonly Limit[]; models: readonly Option[]
     (_, index) => limits[index] ?? null,
   )
   return (
-    <Switch label="Unlimited" name="unlimited" isOn={limits.length === 0}>
+    <Switch label="Unlimited" name={`${prefix}unlimited`} isOn={limits.length === 0}>
       <p class="hint">Requests over a limit get HTTP 429. To remove a limit, clear its amount.</p>
       {rows.map((limit, index) => (
-        <LimitRow limit={limit} index={index} models={models} />
+        <LimitRow limit={limit} index={index} models={models} prefix={prefix} />
       ))}
     </Switch>
   )
 }
 
-const LimitRow: FC<{ limit: Limit | null; index: number; models: readonly Option[] }> = ({ limit, index, models }) => {
+type RowProps = Required<Omit<RowsProps, 'limits'>> & { limit: LimitBound | null; index: number }
+
+const LimitRow: FC<RowProps> = ({ limit, index, models, prefix }) => {
   const type = limit?.limitType ?? 'total_tokens'
   const model = limit?.modelFilter ?? ''
-  const name = (field: string) => `limits.${index}.${field}`
+  const name = (field: string) => `${prefix}limits.${index}.${field}`
   return (
     <fieldset class="key-limit-row">
       <legend class="sr">Limit {index + 1}</legend>

@@ -3,7 +3,7 @@ import type { FC, PropsWithChildren } from 'hono/jsx'
 import { plural } from '../ui/amounts.ts'
 import { Check, Field, Switch } from '../ui/form.tsx'
 import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/select.tsx'
-import { LimitRows } from './form-limits.tsx'
+import { type LimitBound, LimitRows } from './form-limits.tsx'
 import { type ApiKey, FAST_MODE_NAMES } from './words.ts'
 
 /** The options of the selects. */
@@ -16,6 +16,15 @@ export interface KeyChoices {
   owners: readonly Choice[]
   efforts: readonly string[]
   tiers: readonly string[]
+  /** The user changes only their own keys, within these bounds; null: every field is shown. */
+  own: OwnBounds | null
+}
+
+export interface OwnBounds {
+  /** What a new key gets. */
+  limits: readonly LimitBound[]
+  /** null: keys need not expire. */
+  expiresDays: number | null
 }
 
 export interface Choice {
@@ -29,29 +38,53 @@ interface FieldsProps {
   apiKey: ApiKey | null
 }
 
-export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => (
+export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => {
+  const limits = apiKey?.limits ?? choices.own?.limits ?? []
+  return (
+    <>
+      <Field
+        label="Name"
+        name="name"
+        value={apiKey?.name}
+        maxlength={128}
+        placeholder="laptop"
+        hint="Which person, app or machine will use it. You will see this name in the logs."
+        autofocus={apiKey === null}
+        required
+      />
+      <Ticks
+        legend="Models"
+        name="allowedModels"
+        options={optionsOf(choices.models)}
+        ticked={apiKey?.allowedModels ?? []}
+        hint={
+          choices.models.length === 0 ? 'Add an account to see its models here.' : 'Leave empty to allow all models.'
+        }
+      />
+      <Expiry expiresAt={apiKey?.expiresAt ?? null} most={choices.own?.expiresDays ?? null} />
+      <Fold title="Limits" facts={limitFacts(limits)}>
+        <LimitRows models={plainOptions(choices.models.map(({ id }) => id))} limits={limits} />
+      </Fold>
+      {choices.own ? (
+        <OwnFields choices={choices} apiKey={apiKey} />
+      ) : (
+        <OperatorFields choices={choices} apiKey={apiKey} />
+      )}
+    </>
+  )
+}
+
+/** What users set on their own keys. */
+const OwnFields: FC<FieldsProps> = ({ choices, apiKey }) => (
+  <Fold title="Advanced" facts={apiKey?.enforcedModel ? `always ${apiKey.enforcedModel}` : ''}>
+    <EnforcedModel choices={choices} apiKey={apiKey} />
+    <CodexModels apiKey={apiKey} />
+    <HolderSwitch apiKey={apiKey} />
+  </Fold>
+)
+
+const OperatorFields: FC<FieldsProps> = ({ choices, apiKey }) => (
   <>
-    <Field
-      label="Name"
-      name="name"
-      value={apiKey?.name}
-      maxlength={128}
-      placeholder="laptop"
-      hint="Which person, app or machine will use it. You will see this name in the logs."
-      autofocus={apiKey === null}
-      required
-    />
-    <Ticks
-      legend="Models"
-      name="allowedModels"
-      options={optionsOf(choices.models)}
-      ticked={apiKey?.allowedModels ?? []}
-      hint={choices.models.length === 0 ? 'Add an account to see its models here.' : 'Leave empty to allow all models.'}
-    />
-    <Expiry expiresAt={apiKey?.expiresAt ?? null} />
-    <Fold title="Limits" facts={limitFacts(apiKey)}>
-      <LimitRows models={plainOptions(choices.models.map(({ id }) => id))} limits={apiKey?.limits ?? []} />
-    </Fold>
     <Fold title="Routing" facts={routingFacts(apiKey)}>
       <Routing choices={choices} apiKey={apiKey} />
     </Fold>
@@ -70,10 +103,8 @@ const Fold: FC<PropsWithChildren<{ title: string; facts: string }>> = ({ title, 
   </details>
 )
 
-const limitFacts = (apiKey: ApiKey | null): string => {
-  const count = apiKey?.limits.length ?? 0
-  return count === 0 ? 'unlimited' : plural(count, 'limit')
-}
+const limitFacts = (limits: readonly LimitBound[]): string =>
+  limits.length === 0 ? 'unlimited' : plural(limits.length, 'limit')
 
 const routingFacts = (apiKey: ApiKey | null): string =>
   [
@@ -126,19 +157,32 @@ const DAYS: readonly Option[] = [
   ['365', 'In 1 year'],
 ]
 
-const Expiry: FC<{ expiresAt: string | null }> = ({ expiresAt }) => (
-  <Switch label="Never expires" name="neverExpires" isOn={expiresAt === null}>
+/** `most`: days after which the key must expire; null: it need not. */
+const Expiry: FC<{ expiresAt: string | null; most: number | null }> = ({ expiresAt, most }) => {
+  const days = most === null ? DAYS : daysUpTo(most)
+  const select = (
     <Select
       label="Expires"
       name="expiry"
       options={[
         ...(expiresAt === null ? [] : [['keep', `On ${expiresAt.slice(0, 10)} (unchanged)`] as const]),
-        ...DAYS,
+        ...days,
       ]}
-      value={expiresAt === null ? '90' : 'keep'}
+      value={expiresAt === null ? (most === null ? '90' : String(most)) : 'keep'}
     />
-  </Switch>
-)
+  )
+  if (most !== null) return select
+  return (
+    <Switch label="Never expires" name="neverExpires" isOn={expiresAt === null}>
+      {select}
+    </Switch>
+  )
+}
+
+const daysUpTo = (most: number): readonly Option[] => [
+  ...DAYS.filter(([days]) => Number(days) < most),
+  [String(most), `In ${plural(most, 'day')}`],
+]
 
 const TRAFFIC_CLASSES: readonly Option[] = [
   ['foreground', 'Foreground'],
@@ -151,12 +195,7 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
   const chosen = apiKey?.assignedAccountIds ?? []
   return (
     <>
-      <Select
-        label="Always use this model"
-        name="enforcedModel"
-        options={[SET_BY_CLIENT, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
-        value={apiKey?.enforcedModel ?? ''}
-      />
+      <EnforcedModel choices={choices} apiKey={apiKey} />
       <Select
         label="Reasoning effort"
         name="enforcedReasoningEffort"
@@ -198,6 +237,15 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
     </>
   )
 }
+
+const EnforcedModel: FC<FieldsProps> = ({ choices, apiKey }) => (
+  <Select
+    label="Always use this model"
+    name="enforcedModel"
+    options={[SET_BY_CLIENT, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
+    value={apiKey?.enforcedModel ?? ''}
+  />
+)
 
 const FAST_MODE: readonly Option[] = [
   ['', 'As in the settings'],
@@ -254,11 +302,25 @@ const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
       options={SECTIONS}
       ticked={(apiKey?.usageSections ?? 'upstream_limits,account_pool_usage').split(',').filter(Boolean)}
     />
-    <Check
-      name="applyToCodexModel"
-      label="Hide other models in Codex"
-      hint="Models this key cannot use stay in the model list, marked as hidden. When off, they are removed from the list."
-      isOn={apiKey?.applyToCodexModel ?? false}
-    />
+    <CodexModels apiKey={apiKey} />
+    <HolderSwitch apiKey={apiKey} />
   </>
+)
+
+const CodexModels: FC<Pick<FieldsProps, 'apiKey'>> = ({ apiKey }) => (
+  <Check
+    name="applyToCodexModel"
+    label="Hide other models in Codex"
+    hint="Models this key cannot use stay in the model list, marked as hidden. When off, they are removed from the list."
+    isOn={apiKey?.applyToCodexModel ?? false}
+  />
+)
+
+const HolderSwitch: FC<Pick<FieldsProps, 'apiKey'>> = ({ apiKey }) => (
+  <Check
+    name="holderMayRegenerate"
+    label="Let its holder create a new secret"
+    hint="On the page of the key at /key, if that page is turned on in the settings. The current secret then stops working."
+    isOn={apiKey?.holderMayRegenerate ?? false}
+  />
 )

@@ -7,6 +7,7 @@ import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Done, Form } from '../ui/form.tsx'
 import { keeping, type Option, Options } from '../ui/select.tsx'
+import { isKeyRules, KeyRulesInput, keyRulesText } from './key-rules.tsx'
 import { choiceWords, PICKED, SECTION_WORDS, STRATEGY_OF, ZEROS } from './words.ts'
 
 interface SectionProps {
@@ -74,7 +75,9 @@ export const UnsavedBar: FC = () => (
 
 const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
   const { name, label, help, control, isEditable, isChanged } = field
-  const isList = control.kind === 'choice' && control.choices.some(({ label: own }) => own === null)
+  const isList =
+    control.kind === 'key-rules' ||
+    (control.kind === 'choice' && control.choices.some(({ label: own }) => own === null))
   return (
     <div
       class={isList ? 'setting setting-wide' : 'setting'}
@@ -92,7 +95,7 @@ const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
           </span>
         )}
         {isChanged && <span class="tag tag-changed">changed</span>}
-        {isChanged && isEditable && <ToDefault {...field} />}
+        {isChanged && isEditable && control.kind !== 'key-rules' && <ToDefault {...field} />}
         <p class="hint" id={`help-${name}`}>
           {help} {note}
         </p>
@@ -134,6 +137,7 @@ const boundsText = ({ min, max, isWhole }: { min: number; max: number; isWhole: 
 /** A value as text. */
 export const valueText = ({ name, control, unit }: ShownField, value: ShownField['value']): string => {
   if (value === null || value === '') return 'none'
+  if (isKeyRules(value)) return keyRulesText(value)
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (typeof value === 'number') {
     const picked = value === 0 ? ZEROS[name]?.label : PICKED[name]?.find(([known]) => known === value)?.[1]
@@ -157,6 +161,8 @@ const Input: FC<ShownField> = (field) => {
       )
     case 'choice':
       return control.choices.some(({ label }) => label === null) ? <Radios {...field} /> : <Picker {...field} />
+    case 'key-rules':
+      return isKeyRules(value) ? <KeyRulesInput rules={value} models={control.models} /> : null
     case 'text':
       return <input {...common} type="text" maxlength={control.maxLength} value={String(value)} spellcheck={false} />
     case 'number':

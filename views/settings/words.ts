@@ -5,6 +5,7 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
   security: { title: 'Sign-in', intro: null },
   guests: { title: 'Guests', intro: null },
   clients: { title: 'Clients', intro: null },
+  members: { title: 'Members', intro: null },
   routing: { title: 'Account selection', intro: 'Changes apply to new requests.' },
   affinity: {
     title: 'Conversations',

@@ -23,6 +23,10 @@ export const PAGE_WORDS: WordsByRoute = {
     throws: ['account_not_found', 'oauth_flow_not_found'],
   },
   'GET /accounts/new/import': { does: 'Add accounts from `auth.json` files.', throws: ['import_not_found'] },
+  'GET /key': {
+    does: 'The page of a key for its holder: limits, use and last requests.',
+    throws: ['not_found', 'ip_forbidden'],
+  },
   'GET /keys': { does: 'The keys.' },
   'GET /apis': { does: 'Redirects to the keys.', status: 301 },
   'GET /keys/new': { does: 'Create a key.' },

@@ -1,0 +1,97 @@
+/** Who opens the page of a key: a client that entered it, by a cookie of its own. */
+import { commit, type Tx } from '../../db/commit.ts'
+import type { Ctx } from '../bindings.ts'
+import { AppError } from '../errors.ts'
+import { hashKey } from '../model/api-keys.ts'
+import { type Actor, append } from '../model/audit.ts'
+import type { KeyPolicy } from '../model/key-ring.ts'
+import { createKeySession, endKeySession, findKeySession } from '../model/key-sessions.ts'
+import { attempt } from './attempt.ts'
+import { tokenCookie } from './session-cookie.ts'
+
+const cookie = tokenCookie('sluice_key', { outlivesMs: 0 })
+
+export interface KeyHolder {
+  policy: KeyPolicy
+  /** Of the secret that was entered. */
+  keyHash: string
+}
+
+/**
+ * The page is on, and the client may use keys at all: who is outside the firewall could not use one. Throws `not_found`
+ * and `ip_forbidden`.
+ */
+export const demandKeyPage = (c: Ctx): void => {
+  if (!c.env.settings.current().keyHolderPage) throw new AppError('not_found')
+  if (!c.env.firewall.allows(c.get('clientIp'))) throw new AppError('ip_forbidden')
+}
+
+/** Null: no key was entered, or the session ended with its time or with the key. */
+export const keyHolder = (c: Ctx): KeyHolder | null => {
+  const token = cookie.read(c)
+  const session = token === null ? null : findKeySession(c.env.db, token, c.env.clock.now())
+  const policy = session && usable(c, session.keyHash)
+  return session && policy ? { policy, keyHash: session.keyHash } : null
+}
+
+/** Throws `key_session_ended`. */
+export const demandKeyHolder = (c: Ctx): KeyHolder => {
+  const holder = keyHolder(c)
+  if (!holder) throw new AppError('key_session_ended')
+  return holder
+}
+
+/**
+ * Opens a session for the secret, found by its hash like those of clients. Unknown, disabled and expired keys get
+ * the same answer in the same time. Throws `invalid_key` and `key_rate_limited`.
+ */
+export const enterKey = async (c: Ctx, secret: string): Promise<KeyHolder> => {
+  const holder = await attempt(c, { limited: 'key_rate_limited', method: 'api_key', target: null }, () => {
+    const keyHash = hashKey(secret)
+    const policy = usable(c, keyHash)
+    if (!policy) throw new AppError('invalid_key')
+    return { policy, keyHash }
+  })
+  commit(c.env.db, (tx) => {
+    dropCookiesSession(c, tx)
+    openSession(c, tx, holder.keyHash)
+    append(tx, holderActor(c, holder.policy), 'key_page_opened', { target: holder.policy.id })
+  })
+  return holder
+}
+
+/** Ends the session of this browser. */
+export const leaveKey = (c: Ctx): void => {
+  const holder = keyHolder(c)
+  commit(c.env.db, (tx) => {
+    dropCookiesSession(c, tx)
+    if (holder) append(tx, holderActor(c, holder.policy), 'key_page_closed', { target: holder.policy.id })
+  })
+  cookie.clear(c)
+}
+
+/** The holder of a key in the audit log. */
+export const holderActor = (c: Ctx, { id, name }: KeyPolicy): Actor => ({
+  id,
+  name,
+  method: 'api_key',
+  address: c.var.clientIp,
+  at: c.env.clock.now(),
+})
+
+/** Opens a session of this browser in the caller's commit, also for the new secret of its key. */
+export const openSession = (c: Ctx, tx: Tx, keyHash: string): void => {
+  const { token, expiresAt } = createKeySession(tx, c.env.random, { keyHash, now: c.env.clock.now() })
+  cookie.write(c, token, expiresAt)
+}
+
+const dropCookiesSession = (c: Ctx, tx: Tx): void => {
+  const token = cookie.read(c)
+  if (token !== null) endKeySession(tx, token)
+}
+
+const usable = ({ env: { keys, clock } }: Ctx, keyHash: string): KeyPolicy | null => {
+  const policy = keys.byHash(keyHash)
+  const isOver = policy !== null && policy.expiresAt !== null && policy.expiresAt <= clock.now()
+  return policy?.isActive && !isOver ? policy : null
+}

@@ -1,0 +1,214 @@
+/** Keys that users with the role Member create and change, within `memberKeyDefaults`. */
+import { describe, expect, test } from 'bun:test'
+import { listKeys } from '../../src/model/api-keys.ts'
+import type { Settings } from '../../src/settings/schema.ts'
+import { testApp } from '../support/app.ts'
+import { people, problem } from '../support/people.ts'
+
+type Defaults = Settings['memberKeyDefaults']
+const WEEKLY = { limitType: 'total_tokens', limitWindow: 'weekly', maxValue: 1000 } as const
+const DAY_MS = 86_400_000
+
+const open = (defaults: Partial<Defaults> = {}) => {
+  const app = testApp()
+  app.change({ memberKeyDefaults: { maxKeys: 2, models: null, limits: [], expiresDays: null, ...defaults } })
+  const crowd = people(app)
+  const mia = crowd.as('member', { username: 'mia' })
+  const create = (json: object) => mia.ask('POST /api/api-keys', { json: { name: 'laptop', ...json } })
+  const edit = (id: string, json: object) => mia.ask(`PATCH /api/api-keys/${id}`, { json })
+  const keyOf = (input: object = {}) => app.key({ ownerUserId: mia.person.row.id, ...input }).row
+  return { app, ...crowd, mia, create, edit, keyOf, at: (days: number) => new Date(app.clock.now() + days * DAY_MS) }
+}
+
+const fieldsOf = async (response: Response) => {
+  const { error } = (await response.json()) as { error: { code: string; details?: { fields: object } } } // as: a refusal
+  return [response.status, error.code, Object.keys(error.details?.fields ?? {})]
+}
+
+describe('creating', () => {
+  test('a key belongs to the Member and gets the defaults', async () => {
+    const { create, mia, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const response = await create({})
+    expect([response.status, await response.json()]).toMatchObject([
+      200,
+      {
+        ownerUserId: mia.person.row.id,
+        allowedModels: ['gpt-5.5'],
+        limits: [WEEKLY],
+        expiresAt: at(30).toISOString(),
+      },
+    ])
+  })
+
+  test('works as a form', async () => {
+    const { mia, app } = open({ limits: [WEEKLY] })
+    const html = await (await mia.ask('GET /keys/new', { headers: { accept: 'text/html' } })).text()
+    for (const name of ['trafficClass', 'assignedAccountIds', 'usageSections', 'ownerUserId'])
+      expect(html).not.toContain(`name="${name}"`)
+    const made = await mia.submit('POST /api/api-keys/', {
+      name: 'phone',
+      neverExpires: 'true',
+      'limits.0.amount': 500,
+      'limits.0.type': 'total_tokens',
+      'limits.0.window': 'weekly',
+    })
+    expect(made.status).toBe(200)
+    expect(listKeys(app.db, 'all').map(({ name, limits }) => [name, limits.length])).toEqual([['phone', 1]])
+  })
+
+  test('is rejected beyond the number of keys', async () => {
+    const { create, keyOf, mia } = open()
+    keyOf()
+    const second = (await (await create({})).json()) as { id: string } // as: it was created
+    expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
+    await mia.ask(`DELETE /api/api-keys/${second.id}`)
+    expect(await problem(await create({}))).toEqual([200, null])
+  })
+
+  test.each<[string, Partial<Defaults>, object, string[]]>([
+    ['a model outside the list', { models: ['gpt-5.5'] }, { allowedModels: ['gpt-5.5', 'gpt-4'] }, ['allowedModels']],
+    ['a higher limit', { limits: [WEEKLY] }, { limits: [{ ...WEEKLY, maxValue: 1001 }] }, ['limits']],
+    ['a later expiry', { expiresDays: 1 }, { expiresAt: '2027-01-01T00:00:00Z' }, ['expiresAt']],
+    ['no expiry', { expiresDays: 1 }, { expiresAt: null }, ['expiresAt']],
+    [
+      'an enforced model outside the list',
+      { models: ['gpt-5.5'] },
+      { enforcedModel: 'gpt-4', allowedModels: ['gpt-4'] },
+      ['allowedModels'],
+    ],
+  ])('rejects %s', async (_, defaults, json, fields) => {
+    const { create, app } = open(defaults)
+    expect(await fieldsOf(await create(json))).toEqual([422, 'validation_error', fields])
+    expect(listKeys(app.db, 'all')).toEqual([])
+  })
+
+  test('takes narrower values and additional limits', async () => {
+    const { create } = open({ models: ['gpt-5.5', 'gpt-4'], limits: [WEEKLY], expiresDays: 30 })
+    const daily = { limitType: 'requests', limitWindow: 'daily', maxValue: 5 }
+    const json = {
+      allowedModels: ['gpt-4'],
+      limits: [{ ...WEEKLY, maxValue: 10 }, daily],
+      expiresAt: '2026-01-02T00:00:00Z',
+    }
+    const response = await create(json)
+    const made = (await response.json()) as { limits: object[]; allowedModels: string[] } // as: checked here
+    expect([response.status, made.limits.length, made.allowedModels]).toEqual([200, 2, ['gpt-4']])
+  })
+
+  test.each([
+    ['an owner', { ownerUserId: null }],
+    ['accounts', { assignedAccountIds: ['acc_x'] }],
+    ['tags', { assignedTags: ['x'] }],
+    ['the traffic class', { trafficClass: 'foreground' }],
+    ['what it shows of the pool', { usageSections: 'upstream_limits,account_pool_usage' }],
+    ['fast mode', { prohibitFastMode: 'off' }],
+  ])('does not let a Member choose %s', async (_, json) => {
+    const { create, app } = open()
+    const response = await create(json)
+    expect([response.status, await response.json()]).toMatchObject([
+      403,
+      { error: { code: 'permission_required', param: 'api_keys:write' } },
+    ])
+    expect(listKeys(app.db, 'all')).toEqual([])
+  })
+})
+
+describe('changing', () => {
+  test('a Member renames, turns off, renews and deletes their own key', async () => {
+    const { edit, keyOf, mia } = open()
+    const { id } = keyOf()
+    for (const json of [{ name: 'tablet' }, { isActive: false }, { isActive: true }, { holderMayRegenerate: true }])
+      expect([json, ...(await problem(await edit(id, json)))]).toEqual([json, 200, null])
+    expect((await mia.ask(`POST /api/api-keys/${id}/regenerate`)).status).toBe(200)
+    expect((await mia.ask(`DELETE /api/api-keys/${id}`)).status).toBe(204)
+  })
+
+  test('a key stays within the defaults or what it could do before', async () => {
+    const { edit, keyOf } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { id } = keyOf({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
+    expect(await problem(await edit(id, { name: 'kept' }))).toEqual([200, null])
+    expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4000 }] }))).toEqual([200, null])
+    expect(await fieldsOf(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4001 }] }))).toEqual([
+      422,
+      'validation_error',
+      ['limits'],
+    ])
+    expect(await fieldsOf(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
+    expect(await problem(await edit(id, { allowedModels: ['gpt-4'] }))).toEqual([200, null])
+    expect(await problem(await edit(id, { allowedModels: ['gpt-5.5'] }))).toEqual([200, null])
+    expect(await fieldsOf(await edit(id, { allowedModels: null }))).toEqual([
+      422,
+      'validation_error',
+      ['allowedModels'],
+    ])
+  })
+
+  test('the usage of a limit cannot be reset, and an enforced model not be escaped', async () => {
+    const { edit, keyOf } = open({ models: ['gpt-5.5'] })
+    const { id } = keyOf({ enforcedModel: 'gpt-5.5' })
+    expect(await problem(await edit(id, { resetUsage: true }))).toEqual([403, 'permission_required'])
+    expect(await fieldsOf(await edit(id, { enforcedModel: null }))).toEqual([
+      422,
+      'validation_error',
+      ['allowedModels'],
+    ])
+  })
+
+  test('Members who may create none can narrow the keys they were given, and not turn them on again', async () => {
+    const { app, edit, keyOf, as, create } = open({ maxKeys: 0 })
+    const { id } = keyOf({ limits: [WEEKLY] })
+    expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
+    expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 10 }] }))).toEqual([200, null])
+    expect(await fieldsOf(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
+    await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
+    expect(await problem(await edit(id, { isActive: true }))).toEqual([403, 'permission_required'])
+    expect(listKeys(app.db, 'all')[0]?.isActive).toBe(false)
+  })
+})
+
+describe('the setting', () => {
+  test('is changed by an Operator, as JSON and as a form', async () => {
+    const { app, as } = open()
+    const operator = as('operator')
+    const defaults = { maxKeys: 3, models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 90 }
+    expect((await operator.ask('PATCH /api/settings', { json: { memberKeyDefaults: defaults } })).status).toBe(200)
+    expect(app.bindings.settings.current().memberKeyDefaults).toEqual(defaults)
+    const html = await (await operator.ask('GET /settings', { headers: { accept: 'text/html' } })).text()
+    expect(html).toContain('name="memberKeyDefaults.maxKeys"')
+    const saved = await operator.ask('PATCH /api/settings?section=members', {
+      body: new URLSearchParams([
+        ['memberKeyDefaults.maxKeys', '4'],
+        ['memberKeyDefaults.expiresDays', ''],
+        ['memberKeyDefaults.models', ''],
+        ['memberKeyDefaults.unlimited', 'false'],
+        ['memberKeyDefaults.limits.0.amount', '2.5'],
+        ['memberKeyDefaults.limits.0.type', 'cost_usd'],
+        ['memberKeyDefaults.limits.0.window', 'daily'],
+        ['memberKeyDefaults.limits.0.model', ''],
+        ['memberKeyDefaults.limits.1.amount', ''],
+        ['memberKeyDefaults.limits.1.type', 'requests'],
+      ]).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    })
+    expect(saved.status).toBe(200)
+    expect(app.bindings.settings.current().memberKeyDefaults).toEqual({
+      maxKeys: 4,
+      models: null,
+      limits: [{ limitType: 'cost_usd', limitWindow: 'daily', maxValue: 2_500_000, modelFilter: null }],
+      expiresDays: null,
+    })
+  })
+
+  test('an unchanged value is no change, and bad ones are rejected', async () => {
+    const { as, audit } = open()
+    const operator = as('operator')
+    const same = { maxKeys: 2, models: null, limits: [], expiresDays: null }
+    await operator.ask('PATCH /api/settings', { json: { memberKeyDefaults: same } })
+    expect(audit().map(({ event }) => event)).not.toContain('settings_updated')
+    for (const bad of [{ ...same, maxKeys: -1 }, { ...same, models: [] }, { ...same, limits: [{}] }, { maxKeys: 1 }, 5])
+      expect(await problem(await operator.ask('PATCH /api/settings', { json: { memberKeyDefaults: bad } }))).toEqual([
+        422,
+        'validation_error',
+      ])
+  })
+})

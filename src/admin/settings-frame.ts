@@ -94,20 +94,20 @@ export const settingsOfTab = (c: Ctx, tab: TabId): ShownSettings | null => {
   }
 }
 
+/** Settings whose choices are rows: accounts, models, pools. */
+const CONTROLS: Partial<Record<string, (c: Ctx, field: SettingField) => SettingField>> = {
+  singleAccountId: (c, field) => withAccounts(c, field),
+  windowStartModel: (c, field) => withModels(c, field),
+  egressDefaultPoolId: (c, field) => withPools(c, field),
+  memberKeyDefaults: (c, field) => withKeyModels(c, field),
+}
+
 export const shownFields = (c: Ctx): ShownField[] => {
   const { grants } = c.var.principal
   const isWriter = mayWrite(grants)
   const isGuard = holds(grants, 'security:write')
   return fieldsOf(c.env.settings.current()).map((field) => ({
-    ...(field.name === 'singleAccountId'
-      ? withAccounts(c, field)
-      : field.name === 'windowStartModel'
-        ? withModels(c, field)
-        : field.name === 'egressDefaultPoolId'
-          ? withPools(c, field)
-        : field.name === 'memberKeyDefaults'
-          ? withKeyModels(c, field)
-          : field),
+    ...(CONTROLS[field.name]?.(c, field) ?? field),
     isEditable: isWriter && (isGuard || !field.isSecurity),
   }))
 }

@@ -6,7 +6,6 @@ import { isZone } from '../lib/zoned-days.ts'
 import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
 import { seconds, setting } from './meta.ts'
 import { KeyHolderPage, MemberKeyDefaults } from './key-settings.ts'
-import { HOURS, HOURS_HINT, Origins } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',

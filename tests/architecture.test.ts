@@ -116,7 +116,7 @@ const LATE = [
   ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main', 'commander'],
   ...['src/model/reads', 'src/model/reports', 'src/model/key-input', 'src/model/people-input', 'src/model/audit-log'],
   ...['src/proxy/replay', 'src/model/replay'],
-  ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/socks-bridge', 'src/upstream/socket'],
+  ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/proxy-bridge', 'src/upstream/socket'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/proxy-bridge', 'src/upstream/socket'],
   ...['socks', 'ws', 'node:http', 'node:https', 'node:tls'],
 ]

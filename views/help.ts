@@ -169,6 +169,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The same range, by client program. Select a row to narrow the report to it.',
     more: 'operating#monitor',
   },
+  'by-source': {
+    says: 'The same range, by what served it: your ChatGPT accounts, or a model source. Select a row to narrow the report to it.',
+    more: 'operating#monitor',
+  },
   // Settings
   access: {
     says: 'How you sign in, and what clients need. With API keys required, requests without a valid key are rejected.',

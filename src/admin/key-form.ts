@@ -51,6 +51,10 @@ const KeyFields = z.object({
   accountScope: z.enum(['all', 'chosen']).optional(),
   assignedAccountIds: z.array(z.string()).optional(),
   assignedTags: z.array(z.string()).optional(),
+  /** All sources, or the selected ones. */
+  sourceScope: z.enum(['all', 'chosen']).optional(),
+  assignedSourceIds: z.array(z.string()).optional(),
+  allowOverflow: z.boolean().optional(),
   usageSections: z.array(z.string()).optional(),
   applyToCodexModel: z.boolean().optional(),
   holderMayRegenerate: z.boolean().optional(),
@@ -97,6 +101,8 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
     accountScope,
     assignedAccountIds,
     assignedTags,
+    sourceScope,
+    assignedSourceIds,
     usageSections,
     allowedReasoningEfforts,
     ...rest
@@ -115,6 +121,7 @@ const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
           ? null
           : chosenIds(assignedAccountIds, assignedTags),
     assignedTags: accountScope === 'all' ? null : assignedTags,
+    assignedSourceIds: sourceScope === 'all' ? null : sourceScope && (assignedSourceIds ?? []),
   }
   return Object.fromEntries(Object.entries({ ...rest, ...input }).filter(([, value]) => value !== undefined))
 }

@@ -21,6 +21,7 @@ import { SERVICE_TIERS } from '../model/key-input.ts'
 import { arrangeKeys, KeysQuery, keyState } from '../model/key-list.ts'
 import { keyTrends, keyUsage7d } from '../model/key-trends.ts'
 import { mayWrite } from '../model/permissions.ts'
+import { sourceNames } from '../model/sources/source-rows.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 import { optionalKeys } from './key-requirement.ts'
@@ -88,6 +89,7 @@ export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) =>
     connection: connectionFor(c, row),
     optional: optionalKeys(c),
     accountNames: namesOf(c, row.assignedAccountIds ?? []),
+    sourceNames: row.assignedSourceIds ? sourceChoices(c) : [],
     isOwn: scope !== 'all',
     canWrite: canChangeKeys(c),
     ...said(c),
@@ -127,6 +129,8 @@ export const connectionFor = (c: Ctx, row: Pick<StoredKey, 'keyHash' | 'enforced
   }
 }
 
+const sourceChoices = (c: Ctx) => [...sourceNames(c.env.db)].map(([id, name]) => ({ id, name }))
+
 /** The options of the form; owners only for users who may assign keys. */
 const choicesFor = (c: Ctx): KeyChoices => {
   const { limits, models, expiresDays } = c.env.settings.current().memberKeyDefaults
@@ -136,6 +140,7 @@ const choicesFor = (c: Ctx): KeyChoices => {
     models: listedModels(c, null).filter(({ id }) => !isOwn || models === null || models.includes(id)),
     accounts: isBlind ? [] : accountChoices(c),
     tags: isBlind ? [] : tagsIn(c.env.pool.all()),
+    sources: isBlind ? [] : sourceChoices(c),
     owners: ownerChoices(c),
     efforts: EFFORTS,
     tiers: SERVICE_TIERS,

@@ -86,7 +86,7 @@ export interface ReportView extends Report {
   chart: ReportBars
   /** false: this user sees only their own keys. */
   showsAccounts: boolean
-  asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'model' | 'client'>
+  asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'source_id' | 'model' | 'client'>
   /** This page's query without empty parameters, for its links to change. */
   params: [name: string, value: string][]
   /** An unknown zone in the URL. */
@@ -130,9 +130,10 @@ export const showReports = createHandlers(requiresOwn('dashboard:read'), query(P
   return reply(c, view, ReportPage)
 })
 
-const filtersIn = ({ account_id, api_key_id, model, client }: ReportQuery): ReportView['asked'] => ({
+const filtersIn = ({ account_id, api_key_id, source_id, model, client }: ReportQuery): ReportView['asked'] => ({
   account_id,
   api_key_id,
+  source_id,
   model,
   client,
 })

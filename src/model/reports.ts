@@ -16,6 +16,7 @@ import { useOfAll } from './report-whole.ts'
 import { keyNames } from './request-log-choices.ts'
 import type { Dimension } from './request-spans.ts'
 import type { Blinders } from './request-view.ts'
+import { sourceNames } from './sources/source-rows.ts'
 import { HOUR_SUMS } from './sums.ts'
 import { keyIdInScope } from './view-scope.ts'
 
@@ -33,6 +34,7 @@ export const ReportQuery = z.object({
   timezone: z.string().max(64).default('UTC').describe('IANA name of the time zone of the days.'),
   account_id: ids.describe('Only requests served by one of these accounts. `(none)` (in any filter): by no account.'),
   api_key_id: ids.describe('Only requests with one of these keys (IDs).'),
+  source_id: ids.describe('Only requests served by one of these model sources. `(none)`: by accounts, or by nothing.'),
   model: ids.describe('Only requests for one of these models.'),
   client: ids.describe('Only requests from one of these clients: the user agent without its version.'),
 })
@@ -64,6 +66,8 @@ export interface Report {
   byModel: ReportShare[]
   byAccount: ReportShare[]
   byClient: ReportShare[]
+  /** Empty while no model source served a request. Null id: accounts served them, or nothing did. */
+  bySource: ReportShare[]
   /** null: this user may not see keys. */
   byKey: ReportShare[] | null
 }
@@ -94,6 +98,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
     byModel: shares('model', (id) => id),
     byAccount: isOwn ? [] : byAccount,
     byClient: withFewClients(shares('client', (id) => id)),
+    bySource: isOwn ? [] : ifAny(shares('source', (id) => names.sources.get(id) ?? null)),
     byKey: blinders.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
 }
@@ -171,7 +176,7 @@ const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
 export const whereOf = (
-  { account_id: accountIds, api_key_id: keyIds, model, client }: ReportQuery,
+  { account_id: accountIds, api_key_id: keyIds, source_id: sourceIds, model, client }: ReportQuery,
   { scope, hidesKeys }: Blinders,
 ) =>
   and(
@@ -180,6 +185,7 @@ export const whereOf = (
     keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, idsIn(keyIds)) : undefined,
     model.length > 0 ? inArray(requestHours.model, idsIn(model)) : undefined,
     client.length > 0 ? inArray(requestHours.client, idsIn(client)) : undefined,
+    sourceIds.length > 0 ? inArray(requestHours.sourceId, idsIn(sourceIds)) : undefined,
   )
 
 /** Hourly totals have an empty id there. */
@@ -229,6 +235,9 @@ const addUp = (rows: readonly Sums[]): Sums => {
   return sums
 }
 
+/** Nothing while all of it was served without a source. */
+const ifAny = (shares: ReportShare[]): ReportShare[] => (shares.some(({ id }) => id !== null) ? shares : [])
+
 interface Sharing {
   nameOf: (id: string) => string | null
   total: number
@@ -258,5 +267,6 @@ type Names = ReturnType<typeof namesOf>
 
 export const namesOf = (db: Db, blinders: Blinders) => ({
   accounts: accountNames(db, blinders),
+  sources: sourceNames(db),
   keys: new Map(keyNames(db, blinders.scope).map(({ id, name }) => [id, name])),
 })

@@ -34,7 +34,14 @@ const save = (who: Browser, section: string, fields: Fields, path = '/settings/r
     },
   })
 
-const TABS = ['/settings', '/settings/routing', '/settings/network', '/settings/data', '/settings/about']
+const TABS = [
+  '/settings',
+  '/settings/routing',
+  '/settings/sources',
+  '/settings/network',
+  '/settings/data',
+  '/settings/about',
+]
 
 describe.each(TABS)('%s', (path) => {
   test.each(['admin', 'operator', 'viewer'])('opens for a person with the role %s', async (role) => {
@@ -52,6 +59,7 @@ test('tabs lead only where the visitor may go', async () => {
     '/settings/access',
     '/settings/routing',
     '/settings/automations',
+    '/settings/sources',
     '/settings/network',
     '/settings/data',
     '/audit',
@@ -61,6 +69,7 @@ test('tabs lead only where the visitor may go', async () => {
     '/settings',
     '/settings/routing',
     '/settings/automations',
+    '/settings/sources',
     '/settings/network',
     '/settings/data',
     '/settings/about',
@@ -182,7 +191,11 @@ test('a search offers no place the visitor may not enter', async () => {
   const { as } = open()
   const { found } = await value(as('viewer'), '/settings/search')
   const places = found.filter((one: { field: unknown }) => one.field === null)
-  expect(places.map((one: { href: string }) => one.href)).toEqual(['/settings/network#firewall', '/settings/about'])
+  expect(places.map((one: { href: string }) => one.href)).toEqual([
+    '/settings/network#firewall',
+    '/settings/sources',
+    '/settings/about',
+  ])
 })
 
 describe('saving a section', () => {

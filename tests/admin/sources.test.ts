@@ -391,6 +391,95 @@ describe('a discovery', () => {
   })
 })
 
+describe('pages without scripts', () => {
+  const browser = () => {
+    const app = testApp()
+    const admin = people(app).as('admin')
+    const page = async (path: string) => {
+      const response = await admin.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
+      return [response.status, await response.text()] as const
+    }
+    const submit = async (path: string, fields: Record<string, string>, headers = {}) => {
+      const response = await admin.ask(`POST ${path}`, {
+        body: new URLSearchParams(fields).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html', ...headers },
+      })
+      return response.headers.get('location') ?? response.text()
+    }
+    return { app, page, submit }
+  }
+  const FORM = { name: 'Rack', baseUrl: URL, apiKey: KEY, timeoutSeconds: '', maxConcurrency: '4', isEnabled: 'true' }
+
+  test('add a source, discover its models, edit and delete it', async () => {
+    const { app, page, submit } = browser()
+    expect((await page('/settings/sources'))[1]).toContain('No model sources yet')
+    const at = await submit('/api/model-sources/', { ...FORM, supportsChatCompletions: 'true' })
+    const [source] = app.bindings.sources.enabled
+    expect(at).toBe(`/settings/sources/${source?.id}?done=model_source_created`)
+    expect([source?.timeoutMs, source?.maxConcurrency, source?.key()]).toEqual([600_000, 4, KEY])
+    const api = `/api/model-sources/${source?.id}`
+    const found = await submit(`${api}/discover`, {})
+    const proposed = /value="(\{[^"]*)"/.exec(found)?.[1]?.replaceAll('&quot;', '"') ?? ''
+    expect(JSON.parse(proposed)).toMatchObject({ model: 'llama-4' })
+    await submit(api, { add: proposed })
+    expect([...(app.bindings.sources.enabled[0]?.models.keys() ?? [])]).toEqual(['llama-4'])
+    const row = { 'models.0.model': 'llama-4', 'models.0.inputPer1m': '0.25', 'models.0.supportsTools': 'true' }
+    await submit(api, { name: 'Attic', apiKey: '', ...row, 'models.1.model': '', 'models.2.model': 'by-name' })
+    const [edited] = app.bindings.sources.enabled
+    expect([edited?.name, edited?.key()]).toEqual(['Attic', KEY])
+    expect(edited?.models.get('llama-4')).toMatchObject({ inputPer1m: 0.25, supportsTools: true })
+    expect([...(edited?.models.keys() ?? [])]).toEqual(['by-name', 'llama-4'])
+    await submit(`${api}/test`, {})
+    const [status, text] = await page(`/settings/sources/${source?.id}`)
+    expect(status).toBe(200)
+    for (const part of ['Working', 'answered in', '$0.25 in per 1M tokens', 'llama-4']) expect(text).toContain(part)
+    expect(text).not.toContain(KEY)
+    await submit(api, { removeApiKey: 'true', 'models.0.model': 'llama-4', 'models.0.remove': 'true' })
+    expect([app.bindings.sources.enabled[0]?.key(), app.bindings.sources.enabled[0]?.models.size]).toEqual([null, 0])
+    expect(await submit(`${api}/delete`, {})).toBe('/settings/sources?done=model_source_deleted')
+  })
+
+  test('a rejected form says why beside it, and keeps what was typed but not the key', async () => {
+    const { page, submit } = browser()
+    const from = { referer: 'http://localhost:2455/settings/sources/new' }
+    const at = await submit('/api/model-sources/', { ...FORM, baseUrl: 'http://169.254.169.254/v1' }, from)
+    expect(at).toStartWith('/settings/sources/new?problem=invalid_model_source_payload')
+    const [, text] = await page(at)
+    for (const part of ['cannot be a model source', 'value="http://169.254.169.254/v1"']) expect(text).toContain(part)
+    expect(text).not.toContain(KEY)
+  })
+
+  test('a key is limited to sources by a form', async () => {
+    const { app, submit } = browser()
+    await submit('/api/model-sources/', { ...FORM, supportsChatCompletions: 'true' })
+    const id = app.bindings.sources.enabled[0]?.id ?? ''
+    await submit('/api/api-keys/', { name: 'k', sourceScope: 'chosen', assignedSourceIds: id, allowOverflow: 'true' })
+    const stored = () =>
+      app.sqlite.query('SELECT assigned_source_ids AS ids, allow_overflow AS marked FROM api_keys').get()
+    expect(stored()).toEqual({ ids: JSON.stringify([id]), marked: 1 })
+  })
+})
+
+test('the share of sources in reports, and only while there is one', async () => {
+  const { send, add, sqlite, clock } = open()
+  const { id } = await add()
+  const hour = clock.now() - (clock.now() % 3_600_000)
+  const put = (account: string, source: string, n: number) =>
+    sqlite.run(
+      `INSERT INTO request_hours VALUES (${hour}, '${account}', '', 'm', '', '${source}', ${n}, 0, 0, 0, 0, 0, 0, 0)`,
+    )
+  const shares = async (query = '') =>
+    (await send(`GET /api/reports${query}`)).body.bySource.map((share: Json) => [share.name, share.percentage])
+  put('acc_a', '', 3)
+  expect(await shares()).toEqual([])
+  put('', id, 1)
+  expect(await shares()).toEqual([
+    [null, 75],
+    ['Rack', 25],
+  ])
+  expect(await shares(`?source_id=${id}`)).toEqual([['Rack', 100]])
+})
+
 test('over a real connection, a body shorter than its Content-Length is an answer that broke off', async () => {
   const liar = Bun.listen({
     hostname: '127.0.0.1',

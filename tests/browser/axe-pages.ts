@@ -181,6 +181,12 @@ export const PAGES: Record<string, Stops> = {
   '/settings/automations/new': plainly('/settings/automations/new?ready=mornings'),
   '/settings/automations/:id': ({ automation }) => [{ name: 'plain', path: `/settings/automations/${automation}` }],
   '/settings/automations/runs/:id': ({ run }) => [{ name: 'plain', path: `/settings/automations/runs/${run}` }],
+  '/settings/sources': () => [
+    { name: 'list', path: '/settings/sources' },
+    { name: 'none yet', path: '/settings/sources', as: 'new' },
+  ],
+  '/settings/sources/new': plainly('/settings/sources/new'),
+  '/settings/sources/:id': ({ source }) => [{ name: 'with models', path: `/settings/sources/${source}` }],
   '/settings/network': plainly('/settings/network'),
   '/settings/data': plainly('/settings/data'),
   '/settings/data/sizes': plainly('/settings/data/sizes'),

@@ -27,6 +27,8 @@ export interface Ids {
   /** A capture that runs, and a request in it. */
   captureId: string
   capturedId: string
+  /** Of a model source. */
+  source: string
   /** Of an invite that waits. */
   inviteToken: string
   /** On this machine: an `auth.json` of a new account, and one that is broken. */
@@ -122,6 +124,9 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   await world.api('PATCH', '/api/settings', { streamTimeoutSeconds: 3600, guestAccessEnabled: false })
   await world.api('POST', '/api/firewall/ips', { ipAddress: '127.0.0.0/8' })
   await world.api('POST', '/api/backups')
+  const models = [{ model: 'llama-4', contextWindow: 128_000, supportsTools: true, inputPer1m: 0.1, outputPer1m: 0.4 }]
+  const rack = { name: 'Rack', baseUrl: 'http://10.1.2.3:8000/v1', models }
+  const { id: source } = await world.api<{ id: string }>('POST', '/api/model-sources/', rack)
   const files = ['new.json', 'broken.json'].map((name) => join(world.dataDir, name))
   writeFileSync(files[0] ?? '', world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
   writeFileSync(files[1] ?? '', '{"tokens":')
@@ -134,6 +139,7 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       automation,
       run,
       ...captured,
+      source,
       inviteToken,
       files,
     },

@@ -85,6 +85,8 @@ const PAGES: Record<string, string> = {
   'settings-routing': '/settings/routing',
   'settings-automations': '/settings/automations',
   'settings-automations-new': '/settings/automations/new?ready=mornings',
+  'settings-sources': '/settings/sources',
+  'settings-source-new': '/settings/sources/new',
   'settings-network': '/settings/network',
   'settings-data': '/settings/data',
   'settings-about': '/settings/about',

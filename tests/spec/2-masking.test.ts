@@ -110,7 +110,16 @@ const open = async () => {
     'the prompt of an automation': PROMPT,
     'its words about an account': 'was thrown out',
   }
-  const ids = { account: id, key: row.id, request: first?.id ?? '', automation, run, person: admin.person.row.id, capture: capture.id }
+  const ids = {
+    account: id,
+    key: row.id,
+    request: first?.id ?? '',
+    automation,
+    run,
+    person: admin.person.row.id,
+    capture: capture.id,
+    source: source?.id ?? '',
+  }
   const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }
   return { admin, lookers, secrets, ids }
 }
@@ -177,6 +186,8 @@ const SHOWN = [
   '/settings/automations',
   '/settings/automations/:id',
   '/settings/automations/runs/:id',
+  '/settings/sources',
+  '/settings/sources/:id',
   '/settings/network',
   '/settings/data',
   '/settings/about',
@@ -226,6 +237,7 @@ const REFUSED = [
   '/api/api-keys/:id/usage-7d',
   '/settings/data/sizes',
   '/settings/automations/new',
+  '/settings/sources/new',
   '/settings/access',
   '/settings/routing/sessions',
   '/api/sticky-sessions',
@@ -258,6 +270,7 @@ type World = Awaited<ReturnType<typeof open>>
 /** The route with the id of what its path names. */
 const pathOf = (route: string, { ids }: World): string => {
   const begins = {
+    sources: ids.source,
     runs: ids.run,
     automations: ids.automation,
     accounts: ids.account,

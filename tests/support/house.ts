@@ -2,6 +2,7 @@
 import { everyRoute } from '../../src/every-route.ts'
 import { codexBody, testApp } from './app.ts'
 import { people, REMOTE } from './people.ts'
+import { SOURCE_URL } from './source/app.ts'
 
 /** What answers a browser and is no page: other programs' business, files, streams, parts of pages, and redirects. */
 const NO_PAGES =
@@ -28,6 +29,10 @@ export const buildHouse = async () => {
   const { id: automation } = (await made.json()) as { id: string } // as: made just now
   const started = await admin.ask(`POST /api/automations/${automation}/run-now`)
   const { id: run } = (await started.json()) as { id: string } // as: the same
+  const source = { name: 'Rack', baseUrl: SOURCE_URL, models: [{ model: 'llama-4', inputPer1m: 0.1 }] }
+  const { id: sourceId } = (await (await admin.ask('POST /api/model-sources/', { json: source })).json()) as {
+    id: string
+  } // as: made just now
   const half = crowd.browser(REMOTE)
   crowd.add({ username: 'carla', hasTotp: true })
   await half.submit('POST /api/dashboard-auth/password/login', { username: 'carla', password: 'correct horse battery' })
@@ -43,6 +48,7 @@ export const buildHouse = async () => {
       automation,
       run,
       capture: capture.id,
+      source: sourceId,
       invite: invite.token,
     },
   }
@@ -60,7 +66,7 @@ export const openIn = async ({ admin, ids }: House, path: string, cookies = ''):
     captures: ids.capture,
     invite: ids.invite,
     docs: 'operating',
-    settings: third === 'runs' ? ids.run : ids.automation,
+    settings: second === 'sources' ? ids.source : third === 'runs' ? ids.run : ids.automation,
   }
   const of = (second === 'captures' ? second : first) as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }

@@ -33,6 +33,8 @@ export interface KeyProps {
   optional: OptionalKeys | null
   /** Names of the accounts this key is limited to. */
   accountNames: readonly Choice[]
+  /** Names of all model sources. */
+  sourceNames: readonly Choice[]
   /** The user sees only their own keys, and no accounts. */
   isOwn: boolean
   canWrite: boolean
@@ -175,7 +177,8 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   </div>
 )
 
-const Policy: FC<KeyProps> = ({ apiKey, accountNames, isOwn }) => {
+const Policy: FC<KeyProps> = ({ apiKey, accountNames, sourceNames, isOwn }) => {
+  const sourceName = (id: string) => sourceNames.find((source) => source.id === id)?.name ?? id
   const accountName = (id: string) => accountNames.find((account) => account.id === id)?.name ?? id
   const { assignedAccountIds: ids, assignedTags: tags } = apiKey
   const names = [...(ids ?? []).map(accountName), ...(tags ?? []).map((tag) => `tagged ${tag}`)]
@@ -200,6 +203,9 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames, isOwn }) => {
         <Fact name="Accounts">
           {apiKey.accountAssignmentScopeEnabled ? names.join(', ') || 'none' : 'all accounts'}
         </Fact>
+      )}
+      {!isOwn && apiKey.assignedSourceIds && (
+        <Fact name="Model sources">{apiKey.assignedSourceIds.map((id) => sourceName(id)).join(', ') || 'none'}</Fact>
       )}
     </dl>
   )

@@ -12,6 +12,8 @@ export interface KeyChoices {
   accounts: readonly Choice[]
   /** Tags of accounts. */
   tags: readonly string[]
+  /** Model sources. */
+  sources: readonly Choice[]
   /** Empty: the user may not assign keys to others. */
   owners: readonly Choice[]
   efforts: readonly string[]
@@ -234,6 +236,9 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
         />
       )}
       <Chosen options={withPresent(optionsOf(choices.accounts), chosen)} chosen={chosen} />
+      {(choices.sources.length > 0 || apiKey?.sourceAssignmentScopeEnabled) && (
+        <Sources choices={choices} apiKey={apiKey} />
+      )}
     </>
   )
 }
@@ -245,6 +250,33 @@ const EnforcedModel: FC<FieldsProps> = ({ choices, apiKey }) => (
     options={[SET_BY_CLIENT, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
     value={apiKey?.enforcedModel ?? ''}
   />
+)
+
+const Sources: FC<FieldsProps> = ({ choices, apiKey }) => (
+  <>
+    <Select
+      label="Model sources"
+      name="sourceScope"
+      options={[
+        ['all', 'All sources'],
+        ['chosen', 'Only those below'],
+      ]}
+      value={apiKey?.sourceAssignmentScopeEnabled ? 'chosen' : 'all'}
+      hint="A key that is limited to sources uses them first, also for models that your accounts have."
+    />
+    <Ticks
+      legend="Sources for this key"
+      name="assignedSourceIds"
+      options={optionsOf(choices.sources)}
+      ticked={apiKey?.assignedSourceIds ?? []}
+    />
+    <Check
+      name="allowOverflow"
+      label="May overflow to a model source"
+      hint="Counts only where the settings allow overflow to marked keys."
+      isOn={apiKey?.allowOverflow ?? false}
+    />
+  </>
 )
 
 const FAST_MODE: readonly Option[] = [

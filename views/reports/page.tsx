@@ -60,6 +60,17 @@ export const ReportPage: FC<ReportView> = (report) => (
         filter="client"
         none="unknown client"
       />
+      {report.bySource.length > 0 && (
+        <Shares
+          {...report}
+          id="by-source"
+          title="By source"
+          shares={report.bySource}
+          filter="source_id"
+          none="ChatGPT accounts"
+          gone="deleted source"
+        />
+      )}
     </div>
     <DayFigures {...report} />
     {report.planner && <PlannedStarts {...report.planner} />}
@@ -100,7 +111,9 @@ const Range: FC<ReportView> = (report) => {
   const { startDate, endDate, timezone, asked, options, links, chart, params, byClient, showsAccounts } = report
   const clients = byClient.flatMap(({ id }) => id ?? [])
   const isNarrowed = Object.values(asked).some(({ length }) => length > 0)
-  const clear = isNarrowed ? hrefWith(params, { account_id: null, api_key_id: null, model: null, client: null }) : null
+  const clear = isNarrowed
+    ? hrefWith(params, { account_id: null, api_key_id: null, source_id: null, model: null, client: null })
+    : null
   return (
     <form class="card filter-card" method="get" action="/reports">
       <div class="filter-row">
@@ -125,6 +138,9 @@ const Range: FC<ReportView> = (report) => {
         )}
         <Filter label="Model" name="model" chosen={asked.model[0]} options={plainOptions(options.models)} />
         <Filter label="Client" name="client" chosen={asked.client[0]} options={plainOptions(clients)} />
+        {asked.source_id.map((id) => (
+          <input type="hidden" name="source_id" value={id} />
+        ))}
         <input type="hidden" name="timezone" value={timezone} data-zone />
         <input type="hidden" name="measure" value={chart.measure} />
         <input type="hidden" name="stack" value={chart.stack} />

@@ -15,7 +15,7 @@ interface SharesProps extends Pick<ReportView, 'params'> {
   title: string
   shares: readonly ReportShare[]
   /** The parameter a row filters by. */
-  filter: 'model' | 'api_key_id' | 'account_id' | 'client'
+  filter: 'model' | 'api_key_id' | 'account_id' | 'client' | 'source_id'
   /** Text for requests without one. */
   none: string
   gone?: string

@@ -41,6 +41,16 @@ export const listSources = (db: Db): StoredSource[] => {
     .map((row) => ({ ...row, models: models.get(row.id) ?? [] }))
 }
 
+/** Id → name. */
+export const sourceNames = (db: Db): ReadonlyMap<string, string> =>
+  new Map(
+    db
+      .select({ id: modelSources.id, name: modelSources.name })
+      .from(modelSources)
+      .all()
+      .map(({ id, name }) => [id, name]),
+  )
+
 /** Throws `not_found`. */
 export const getSource = (db: Db, id: string): StoredSource => {
   const row = db.select().from(modelSources).where(eq(modelSources.id, id)).get()

@@ -22,6 +22,7 @@ import type { Upstream } from '../../tests/support/upstream/app.ts'
 import { addAutomations } from './automations.ts'
 import { busyness, CLIENTS, keyPolicies } from './clients.ts'
 import { DEMO_ACCOUNTS, type DemoAccount, fiveHourReset } from './pool.ts'
+import { addSources } from './sources.ts'
 import { WEEK_MS, week } from './week.ts'
 
 export interface SeedOptions {
@@ -93,6 +94,7 @@ export const seedDemo = async ({
       const changes = [...accountChanges(tx, accountIds, now), ...keyChanges(tx, keyIds, now)]
       for (const { apply } of changes.toSorted((a, b) => a.at - b.at)) apply()
       addRejections(sqlite, now)
+      addSources(tx, { ...doing(at), sealer, testedAt: now - 12 * MINUTE_MS })
       writeSettings(tx, { apiKeyAuthEnabled: true }, { now })
       return new Map(issued.map(({ name, key }) => [name, key]))
     })

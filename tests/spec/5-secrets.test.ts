@@ -130,6 +130,25 @@ const welcomeGuests = async ({ app, watched }: House, anna: Browser): Promise<vo
   await post(watched('198.51.100.5'), `${AUTH}/guest/login`, { password: PASSWORDS.guest })
 }
 
+/** A model source that repeats its key in errors: added, tested, asked for models, given another key. */
+const addSource = async ({ app, secrets }: House, anna: Browser): Promise<void> => {
+  const [first, second] = ['sk-marked-source-key', 'sk-marked-other-source-key'] as const
+  secrets.set('key of a model source', first).set('other key of a model source', second)
+  const source = { name: 'Rack', baseUrl: 'http://source.test/v1', apiKey: first }
+  const { id } = await read<{ id: string }>(await post(anna, '/api/model-sources/', source))
+  const path = `/api/model-sources/${id}`
+  app.source.fail('echo_key')
+  for (const key of [first, second]) {
+    await anna.ask(`PATCH ${path}`, { json: { apiKey: key } })
+    await post(anna, `${path}/test`)
+    await post(anna, `${path}/discover`)
+    await post(anna, '/api/model-sources/', { ...source, apiKey: key })
+    await post(anna, path, { apiKey: [key] })
+  }
+  await anna.ask('GET /api/model-sources/')
+  await anna.ask(`GET /settings/sources/${id}`, { headers: { accept: 'text/html' } })
+}
+
 /** Keys and accounts: made, used for a turn, wrong, broken. */
 const serve = async (house: House, anna: Browser): Promise<void> => {
   const { app, secrets, watched } = house
@@ -202,6 +221,7 @@ describe('no secret is where it does not belong', () => {
     house = await run()
     const anna = await setUp(house)
     await useTotp(house, anna)
+    await addSource(house, anna)
     await invite(house, anna)
     await welcomeGuests(house, anna)
     await serve(house, anna)

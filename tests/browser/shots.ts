@@ -24,6 +24,7 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
     (await fetch(url + path, { headers: { accept: 'application/json', cookie } })).json() as Promise<T> // as: the API's answers
   const { accounts } = await get<{ accounts: { accountId: string; email: string }[] }>('/api/accounts')
   const keys = await get<{ id: string; name: string }[]>('/api/api-keys')
+  const { sources } = await get<{ sources: { id: string }[] }>('/api/model-sources/')
   const { requests } = await get<{ requests: { id: string; attemptCount: number }[] }>(
     '/api/request-logs?status=failed&limit=50',
   )
@@ -48,6 +49,8 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
     { name: 'account-credentials', path: `${accountOf('ada')}?tab=credentials` },
     { name: 'key', path: keyOf('review-bot') },
     { name: 'key-edit', path: `${keyOf('ci')}/edit` },
+    { name: 'settings-source', path: `/settings/sources/${sources[0]?.id}` },
+    { name: 'settings-source-failing', path: `/settings/sources/${sources.at(-1)?.id}` },
     { name: 'log-drawer', path: drawer },
     { name: 'settings-automation', path: `/settings/automations/${automation?.id}` },
     { name: 'settings-automation-run', path: `/settings/automations/runs/${automation?.lastRun?.id}` },

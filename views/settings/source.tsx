@@ -147,7 +147,7 @@ const Facts: FC<{ source: ShownSource }> = ({ source }) => (
 
 const Edit: FC<{ source: ShownSource }> = ({ source }) => (
   <TextCard id="source-edit" title="Configuration">
-    <Form name="source" action={`/api/model-sources/${source.id}`}>
+    <Form name="source" class="stack" action={`/api/model-sources/${source.id}`}>
       <input type="hidden" name="expectedVersion" value={source.version} />
       <SourceFields source={source} />
       {source.models.length <= FORM_MODELS ? (

@@ -15,6 +15,8 @@ export interface ErrorProps {
 const TITLES: Readonly<Record<string, string>> = {
   database_unavailable: 'The database is unavailable',
   not_found: 'Page not found',
+  automation_not_found: 'Automation not found',
+  automation_run_not_found: 'Run not found',
   invite_not_found: 'This invite no longer works',
   proxy_auth_required: 'Open Sluice through your reverse proxy',
   cross_site_request_rejected: 'Request from another site rejected',

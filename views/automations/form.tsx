@@ -10,7 +10,7 @@ import { SettingsFrame } from '../settings/frame.tsx'
 import type { Titled } from '../titles.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
-import { Action, Check, Field, Form, NeedsScript, Outcome } from '../ui/form.tsx'
+import { Action, Check, Field, Form, Outcome } from '../ui/form.tsx'
 import { keeping, optionsOf, plainOptions, Select } from '../ui/select.tsx'
 import { RunList } from './list.tsx'
 import { AUTOMATIONS_PATH, automationPath, DAY_NAMES, KIND_NAMES, scheduleText } from './words.ts'
@@ -34,15 +34,13 @@ export const AutomationPage: Titled<OneAutomation> = (page) => {
   const action = `/api/automations/${encodeURIComponent(automation.id)}`
   return (
     <SettingsFrame frame={frame} now={now} title={automation.name}>
-      <Outcome done={done} problem={problem} />
-      {canWrite && <NeedsScript />}
+      <Outcome done={done} problem={choices ? null : problem} />
       {canWrite && (
         <div class="actions">
           <Action name="run-now" action={`${action}/run-now`} label="Run now" />
           <Action
             name="delete"
-            action={action}
-            method="delete"
+            action={`${action}/delete`}
             label="Delete"
             confirm={`Delete ${automation.name}? Its runs are deleted too.`}
             isRisky
@@ -51,7 +49,7 @@ export const AutomationPage: Titled<OneAutomation> = (page) => {
       )}
       <TextCard id="automation" title="Automation" count={automation.enabled ? 'on' : 'off'}>
         {choices ? (
-          <Form name="automation" class="stack" method="patch" action={action} problem={problem}>
+          <Form name="automation" class="stack" action={action} problem={problem}>
             <Fields draft={automation} choices={choices} />
             <div class="actions">
               <Submit>Save</Submit>

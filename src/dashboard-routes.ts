@@ -52,19 +52,6 @@ import {
 import { setUpPassword } from './admin/auth/setup.ts'
 import { stepUp } from './admin/auth/step-up.ts'
 import { confirmTotpSetup, removeTotp, renewRecoveryCodes, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
-import { showAutomation, showAutomations, showNewAutomation, showRunPage } from './admin/automation-pages.ts'
-import {
-  createAutomationJob,
-  deleteAutomationJob,
-  editAutomationJob,
-  listAutomationJobs,
-  listAutomationOptions,
-  listAutomationRunOptions,
-  listAutomationRuns,
-  listRunsOfAutomation,
-  runAutomationNow,
-  showAutomationRun,
-} from './admin/automations.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
@@ -148,6 +135,7 @@ import {
   releaseAccountSessions,
 } from './admin/sticky-sessions.ts'
 import { compareStrategies, showStrategies } from './admin/strategies.ts'
+import { mountAutomations } from './automation-routes.ts'
 import type { AppEnv } from './bindings.ts'
 import { mountCaptures } from './capture-routes.ts'
 import { gateway } from './gateway.ts'

@@ -78,7 +78,7 @@ const newTalk = ({ accountIds, keyIds }: HistoryPlan, random: Random): Talk => (
   accountId: one(accountIds, random),
   keyId: one(keyIds, random),
   model: one(MODELS, random),
-  conversation: Buffer.from(random.bytes(32)).toString('hex'),
+  conversation: Buffer.from(random.bytes(32)).toString('base64url'),
 })
 
 const one = <T>(list: readonly T[], random: Random): T => list[Math.floor(random.float() * list.length)]!

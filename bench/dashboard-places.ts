@@ -40,6 +40,8 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/logs/tail': () => [`/logs/tail?after=${new Date(Date.now() - 60_000).toISOString()}`],
   '/accounts/simulator': ({ key }) => ['/accounts/simulator', `/accounts/simulator?model=gpt-5.5&apiKeyId=${key}`],
   '/logs/:id': ({ request }) => [`/logs/${request}`],
+  '/logs/conversations': () => ['/logs/conversations', '/logs/conversations?timeframe=1d'],
+  '/logs/conversations/:hash': ({ conversation }) => [`/logs/conversations/${conversation}`],
   '/reports': ({ account, key }) => [
     '/reports',
     '/reports?timezone=Asia/Kolkata',
@@ -98,6 +100,9 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/api-keys/:id/usage-7d': ({ key }) => [`/api/api-keys/${key}/usage-7d`],
   '/api/request-logs': () => ['/api/request-logs'],
   '/api/request-logs/:id': ({ request }) => [`/api/request-logs/${request}`],
+  '/api/conversations': () => ['/api/conversations'],
+  '/api/conversations/:hash': ({ conversation }) => [`/api/conversations/${conversation}`],
+  '/api/sticky-sessions': () => ['/api/sticky-sessions'],
   '/api/reports': () => ['/api/reports', `/api/reports?start_date=${daysAgo(89)}`],
   '/api/explain': () => ['/api/explain?model=gpt-5.5'],
   '/api/audit-logs': () => ['/api/audit-logs'],
@@ -107,7 +112,7 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
 
 /** Neither asked nor forgotten: what asks the upstream, listens, or shows a state that this folder is not in. */
 const LEFT_OUT =
-  /^\/(api|v1|backend-api|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
+  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
 
 const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Ids): string[] => {
   const since = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString()
@@ -146,6 +151,18 @@ const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Id
   ].map((query) => `/logs?${query}`)
 }
 
+/** Lists of conversations that have to read much of the log. */
+const filteredConversations = ({ account, middle }: Ids): string[] =>
+  [
+    `cursor=${cursorOf(middle)}`,
+    `cursor=${cursorOf(middle)}&search=nowhere`,
+    'search=gpt-5.3',
+    'search=desk+42',
+    'search=nowhere+to+be+found',
+    `search=${account}`,
+    'limit=200',
+  ].map((query) => `/logs/conversations?${query}`)
+
 export const placesOf = (ids: Ids): Place[] => {
   const forgotten = everyRoute.filter(
     ({ method, path }) => method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && !ENTRANCE.includes(path),
@@ -155,7 +172,7 @@ export const placesOf = (ids: Ids): Place[] => {
   return [
     ...of('page', all(PAGES, ids)),
     ...ENTRANCE.map((path): Place => ({ path, kind: 'page', isStranger: true })),
-    ...of('filtered log', [...filteredLogs(ids), '/api/request-logs/options']),
+    ...of('filtered log', [...filteredLogs(ids), ...filteredConversations(ids), '/api/request-logs/options']),
     ...of('long report', longReports(ids)),
     ...of('JSON', all(JSON_TWINS, ids)),
   ]

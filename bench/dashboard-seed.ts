@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { commit, type Db } from '../db/commit.ts'
 import { openDatabase } from '../db/open.ts'
-import { accountUsage } from '../db/schema/accounts.ts'
+import { accountUsage, affinity } from '../db/schema/accounts.ts'
 import { accountEvents, usageSamples } from '../db/schema/history.ts'
 import { apiKeyLimits, apiKeys } from '../db/schema/keys.ts'
 import { users } from '../db/schema/people.ts'
@@ -38,6 +38,7 @@ const AUDIT_ROWS = 20_000
 const PEOPLE = 20
 const SAMPLE_DAYS = 35
 const EVENTS_EACH = 60
+const SESSIONS = 100_000
 
 /** The folder that was filled before under `kept`, or else a new one, under `kept` if that is given. */
 export async function bigFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string, kept?: string): Promise<BigFolder> {
@@ -71,6 +72,7 @@ async function fillFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string): P
     addKeys(sqlite, sizes.keys - 1, now)
     addPeople(sqlite, passwordHash, now)
     addPast(sqlite, accountIds, now)
+    if (sizes.rows > 0) addSessions(sqlite, accountIds, now)
     const keyIds = idsOf(sqlite, 'api_keys')
     const logHours = Math.min(LOG_DAYS, sizes.days) * 24
     const plan = { now, accountIds, keyIds, logRows: sizes.rows, logHours, hours: sizes.days * 24 }
@@ -136,6 +138,18 @@ const addPast = (sqlite: Database, accountIds: readonly string[], now: number): 
         result: isBlock ? 'rate_limited' : 'active',
         detail: isBlock ? 'The service answered 429: the usage limit has been reached.' : null,
       })
+    }
+}
+
+/** Conversations and ciphertext that stay on accounts, as many of each as are kept in memory. */
+const addSessions = (sqlite: Database, accountIds: readonly string[], now: number): void => {
+  const random = seededRandom(13)
+  const add = inserter(sqlite, affinity)
+  for (let n = 0; n < SESSIONS; n++)
+    for (const kind of ['conversation', 'ciphertext']) {
+      const accountId = accountIds[n % accountIds.length]
+      const keyHash = Buffer.from(random.bytes(32)).toString('base64url')
+      add({ kind, keyHash, accountId, usedAt: now - n * 20_000 })
     }
 }
 

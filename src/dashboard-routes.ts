@@ -53,6 +53,8 @@ import { setUpPassword } from './admin/auth/setup.ts'
 import { stepUp } from './admin/auth/step-up.ts'
 import { confirmTotpSetup, removeTotp, renewRecoveryCodes, startTotpSetup, verifyTotp } from './admin/auth/totp.ts'
 import { createBackup, downloadBackup, listBackups } from './admin/backups.ts'
+import { showConversationPage, showConversations } from './admin/conversation-pages.ts'
+import { listConversations, showConversation } from './admin/conversations.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
 import { showKeyTestChecks, socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
@@ -417,6 +419,11 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs/tail', ...tailLogs)
   app.get('/logs/export', ...exportLogs)
   app.get('/logs/explain', ...leadToSimulator)
+  app.get('/logs/conversations', ...showConversations)
+  app.get('/logs/conversations/:hash', ...showConversationPage)
+  app.get('/api/conversations', ...listConversations)
+  app.get('/api/conversations/', ...listConversations)
+  app.get('/api/conversations/:hash', ...showConversation)
   app.get('/logs/:id', ...showRequestPage)
   app.get('/reports', ...showReports)
   app.get('/reports/strategies', ...showStrategies)

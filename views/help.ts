@@ -148,6 +148,21 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   captures: {
     says: 'A capture stores all requests and answers of one key or account, so that you can see what a client really sent. It stops at its time or size, and is deleted a week later.',
     more: 'security#what-is-stored',
+  conversations: {
+    says: 'Requests that a client sent as one conversation, such as a Codex session. Open one to see each request and what it used.',
+    more: 'operating#monitor',
+  },
+  conversation: {
+    says: 'What this conversation used in all its logged requests. Each move to another account sends its input uncached once.',
+    more: 'operating#monitor',
+  },
+  turns: {
+    says: 'One row per request of this conversation, newest first. Open a row to see its attempts.',
+    more: 'operating#fix-problems',
+  },
+  'conversation-models': {
+    says: 'The requests of this conversation, by model and reasoning effort. Cost is what they would cost at API prices.',
+    more: 'operating#monitor',
   },
   chart: {
     says: 'Each bar is one day or hour in your time zone. The line is the period before.',
@@ -197,6 +212,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   'settings-clients': {
     says: 'What clients need to connect, and what Sluice shows them. Changes apply to the next request.',
     more: 'security#who-can-reach-what',
+  },
+  'delete-sessions': {
+    says: 'A conversation without a session can use any account with its next request. Its cached input is then sent in full once.',
+    more: SETTINGS,
   },
   'sticky-sessions': {
     says: 'A conversation stays on one account, so that its cached input is used again. Sluice stores only a hash of its name.',

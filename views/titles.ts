@@ -17,6 +17,7 @@ const TITLES: Readonly<Record<string, string>> = {
   '/keys/new': 'Create key',
   '/logs': 'Logs',
   '/logs/captures': 'Captures',
+  '/logs/conversations': 'Conversations',
   '/reports': 'Reports',
   '/reports/strategies': 'Compare strategies',
   '/settings': 'Access & keys',

@@ -26,9 +26,12 @@ import {
   toRejectedQuery,
 } from '../model/request-log-page.ts'
 import { Moment } from '../model/request-log-query.ts'
+import { stickyKey } from '../model/sticky/session-key.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
+import { conversationPath } from './conversations.ts'
 import { readerOf } from './reader-of.ts'
 import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
+import { stickyLink } from './sticky-sessions.ts'
 
 /** Times are ISO 8601; links are paths with their query. */
 export interface Logs extends LogPage {
@@ -54,6 +57,7 @@ export interface Logs extends LogPage {
   open: LogDetail | null
   /** A capture holds the open request, and the user may read it. */
   isOpenCaptured: boolean
+  open: RequestView | null
   /** May look into conversations. */
   isSensitive: boolean
   /** May open the list of captures. */
@@ -112,6 +116,23 @@ export interface RequestView extends LogDetail {
   isSensitive: boolean
   /** A capture holds it, and the user may read it. */
   isCaptured: boolean
+  links: RequestLinks
+}
+
+interface RequestLinks {
+  /** The conversation of the request; null: none, or hidden from the user. */
+  conversation: string | null
+  /** The account its conversation stays on, or the sessions of its account; null: hidden from the user. */
+  sessions: string | null
+}
+
+const requestLinks = (c: Ctx, { conversationId, accountId }: LogDetail): RequestLinks => {
+  const keyQuery = conversationId && stickyKey(conversationId)
+  const filter = keyQuery ? { keyQuery } : accountId ? { accountQuery: accountId } : null
+  return {
+    conversation: conversationId && conversationPath(conversationId),
+    sessions: filter && holds(c.var.principal.grants, 'ops:write') ? stickyLink(filter) : null,
+  }
 }
 
 /** `GET /logs/:id`: a page, or the content of the drawer. */
@@ -121,6 +142,9 @@ export const showRequestPage = createHandlers(requiresOwn('dashboard:read'), asy
   const facts = { showsAccounts: scope === 'all', isSensitive: sensitive, isCaptured: isCaptured(c, found.id) }
   const view: RequestView = { ...found, generatedAt: iso(c.env.clock.now()), ...facts }
   return reply(c, view, RequestPage)
+  const showsAccounts = sightOf(c).scope === 'all'
+  const view = { ...found, generatedAt: iso(c.env.clock.now()), showsAccounts, links: requestLinks(c, found) }
+  return reply(c, view satisfies RequestView, RequestPage)
 })
 
 const isCaptured = (c: Ctx, id: string): boolean =>
@@ -182,6 +206,12 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     links: linksOf(c, { asked, page, now }),
     open,
     isOpenCaptured: open !== null && isCaptured(c, open.id),
+    open: open && {
+      ...open,
+      generatedAt: iso(now),
+      showsAccounts: sight.scope === 'all',
+      links: requestLinks(c, open),
+    },
     isSensitive: sight.sensitive,
     hasCaptures: sight.sensitive || holds(c.var.principal.grants, 'security:write'),
   }

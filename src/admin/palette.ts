@@ -96,6 +96,7 @@ const PLACES: readonly Place[] = [
   { kind: 'Page', label: 'Keys', href: '/keys', needs: 'api_keys:read', isOwn: true },
   { kind: 'Page', label: 'Logs', href: '/logs', needs: 'dashboard:read', isOwn: true },
   { kind: 'Page', label: 'Captures', href: '/logs/captures', needs: 'security:write' },
+  { kind: 'Page', label: 'Conversations', href: '/logs/conversations', needs: 'conversations:read' },
   { kind: 'Page', label: 'Reports', href: '/reports', needs: 'dashboard:read', isOwn: true },
   { kind: 'Page', label: 'Compare strategies', href: '/reports/strategies', needs: 'dashboard:read' },
   { kind: 'Page', label: 'Routing simulator', href: '/accounts/simulator', needs: 'accounts:read' },

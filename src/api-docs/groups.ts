@@ -47,6 +47,10 @@ export const GROUPS: readonly Group[] = [
       '/api/dashboard',
       '/api/captures',
       '/api/conversation-archive',
+      '/api/conversations',
+      '/api/reports',
+      '/api/explain',
+      '/api/dashboard',
     ],
   },
   {

@@ -24,6 +24,8 @@ export const READ_LANES = {
   accountSpend: 'quick',
   accountHistory: 'quick',
   fleetActivity: 'slow',
+  conversations: 'quick',
+  conversation: 'quick',
   stickySessions: 'quick',
   countSticky: 'quick',
 } as const

@@ -5,6 +5,7 @@ import { accountHistory } from './account-events-read.ts'
 import { accountSpend, accountTrend } from './account-trends.ts'
 import { auditLog } from './audit-log.ts'
 import { verifyAuditLog } from './audit-verify.ts'
+import { conversation, conversations } from './conversations/conversations.ts'
 import { fleetActivity } from './fleet-activity.ts'
 import { keyWeek } from './key-trends.ts'
 import { overviewBegin, overviewPresent, overviewSlots } from './overview.ts'
@@ -54,6 +55,8 @@ const READS = {
   accountSpend,
   accountHistory,
   fleetActivity: atOneMoment(fleetActivity),
+  conversations: atOneMoment(conversations),
+  conversation: atOneMoment(conversation),
   stickySessions,
   countSticky,
 } satisfies Record<keyof typeof READ_LANES, unknown>

@@ -39,6 +39,8 @@ const EXPECTED: Record<string, Page> = {
   '/keys/:id': { title: 'laptop', id: ({ key }) => key },
   '/keys/:id/edit': { title: 'Edit laptop', id: ({ key }) => key },
   '/logs': { title: 'Logs' },
+  '/logs/conversations': { title: 'Conversations' },
+  '/logs/conversations/:hash': { title: 'Conversation', id: ({ conversation }) => conversation },
   '/accounts/simulator': { title: 'Routing simulator' },
   '/logs/:id': { title: 'Request', id: ({ request }) => request },
   '/reports': { title: 'Reports' },

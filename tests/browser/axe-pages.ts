@@ -141,6 +141,11 @@ export const PAGES: Record<string, Stops> = {
     { name: 'failed', path: `/logs/${requests.failed}` },
     { name: 'done', path: `/logs/${requests.ok}` },
   ],
+  '/logs/conversations': () => [
+    { name: 'list', path: '/logs/conversations' },
+    { name: 'nothing found', path: '/logs/conversations?search=nothing-like-this' },
+  ],
+  '/logs/conversations/:hash': ({ conversation }) => [{ name: 'one', path: `/logs/conversations/${conversation}` }],
   '/reports': () => [
     { name: 'full', path: '/reports' },
     { name: 'chart as a table', path: '/reports?measure=latency', act: press('#chart summary') },

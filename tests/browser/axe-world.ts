@@ -29,6 +29,7 @@ export interface Ids {
   capturedId: string
   /** Of a model source. */
   source: string
+  conversation: string
   /** Of an invite that waits. */
   inviteToken: string
   /** On this machine: an `auth.json` of a new account, and one that is broken. */
@@ -120,6 +121,10 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   })
   const { id: run } = await world.api<{ id: string }>('POST', `/api/automations/${automation}/run-now`)
   const captured = await captureOne(world, url)
+  const { conversations } = await world.api<{ conversations: { conversationId: string }[] }>(
+    'GET',
+    '/api/conversations',
+  )
   recordWeek(world.dataDir, accounts.ada ?? '')
   await world.api('PATCH', '/api/settings', { streamTimeoutSeconds: 3600, guestAccessEnabled: false })
   await world.api('POST', '/api/firewall/ips', { ipAddress: '127.0.0.0/8' })
@@ -140,6 +145,7 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       run,
       ...captured,
       source,
+      conversation: conversations[0]?.conversationId ?? '',
       inviteToken,
       files,
     },

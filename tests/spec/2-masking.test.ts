@@ -111,6 +111,7 @@ const open = async () => {
     'its words about an account': 'was thrown out',
   }
   const ids = {
+    conversation: first?.conversationHash ?? '',
     account: id,
     key: row.id,
     request: first?.id ?? '',
@@ -241,6 +242,11 @@ const REFUSED = [
   '/settings/access',
   '/settings/routing/sessions',
   '/api/sticky-sessions',
+  '/logs/conversations',
+  '/logs/conversations/:hash',
+  '/api/conversations',
+  '/api/conversations/',
+  '/api/conversations/:hash',
   '/audit',
 ]
 
@@ -281,8 +287,8 @@ const pathOf = (route: string, { ids }: World): string => {
     'conversation-archive': ids.request,
   }
   const [, id] = Object.entries(begins).find(([of]) => route.includes(`${of}/:id`)) ?? []
-  if (route.includes('/:') && id === undefined) throw new Error(`Nobody knows an id for ${route}.`)
-  return route.replace(':id', id ?? '')
+  if (route.includes('/:id') && id === undefined) throw new Error(`Nobody knows an id for ${route}.`)
+  return route.replace(':id', id ?? '').replace(':hash', ids.conversation)
 }
 
 interface Answer {

@@ -22,6 +22,10 @@ export const buildHouse = async () => {
     startedBy: { id: 'test', name: 'anna' },
   })
   const turn = { json: codexBody(), headers: { authorization: `Bearer ${key.key}` } }
+  const turn = {
+    json: codexBody('hello', { prompt_cache_key: 'talk' }),
+    headers: { authorization: `Bearer ${key.key}` },
+  }
   await (await app.ask('POST /backend-api/codex/responses', turn)).text()
   const invited = await admin.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })
   const { invite } = (await invited.json()) as { invite: { token: string } } // as: made just now
@@ -45,6 +49,8 @@ export const buildHouse = async () => {
       account: app.members[0]!.id,
       key: key.row.id,
       request: app.rows()[0]!.id,
+      conversation: app.rows()[0]!.conversationHash!,
+      invite: invite.token,
       automation,
       run,
       capture: capture.id,
@@ -64,11 +70,13 @@ export const openIn = async ({ admin, ids }: House, path: string, cookies = ''):
     keys: ids.key,
     logs: ids.request,
     captures: ids.capture,
+    conversations: ids.conversation,
     invite: ids.invite,
     docs: 'operating',
     settings: second === 'sources' ? ids.source : third === 'runs' ? ids.run : ids.automation,
   }
   const of = (second === 'captures' ? second : first) as keyof typeof id // as: any other path takes no id
+  const of = (path.includes(':hash') ? 'conversations' : first) as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
   return (await admin.ask(`GET ${path.replace(/:[a-z]\w*/, () => id[of])}`, { headers })).text()
 }

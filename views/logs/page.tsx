@@ -18,6 +18,7 @@ export const LogsPage: FC<Logs> = (logs) => {
       <header class="page-head log-head">
         <h1>Logs</h1>
         {logs.hasCaptures && <ButtonLink href="/logs/captures">Captures</ButtonLink>}
+        {logs.isSensitive && <a href="/logs/conversations">Conversations</a>}
         {links.tail && (
           <label class="check tail-switch needs-script">
             <input type="checkbox" data-tail={links.tail} checked={logs.isLive} />
@@ -81,6 +82,7 @@ export const LogsPage: FC<Logs> = (logs) => {
             close={links.here}
           />
         )}
+        {open && <RequestDetail {...open} close={links.here} />}
       </aside>
     </div>
   )

@@ -99,9 +99,15 @@ const Facts: FC<RequestView> = (request) => (
           <Copied text={request.responseId} />
         </Fact>
       )}
-      {request.isSensitive && request.conversationId && (
+      {(request.links.conversation || request.links.sessions) && (
         <Fact name="Conversation">
-          <a href={`/logs?conversation_id=${encodeURIComponent(request.conversationId)}`}>Show this conversation</a>
+          {request.links.conversation && <a href={request.links.conversation}>Show this conversation</a>}
+          {request.links.conversation && request.links.sessions && ' · '}
+          {request.links.sessions && (
+            <a href={request.links.sessions}>
+              {request.links.conversation ? 'Its sticky session' : 'Sticky sessions of the account'}
+            </a>
+          )}
         </Fact>
       )}
     </dl>

@@ -18,6 +18,18 @@ export const LOG_WORDS: WordsByRoute = {
     answer: '`Entry` with `attempts`.',
     throws: ['not_found'],
   },
+  'GET /api/conversations': {
+    does: 'Conversations by their last request, newest first. Covers the last 30 days.',
+    answer:
+      '`{conversations: [{conversationId, firstRequest, lastRequest, requestCount, representativeAccountId, representativeAccount, remainingAccountCount, apiKeyId, apiKeyName, representativeModel, remainingModelCount, totalTokens, inputTokens, cachedInputTokens, outputTokens, cachedShare, totalCostUsd, errors, moves, isPartial}], total, hasMore, nextCursor, searchedTo}`. Sums are of the newest 1,000 requests of each',
+    throws: ['busy'],
+  },
+  'GET /api/conversations/:hash': {
+    does: 'One conversation: accounts, models, tokens, cost, moves, errors, and how its newest requests ended.',
+    answer:
+      'The same sums, and `start`, `latest`, `accounts`, `modelStats`, `outcomes`, `movedInputTokens`, `totalElapsedTime` (ms).',
+    throws: ['not_found', 'busy'],
+  },
   'GET /api/rejected-clients': {
     does: 'Clients that were rejected before an account was tried: one row per client, reason and minute, newest first.',
     answer:

@@ -53,6 +53,8 @@ export const PAGE_WORDS: WordsByRoute = {
   },
   'GET /reports/strategies': { does: 'Compares routing strategies with the logged requests.', throws: ['busy'] },
   'GET /settings': { does: 'Access and key settings.', leadsOn: true },
+  'GET /logs/conversations': { does: 'Conversations by their last request.', throws: ['busy'] },
+  'GET /logs/conversations/:hash': { does: 'One conversation and its requests.', throws: ['not_found', 'busy'] },
   'GET /settings/access': { does: 'Users, invites, roles and guests.' },
   'GET /settings/routing': { does: 'Routing settings.' },
   'GET /settings/routing/sessions': { does: 'The account each conversation stays on.' },

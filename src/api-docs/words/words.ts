@@ -92,6 +92,8 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/sticky-sessions/:kind/:key': 'The key as listed.',
   '/api/captures/:id': 'ID of the capture.',
   '/api/conversation-archive/:id': 'ID of the request log entry.',
+  '/api/conversations/:hash': '`conversationId`.',
+  '/logs/conversations/:hash': '`conversationId`.',
   '/api/request-logs/:id': 'ID of the request log entry.',
   '/assets/:file': 'Name with the hash of the content.',
   '/accounts/:id': '`accountId`.',

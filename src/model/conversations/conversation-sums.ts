@@ -1,0 +1,97 @@
+/** Adds up the requests of conversations: by account, key and model, at most so many of each. */
+import { sql } from 'drizzle-orm'
+import type { Db } from '../../../db/commit.ts'
+import { requests } from '../../../db/schema/requests.ts'
+import { faulty } from '../turn-fault.ts'
+
+/** Sums of requests that agree in account, key, model and effort. */
+export interface Part {
+  conversationId: string
+  accountId: string | null
+  keyId: string | null
+  model: string | null
+  effort: string | null
+  requests: number
+  /** ms since epoch, like the next. */
+  first: number
+  last: number
+  errors: number
+  cancelled: number
+  moves: number
+  inputTokens: number
+  cachedInputTokens: number
+  outputTokens: number
+  costMicros: number
+  /** Input tokens that were not cached, of requests that moved the conversation. */
+  movedTokens: number
+  /** Of all requests together. */
+  elapsedMs: number
+}
+
+/** What was read of one conversation. */
+export interface Reach {
+  conversationId: string
+  /** Only requests after it were added up, ms since epoch; null: all. */
+  floor: number | null
+  /** Of all its requests in the log. */
+  requests: number
+  first: number
+}
+
+/** `most` newest requests of each. Only the index is read to find where they begin. */
+export const reachOf = (db: Db, conversationIds: readonly string[], most: number): Reach[] => {
+  const ids = JSON.stringify(conversationIds)
+  const of = sql`FROM ${requests} WHERE ${requests.conversationHash} = chosen.value`
+  return db.all<Reach>(sql`
+    SELECT chosen.value AS "conversationId",
+      (SELECT ${requests.startedAt} ${of} ORDER BY ${requests.startedAt} DESC LIMIT 1 OFFSET ${most}) AS floor,
+      (SELECT count(*) ${of}) AS requests,
+      (SELECT min(${requests.startedAt}) ${of}) AS first
+    FROM json_each(${ids}) AS chosen`)
+}
+
+/** Rows are spread over the file and cost about two microseconds each. */
+export const partsOf = (db: Db, reach: readonly Reach[]): Part[] => {
+  const chosen = JSON.stringify(reach.map(({ conversationId, floor }) => [conversationId, floor ?? -1]))
+  const { inputTokens, cachedInputTokens } = requests
+  return db.all<Part>(sql`
+    SELECT conversation_hash AS "conversationId", account_id AS "accountId", key_id AS "keyId", model,
+      reasoning_effort AS effort, count(*) AS requests, min(started_at) AS first, max(started_at) AS last,
+      coalesce(sum(${faulty()}), 0) AS errors, sum(status = 'cancelled') AS cancelled, sum(moved) AS moves,
+      coalesce(sum(${inputTokens}), 0) AS "inputTokens",
+      coalesce(sum(min(${cachedInputTokens}, ${inputTokens})), 0) AS "cachedInputTokens",
+      coalesce(sum(coalesce(output_tokens, reasoning_tokens)), 0) AS "outputTokens",
+      coalesce(sum(cost_micros), 0) AS "costMicros",
+      coalesce(sum(CASE WHEN moved THEN ${inputTokens} - min(coalesce(${cachedInputTokens}, 0), ${inputTokens}) END), 0)
+        AS "movedTokens",
+      sum(total_ms) AS "elapsedMs"
+    FROM json_each(${chosen}) AS chosen CROSS JOIN ${requests}
+    WHERE conversation_hash = chosen.value ->> 0 AND started_at > chosen.value ->> 1
+    GROUP BY 1, 2, 3, 4, 5`)
+}
+
+type Sum = 'requests' | 'errors' | 'cancelled' | 'moves' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'
+
+export const sumOf = (parts: readonly Part[], name: Sum | 'costMicros' | 'movedTokens' | 'elapsedMs'): number =>
+  parts.reduce((sum, part) => sum + part[name], 0)
+
+/** Most requests first; parts without a value are left out. */
+export const rankedBy = (
+  parts: readonly Part[],
+  name: 'accountId' | 'keyId' | 'model',
+): { id: string; requests: number }[] => {
+  const counts = new Map<string, number>()
+  for (const part of parts) {
+    const id = part[name]
+    if (id !== null) counts.set(id, (counts.get(id) ?? 0) + part.requests)
+  }
+  return [...counts]
+    .map(([id, count]) => ({ id, requests: count }))
+    .toSorted((a, b) => b.requests - a.requests || (a.id < b.id ? -1 : 1))
+}
+
+/** Of the input; null: no usage was reported. */
+export const cachedShare = (parts: readonly Part[]): number | null => {
+  const input = sumOf(parts, 'inputTokens')
+  return input === 0 ? null : sumOf(parts, 'cachedInputTokens') / input
+}

@@ -1,0 +1,200 @@
+/** Conversations of the request log: pages of the list, and one in detail. Names in the answers are those of existing clients. */
+import { desc, eq } from 'drizzle-orm'
+import type { Db } from '../../../db/commit.ts'
+import { apiKeys } from '../../../db/schema/keys.ts'
+import { requests } from '../../../db/schema/requests.ts'
+import { iso } from '../../lib/iso.ts'
+import { clientName } from '../../lib/user-agent.ts'
+import { accountNames } from '../account-names.ts'
+import { cursorOf, type LogStatus, logStatus } from '../request-log-query.ts'
+import type { Blinders } from '../request-view.ts'
+import { cachedShare, type Part, partsOf, type Reach, rankedBy, reachOf, sumOf } from './conversation-sums.ts'
+import { type ConversationSearch, findConversations, placeOf } from './find-conversations.ts'
+
+export type ConversationEntry = ReturnType<typeof toEntry>
+
+export interface ConversationPage {
+  /** By their last request, newest first. */
+  conversations: ConversationEntry[]
+  /** Only when all are on the first page; null: not counted. */
+  total: number | null
+  hasMore: boolean
+  nextCursor: string | null
+  /** ISO 8601: where the search stopped, because a page reads at most 50,000 requests; null: it was complete. */
+  searchedTo: string | null
+}
+
+export interface ConversationListing extends ConversationSearch {
+  limit: number
+  offset: number
+}
+
+/** Newest requests of each conversation that a list adds up. */
+const MOST_LISTED = 1000
+/** The same for one conversation: about 50 ms. */
+const MOST_DETAILED = 20_000
+const MOST_OUTCOMES = 120
+
+/** Following `nextCursor` never repeats a conversation; one that goes on in the meantime moves to the first page. */
+export const conversations = (db: Db, query: ConversationListing, blinders: Blinders): ConversationPage => {
+  const offset = query.cursor ? 0 : query.offset
+  const end = offset + query.limit
+  const { places, stoppedAt } = findConversations(db, query, blinders, end + 1)
+  const shown = places.slice(offset, end)
+  const next = places.length > end ? (shown.at(-1) ?? null) : stoppedAt
+  return {
+    conversations: entriesOf(
+      db,
+      shown.map(({ conversationId }) => conversationId),
+      blinders,
+    ),
+    total: next === null && !query.cursor ? places.length : null,
+    hasMore: next !== null,
+    nextCursor: next && cursorOf(next),
+    searchedTo: stoppedAt && places.length <= end ? iso(stoppedAt.startedAt) : null,
+  }
+}
+
+interface Names {
+  accounts: ReadonlyMap<string, string>
+  keys: ReadonlyMap<string, string>
+  hidesKeys: boolean
+}
+
+const namesFor = (db: Db, blinders: Blinders): Names => ({
+  accounts: accountNames(db, blinders),
+  keys: new Map(
+    blinders.hidesKeys
+      ? []
+      : db
+          .select({ id: apiKeys.id, name: apiKeys.name })
+          .from(apiKeys)
+          .all()
+          .map(({ id, name }) => [id, name]),
+  ),
+  hidesKeys: blinders.hidesKeys,
+})
+
+const entriesOf = (db: Db, conversationIds: readonly string[], blinders: Blinders): ConversationEntry[] => {
+  if (conversationIds.length === 0) return []
+  const reach = reachOf(db, conversationIds, MOST_LISTED)
+  const parts = Map.groupBy(partsOf(db, reach), ({ conversationId }) => conversationId)
+  const names = namesFor(db, blinders)
+  return reach.map((one) => toEntry(one, parts.get(one.conversationId) ?? [], names))
+}
+
+const toEntry = (reach: Reach, parts: readonly Part[], names: Names) => {
+  const [account = null, ...otherAccounts] = rankedBy(parts, 'accountId')
+  const [model = null, ...otherModels] = rankedBy(parts, 'model')
+  return {
+    ...totalsOf(reach, parts),
+    firstRequest: iso(reach.first),
+    lastRequest: iso(lastOf(reach, parts)),
+    representativeAccountId: account?.id ?? null,
+    /** The account that served most requests; null: deleted, or none. */
+    representativeAccount: account && (names.accounts.get(account.id) ?? null),
+    remainingAccountCount: otherAccounts.length,
+    ...keyOf(parts, names),
+    representativeModel: model?.id ?? null,
+    remainingModelCount: otherModels.length,
+  }
+}
+
+const totalsOf = (reach: Reach, parts: readonly Part[]) => {
+  const [inputTokens, outputTokens] = [sumOf(parts, 'inputTokens'), sumOf(parts, 'outputTokens')]
+  return {
+    conversationId: reach.conversationId,
+    requestCount: reach.requests,
+    /** Only the newest requests are in the sums. */
+    isPartial: reach.floor !== null,
+    totalTokens: inputTokens + outputTokens,
+    inputTokens,
+    cachedInputTokens: sumOf(parts, 'cachedInputTokens'),
+    outputTokens,
+    /** Of the input, 0 to 1; null: no usage was reported. */
+    cachedShare: cachedShare(parts),
+    totalCostUsd: sumOf(parts, 'costMicros') / 1e6,
+    errors: sumOf(parts, 'errors'),
+    /** How often it left the account that owned it. */
+    moves: sumOf(parts, 'moves'),
+  }
+}
+
+const lastOf = ({ first }: Reach, parts: readonly Part[]): number => Math.max(first, ...parts.map(({ last }) => last))
+
+/** A conversation belongs to one key, because its hash includes it. */
+const keyOf = (parts: readonly Part[], { keys, hidesKeys }: Names) => {
+  const [key] = hidesKeys ? [] : rankedBy(parts, 'keyId')
+  return { apiKeyId: key?.id ?? null, apiKeyName: key ? (keys.get(key.id) ?? null) : null }
+}
+
+export type ConversationDetail = NonNullable<ReturnType<typeof conversation>>
+
+/** null: no request of it is in the log. Times are ISO 8601, elapsed times are ms. */
+export const conversation = (db: Db, conversationId: string, blinders: Blinders) => {
+  const [reach] = placeOf(db, conversationId) ? reachOf(db, [conversationId], MOST_DETAILED) : []
+  if (!reach) return null
+  const parts = partsOf(db, [reach])
+  const names = namesFor(db, blinders)
+  const accounts = rankedBy(parts, 'accountId')
+  const ended = newest(db, conversationId)
+  return {
+    ...totalsOf(reach, parts),
+    start: iso(reach.first),
+    latest: iso(lastOf(reach, parts)),
+    cancelled: sumOf(parts, 'cancelled'),
+    totalElapsedTime: sumOf(parts, 'elapsedMs'),
+    /** Input that moves sent uncached: what they cost. */
+    movedInputTokens: sumOf(parts, 'movedTokens'),
+    accountCount: accounts.length,
+    accounts: accounts.map(({ id, requests: count }) => ({
+      accountId: id,
+      accountName: names.accounts.get(id) ?? null,
+      requestCount: count,
+    })),
+    ...keyOf(parts, names),
+    dominantUseragentGroup: dominantClient(ended),
+    modelStats: modelStats(parts),
+    /** How the newest requests ended, oldest first. */
+    outcomes: outcomesOf(ended),
+  }
+}
+
+type Ended = ReturnType<typeof newest>[number]
+
+/** Oldest first. */
+const outcomesOf = (ended: readonly Ended[]): { status: LogStatus; moved: boolean }[] =>
+  ended.map((row) => ({ status: logStatus(row), moved: row.moved })).toReversed()
+
+const dominantClient = (ended: readonly Ended[]): string | null => {
+  const clients = ended.flatMap(({ userAgent }) => clientName(userAgent) ?? [])
+  const counts = [...Map.groupBy(clients, (name) => name)].toSorted(([, a], [, b]) => b.length - a.length)
+  return counts[0]?.[0] ?? null
+}
+
+const newest = (db: Db, conversationId: string) =>
+  db
+    .select({
+      status: requests.status,
+      errorCode: requests.errorCode,
+      moved: requests.moved,
+      userAgent: requests.userAgent,
+    })
+    .from(requests)
+    .where(eq(requests.conversationHash, conversationId))
+    .orderBy(desc(requests.startedAt), desc(requests.id))
+    .limit(MOST_OUTCOMES)
+    .all()
+
+const modelStats = (parts: readonly Part[]) =>
+  [...Map.groupBy(parts, ({ model, effort }) => JSON.stringify([model, effort]))]
+    .map(([, same]) => ({
+      modelEffort: { model: same[0]?.model ?? null, reasoningEffort: same[0]?.effort ?? null },
+      reqs: sumOf(same, 'requests'),
+      totalElapsedTime: sumOf(same, 'elapsedMs'),
+      totalInputTokens: sumOf(same, 'inputTokens'),
+      cachedInputTokens: sumOf(same, 'cachedInputTokens'),
+      totalOutputTokens: sumOf(same, 'outputTokens'),
+      totalCostUsd: sumOf(same, 'costMicros') / 1e6,
+    }))
+    .toSorted((a, b) => b.reqs - a.reqs)

@@ -74,10 +74,12 @@ describe('the list', () => {
     expect(JSON.stringify(entries)).not.toContain(hash)
   })
 
-  test('leaves out uploaded files and what deleted accounts had', async () => {
+  test('leaves out uploaded files, and says so while the sessions of a deleted account are being removed', async () => {
     const { app } = setUp()
     keep(app, { kind: 'file', keyHash: sha256('file') }, { accountId: 'acc_gone', keyHash: sha256('gone') })
-    expect(await list(app)).toMatchObject({ entries: [], total: 0 })
+    expect(await list(app)).toMatchObject({ entries: [{ accountName: 'Deleted account' }], total: 1 })
+    for (const kind of ['conversation', 'ciphertext'])
+      expect(await list(app, `?kind=${kind}`)).toMatchObject({ total: kind === 'conversation' ? 1 : 0 })
   })
 
   test('is filtered by kind, age, account and key, sorted, and paged', async () => {
@@ -105,6 +107,15 @@ describe('the list', () => {
     expect(await keys(`?accountQuery=${ada.id}&kind=conversation`)).toEqual(of((n) => n % 4 === 2))
     expect(await keys('?accountQuery=nobody')).toEqual([])
     expect(await keys('?sortBy=key&sortDir=asc')).toEqual(of(() => true).toSorted())
+    expect(await keys('?sortBy=key&limit=9&offset=7')).toEqual(
+      of(() => true)
+        .toSorted()
+        .toReversed()
+        .slice(7, 16),
+    )
+    expect(await keys('?sortBy=account&limit=5&offset=18')).toEqual(
+      [...of((n) => n % 2 === 1), ...of((n) => n % 2 === 0)].slice(18, 23),
+    )
     expect(await keys('?sortBy=account&sortDir=asc')).toEqual([...of((n) => n % 2 === 0), ...of((n) => n % 2 === 1)])
     expect(await keys('?sortBy=created_at&limit=3&offset=2')).toEqual(of((n) => n >= 2 && n < 5))
     expect(await list(app, '?limit=3&offset=36')).toMatchObject({ total: 40, hasMore: true, stalePromptCacheCount: 9 })

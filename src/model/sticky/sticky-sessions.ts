@@ -38,58 +38,91 @@ export interface StickySession {
 }
 
 /** `total`: matching the filter; `stale`: expired ones, whatever the filter. */
-export const stickySessions = (db: Db, listing: StickyListing) => {
-  const where = stickyWhere(listing, { isInOrder: true })
-  const rows = db.all<{ keyHash: string; kind: StickyKind; accountId: string; usedAt: number }>(sql`
-    SELECT key_hash AS "keyHash", kind, account_id AS "accountId", used_at AS "usedAt"
-    FROM ${affinity} ${joinOf(listing)} WHERE ${where} ORDER BY ${orderOf(listing)}
-    LIMIT ${listing.limit} OFFSET ${listing.offset}`)
-  return {
-    sessions: rows.map(({ keyHash, ...row }): StickySession => ({ key: stickyKey(keyHash), ...row })),
-    total: countSticky(db, listing),
-    stale: countSticky(db, { kind: null, usedBefore: listing.staleBefore, accountIds: null, key: '' }),
-  }
+export const stickySessions = (db: Db, listing: StickyListing) => ({
+  sessions: rowsOf(db, listing).map(({ keyHash, ...row }): StickySession => ({ key: stickyKey(keyHash), ...row })),
+  total: countSticky(db, listing),
+  stale: countSticky(db, { kind: null, usedBefore: listing.staleBefore, accountIds: null, key: '' }),
+})
+
+export const countSticky = (db: Db, filter: StickyFilter): number => {
+  const isAll = filter.kind === null && filter.usedBefore === null && filter.accountIds === null && filter.key === ''
+  // SQLite counts a whole table without reading its rows.
+  if (isAll) return count(db, ALL) - count(db, sql`kind = 'file'`)
+  return count(db, stickyWhere(filter))
 }
 
-export const countSticky = (db: Db, filter: StickyFilter): number =>
+const ALL = sql`1`
+
+const count = (db: Db, where: SQL): number =>
   db.all<{ count: number }>(
-    sql`SELECT count(*) AS count FROM ${affinity} WHERE ${stickyWhere(filter, { isInOrder: true })}`,
+    where === ALL
+      ? sql`SELECT count(*) AS count FROM ${affinity}`
+      : sql`SELECT count(*) AS count FROM ${affinity} WHERE ${where}`,
   )[0]?.count ?? 0
 
 /**
- * Rows of deleted accounts are left out: they are being removed. `isInOrder`: the index by last use serves the order. SQLite
- * has no statistics and would search by kind, which reads every row; a unary plus keeps a column from being searched by.
+ * SQLite has no statistics and would always search by kind, which reads every row. A unary plus keeps a column from being
+ * searched by. `isInOrder`: the index by last use serves the order.
  */
 export const stickyWhere = (filter: StickyFilter, { isInOrder = false } = {}): SQL => {
   const { kind, usedBefore, accountIds, key } = filter
   const isByKind = key !== '' || (accountIds === null && usedBefore === null && !isInOrder)
-  const isByAccount = key === '' && accountIds !== null
   const kindColumn = isByKind ? sql`${affinity.kind}` : sql`+${affinity.kind}`
-  const accountColumn = isByAccount ? sql`${affinity.accountId}` : sql`+${affinity.accountId}`
+  const accountColumn = key === '' ? sql`${affinity.accountId}` : sql`+${affinity.accountId}`
   return and(
     kind === null ? sql`${kindColumn} IN ('conversation', 'ciphertext')` : sql`${kindColumn} = ${kind}`,
     usedBefore === null ? undefined : lt(affinity.usedAt, usedBefore),
     accountIds === null
-      ? sql`${accountColumn} IN (SELECT id FROM accounts)`
+      ? undefined
       : sql`${accountColumn} IN (SELECT value FROM json_each(${JSON.stringify(accountIds)}))`,
     keyWhere(key),
   )! // the first condition is always there
 }
 
-const orderOf = ({ sortBy, sortDir }: StickyListing): SQL => {
-  const direction = sql.raw(sortDir === 'asc' ? 'ASC' : 'DESC')
-  switch (sortBy) {
-    case 'account':
-      return sql`place.key ${direction}, used_at DESC, key_hash`
-    case 'key':
-      return keyOrder(direction)
-    default:
-      return sql`used_at ${direction}, key_hash ${direction}`
-  }
+const rowsOf = (db: Db, listing: StickyListing): Row[] => {
+  const { sortBy, sortDir, offset, limit } = listing
+  if (sortBy === 'account' || sortBy === 'key') return rowsInGroups(db, listing)
+  const direction = directionOf(sortDir)
+  const order = sql`used_at ${direction}, key_hash ${direction}`
+  return select(db, { where: stickyWhere(listing, { isInOrder: true }), order, limit, offset })
 }
 
-/** Numbers the accounts by name. */
-const joinOf = ({ sortBy, accountOrder }: StickyListing): SQL =>
-  sortBy === 'account'
-    ? sql`LEFT JOIN json_each(${JSON.stringify(accountOrder)}) AS place ON place.value = account_id`
-    : sql``
+/** By account or key: group by group, so that only the rows of one account, or of keys that begin alike, are sorted. */
+const rowsInGroups = (db: Db, listing: StickyListing): Row[] => {
+  const { sortBy, sortDir, limit } = listing
+  const groups = sortBy === 'account' ? accountGroups(listing) : keyGroups(listing)
+  const order = sortBy === 'account' ? sql`used_at DESC, key_hash` : keyOrder(directionOf(sortDir))
+  const rows: Row[] = []
+  let { offset } = listing
+  for (const group of sortDir === 'asc' ? groups : groups.toReversed()) {
+    if (rows.length === limit) break
+    const passed = offset === 0 ? null : countSticky(db, group)
+    if (passed !== null && passed <= offset) offset -= passed
+    else {
+      rows.push(...select(db, { where: stickyWhere(group), order, limit: limit - rows.length, offset }))
+      offset = 0
+    }
+  }
+  return rows
+}
+
+const accountGroups = (listing: StickyListing): StickyFilter[] =>
+  listing.accountOrder
+    .filter((id) => listing.accountIds?.includes(id) ?? true)
+    .map((id) => ({ ...listing, accountIds: [id] }))
+
+const keyGroups = (listing: StickyListing): StickyFilter[] =>
+  listing.key === '' ? KEY_STARTS.map((key) => ({ ...listing, key })) : [listing]
+
+const KEY_STARTS = Array.from({ length: 256 }, (_, n) => n.toString(16).padStart(2, '0'))
+
+interface Row extends Omit<StickySession, 'key'> {
+  keyHash: string
+}
+
+const select = (db: Db, { where, order, limit, offset }: { where: SQL; order: SQL; limit: number; offset: number }) =>
+  db.all<Row>(sql`
+    SELECT key_hash AS "keyHash", kind, account_id AS "accountId", used_at AS "usedAt"
+    FROM ${affinity} WHERE ${where} ORDER BY ${order} LIMIT ${limit} OFFSET ${offset}`)
+
+const directionOf = (sortDir: StickyListing['sortDir']): SQL => sql.raw(sortDir === 'asc' ? 'ASC' : 'DESC')

@@ -40,7 +40,6 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/logs/tail': () => [`/logs/tail?after=${new Date(Date.now() - 60_000).toISOString()}`],
   '/accounts/simulator': ({ key }) => ['/accounts/simulator', `/accounts/simulator?model=gpt-5.5&apiKeyId=${key}`],
   '/logs/:id': ({ request }) => [`/logs/${request}`],
-  '/logs/conversations': () => ['/logs/conversations', '/logs/conversations?timeframe=1d'],
   '/logs/conversations/:hash': ({ conversation }) => [`/logs/conversations/${conversation}`],
   '/reports': ({ account, key }) => [
     '/reports',
@@ -91,6 +90,9 @@ const longReports = ({ account, key }: Ids): string[] => [
 /** For who is not signed in. */
 const ENTRANCE = ['/login']
 
+/** Measured with the filtered logs. */
+const LISTS = ['/logs/conversations']
+
 const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/settings': () => ['/api/settings'],
   '/api/accounts': () => ['/api/accounts'],
@@ -100,7 +102,6 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/api-keys/:id/usage-7d': ({ key }) => [`/api/api-keys/${key}/usage-7d`],
   '/api/request-logs': () => ['/api/request-logs'],
   '/api/request-logs/:id': ({ request }) => [`/api/request-logs/${request}`],
-  '/api/conversations': () => ['/api/conversations'],
   '/api/conversations/:hash': ({ conversation }) => [`/api/conversations/${conversation}`],
   '/api/sticky-sessions': () => ['/api/sticky-sessions'],
   '/api/reports': () => ['/api/reports', `/api/reports?start_date=${daysAgo(89)}`],
@@ -151,28 +152,35 @@ const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Id
   ].map((query) => `/logs?${query}`)
 }
 
-/** Lists of conversations that have to read much of the log. */
+/** Lists over a million requests. */
 const filteredConversations = ({ account, middle }: Ids): string[] =>
   [
+    '',
+    'timeframe=1d',
     `cursor=${cursorOf(middle)}`,
     `cursor=${cursorOf(middle)}&search=nowhere`,
     'search=gpt-5.3',
     'search=desk+42',
     'search=nowhere+to+be+found',
     `search=${account}`,
-    'limit=200',
   ].map((query) => `/logs/conversations?${query}`)
 
 export const placesOf = (ids: Ids): Place[] => {
   const forgotten = everyRoute.filter(
-    ({ method, path }) => method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && !ENTRANCE.includes(path),
+    ({ method, path }) =>
+      method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && ![...ENTRANCE, ...LISTS].includes(path),
   )
   if (forgotten.length > 0) throw new Error(`not measured: ${forgotten.map(({ path }) => path).join(', ')}`)
   const of = (kind: Place['kind'], paths: string[]) => paths.map((path): Place => ({ path, kind }))
   return [
     ...of('page', all(PAGES, ids)),
     ...ENTRANCE.map((path): Place => ({ path, kind: 'page', isStranger: true })),
-    ...of('filtered log', [...filteredLogs(ids), ...filteredConversations(ids), '/api/request-logs/options']),
+    ...of('filtered log', [
+      ...filteredLogs(ids),
+      ...filteredConversations(ids),
+      '/api/conversations',
+      '/api/request-logs/options',
+    ]),
     ...of('long report', longReports(ids)),
     ...of('JSON', all(JSON_TWINS, ids)),
   ]

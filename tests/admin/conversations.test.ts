@@ -147,6 +147,18 @@ describe('the list', () => {
     expect(await idsOf('?limit=3&offset=5')).toEqual((await idsOf()).slice(5, 8))
   })
 
+  test('keeps its order among requests of the same millisecond', async () => {
+    const names = Array.from({ length: 9 }, (_, n) => talk(`same ${n}`))
+    add(...[...names, ...names].map((conversationHash) => ({ conversationHash, startedAt: ago(1000) })))
+    const seen: string[] = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page: ConversationPage = await list(`?limit=2${cursor ? `&cursor=${cursor}` : ''}`)
+      seen.push(...page.conversations.map(({ conversationId }) => conversationId))
+      cursor = page.nextCursor
+    }
+    expect(seen).toEqual(names.toReversed())
+  })
+
   test('reaches back 30 days, or less if asked to', async () => {
     add(
       ...[0.5, 3, 20, 29.9, 40].map((days) => ({ conversationHash: talk(`${days}`), startedAt: ago(days * DAY_MS) })),
@@ -221,6 +233,10 @@ describe('the list', () => {
     const second = await list(`?cursor=${first.nextCursor}`)
     expect(second.conversations.map(({ conversationId }) => conversationId)).toEqual([talk('quiet')])
     expect(second).toMatchObject({ hasMore: false, searchedTo: null })
+    expect(await list('?search=nowhere')).toMatchObject({
+      conversations: [],
+      searchedTo: new Date(now - 9_999).toISOString(),
+    })
     expect(await detail(talk('busy'))).toMatchObject({ requestCount: 50_100, isPartial: true })
   })
 })

@@ -20,7 +20,7 @@ export interface ConversationPage {
   total: number | null
   hasMore: boolean
   nextCursor: string | null
-  /** ISO 8601: where the search stopped, because a page reads at most 50,000 requests; null: it was complete. */
+  /** ISO 8601: where the search stopped, because a page reads at most 50,000 requests, or 10,000 for a search; null: it was complete. */
   searchedTo: string | null
 }
 

@@ -187,7 +187,10 @@ const entryOf = (plan: WeekPlan, made: Made): LedgerEntry => {
     hourModel: talk.model,
     limitDeltas: [],
     isServiceFault: failure !== null && failure.httpStatus >= 500,
-    affinity: [],
+    affinity:
+      isDone && row.accountId
+        ? [{ kind: 'conversation', keyHash: talk.hash, accountId: row.accountId, mixed: false, usedAt: at }]
+        : [],
   }
 }
 

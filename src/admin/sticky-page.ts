@@ -36,7 +36,10 @@ export interface StickySessionsPage extends StickyPage {
   }
 }
 
-export const showStickySessions = createHandlers(requires('ops:write'), query(StickyQuery), async (c) => {
+/** Shorter pages. */
+const PageQuery = StickyQuery.extend({ limit: StickyQuery.shape.limit.unwrap().default(50) })
+
+export const showStickySessions = createHandlers(requires('ops:write'), query(PageQuery), async (c) => {
   const asked = c.req.valid('query')
   const page = await stickyPageOf(c, asked)
   const { done, problem } = said(c)

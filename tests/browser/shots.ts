@@ -30,6 +30,7 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
   )
   const { items } = await get<{ items: { id: string; lastRun: { id: string } | null }[] }>('/api/automations')
   const [automation] = items
+  const { conversations } = await get<{ conversations: { conversationId: string }[] }>('/api/conversations')
   const accountOf = (name: string) => `/accounts/${accounts.find(({ email }) => email.startsWith(name))?.accountId}`
   const keyOf = (name: string) => `/keys/${keys.find((key) => key.name === name)?.id}`
   const request = requests.find(({ attemptCount }) => attemptCount > 1) ?? requests[0]
@@ -55,6 +56,7 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
     { name: 'settings-automation', path: `/settings/automations/${automation?.id}` },
     { name: 'settings-automation-run', path: `/settings/automations/runs/${automation?.lastRun?.id}` },
     { name: 'log-entry', path: `/logs/${request?.id}` },
+    { name: 'conversation', path: `/logs/conversations/${conversations[3]?.conversationId}` },
   ]
   return { readme, pages }
 }
@@ -81,6 +83,7 @@ const PAGES: Record<string, string> = {
   'new-key': '/keys/new',
   logs: '/logs',
   'logs-rejected': '/logs?status=rejected',
+  conversations: '/logs/conversations',
   reports: '/reports',
   'reports-latency': '/reports?measure=latency',
   settings: '/settings',
@@ -90,6 +93,7 @@ const PAGES: Record<string, string> = {
   'settings-automations-new': '/settings/automations/new?ready=mornings',
   'settings-sources': '/settings/sources',
   'settings-source-new': '/settings/sources/new',
+  'sticky-sessions': '/settings/routing/sessions',
   'settings-network': '/settings/network',
   'settings-data': '/settings/data',
   'settings-about': '/settings/about',

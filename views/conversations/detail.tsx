@@ -21,8 +21,7 @@ import { durationText, Moment, spanText } from '../ui/time.tsx'
 export const ConversationPageView: Titled<ConversationView> = (conversation) => (
   <div class="page" data-now={conversation.now}>
     <nav class="crumbs" aria-label="Where you are">
-      <a href="/logs">Logs</a>
-      <a href="/logs/conversations">Conversations</a>
+      <a href="/logs">Logs</a> / <a href="/logs/conversations">Conversations</a>
     </nav>
     <header class="page-head">
       <h1>Conversation</h1>
@@ -142,12 +141,12 @@ const Strip: FC<Pick<ConversationView, 'outcomes'>> = ({ outcomes }) => {
   )
 }
 
-const FEWEST_CELLS = 30
+const FEWEST_CELLS = 60
 
 const Models: FC<ConversationView> = ({ modelStats }) => (
   <Card id="conversation-models" title="Models" help="conversation-models">
     <div class="scroll-x">
-      <table class="list">
+      <table class="list labelled">
         <TableHead texts={['Model']} numbers={['Requests', 'Input', 'Cached', 'Output', 'Cost', 'Total time']} />
         <tbody>
           {modelStats.map(({ modelEffort: { model, reasoningEffort }, ...sums }) => (
@@ -155,12 +154,24 @@ const Models: FC<ConversationView> = ({ modelStats }) => (
               <td>
                 {model ? <code>{model}</code> : '–'} {reasoningEffort}
               </td>
-              <td class="number">{countText(sums.reqs)}</td>
-              <td class="number">{shortCount(sums.totalInputTokens)}</td>
-              <td class="number">{shortCount(sums.cachedInputTokens)}</td>
-              <td class="number">{shortCount(sums.totalOutputTokens)}</td>
-              <td class="number">{costText(sums.totalCostUsd)}</td>
-              <td class="number">{durationText(sums.totalElapsedTime)}</td>
+              <td class="number" data-label="Requests">
+                {countText(sums.reqs)}
+              </td>
+              <td class="number" data-label="Input">
+                {shortCount(sums.totalInputTokens)}
+              </td>
+              <td class="number" data-label="Cached">
+                {shortCount(sums.cachedInputTokens)}
+              </td>
+              <td class="number" data-label="Output">
+                {shortCount(sums.totalOutputTokens)}
+              </td>
+              <td class="number" data-label="Cost">
+                {costText(sums.totalCostUsd)}
+              </td>
+              <td class="number" data-label="Total time">
+                {durationText(sums.totalElapsedTime)}
+              </td>
             </tr>
           ))}
         </tbody>
@@ -170,7 +181,7 @@ const Models: FC<ConversationView> = ({ modelStats }) => (
 )
 
 const Turns: FC<ConversationView> = ({ requests, now }) => (
-  <table class="list requests">
+  <table class="list requests labelled">
     <TableHead
       texts={['Time', 'Account', 'Model', 'Result']}
       numbers={['Input', 'Cached', 'Output', 'First token', 'Cost']}

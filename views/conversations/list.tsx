@@ -28,7 +28,7 @@ export const ConversationsPage: FC<Conversations> = (page) => (
         <Nothing {...page} />
       ) : (
         <div class="scroll-x">
-          <table class="list requests conversations">
+          <table class="list requests labelled">
             <TableHead
               texts={['Last request', 'Key', 'Account', 'Model']}
               numbers={['Length', 'Requests', 'Tokens', 'Cached', 'Cost', 'Moves', 'Errors']}

@@ -99,7 +99,7 @@ const Sessions: FC<StickySessionsPage> = (page) => (
 
 const Table: FC<StickySessionsPage> = ({ entries, asked, links, mayWrite, now }) => (
   <div class="scroll-x">
-    <table class="list">
+    <table class="list labelled">
       <thead>
         <tr>
           {mayWrite && (
@@ -152,14 +152,16 @@ const Row: FC<{ entry: StickyEntry; mayWrite: boolean; now: string }> = ({ entry
     <td>
       <code>{entry.key}</code>
     </td>
-    <td>{KINDS[entry.kind]}</td>
+    <td class="muted">{KINDS[entry.kind]}</td>
     <td>
       <a href={accountPath(entry.accountId)}>{entry.accountName}</a>
     </td>
-    <td>
+    <td data-label="Last used">
       <Since at={entry.updatedAt} now={now} />
     </td>
-    <td>{entry.isStale ? <span class="muted">expired</span> : <Until at={entry.expiresAt} now={now} />}</td>
+    <td data-label="Expires">
+      {entry.isStale ? <span class="muted">expired</span> : <Until at={entry.expiresAt} now={now} />}
+    </td>
   </tr>
 )
 

@@ -41,6 +41,7 @@ import type { KeySets } from './proxy/relay/key-sets.ts'
 import type { LiveSession } from './proxy/relay/live-session.ts'
 import type { ResponseStore } from './proxy/responses-store/response-store.ts'
 import type { SocketSession } from './proxy/socket-session.ts'
+import type { Overflow } from './proxy/sources/overflow.ts'
 import type { Reader } from './reader.ts'
 import type { Replayer } from './replayer.ts'
 import type { SettingsCache } from './settings/cache.ts'
@@ -61,6 +62,8 @@ export interface Bindings {
   sources: Sources
   /** The only way to them. */
   sourceFetch: SourceFetch
+  /** What a model source serves while the pool is used up. */
+  overflow: Overflow
   pool: Pool
   /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits

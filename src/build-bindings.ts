@@ -41,6 +41,8 @@ import { KeySets } from './proxy/relay/key-sets.ts'
 import { ResponseStore } from './proxy/responses-store/response-store.ts'
 import { FailedSockets } from './proxy/socket-trouble.ts'
 import type { Connection } from './proxy/upstream-session.ts'
+import { Overflow } from './proxy/sources/overflow.ts'
+import { OverflowBudget } from './proxy/sources/overflow-budget.ts'
 import type { Reader } from './reader.ts'
 import { Replayer, type StartReplay } from './replayer.ts'
 import { SettingsCache } from './settings/cache.ts'
@@ -82,6 +84,10 @@ export const buildBindings = (world: World): Bindings => {
   const catalog = new Catalog(db)
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
   const pool = poolOf(world, { settings, catalog, ledger, egress })
+  const seats = new Seats()
+  const beside = sourcesOf(world, { settings, seats, port: () => bindings.server?.port })
+  const catalog = new Catalog(db, beside.sources)
+  const pool = poolOf(world, { settings, catalog, ledger })
   const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
   const ops = opsOf(world, { settings, pool })
   const credentials = credentialsOf(world, { oauth, pool, egress })
@@ -99,6 +105,7 @@ export const buildBindings = (world: World): Bindings => {
     ...sourcesOf(world, () => bindings.server?.port ?? config.PORT),
     sources: new Sources(db, sealer),
     sourceFetch: sourceFetchOf(world, () => bindings.server?.port ?? config.PORT),
+    ...beside,
     pool,
     resetCredits: new ResetCredits(),
     ...clientUsageOf({ pool, settings, clock, upstream, egress }),
@@ -121,6 +128,7 @@ export const buildBindings = (world: World): Bindings => {
       random: () => random.float(),
       log,
     },
+    plane: planeOf(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog }),
     turns: new Roster(),
     sockets: new Roster(),
     liveCalls: new Roster(),
@@ -142,6 +150,8 @@ export const buildBindings = (world: World): Bindings => {
     live,
     seats: new Seats(),
     ...computedOf(world),
+    seats,
+    figures: new OverviewPeriods({ reader: world.reader, clock }),
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))
@@ -198,6 +208,26 @@ const budgetsOf = (clock: Clock) => ({
   passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
   ownChanges: new FailureBudget(clock, OWN_CHANGES),
 })
+const planeOf = (
+  { clock, random, log }: World,
+  { catalog, sourceFetch, overflow, ...parts }: PlaneParts & Pick<Bindings, 'catalog' | 'sourceFetch' | 'overflow'>,
+): Plane => ({
+  pool: parts.pool,
+  affinity: parts.affinity,
+  credentials: parts.credentials,
+  upstream: parts.upstream,
+  sourceFetch,
+  overflow,
+  prefersSockets: (model) => catalog.prefersWebsockets(model),
+  failedSockets: new FailedSockets(),
+  sourceThreads: new FailedSockets(),
+  pulse: parts.pulse,
+  clock,
+  random: () => random.float(),
+  log,
+})
+
+type PlaneParts = Pick<Plane, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
 
 const poolOf = (
   { folder: { db }, clock, log, random }: World,
@@ -218,6 +248,25 @@ const credentialsOf = (
   { folder: { db, sealer }, clock, log }: World,
   { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
 ): Credentials =>
+/** What serves requests beside the pool. */
+const sourcesOf = (
+  { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log }: World,
+  { settings, seats, port }: Pick<Bindings, 'settings' | 'seats'> & { port: () => number | undefined },
+): Pick<Bindings, 'sources' | 'sourceFetch' | 'overflow'> => {
+  const sources = new Sources(db, sealer)
+  const budget = new OverflowBudget(db, clock.now())
+  return {
+    sources,
+    sourceFetch: new SourceFetch({
+      dial,
+      lookup,
+      own: () => ({ port: port() ?? config.PORT, publicUrl: config.PUBLIC_URL }),
+    }),
+    overflow: new Overflow({ sources, settings: () => settings.current(), budget, seats, clock, db, log }),
+  }
+}
+
+const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAuthContext, pool: Pool): Credentials =>
   new Credentials({
     db,
     sealer,
@@ -229,11 +278,6 @@ const credentialsOf = (
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
   })
-
-const sourcesOf = ({ folder: { db, sealer }, dial, config, lookup = createLookup() }: World, port: () => number) => ({
-  sources: new Sources(db, sealer),
-  sourceFetch: new SourceFetch({ dial, lookup, own: () => ({ port: port(), publicUrl: config.PUBLIC_URL }) }),
-})
 
 /** What clients and companion tools read of limits and usage. */
 const clientUsageOf = ({
@@ -322,7 +366,14 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
       },
     },
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
-    { name: 'sources', topics: ['sources'], reload: () => sources.reload() },
+    {
+      name: 'sources',
+      topics: ['sources'],
+      reload: () => {
+        sources.reload()
+        catalog.forgetListings()
+      },
+    },
     { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
     { name: 'pool', topics: ['accounts', 'catalog', 'egress'], reload: () => pool.reload() },
     {

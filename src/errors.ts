@@ -198,6 +198,15 @@ export const CODES = {
   device_auth_failed: [502, 'OpenAI did not return a code. Try again, or use the browser instead.'],
   model_source_unreachable: [502, 'The model source could not be reached.'],
   model_source_credentials_error: [502, 'The model source rejected its API key. Set another one.'],
+  model_source_busy: [
+    503,
+    'The model sources of this model are at their limits of parallel requests. Try again shortly.',
+  ],
+  model_source_requires_http_transport: [
+    503,
+    'This model is served by a model source, which needs HTTP. Send the request with POST.',
+  ],
+  usage_unavailable: [502, 'The model source did not report the usage, which the limits of this API key need.'],
   model_source_error: [502, 'The model source returned an error.'],
   invalid_upstream_response: [502, 'The model source did not answer with JSON.'],
   upstream_blocked: [502, 'The request was blocked on its way to ChatGPT.'],
@@ -233,6 +242,8 @@ export interface ErrorExtra {
   type?: string
   /** The client itself was rejected: logged once a minute (decisions §3 "Rejected clients"). */
   rejection?: Rejection
+  /** JSON that a model source answered with; sent in place of the envelope. */
+  body?: string
   /** An upstream error passed on: its own code and type are kept. */
   upstream?: { code: string | null; type: string | null }
   /** Send it in the stream, where a native client handles it better than as a status. */

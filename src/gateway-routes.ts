@@ -5,10 +5,10 @@ import type { AppEnv } from './bindings.ts'
 import { opportunisticAdmission } from './proxy/handlers/admission.ts'
 import { chatCompletions } from './proxy/handlers/chat.ts'
 import { nativeCompact, publicCompact } from './proxy/handlers/compact.ts'
+import { embeddings } from './proxy/handlers/embeddings.ts'
 import { listResetCredits, showKeyUsage } from './proxy/handlers/key-usage.ts'
 import { nativeModels, publicModel, publicModels } from './proxy/handlers/models.ts'
 import { showNativeResetCredits, showNativeUsage } from './proxy/handlers/native-usage.ts'
-import { notBuilt } from './proxy/handlers/not-built.ts'
 import { redeemCredit } from './proxy/handlers/redeem-credit.ts'
 import { nativeResponses, publicResponses } from './proxy/handlers/responses.ts'
 import { nativeSocket, publicSocket } from './proxy/handlers/sockets.ts'
@@ -83,7 +83,7 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/chat/completions', ...chatCompletions)
   app.get('/v1/models', ...publicModels)
   app.get('/v1/models/:id', ...publicModel)
-  app.post('/v1/embeddings', ...notBuilt('optional', 'refuse'))
+  app.post('/v1/embeddings', ...embeddings)
   app.post('/v1/images/generations', ...publicGeneration)
   app.post('/v1/images/edits', ...publicEdit)
   app.post('/v1/images/variations', ...variations)

@@ -113,7 +113,13 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/serve': EVERYTHING,
   'src/build-bindings': EVERYTHING,
   'src/server': EVERYTHING,
-  views: ['src/model/permissions', 'src/model/account-words', 'src/model/report-filters', 'src/settings/schema'],
+  views: [
+    'src/model/permissions',
+    'src/model/account-words',
+    'src/model/report-filters',
+    'src/settings/schema',
+    'src/settings/setting',
+  ],
 }
 
 /** Facts without behaviour, which every folder may name. */

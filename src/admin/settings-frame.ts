@@ -3,7 +3,7 @@ import type { Ctx } from '../bindings.ts'
 import { listPools } from '../model/egress/endpoints.ts'
 import { holds, mayWrite, type Permission } from '../model/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
-import { SECTIONS, type Section } from '../settings/schema.ts'
+import { SECTIONS, type Section } from '../settings/setting.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 
@@ -62,6 +62,7 @@ export const TAB_OF: Record<Section, TabId> = {
   windows: 'routing',
   planner: 'routing',
   resets: 'routing',
+  overflow: 'sources',
   limits: 'routing',
   timeouts: 'routing',
   egress: 'network',
@@ -108,13 +109,36 @@ export const shownFields = (c: Ctx): ShownField[] => {
   const isGuard = holds(grants, 'security:write')
   return fieldsOf(c.env.settings.current()).map((field) => ({
     ...(CONTROLS[field.name]?.(c, field) ?? field),
+    ...(field.name === 'singleAccountId'
+      ? withAccounts(c, field)
+      : field.name === 'windowStartModel'
+        ? withModels(c, field)
+        : field.name === 'overflowSourceId'
+          ? withSources(c, field)
+          : field),
     isEditable: isWriter && (isGuard || !field.isSecurity),
   }))
 }
 
 const withModels = (c: Ctx, field: SettingField): SettingField => ({
   ...field,
-  control: { kind: 'choice', choices: listedModels(c, null).map(({ id, name }) => ({ value: id, label: name })) },
+  control: {
+    kind: 'choice',
+    choices: listedModels(c, null)
+      .filter(({ id }) => c.env.pool.offers(id))
+      .map(({ id, name }) => ({ value: id, label: name })),
+  },
+})
+
+/** Only sources that could serve a turn of any client. */
+const withSources = (c: Ctx, field: SettingField): SettingField => ({
+  ...field,
+  control: {
+    kind: 'choice',
+    choices: c.env.sources.enabled
+      .filter(({ supports }) => supports.responses)
+      .map(({ id, name }) => ({ value: id, label: name })),
+  },
 })
 
 /** Their names are only for users who may see the proxies. */

@@ -15,13 +15,13 @@ import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
 import { isSameValue } from '../settings/same-value.ts'
 import {
-  SECTIONS,
   SETTING_NAMES,
   type SettingName,
   type Settings,
   SettingsPatch,
   securityNames,
 } from '../settings/schema.ts'
+import { SECTIONS } from '../settings/setting.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 import { settingsBody } from './settings-body.ts'
 

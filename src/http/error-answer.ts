@@ -45,7 +45,9 @@ export const errorAnswer =
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
     if (!isModelPath(c.req.path)) return answerPeople(c, err, requestId)
     for (const [name, value] of Object.entries(openAiErrorHeaders(err))) c.header(name, value)
-    return c.json({ error: openAiError(err) })
+    return err.extra.body === undefined
+      ? c.json({ error: openAiError(err) })
+      : c.body(err.extra.body, { headers: { 'content-type': 'application/json' } })
   }
 
 /** Our own pages request model paths without a key, to see whether a reverse proxy lets them through. */

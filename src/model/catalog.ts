@@ -13,9 +13,18 @@ import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client
 import { EFFORTS } from './efforts.ts'
 import type { KeyPolicy } from './key-ring.ts'
 import { costMicros } from './pricing.ts'
+import {
+  isForNativeClients,
+  type ListedModel,
+  listedBySources,
+  sourceEntry,
+  sourcePublicModel,
+} from './sources/source-entries.ts'
+import type { Sources } from './sources/sources.ts'
 
 /** The part of an API key's policy that decides its models; none: all models. */
-export type ModelPolicy = Pick<KeyPolicy, 'allowedModels' | 'applyToCodexModel' | 'enforcedModel'>
+export type ModelPolicy = Pick<KeyPolicy, 'allowedModels' | 'applyToCodexModel' | 'enforcedModel'> &
+  Partial<Pick<KeyPolicy, 'sourceIds'>>
 
 export interface Listing {
   /** The JSON document, encoded once per catalog. */
@@ -41,10 +50,15 @@ interface AwaitedFetch {
 const SAMPLE = { inputTokens: 1_000_000, cachedInputTokens: 0, outputTokens: 1_000_000 }
 const EFFORT_ORDER: readonly string[] = EFFORTS
 
-const EVERYTHING: ModelPolicy = Object.freeze({ allowedModels: null, applyToCodexModel: false, enforcedModel: null })
+const EVERYTHING: ModelPolicy = Object.freeze({
+  allowedModels: null,
+  applyToCodexModel: false,
+  enforcedModel: null,
+})
 
 export class Catalog {
   readonly #db: Db
+  readonly #sources: Pick<Sources, 'enabled'>
   /** Version → slug → entry. */
   #models = new Map<string, ReadonlyMap<string, ModelEntry>>()
   /** Account → slugs, over all versions. */
@@ -56,8 +70,9 @@ export class Catalog {
   /** A changed key has a new policy object, so cached lists are never stale. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
-  constructor(db: Db) {
+  constructor(db: Db, sources: Pick<Sources, 'enabled'> = NO_SOURCES) {
     this.#db = db
+    this.#sources = sources
     this.reload()
   }
 
@@ -79,6 +94,11 @@ export class Catalog {
     this.#offers = offers
     this.#listings = new WeakMap()
     if (this.#seen.length === 0) this.#seen = [...models.keys()].filter(isSeenVersion).slice(0, VERSIONS_KEPT).reverse()
+  }
+
+  /** Call when the model sources have changed. */
+  forgetListings(): void {
+    this.#listings = new WeakMap()
   }
 
   /** Slugs the account offers to any client version; null while nothing has been fetched for it. */
@@ -145,23 +165,34 @@ export class Catalog {
   native(version: string | null, policy: ModelPolicy | null = null): Listing {
     const nearest = this.#nearest(version)
     return this.#listing(policy, `native ${nearest}`, (rules) => {
-      const models = nativeView(this.#entries(nearest), rules)
-      return { models, object: 'list', data: models.filter(isListed).map(toPublicModel) }
+      const entries = this.#entries(nearest)
+      const bySource = this.#listedBySources(entries, rules)
+      const native = bySource.filter(isForNativeClients).map(sourceEntry)
+      const models = nativeView([...without(entries, bySource), ...native], rules)
+      const own = new Set(native)
+      const data = models.filter((entry) => isListed(entry) && !own.has(entry)).map(toPublicModel)
+      return { models, object: 'list', data: [...data, ...publicOf(bySource, rules)] }
     })
   }
 
   /** `GET /v1/models`. */
   public(policy: ModelPolicy | null = null): Listing {
     return this.#listing(policy, 'public', (rules) => {
-      const models = this.#entries(this.#nearest(null)).filter((entry) => isListed(entry) && allows(rules, entry.slug))
-      return { object: 'list', data: models.map(toPublicModel) }
+      const entries = this.#entries(this.#nearest(null))
+      const bySource = this.#listedBySources(entries, rules)
+      const models = without(entries, bySource).filter((entry) => isListed(entry) && allows(rules, entry.slug))
+      return { object: 'list', data: [...models.map(toPublicModel), ...publicOf(bySource, rules)] }
     })
   }
 
   /** One model, including hidden ones, as in `GET /v1/models`; null when unknown or not allowed for the key. */
   find(slug: string, policy: ModelPolicy | null = null): PublicModel | null {
+    const rules = policy ?? EVERYTHING
+    if (!allows(rules, slug)) return null
     const entry = this.#entry(slug)
-    return entry && allows(policy ?? EVERYTHING, slug) ? toPublicModel(entry) : null
+    const bySource = this.#listedBySources(entry ? [entry] : [], rules).find(({ model }) => model.model === slug)
+    if (bySource) return sourcePublicModel(bySource)
+    return entry ? toPublicModel(entry) : null
   }
 
   /** The visible model with the lowest list price among those the account offers and the key allows; null: none is known. */
@@ -190,6 +221,12 @@ export class Catalog {
 
   #entry(slug: string): ModelEntry | undefined {
     return this.#models.get(this.#nearest(null) ?? '')?.get(slug)
+  }
+
+  /** What sources serve: models that no account offers and, for a key that is limited to sources, all of theirs. */
+  #listedBySources(entries: readonly ModelEntry[], { sourceIds = null }: ModelPolicy): ListedModel[] {
+    const offered = new Set(sourceIds === null ? entries.map(({ slug }) => slug) : [])
+    return listedBySources(this.#sources.enabled, sourceIds).filter(({ model }) => !offered.has(model.model))
   }
 
   #nearest(version: string | null): string | null {
@@ -265,6 +302,17 @@ const isSeenVersion = (version: string): boolean => version !== PINNED_CLIENT_VE
 
 const allows = ({ enforcedModel, allowedModels }: ModelPolicy, slug: string): boolean =>
   enforcedModel !== null ? slug === enforcedModel : (allowedModels?.has(slug) ?? true)
+
+const NO_SOURCES = { enabled: [] }
+
+const without = (entries: readonly ModelEntry[], bySource: readonly ListedModel[]): readonly ModelEntry[] => {
+  if (bySource.length === 0) return entries
+  const names = new Set(bySource.map(({ model }) => model.model))
+  return entries.filter(({ slug }) => !names.has(slug))
+}
+
+const publicOf = (bySource: readonly ListedModel[], rules: ModelPolicy): PublicModel[] =>
+  bySource.filter(({ model }) => allows(rules, model.model)).map(sourcePublicModel)
 
 /** Models a key may not use are left out, or hidden if the key is set to (proxy surface §8.4). */
 const nativeView = (entries: readonly ModelEntry[], policy: ModelPolicy): ModelEntry[] => {

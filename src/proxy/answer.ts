@@ -69,6 +69,7 @@ const documentOf = async (served: Answered, toText: (response: JsonObject) => st
 export const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
   opening.catch((err: unknown) => {
     c.header('server-timing', serverTiming(turn))
+    if (turn.log.source) c.header(SOURCE_HEADER, encoded(turn.log.source.name))
     throw err
   })
 
@@ -109,22 +110,26 @@ export const answerHeaders = (
   const headers: Record<string, string> = { ...flow?.headers, ...limits, 'server-timing': serverTiming(turn) }
   const dropped = c.get('droppedFields')
   if (dropped && dropped.length > 0) headers['x-sluice-dropped-fields'] = droppedFields(dropped)
+  if (turn.log.source) headers[SOURCE_HEADER] = encoded(turn.log.source.name)
   return headers
 }
+
+/** Names the model source that served the request. */
+const SOURCE_HEADER = 'x-sluice-source'
 
 const MAX_DROPPED_FIELDS = 32
 const MAX_FIELD_CHARS = 64
 /** Everything except visible ASCII, and the characters that separate or escape the list. */
 const UNSAFE = /[^!-$&-+\--~]/gu
 
+/** As visible ASCII. */
+const encoded = (text: string): string => text.toWellFormed().replace(UNSAFE, encodeURIComponent)
+
 /** Client-chosen member names: percent-encoded for a header, shortened when long. */
 const droppedFields = (names: readonly string[]): string => {
   const named = names.slice(0, MAX_DROPPED_FIELDS).map((name) => {
-    const encoded = name
-      .slice(0, MAX_FIELD_CHARS + 1)
-      .toWellFormed()
-      .replace(UNSAFE, encodeURIComponent)
-    return encoded.length > MAX_FIELD_CHARS ? `${encoded.slice(0, MAX_FIELD_CHARS).replace(/%.?$/, '')}...` : encoded
+    const text = encoded(name.slice(0, MAX_FIELD_CHARS + 1))
+    return text.length > MAX_FIELD_CHARS ? `${text.slice(0, MAX_FIELD_CHARS).replace(/%.?$/, '')}...` : text
   })
   return [...named, ...(names.length > MAX_DROPPED_FIELDS ? ['...'] : [])].join(', ')
 }

@@ -37,8 +37,15 @@ import { elapsedMs, type Turn } from './turn.ts'
 import { needsOf } from './turn-needs.ts'
 
 /** Runs the turn up to its commit point. Throws the `AppError` for the client, or the turn's abort reason. */
-export const attempt = (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> =>
-  attemptWith(plane, turn, { progress, exchange: openAndRead })
+export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
+  try {
+    return await attemptWith(plane, turn, { progress, exchange: openAndRead })
+  } catch (err) {
+    const flow = await plane.overflow.serve(plane, turn, err)
+    if (flow) return flow
+    throw err
+  }
+}
 
 /** The same for any exchange with the upstream. */
 export const attemptWith = async <Committed>(

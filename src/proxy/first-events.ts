@@ -5,22 +5,24 @@ import type { UpstreamStream } from '../upstream/stream.ts'
 import { AttemptFailed } from './attempt-one.ts'
 import { failureFromEvent, type UpstreamFailure } from './classify.ts'
 import { Flow } from './flow.ts'
-import { isHeld } from './meter.ts'
+import { isHeld, type Meter } from './meter.ts'
 import type { Plane } from './plane.ts'
-import type { Lease } from './pool.ts'
 import { absorbRateEvent } from './rate-headers.ts'
+import type { Slot } from './turn/open-answer.ts'
 import { elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 const HOLD_BYTES = 64 * 1024
 
 export interface FreshStream {
-  lease: Lease
+  lease: Slot
   stream: UpstreamStream
   controller: AbortController
   /** The upstream headers the client gets. All of them would stay in memory as long as the stream. */
   headers: Readonly<Record<string, string>>
-  /** The token the attempt used. */
-  accessToken: string
+  /** The token the attempt used; null at a model source. */
+  accessToken: string | null
+  /** Reads the events; one for Responses events when absent. */
+  meter?: Meter
 }
 
 /** Resolves at the first event that commits. Rejects with the attempt's failure. */
@@ -31,11 +33,12 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
     const batch = await fresh.stream.read()
     if (batch === null) throw new AttemptFailed(endedEarly, plane.clock.now())
     for (const event of batch)
-      if (event.type === 'codex.rate_limits') absorbRateEvent(plane, fresh.lease.account.id, event)
+      if (event.type === 'codex.rate_limits' && fresh.lease.account)
+        absorbRateEvent(plane, fresh.lease.account.id, event)
     for (const [index, event] of batch.entries()) {
       if (!isHeld(event.type) || heldBytes >= HOLD_BYTES) {
         if (isFailure(event.type)) throw failed(plane, event, fresh.accessToken)
-        return committed(plane, turn, { fresh, first: [...held, ...batch.slice(index)] })
+        return commitTo(plane, turn, { fresh, first: [...held, ...batch.slice(index)] })
       }
       held.push(event)
       heldBytes += event.bytes.length
@@ -45,14 +48,15 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
 
 const isFailure = (type: string | null): boolean => type === 'response.failed' || type === 'error'
 
-const committed = (plane: Plane, turn: Turn, begun: { fresh: FreshStream; first: SseEvent[] }): Flow => {
+/** Hands the stream over to a flow that begins with `first`. */
+export const commitTo = (plane: Plane, turn: Turn, begun: { fresh: FreshStream; first: readonly SseEvent[] }): Flow => {
   turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
   turn.log.phase = 'stream'
   releaseRequest(turn)
   return new Flow(plane, turn, begun)
 }
 
-const failed = ({ clock }: Plane, event: SseEvent, accessToken: string): Error => {
+const failed = ({ clock }: Plane, event: SseEvent, accessToken: string | null): Error => {
   const at = clock.now()
   return new AttemptFailed(failureFromEvent(eventJson(event.bytes), at) ?? endedEarly, at, accessToken)
 }

@@ -2,18 +2,21 @@
 import { AppError } from '../errors.ts'
 import type { SseEvent } from '../lib/sse.ts'
 import type { Batch } from '../upstream/stream.ts'
-import { isTerminal } from '../upstream/terminal.ts'
+import { isTerminal, type Terminal } from '../upstream/terminal.ts'
 import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from './classify.ts'
 import { endedEarly, type FreshStream } from './first-events.ts'
 import { Meter } from './meter.ts'
 import { penalise } from './penalties.ts'
 import type { Plane } from './plane.ts'
 import { absorbRateEvent } from './rate-headers.ts'
+import { noUsage, sourceFailure } from './sources/source-errors.ts'
 import { type FlowEnd, OpenAnswer } from './turn/open-answer.ts'
 import type { Turn } from './turn.ts'
 
 export class Flow extends OpenAnswer {
-  readonly meter = new Meter()
+  readonly meter: Meter
+  /** Null: a model source serves the turn. */
+  readonly accountId: string | null
   /** Upstream headers for the client. */
   readonly headers: Readonly<Record<string, string>>
   readonly #fresh: FreshStream
@@ -27,6 +30,8 @@ export class Flow extends OpenAnswer {
   /** `first` is separate so that the first chunks do not stay in memory as long as the stream. */
   constructor(plane: Plane, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
     super(plane, turn, fresh)
+    this.accountId = fresh.lease.account?.id ?? null
+    this.meter = fresh.meter ?? new Meter()
     this.#fresh = fresh
     this.#first = first
     this.headers = fresh.headers
@@ -48,12 +53,14 @@ export class Flow extends OpenAnswer {
   beat(now: number): void {
     if (this.end) return // ended by another watcher of the same beat
     const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.turn.settings
-    const isSilent = this.#askedAt !== null && now - this.#askedAt > streamIdleTimeoutSeconds * 1000
+    const { source } = this.turn.log
+    const idleMs = source ? source.timeoutMs : streamIdleTimeoutSeconds * 1000
+    const isSilent = this.#askedAt !== null && now - this.#askedAt > idleMs
     const isTooLong = now - this.turn.arrivedAt > streamTimeoutSeconds * 1000
     if (!isSilent && !isTooLong) return
-    const error = new AppError('upstream_timeout')
-    if (isSilent) this.#penalise(failureFromThrown(error, 'stream'))
-    this.fail(error)
+    const failure = failureFromThrown(new AppError('upstream_timeout'), 'stream')
+    if (isSilent) this.#penalise(failure)
+    this.fail(this.#errorOf(failure))
   }
 
   /** What the first `next` would return without waiting: the events up to the commit point. */
@@ -100,10 +107,12 @@ export class Flow extends OpenAnswer {
       const event = events[i]! // i < length
       this.meter.see(event)
       if (this.meter.terminal !== null) {
-        this.#terminal(event.type)
+        if (this.#lacksUsage()) return events.slice(0, i)
+        this.#terminal(this.meter.terminal)
         return i === events.length - 1 ? events : events.slice(0, i + 1)
       }
-      if (event.type === 'codex.rate_limits' && !isFirst) absorbRateEvent(this.plane, this.accountId, event)
+      if (event.type === 'codex.rate_limits' && !isFirst && this.accountId !== null)
+        absorbRateEvent(this.plane, this.accountId, event)
     }
     return events
   }
@@ -116,16 +125,30 @@ export class Flow extends OpenAnswer {
 
   #broken(failure: UpstreamFailure): never {
     this.#penalise(failure)
-    const { error } = classify(failure, this.plane.clock.now())
+    const error = this.#errorOf(failure)
     this.fail(error)
     throw error
   }
 
-  #terminal(type: string | null): void {
+  #errorOf(failure: UpstreamFailure): AppError {
+    const { source } = this.turn.log
+    return source ? sourceFailure(source, failure) : classify(failure, this.plane.clock.now()).error
+  }
+
+  /** Ends an answer without the usage that the key's limits need, before its terminal event. */
+  #lacksUsage(): boolean {
+    const { source } = this.turn.log
+    if (!source?.demandsUsage || this.meter.hasUsage || !isSuccess(this.meter.terminal)) return false
+    this.meter.terminal = null // the client gets the error in its place
+    this.fail(noUsage(source))
+    return true
+  }
+
+  #terminal(type: Terminal): void {
     const at = this.plane.clock.now()
     this.#fresh.stream.drain()
-    if (type === 'response.completed' || type === 'response.incomplete') {
-      if (this.turn.log.upstreamTransport !== null) {
+    if (isSuccess(type)) {
+      if (this.turn.log.upstreamTransport !== null && this.accountId !== null) {
         this.plane.pool.health(this.accountId, { kind: 'success', at })
         this.plane.pool.apply(this.accountId, { kind: 'succeeded', at })
       }
@@ -134,10 +157,11 @@ export class Flow extends OpenAnswer {
     }
     const failure = failureFromEvent(this.meter.terminalEvent, at)
     if (failure) this.#penalise(failure)
-    this.finish({ status: 'error', error: failure ? classify(failure, at).error : new AppError('upstream_error') })
+    this.finish({ status: 'error', error: failure ? this.#errorOf(failure) : new AppError('upstream_error') })
   }
 
   #penalise(failure: UpstreamFailure): void {
+    if (this.accountId === null) return
     const { penalty } = classify(failure, this.plane.clock.now())
     penalise(this.plane, this.accountId, { failure, penalty, model: this.turn.model, surface: this.turn.surface })
   }
@@ -146,3 +170,5 @@ export class Flow extends OpenAnswer {
     this.#fresh.stream.cancel()
   }
 }
+
+const isSuccess = (type: Terminal | null): boolean => type === 'response.completed' || type === 'response.incomplete'

@@ -42,6 +42,11 @@ export class Meter {
   /** Deltas seen, about one per token: the charge for a cancelled turn. */
   deltas = 0
 
+  /** Whether the answer said what it used. */
+  get hasUsage(): boolean {
+    return this.usage !== null
+  }
+
   /** Avoids `event.bytes` where possible: it creates a view, and nine of ten events are deltas. */
   see(event: SseEvent): void {
     const { type } = event
@@ -83,7 +88,7 @@ export const toTokens = (usage: JsonObject): TokenUsage => ({
   reasoningTokens: countOf(objectOf(usage.output_tokens_details).reasoning_tokens),
 })
 
-const countOf = (value: unknown): number =>
+export const countOf = (value: unknown): number =>
   typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0
 
 /** The JSON string after `key`, if it has no escapes; ids and base64 never do. */

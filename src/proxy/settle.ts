@@ -9,11 +9,12 @@ import { rememberOwners } from './continuity.ts'
 import type { Ledger } from './ledger.ts'
 import type { Metered } from './meter.ts'
 import type { Pool } from './pool.ts'
+import { sourceCostMicros } from './sources/cost.ts'
+import { type HealthDeps, noteSourceHealth } from './sources/note-health.ts'
 import type { FlowEnd } from './turn/open-answer.ts'
 import { type AttemptRecord, ClientGone, elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
-interface SettleDeps {
-  clock: Clock
+interface SettleDeps extends HealthDeps {
   affinity: AffinityMap
   ledger: Ledger
   pool: Pick<Pool, 'offers' | 'get'>
@@ -35,7 +36,8 @@ export const statusOf = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeader
   return status === 'cancelled' ? 499 : (error?.status ?? 500)
 }
 
-export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn, outcome: Outcome): void => {
+export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => {
+  const { clock, affinity, ledger, pool } = deps
   releaseRequest(turn)
   turn.recording?.release()
   turn.capture?.end(endOf(outcome))
@@ -43,15 +45,9 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
   const { log } = turn
   const now = clock.now()
   const { meter } = outcome
-  const usage = chargeable(turn, outcome)
-  // The tier that was sent: responses do not reliably name the one that served.
-  const { serviceTier } = turn
-  const cost = costOf(turn.model, { usage, serviceTier, audioSeconds: meter?.audioSeconds ?? null })
-  const use: Use | null = usage
-    ? { ...usage, costMicros: cost }
-    : reachedUpstream(turn, outcome)
-      ? { ...NO_TOKENS, costMicros: cost ?? 0 }
-      : null
+  const { usage, cost, use } = chargeOf(turn, outcome)
+  log.source?.charge?.(cost ?? 0)
+  if (log.source && outcome.status !== 'cancelled') noteSourceHealth(deps, log.source.id, outcome.error)
   if (outcome.status === 'ok') log.phase = 'finish'
   // A prewarm answered here used no account, even if one was leased.
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
@@ -72,9 +68,11 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
       keyId: turn.client.key?.id ?? null,
       unrecognizedKey: turn.client.hasUnrecognizedKey,
       accountId,
+      sourceId: log.source?.id ?? null,
+      overflow: log.source?.isOverflow ?? false,
       model: turn.model,
       reasoningEffort: turn.reasoningEffort,
-      serviceTier,
+      serviceTier: turn.serviceTier,
       responseId: meter?.responseId ?? null,
       conversationHash: turn.conversation,
       moved: log.moved,
@@ -102,9 +100,9 @@ export const settle = ({ clock, affinity, ledger, pool }: SettleDeps, turn: Turn
     attempts,
     // Made-up names must not grow the hourly totals: counted only if the upstream accepted the model or an account
     // offers it.
-    hourModel: meter !== null || pool.offers(turn.model) ? turn.model : null,
+    hourModel: meter !== null || log.source !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
-    isServiceFault: outcome.error !== null && (outcome.error.status >= 500 || outcome.error.code === 'upstream_error'),
+    isServiceFault: isServiceFault(turn, outcome),
     // An account deleted while it served owns nothing, because no request could return to it.
     affinity: [
       ...log.owned,
@@ -121,6 +119,22 @@ const endOf = ({ status, httpStatus, error }: Outcome): CapturedEnd => ({
   errorCode: error && (error.extra.upstream?.code ?? error.code),
   errorMessage: error?.message ?? null,
 })
+/** A failing model source says nothing about ChatGPT. */
+const isServiceFault = ({ log }: Turn, { error }: Outcome): boolean =>
+  log.source === null && error !== null && (error.status >= 500 || error.code === 'upstream_error')
+
+/** `use` null: no limit is charged. */
+const chargeOf = (turn: Turn, outcome: Outcome): { usage: TokenUsage | null; cost: number | null; use: Use | null } => {
+  const { model, serviceTier, log } = turn
+  const usage = chargeable(turn, outcome)
+  const audioSeconds = outcome.meter?.audioSeconds ?? null
+  const cost = log.source
+    ? sourceCostMicros(log.source.model, { usage, audioSeconds })
+    : // The tier that was sent: responses do not reliably name the one that served.
+      costOf(model, { usage, serviceTier, audioSeconds })
+  if (usage) return { usage, cost, use: { ...usage, costMicros: cost } }
+  return { usage, cost, use: reachedUpstream(turn, outcome) ? { ...NO_TOKENS, costMicros: cost ?? 0 } : null }
+}
 
 const costOf = (
   model: string | null,
@@ -144,6 +158,7 @@ const chargeable = (turn: Turn, outcome: Outcome): TokenUsage | null => {
   const { meter } = outcome
   if (meter?.usage) return meter.usage
   if (turn.kind === 'prewarm' || turn.relay !== null || !wasWorkedOn(turn, outcome)) return null
+  if (turn.log.source !== null && outcome.status === 'ok') return null // it does not report any
   return {
     inputTokens: turn.estimate.inputTokens,
     cachedInputTokens: 0,
@@ -158,7 +173,8 @@ const wasWorkedOn = ({ log: { isSent, attempts } }: Turn, { meter, status }: Out
 
 const CHARGED_OUTCOMES: ReadonlySet<AttemptRecord['outcome'] | undefined> = new Set(['ok', 'cancelled'])
 
-/** A relayed request counts as one request whether or not the upstream reports its tokens. */
-const reachedUpstream = (turn: Turn, outcome: Outcome): boolean => turn.relay !== null && wasWorkedOn(turn, outcome)
+/** A request that is relayed or served by a model source counts as one, whether or not the upstream reports its tokens. */
+const reachedUpstream = (turn: Turn, outcome: Outcome): boolean =>
+  (turn.relay !== null || turn.log.source !== null) && wasWorkedOn(turn, outcome)
 
 const NO_TOKENS: Use = Object.freeze({ inputTokens: 0, outputTokens: 0, costMicros: 0 })

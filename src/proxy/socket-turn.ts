@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts'
 import { textOf } from '../lib/json.ts'
 import { Stopper } from '../lib/stopper.ts'
 import { admit, demandOpen, orReject } from './admit.ts'
+import { conversationHash } from './affinity.ts'
 import { begin } from './begin.ts'
 import type { Flow } from './flow.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
@@ -21,6 +22,8 @@ import {
   publicBody,
 } from './socket-create.ts'
 import type { SocketSession } from './socket-session.ts'
+import { choicesFor } from './sources/choose.ts'
+import { whyNotBySource } from './sources/source-body.ts'
 import { listTextOf } from './splice.ts'
 import { MAX_FRAME_BYTES } from './transport.ts'
 import { ClientGone, type Turn } from './turn.ts'
@@ -95,6 +98,7 @@ export class SocketTurn {
     demandOpen(env)
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.isRestricted = true
+    this.#demandPool(frame, client)
     this.#contract = contract(client, client.key?.enforcedModel ?? (textOf(frame.model) || null))
     // no turn may use it now
     if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop()
@@ -120,6 +124,21 @@ export class SocketTurn {
       contract: this.#contract,
       leaves: { input: keepsInput ? (listTextOf(body, 'input') ?? NO_ITEMS) : null, isInstructed },
     }
+  }
+
+  /**
+   * Model sources have no sockets. A client whose turn fails like this connects again; the handshake then tells it to use
+   * HTTP. Throws `model_source_requires_http_transport`.
+   */
+  #demandPool(frame: Create['frame'], client: Client): void {
+    const { env, headers } = this.#session.handshake
+    const model = client.key?.enforcedModel ?? frame.model
+    const wanted = { model, key: client.key, capability: 'responses', isStreamed: true } as const
+    if (this.#session.isRestricted || choicesFor(env, wanted).length === 0) return
+    if (env.pool.offers(textOf(model)) && whyNotBySource(frame) !== null) return
+    const thread = conversationHash(headers, null, client.key?.id ?? null)
+    if (thread !== null) env.plane.sourceThreads.note(thread, env.clock.monotonic())
+    throw new AppError('model_source_requires_http_transport')
   }
 
   /** Throws what the body builders do, and `previous_response_not_found`. */

@@ -12,6 +12,7 @@ import type { Considered, Surface } from './pool/selection-needs.ts'
 import type { BodyHold } from './raw-body.ts'
 import type { RelayPlan } from './relay/plan.ts'
 import type { Recording } from './responses-store/stored-response.ts'
+import type { SourceUse } from './sources/source-use.ts'
 import type { UpstreamSession } from './upstream-session.ts'
 
 export type TurnKind = 'normal' | 'compaction' | 'prewarm' | RelayKind
@@ -116,6 +117,8 @@ interface TurnLog {
   phase: Phase
   attempts: AttemptRecord[]
   accountId: string | null
+  /** The model source that serves the turn in place of an account. */
+  source: SourceUse | null
   /** Transport of the last attempt; null before the first. */
   upstreamTransport: Transport | null
   /** Whether the last attempt got far enough for the upstream to have begun work. */
@@ -140,6 +143,7 @@ export const newTurnLog = (): TurnLog => ({
   phase: 'select',
   attempts: [],
   accountId: null,
+  source: null,
   upstreamTransport: null,
   isSent: false,
   moved: false,

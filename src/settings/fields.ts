@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { isSameValue } from './same-value.ts'
 import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
+import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
+import type { Section } from './setting.ts'
 
 /** A text may be a choice whose options the page knows. */
 type Control =

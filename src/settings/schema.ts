@@ -6,6 +6,8 @@ import { isZone } from '../lib/zoned-days.ts'
 import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
 import { seconds, setting } from './meta.ts'
 import { KeyHolderPage, MemberKeyDefaults } from './key-settings.ts'
+import { setting } from './setting.ts'
+import { HOURS, HOURS_HINT, Origins } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -45,6 +47,12 @@ export const SECTIONS = [
   'backups',
 ] as const
 export type Section = (typeof SECTIONS)[number]
+
+export const OVERFLOW_KEYS = ['all', 'marked'] as const
+
+export const PAID_CREDITS = ['never', 'last', 'freely'] as const
+
+const seconds = (max: number) => z.int().min(1).max(max)
 
 export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {
@@ -169,6 +177,27 @@ export const Settings = z.strictObject({
     label: 'Percent used',
     help: 'For “At a percentage” and “Before it expires”. How much of a window must be used.',
     unit: 'percent',
+  }),
+  overflowSourceId: setting(z.string().max(255).nullable(), {
+    section: 'overflow',
+    label: 'Overflow source',
+    help: 'The model source that serves new conversations while every account is at its usage limit. It must support the Responses API.',
+  }),
+  overflowModel: setting(z.string().trim().min(1).max(255).nullable(), {
+    section: 'overflow',
+    label: 'Overflow model',
+    help: 'The model to use there. Leave empty for the one the client requested.',
+  }),
+  overflowKeys: setting(z.enum(OVERFLOW_KEYS), {
+    section: 'overflow',
+    label: 'Overflow for',
+    help: 'Which API keys may overflow. Requests without a key count as not marked.',
+  }),
+  overflowCostUsdPerDay: setting(z.number().min(0).max(1_000_000), {
+    section: 'overflow',
+    label: 'Overflow budget per day',
+    help: 'Overflow stops for the day (UTC) when requests would cost more than this at the prices of the source. 0 means no budget.',
+    unit: 'USD',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {
     section: 'affinity',
@@ -407,6 +436,10 @@ export const DEFAULTS: Settings = {
   resetKeepCredits: 0,
   resetMinBlockedMinutes: 60,
   resetPercent: 95,
+  overflowSourceId: null,
+  overflowModel: null,
+  overflowKeys: 'all',
+  overflowCostUsdPerDay: 0,
   conversationAffinityMaxAgeDays: 30,
   proxyAccountStreamLimit: 8,
   capacityWaitSeconds: 5,

@@ -3,6 +3,7 @@ import { eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { egressPools } from '../../db/schema/egress.ts'
+import { modelSources } from '../../db/schema/sources.ts'
 import { facts, settings } from '../../db/schema/system.ts'
 import { AppError } from '../errors.ts'
 import { isSameValue } from './same-value.ts'
@@ -54,6 +55,7 @@ export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing
   const changed = SETTING_NAMES.filter((name) => !isSameValue(after[name], before.values[name]))
   if (changed.includes('singleAccountId')) demandAccount(tx, after.singleAccountId)
   if (changed.includes('egressDefaultPoolId')) demandPool(tx, after.egressDefaultPoolId)
+  if (changed.includes('overflowSourceId')) demandSource(tx, after.overflowSourceId)
   for (const key of changed) storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
     for (const name of [VERSION, ...changed.map(versionName)])
@@ -116,6 +118,13 @@ const demandAccount = (tx: Tx, id: string | null): void => {
 const demandPool = (tx: Tx, id: string | null): void => {
   const isThere = id === null || tx.select().from(egressPools).where(eq(egressPools.id, id)).get()
   if (!isThere) throw new AppError('proxy_pool_not_found', { param: 'egressDefaultPoolId' })
+const demandSource = (tx: Tx, id: string | null): void => {
+  const isThere = id === null || tx.select().from(modelSources).where(eq(modelSources.id, id)).get()
+  if (!isThere)
+    throw new AppError('validation_error', {
+      message: `There is no model source "${id}".`,
+      details: { fields: { overflowSourceId: ['is not a model source'] } },
+    })
 }
 
 const readVersion = (db: Db): number => {

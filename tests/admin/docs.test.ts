@@ -104,7 +104,6 @@ describe('the page', () => {
     const built = new Set(operations.filter(({ isPlanned }) => !isPlanned).map(({ path }) => path))
     expect([...built].filter((path) => !html.includes(path))).toEqual([])
     const planned = operations.filter(({ isPlanned, path }) => isPlanned && !built.has(path))
-    expect(planned.length).toBeGreaterThan(0)
     expect(planned.filter(({ path }) => html.includes(`<code>${path}</code>`))).toEqual([])
     expect(html).not.toContain('not built')
     expect(['undefined', '[object', 'NaN'].filter((word) => html.includes(word))).toEqual([])

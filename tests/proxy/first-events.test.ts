@@ -21,7 +21,7 @@ const streamOf = (batches: readonly (Batch | Promise<Batch>)[]) => {
   return { stream, asked }
 }
 
-const accountOf = (flow: Flow) => accounts.get(flow.accountId)!
+const accountOf = (flow: Flow) => accounts.get(flow.accountId ?? '')!
 const accounts = new Map<string, LiveAccount>()
 
 const flowOf = (stream: UpstreamStream): Promise<Flow> => {

@@ -29,8 +29,14 @@ interface Provocation {
 
 /** Codes of turns that no other transport has: they come as an error frame. */
 type OnSocket = 'turn_in_progress' | 'no_security_work_authorized_accounts'
+/** Provoked in `proxy/sources` and in `sockets/sources`. */
+type SourceCode = 'model_source_busy' | 'model_source_requires_http_transport' | 'usage_unavailable'
 /** Provoked in `7-errors-people`, and for handshakes with a live call in `sockets/live`. */
-type Elsewhere = PeopleCode | 'upstream_websocket_handshake_failed' | 'upstream_websocket_subprotocol_mismatch'
+type Elsewhere =
+  | PeopleCode
+  | SourceCode
+  | 'upstream_websocket_handshake_failed'
+  | 'upstream_websocket_subprotocol_mismatch'
 
 const turn = (app: TestApp, headers: Record<string, string> = {}) => app.ask(NATIVE, { json: codexBody(), headers })
 

@@ -7,13 +7,17 @@ import type { TestApp } from '../support/app.ts'
 import { catalogFor } from '../support/upstream/models.ts'
 
 /** Every account's own catalog. */
-export const fetchCatalogs = ({ db, members, clock }: TestApp): void => {
+export const fetchCatalogs = ({
+  db,
+  members,
+  clock,
+}: Pick<TestApp, 'db' | 'members'> & { clock: Pick<TestApp['clock'], 'now'> }): void => {
   for (const { id, sim } of members) store({ db, clock }, id, catalogFor(sim, PINNED_CLIENT_VERSION))
 }
 
 /** These entries for one account, whatever the stand-in would say. */
 export const store = (
-  { db, clock }: Pick<TestApp, 'db' | 'clock'>,
+  { db, clock }: { db: TestApp['db']; clock: Pick<TestApp['clock'], 'now'> },
   accountId: string,
   models: readonly ModelEntry[],
 ): void => {

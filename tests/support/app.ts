@@ -24,6 +24,8 @@ import type { Settings } from '../../src/settings/schema.ts'
 import { writeSettings } from '../../src/settings/store.ts'
 import { createDial, type Dial } from '../../src/upstream/dial.ts'
 import '../../src/proxy/formats/chat-request.ts' // is loaded in real time, for which the manual clock does not wait
+import '../../src/proxy/sources/serve.ts'
+import '../../src/proxy/sources/serve-overflow.ts'
 import { ManualClock } from './clock.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'

@@ -1,7 +1,8 @@
 /** One section of settings: inputs, or plain values if the user cannot change them. */
 import type { FC } from 'hono/jsx'
 import type { ShownField, ShownSettings } from '../../src/admin/settings-frame.ts'
-import type { Section, SettingName } from '../../src/settings/schema.ts'
+import type { SettingName } from '../../src/settings/schema.ts'
+import type { Section } from '../../src/settings/setting.ts'
 import { countText } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { SourceList } from '../../src/admin/source-pages.ts'
 import type { ShownSource } from '../../src/model/sources/source-view.ts'
-import { SECTIONS } from '../../src/settings/schema.ts'
+import { SECTIONS } from '../../src/settings/setting.ts'
 import { countText } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
 import { ButtonLink } from '../ui/button.tsx'

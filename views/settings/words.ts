@@ -1,5 +1,6 @@
 /** Texts for sections, choices and sizes on the settings pages. */
-import type { Section, SettingName, Settings } from '../../src/settings/schema.ts'
+import type { SettingName, Settings } from '../../src/settings/schema.ts'
+import type { Section } from '../../src/settings/setting.ts'
 
 export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: string | null }>> = {
   security: { title: 'Sign-in', intro: null },
@@ -22,6 +23,10 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
   resets: {
     title: 'Reset credits',
     intro: 'A reset credit resets all limits of its account. These defaults apply to accounts without their own rule.',
+  },
+  overflow: {
+    title: 'Overflow',
+    intro: 'A model source can serve new conversations while every account is at its usage limit.',
   },
   limits: { title: 'Limits', intro: 'Protect each account and this machine from too many parallel requests.' },
   timeouts: {
@@ -104,6 +109,11 @@ export const RESET_RULES: Readonly<Record<Settings['resetPolicy'], { label: stri
   at_percent: { label: 'At a percentage', says: 'When this much of a window is used.' },
 }
 
+const OVERFLOW_KEYS: Readonly<Record<Settings['overflowKeys'], { label: string; says: string }>> = {
+  all: { label: 'All keys', says: 'Also requests without a key.' },
+  marked: { label: 'Marked keys', says: 'Only keys that have overflow turned on.' },
+}
+
 const FAST_MODE: Readonly<Record<Settings['prohibitFastMode'], { label: string; says: string }>> = {
   off: { label: 'Allowed', says: 'Clients choose the service tier.' },
   strip: { label: 'Ignored', says: 'Requests for fast mode are sent without it.' },
@@ -118,6 +128,7 @@ const CHOICES: Partial<Record<SettingName, Words>> = {
   windowStart: WINDOW_STARTS,
   plannerMode: PLANNER_MODES,
   resetPolicy: RESET_RULES,
+  overflowKeys: OVERFLOW_KEYS,
   prohibitFastMode: FAST_MODE,
 }
 

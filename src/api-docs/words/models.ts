@@ -263,6 +263,23 @@ export const MODEL_WORDS: WordsByRoute = {
     document:
       'A form with `file`, up to 25 MiB, `model`, `prompt`, `response_format` and `stream`. Other fields are dropped and listed in `x-sluice-dropped-fields`.',
   },
+  'POST /v1/embeddings': {
+    does: 'Embeddings from a model source that serves them, in OpenAI’s format. `x-sluice-source` names the source.',
+    answer: 'As the source answered.',
+    isTurn: true,
+    throws: [
+      'model_not_found',
+      'model_not_allowed',
+      'model_source_busy',
+      'model_source_unreachable',
+      'model_source_credentials_error',
+      'model_source_error',
+      'invalid_upstream_response',
+      'usage_unavailable',
+    ],
+    document: '`{model, input, …}`, sent to the source as it is.',
+    example: { model: 'nomic-embed-text', input: 'Hello' },
+  },
   'POST /v1/images/variations': { does: 'Not available: 404.', answer: 'Nothing.', throws: ['not_found'] },
   'POST /v1/realtime/calls': { does: 'Starts a voice call, as the Realtime API of OpenAI does.', ...PUBLIC_CALL },
   'POST /v1/live': { does: 'Starts a live call.', ...PUBLIC_CALL },

@@ -11,12 +11,20 @@ import { withKeyPolicy } from '../key-policy.ts'
 import { OTHER_BODY_BYTES } from '../raw-body.ts'
 import { storeScope } from '../responses-store/stateful-request.ts'
 import { rewritten } from '../rewrite.ts'
+import { choicesOf } from '../sources/choose.ts'
+import type { TurnBody } from '../turn.ts'
 import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 
 export const chatCompletions = turnRoute(async (c) => {
-  const { served, chat } = await admitChat(c)
+  const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
+  const choices = choicesOf(c, raw, 'chat')
+  if (choices.length > 0) return (await import('../sources/serve.ts')).serveChat(c, raw, CHAT, choices)
+  return answerFromPool(c, await admitChat(c, raw))
+})
+
+const answerFromPool = (c: Ctx, { served, chat }: Awaited<ReturnType<typeof admitChat>>): Promise<Response> => {
   const head = {
     id: c.env.random.id('chatcmpl').replace('_', '-'),
     created: Math.floor(c.env.clock.now() / 1000),
@@ -32,12 +40,11 @@ export const chatCompletions = turnRoute(async (c) => {
         recording?.finishChat(response)
         return JSON.stringify(document)
       })
-})
+}
 
 /** A separate function, so that the closure that builds the answer does not keep the request (see `responses.ts`). */
-const admitChat = async (c: Ctx) => {
+const admitChat = async (c: Ctx, raw: TurnBody) => {
   const { chatToResponses } = await import('../formats/chat-request.ts') // its schemas take half a megabyte
-  const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
   const { responses } = c.env
   const client = c.get('client')
   const isStored = responses.isOn && raw.json.store !== false

@@ -4,7 +4,7 @@
  */
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import type { JsonObject } from '../../lib/json.ts'
+import { type JsonObject, textOf } from '../../lib/json.ts'
 import { type Answered, answerWithJson } from '../answer.ts'
 import { attempt } from '../attempts.ts'
 import type { Flow } from '../flow.ts'
@@ -15,6 +15,8 @@ import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
 import type { Plane } from '../plane.ts'
 import { recalledFor } from '../responses-store/stateful-request.ts'
 import { rewritten } from '../rewrite.ts'
+import { choicesOf } from '../sources/choose.ts'
+import { cannotCompact } from '../sources/source-errors.ts'
 import { spliced } from '../splice.ts'
 import { newProgress, type Progress } from '../turn/progress.ts'
 import { releaseRequest, type Turn, type TurnBody } from '../turn.ts'
@@ -51,7 +53,9 @@ const compact = (isNative: boolean) => {
 /** A separate function, so that the closure that builds the answer does not keep the request (see `responses.ts`). */
 const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const raw = await readTurnBody(c, turns)
+  const isOfSource = choicesOf(c, raw, 'responses').length > 0
   const body = prepared(c, raw, turns, () => {
+    if (isOfSource && !c.env.pool.offers(textOf(raw.json.model))) throw cannotCompact()
     if (!turns.isNative) return translated(c, raw)
     rejectPreviousResponse(raw.json.previous_response_id)
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())

@@ -11,7 +11,9 @@ import { enforcedMembers } from '../key-policy.ts'
 import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
 import { statefulRequest } from '../responses-store/stateful-request.ts'
+import { choicesOf } from '../sources/choose.ts'
 import { alwaysStreamed, spliced } from '../splice.ts'
+import type { TurnBody } from '../turn.ts'
 import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const PUBLIC: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
@@ -19,6 +21,10 @@ const NATIVE: TurnKindOf = { ...PUBLIC, isNative: true }
 
 export const nativeResponses = turnRoute(async (c) => {
   const raw = await readTurnBody(c, NATIVE)
+  return (await servedBySource(c, raw, NATIVE)) ?? answerNative(c, raw)
+})
+
+const answerNative = (c: Ctx, raw: TurnBody): Promise<Response> => {
   const body = prepared(c, raw, NATIVE, () => {
     rejectPreviousResponse(raw.json.previous_response_id)
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
@@ -26,10 +32,21 @@ export const nativeResponses = turnRoute(async (c) => {
   })
   const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
   return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'), served.turn.model)))
-})
+}
 
 export const publicResponses = turnRoute(async (c) => {
-  const { served, echo, wantsStream } = await admitPublic(c)
+  const raw = await readTurnBody(c, PUBLIC)
+  return (await servedBySource(c, raw, PUBLIC)) ?? answerPublic(c, raw)
+})
+
+/** Null: the pool serves it. */
+const servedBySource = async (c: Ctx, raw: TurnBody, turns: TurnKindOf): Promise<Response | null> => {
+  const choices = choicesOf(c, raw, 'responses', turns.isNative || raw.json.stream === true)
+  return choices.length > 0 ? (await import('../sources/serve.ts')).serveResponses(c, raw, turns, choices) : null
+}
+
+const answerPublic = async (c: Ctx, raw: TurnBody): Promise<Response> => {
+  const { served, echo, wantsStream } = admitPublic(c, raw)
   const { model, recording } = served.turn
   if (wantsStream) {
     const options = { ...contractOptions(c.env, c.get('client'), model), echo, recording }
@@ -41,11 +58,10 @@ export const publicResponses = turnRoute(async (c) => {
     recording?.finish(document, text)
     return text
   })
-})
+}
 
 /** A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole request. */
-const admitPublic = async (c: Ctx): Promise<{ served: Answered; echo: ResponseEcho; wantsStream: boolean }> => {
-  const raw = await readTurnBody(c, PUBLIC)
+const admitPublic = (c: Ctx, raw: TurnBody): { served: Answered; echo: ResponseEcho; wantsStream: boolean } => {
   const wantsStream = raw.json.stream === true
   const { body, dropped, echo, toStore } = prepared(c, raw, PUBLIC, () => statefulRequest(c.env, raw, c.get('client')))
   c.set('droppedFields', dropped)

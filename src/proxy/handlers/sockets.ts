@@ -8,6 +8,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { clientOf } from '../../lib/client-address.ts'
 import type { Claim } from '../../lib/seats.ts'
 import { demandOpen } from '../admit.ts'
+import { conversationHash } from '../affinity.ts'
 import { nativeFrames, publicFrames } from '../frame-contract.ts'
 import { type Handshake, SocketSession } from '../socket-session.ts'
 import { contractOptions } from './responses.ts'
@@ -21,6 +22,7 @@ const openSocket = (isNative: boolean) =>
     const isRestricted = c.req.header(CAPABILITY_HEADER) !== undefined
     const canFallBack = isNative && !isRestricted
     demandSockets(c, canFallBack)
+    if (isOfSource(c)) throw new AppError('upgrade_required', { message: SOURCE_NEEDS_HTTP })
     const leave = takePlace(c, canFallBack)
     const session = new SocketSession(handshakeOf(c, { isNative, isRestricted, leave }))
     const protocol = chosenProtocol(c)
@@ -37,6 +39,14 @@ const openSocket = (isNative: boolean) =>
     }
     return new Response(null)
   })
+
+/** A turn of this conversation was for a model source, a moment ago. */
+const isOfSource = ({ env, req, var: { client } }: Ctx): boolean => {
+  const thread = conversationHash(req.raw.headers, null, client.key?.id ?? null)
+  return thread !== null && env.plane.sourceThreads.failedBefore(thread, env.clock.monotonic())
+}
+
+const SOURCE_NEEDS_HTTP = 'The model of this conversation is served by a model source. Use HTTP POST.'
 
 /** After a 426, and only then, the native client silently continues over HTTP (client protocol §1.15). */
 const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {

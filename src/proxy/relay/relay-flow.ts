@@ -36,6 +36,7 @@ interface Committed {
 type Chunk = { done: false; value: Uint8Array } | { done: true; value?: undefined }
 
 export class RelayFlow extends OpenAnswer {
+  readonly accountId: string
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly meter: { -readonly [Fact in keyof Metered]: Metered[Fact] } = {
@@ -54,6 +55,7 @@ export class RelayFlow extends OpenAnswer {
 
   constructor(plane: Plane, turn: Turn, { lease, response, controller, passedOn }: Committed) {
     super(plane, turn, { lease, controller })
+    this.accountId = lease.account.id
     this.#plan = turn.relay! // every relayed turn has one
     this.status = response.status
     this.headers = { ...keptHeaders(response.headers), ...passedOn }

@@ -5,11 +5,12 @@
 import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
-import { type JsonObject, objectOf, parseJson } from '../../lib/json.ts'
+import { objectOf, parseJson } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { TRANSCRIPTION_MODEL } from '../../model/audio-models.ts'
 import { type Answered, answerHeaders } from '../answer.ts'
+import { secondsOf } from '../formats/audio-length.ts'
 import { readForm } from '../formats/multipart-form.ts'
 import {
   MAX_AUDIO_BYTES,
@@ -17,6 +18,7 @@ import {
   type Transcription,
   toTranscription,
 } from '../formats/transcription-form.ts'
+import { choicesFor } from '../sources/choose.ts'
 import type { TurnBody } from '../turn.ts'
 import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
 
@@ -38,19 +40,37 @@ const requestFor = (isNative: boolean, contentType: string | null): RelayRequest
 
 const transcribe = (isNative: boolean) =>
   relayRoute(async (c) => {
-    const { served, format } = await admitTranscription(c, isNative)
+    const unread = requestFor(isNative, null)
+    const raw = await readBodyFor(c, unread, MAX_BODY_BYTES).catch(aboutFile)
+    const bySource = isNative ? null : await sourceRequest(c, raw, unread)
+    if (bySource) return (await import('../sources/serve.ts')).serveAudio(c, bySource, bySource.choices)
+    const { served, format } = await admitTranscription(c, raw, isNative)
     const answer: Promise<Response> = answered({ ...served, answer: () => answer }, isNative ? null : format)
     return answer
   })
 
 /** A separate function, so that the closure that builds the answer does not keep the form. */
-const admitTranscription = async (c: Ctx, isNative: boolean) => {
+const admitTranscription = async (c: Ctx, raw: TurnBody, isNative: boolean) => {
   const unread = requestFor(isNative, null)
-  const raw = await readBodyFor(c, unread, MAX_BODY_BYTES).catch(aboutFile)
   const form = await builtFor(c, raw, unread, () => written(c, raw, isNative))
   c.set('droppedFields', form.dropped)
   const body: TurnBody = { bytes: form.bytes, json: {}, hold: raw.hold }
   return { served: admitRelay(c, requestFor(isNative, form.contentType), body), format: form.format }
+}
+
+/** A form whose model a source lists: it is sent as it is, whatever other fields it has. Null: the pool serves it. */
+const sourceRequest = async (c: Ctx, raw: TurnBody, unread: RelayRequest) => {
+  if (!c.env.sources.enabled.some(({ supports }) => supports.audio)) return null
+  const contentType = c.req.header('content-type') ?? ''
+  const form = await builtFor(c, raw, unread, () => {
+    c.env.bodies.grow(raw.hold, 2 * raw.bytes.length)
+    return readForm(raw.bytes, contentType, { param: 'file', maxFields: MAX_AUDIO_FIELDS })
+  })
+  raw.hold.resize(raw.bytes.length)
+  const isStreamed = form.get('stream') === 'true'
+  const { key } = c.get('client')
+  const choices = choicesFor(c.env, { model: form.get('model'), key, capability: 'audio', isStreamed })
+  return choices.length > 0 ? { body: raw, contentType, isStreamed, choices } : null
 }
 
 /** A body that ends early is a file that ends early. */
@@ -101,11 +121,6 @@ const publicAnswer = (text: string, format: Transcription['format'], headers: Re
   if (format === 'json') return new Response(JSON.stringify({ text }), type('application/json'))
   const events = [frame({ type: 'transcript.text.delta', delta: text }), frame({ type: 'transcript.text.done', text })]
   return new Response(Buffer.concat(events), type('text/event-stream; charset=utf-8'))
-}
-
-const secondsOf = ({ duration, usage }: JsonObject): number | null => {
-  const seconds = duration ?? objectOf(usage).seconds
-  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : null
 }
 
 export const nativeTranscription = transcribe(true)

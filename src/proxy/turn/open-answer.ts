@@ -2,7 +2,6 @@
 import { AppError } from '../../errors.ts'
 import type { Metered } from '../meter.ts'
 import type { Plane } from '../plane.ts'
-import type { Lease } from '../pool.ts'
 import type { Watcher } from '../pulse.ts'
 import { ClientGone, type Turn } from '../turn.ts'
 
@@ -18,18 +17,25 @@ export interface FlowListener {
   ended(end: FlowEnd, meter: Metered): void
 }
 
+/** What a running answer occupies: an account's slot, or a place at a model source. */
+export interface Slot {
+  /** Null: a model source serves the turn. */
+  readonly account: { readonly id: string } | null
+  /** Repeated calls do nothing. */
+  release(): void
+}
+
 interface Opened {
-  lease: Lease
+  lease: Pick<Slot, 'release'>
   /** Aborts the exchange with the upstream. */
   controller: AbortController
 }
 
 export abstract class OpenAnswer implements Watcher, EventListenerObject {
   abstract readonly meter: Metered
-  readonly accountId: string
   protected readonly plane: Plane
   protected readonly turn: Turn
-  readonly #lease: Lease
+  readonly #lease: Opened['lease']
   readonly #controller: AbortController
   #end: FlowEnd | null = null
   #listener: FlowListener | null = null
@@ -39,7 +45,6 @@ export abstract class OpenAnswer implements Watcher, EventListenerObject {
     this.turn = turn
     this.#lease = lease
     this.#controller = controller
-    this.accountId = lease.account.id
   }
 
   abstract beat(now: number): void

@@ -1,0 +1,37 @@
+/** A transcription by a model source: how long the audio is, and where a streamed one ends. */
+import { openAiError } from '../../errors.ts'
+import { objectOf } from '../../lib/json.ts'
+import { piecesOf, type SseEvent } from '../../lib/sse.ts'
+import { eventJson, frame } from '../../lib/sse-payload.ts'
+import type { Contract } from '../contracts.ts'
+import { secondsOf } from '../formats/audio-length.ts'
+import { keepaliveComment } from '../formats/failed-event.ts'
+import { Meter } from '../meter.ts'
+import { isUsage, tokensOf } from './chat-answer.ts'
+
+export class AudioMeter extends Meter {
+  audioSeconds: number | null = null
+
+  override get hasUsage(): boolean {
+    return this.usage !== null || this.audioSeconds !== null
+  }
+
+  override see(event: SseEvent): void {
+    const { type } = event
+    if (type === null) return
+    this.events += event.count
+    if (type === 'error') this.terminal = 'error'
+    if (type !== 'transcript.text.done') return
+    this.terminal = 'response.completed'
+    const json = objectOf(eventJson(event.bytes))
+    if (isUsage(json.usage)) this.usage = tokensOf(json.usage)
+    this.audioSeconds = secondsOf(json)
+  }
+}
+
+/** The events as they came. */
+export const audioCopy: Contract = {
+  write: (events) => piecesOf(events),
+  fail: (err) => frame({ type: 'error', error: openAiError(err) }),
+  keepalive: keepaliveComment,
+}

@@ -1,0 +1,94 @@
+/** One call of a model source: sent with its key, watched for time, and its errors told to the client as they are. */
+import { AppError } from '../../errors.ts'
+import { isObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
+import type { Source } from '../../model/sources/sources.ts'
+import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
+import { failureFromThrown } from '../classify.ts'
+import type { Plane } from '../plane.ts'
+import { elapsedMs, type Turn } from '../turn.ts'
+import { type Blot, blotOf } from './blot.ts'
+import { credentialsRejected, notJson, sourceFailure } from './source-errors.ts'
+
+export interface SourceRequest {
+  /** Under the base URL of the source: `/responses`. */
+  path: string
+  body: Uint8Array<ArrayBuffer>
+  contentType: string
+  accept: string
+}
+
+export interface Called {
+  /** Of status 2xx, with a body. */
+  response: Response
+  blot: Blot
+}
+
+/**
+ * Resolves when the answer begins. Rejects with the error for the client, or with the reason of `signal`.
+ */
+export const callSource = async (
+  plane: Plane,
+  turn: Turn,
+  { source, request, signal }: { source: Source; request: SourceRequest; signal: AbortSignal },
+): Promise<Called> => {
+  turn.log.phase = 'connect'
+  try {
+    turn.log.upstreamTransport = 'http'
+    turn.log.isSent = true
+    const response = await plane.sourceFetch.fetch(source, { ...request, signal })
+    turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+    const blot = blotOf(source.key())
+    if (!response.ok) throw await rejected(plane, source, { response, blot })
+    if (isCompressed(response)) throw refuse(response, notJson(source, 'compressed data'))
+    return { response, blot }
+  } catch (cause) {
+    signal.throwIfAborted()
+    throw sourceFailure(source, failureFromThrown(cause))
+  }
+}
+
+/** An unread body keeps its connection (runtime note 3.6). */
+const refuse = (response: Response, error: AppError): AppError => {
+  void response.body?.cancel().catch(() => {}) // it may be closed already
+  return error
+}
+
+const rejected = async (
+  { clock }: Plane,
+  source: Source,
+  { response, blot }: { response: Response; blot: Blot },
+): Promise<AppError> => {
+  const { status } = response
+  if (status === 401 || status === 403) return refuse(response, credentialsRejected(source))
+  if (status < 400) return refuse(response, notJson(source, `status ${status}`))
+  const text = blot.text(await errorText(response, clock))
+  const body = parseJson(text)
+  if (!isObject(body)) return notJson(source, `status ${status} and no JSON`)
+  const error = isObject(body.error) ? body.error : body
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return new AppError('model_source_error', {
+    status,
+    message: messageIn(body, error) || `The model source '${source.name}' answered with status ${status}.`,
+    upstream: { code: codeIn(error), type: textOf(error.type) || null },
+    ...(textOf(error.param) && { param: textOf(error.param) }),
+    ...(Number.isInteger(retryAfter) && retryAfter >= 0 && { retryAfterSeconds: retryAfter }),
+    body: text,
+  })
+}
+
+const messageIn = (body: Record<string, unknown>, error: Record<string, unknown>): string =>
+  textOf(error.message) || textOf(body.error) || textOf(body.message) || textOf(body.detail)
+
+const codeIn = ({ code }: Record<string, unknown>): string | null =>
+  typeof code === 'string' ? code : typeof code === 'number' ? String(code) : null
+
+export const errorIn = (event: unknown): { message: string; code: string | null; type: string | null } | null => {
+  const { error } = objectOf(event)
+  if (!isObject(error) && typeof error !== 'string') return null
+  const stated = objectOf(error)
+  return {
+    message: textOf(error) || textOf(stated.message) || 'The model source reported an error.',
+    code: codeIn(stated),
+    type: textOf(stated.type) || null,
+  }
+}

@@ -1,0 +1,123 @@
+/** A whole answer of a model source: read within its limits, checked, and told to the client as it is. */
+import type { Bindings } from '../../bindings.ts'
+import { AppError } from '../../errors.ts'
+import { isObject, type JsonObject, objectOf, parseJson } from '../../lib/json.ts'
+import { decodeUtf8 } from '../../lib/utf8.ts'
+import { failureFromThrown } from '../classify.ts'
+import { secondsOf } from '../formats/audio-length.ts'
+import type { Metered } from '../meter.ts'
+import type { Plane } from '../plane.ts'
+import type { FlowEnd, FlowListener } from '../turn/open-answer.ts'
+import { elapsedMs, type Turn } from '../turn.ts'
+import { callSource, errorIn, type SourceRequest } from './call.ts'
+import { isUsage, tokensOf } from './chat-answer.ts'
+import type { Seated } from './choose.ts'
+import { notJson, noUsage, sourceFailure, tooSlow } from './source-errors.ts'
+
+/** Embeddings of many long texts are tens of MiB. */
+const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+/** The charge where the key's limits need the usage and the source does not report it. */
+const UNKNOWN_OUTPUT_TOKENS = 2048
+
+export interface DocumentRequest {
+  seat: Seated
+  request: SourceRequest
+  /** Transcripts may be plain text. */
+  mayBeText?: boolean
+}
+
+/** What came back, as far as the client gets it. */
+export interface SourceDocument {
+  text: string
+  contentType: string
+  /** Ends the turn; the error is thrown by the handler. */
+  end: FlowEnd
+  whenEnded(listener: FlowListener): void
+}
+
+/** Rejects with the error for the client, or the turn's abort reason. */
+export const openDocument = async (
+  env: Pick<Bindings, 'bodies'>,
+  plane: Plane,
+  turn: Turn,
+  { seat, request, mayBeText = false }: DocumentRequest,
+): Promise<SourceDocument> => {
+  const { source } = seat
+  const controller = new AbortController()
+  const onAbort = () => controller.abort(turn.signal.reason)
+  turn.signal.addEventListener('abort', onAbort)
+  if (turn.signal.aborted) onAbort()
+  const cancelLimit = plane.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
+  try {
+    const { response, blot } = await callSource(plane, turn, { source, request, signal: controller.signal })
+    turn.log.phase = 'stream'
+    const text = blot.text(decodeUtf8(await bodyOf(env, turn, { response, seat, signal: controller.signal })))
+    turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+    const contentType = response.headers.get('content-type') ?? 'application/json'
+    const json = parseJson(text)
+    if (!isObject(json) && !(mayBeText && isPlainText(contentType))) throw notJson(source, describe(contentType))
+    return documentOf(turn, { text, contentType, json: objectOf(json), seat })
+  } catch (cause) {
+    if (turn.signal.aborted) throw turn.signal.reason
+    const reason: unknown = controller.signal.reason ?? cause
+    controller.abort()
+    throw reason instanceof AppError ? reason : sourceFailure(source, failureFromThrown(reason, 'stream'))
+  } finally {
+    seat.release()
+    cancelLimit()
+    turn.signal.removeEventListener('abort', onAbort)
+  }
+}
+
+const describe = (contentType: string): string =>
+  contentType.startsWith('application/json') ? 'something that is not a JSON object' : `${contentType} in place of JSON`
+
+/** A page is no transcript. */
+const isPlainText = (contentType: string): boolean =>
+  /^text\/(plain|vtt|srt)|^application\/(x-subrip|srt)/i.test(contentType)
+
+/** Counted in the body budget beside the request, and released with it. */
+const bodyOf = async (
+  { bodies }: Pick<Bindings, 'bodies'>,
+  { body: request }: Turn,
+  { response, seat, signal }: { response: Response; seat: Seated; signal: AbortSignal },
+): Promise<Uint8Array> => {
+  const parts: Uint8Array[] = []
+  const requestBytes = request?.bytes.length ?? 0
+  let length = 0
+  const reader = response.body?.getReader()
+  signal.addEventListener('abort', () => void reader?.cancel().catch(() => {})) // ends a pending read
+  for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
+    const part: Uint8Array = chunk.value
+    parts.push(part)
+    length += part.length
+    if (length > MAX_DOCUMENT_BYTES) throw notJson(seat.source, `more than ${MAX_DOCUMENT_BYTES / 1024 / 1024} MiB`)
+    if (request) bodies.grow(request.hold, requestBytes + length)
+  }
+  signal.throwIfAborted()
+  return Buffer.concat(parts)
+}
+
+interface Read {
+  text: string
+  contentType: string
+  json: JsonObject
+  seat: Seated
+}
+
+const documentOf = (turn: Turn, { text, contentType, json, seat }: Read): SourceDocument => {
+  const error = errorIn(json)
+  if (error) throw new AppError('model_source_error', { message: error.message, upstream: error, body: text })
+  const usage = isUsage(json.usage) ? tokensOf(json.usage) : null
+  const audioSeconds = turn.kind === 'audio' ? secondsOf(json) : null
+  const lacksUsage = turn.log.source?.demandsUsage === true && usage === null && audioSeconds === null
+  const end: FlowEnd = lacksUsage ? { status: 'error', error: noUsage(seat.source) } : { status: 'ok', error: null }
+  const meter: Metered = {
+    responseId: typeof json.id === 'string' ? json.id : null,
+    usage,
+    audioSeconds,
+    ciphertexts: [],
+    deltas: lacksUsage ? UNKNOWN_OUTPUT_TOKENS : 0,
+  }
+  return { text, contentType, end, whenEnded: (listener) => listener.ended(end, meter) }
+}

@@ -1,0 +1,84 @@
+/** Opens a streamed answer of a model source up to its commit point; from there it is a turn's stream like any other. */
+import { AppError } from '../../errors.ts'
+import { parseJson } from '../../lib/json.ts'
+import { SseStream } from '../../upstream/stream.ts'
+import { AttemptFailed } from '../attempt-one.ts'
+import { failureFromThrown } from '../classify.ts'
+import { commitTo, endedEarly, readToCommit } from '../first-events.ts'
+import type { Flow } from '../flow.ts'
+import type { Plane } from '../plane.ts'
+import type { Turn } from '../turn.ts'
+import { AudioMeter } from './audio-answer.ts'
+import { callSource, errorIn, type SourceRequest } from './call.ts'
+import { ChatEvents, ChatMeter } from './chat-answer.ts'
+import type { Seated } from './choose.ts'
+import { notJson, sourceFailure, tooSlow } from './source-errors.ts'
+
+type Dialect = 'chat' | 'responses' | 'audio' | 'embeddings'
+
+export interface StreamRequest {
+  seat: Seated
+  request: SourceRequest
+  dialect: Dialect
+}
+
+/** Rejects with the error for the client, or the turn's abort reason; the seat is free then. */
+export const openStream = async (
+  plane: Plane,
+  turn: Turn,
+  { seat, request, dialect }: StreamRequest,
+): Promise<Flow> => {
+  const { source } = seat
+  const controller = new AbortController()
+  const onAbort = () => controller.abort(turn.signal.reason)
+  turn.signal.addEventListener('abort', onAbort)
+  if (turn.signal.aborted) onAbort()
+  const cancelLimit = plane.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
+  try {
+    const { response, blot } = await callSource(plane, turn, { source, request, signal: controller.signal })
+    const { body, headers } = response
+    if (!body || !isEventStream(headers)) {
+      void body?.cancel().catch(() => {}) // an unread body keeps its connection
+      throw notJson(source, `${headers.get('content-type') ?? 'no content type'} in place of an event stream`)
+    }
+    turn.log.phase = 'first_event'
+    const stream = new SseStream(blot.stream(body), plane.clock, dialect === 'responses' && turn.passesDeltas)
+    controller.signal.addEventListener('abort', () => stream.cancel())
+    const fresh = { lease: { account: null, release: seat.release }, controller, headers: {}, accessToken: null }
+    if (dialect === 'chat') return await chatToCommit(plane, turn, { ...fresh, stream })
+    return await readToCommit(plane, turn, {
+      ...fresh,
+      stream,
+      ...(dialect === 'audio' && { meter: new AudioMeter() }),
+    })
+  } catch (cause) {
+    seat.release()
+    if (turn.signal.aborted) throw turn.signal.reason
+    const reason: unknown = controller.signal.reason ?? cause
+    controller.abort()
+    if (reason instanceof AppError) throw reason
+    throw sourceFailure(source, reason instanceof AttemptFailed ? reason.failure : failureFromThrown(reason, 'stream'))
+  } finally {
+    cancelLimit()
+    turn.signal.removeEventListener('abort', onAbort) // the flow adds its own listener
+  }
+}
+
+const isEventStream = (headers: Headers): boolean =>
+  headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') ?? false
+
+type Fresh = Parameters<typeof readToCommit>[2]
+
+/** The first event commits, unless it is an error. */
+const chatToCommit = async (plane: Plane, turn: Turn, fresh: Fresh): Promise<Flow> => {
+  const stream = new ChatEvents(fresh.stream)
+  const first = await stream.read()
+  if (first === null) throw new AttemptFailed(endedEarly, plane.clock.now())
+  for (const { data } of first) {
+    if (data === null) continue
+    const error = errorIn(parseJson(data))
+    if (error) throw new AppError('model_source_error', { message: error.message, upstream: error })
+    break
+  }
+  return commitTo(plane, turn, { fresh: { ...fresh, stream, meter: new ChatMeter() }, first })
+}

@@ -1,0 +1,109 @@
+/** One request served by the overflow source: its budget, its body, and what is logged of it. */
+import { AppError } from '../../errors.ts'
+import type { Seats } from '../../lib/seats.ts'
+import { estimateTokens } from '../../model/reservations.ts'
+import type { Settings } from '../../settings/schema.ts'
+import type { Flow } from '../flow.ts'
+import { asRequest } from '../frame-body.ts'
+import type { Plane } from '../plane.ts'
+import type { Turn, TurnBody } from '../turn.ts'
+import { type Seated, seatAt } from './choose.ts'
+import { sourceCostMicros } from './cost.ts'
+import { fitTools } from './hosted-tools.ts'
+import { needsUsage } from './needs-usage.ts'
+import { type HealthDeps, noteSourceHealth } from './note-health.ts'
+import { openStream } from './open-stream.ts'
+import type { OverflowBudget } from './overflow-budget.ts'
+import { withMembers } from './source-body.ts'
+import type { Choice } from './source-use.ts'
+
+interface Served extends HealthDeps {
+  choice: Choice
+  settings: () => Pick<Settings, 'overflowCostUsdPerDay'>
+  budget: OverflowBudget
+  seats: Seats
+  /** Called when the budget of the day does not allow the request. */
+  onBudget: () => void
+}
+
+/** Null: the budget is used up, or the source is busy or failed. Rejects only with the turn's abort reason. */
+export const serveByOverflow = async (plane: Plane, turn: Turn, served: Served): Promise<Flow | null> => {
+  const body = turn.body
+  if (!body) return null
+  const charge = heldFor(body, served)
+  if (!charge) return null
+  const seat = seatAt(served.seats, [served.choice])
+  if (!seat) {
+    charge(0)
+    return null
+  }
+  const before = { ...turn.log }
+  const began = { at: plane.clock.now(), monotonic: plane.clock.monotonic() }
+  takeOver(turn, seat, charge)
+  try {
+    const request = { path: '/responses', body: bodyFor(turn, body, seat), ...KINDS }
+    const flow = await openStream(plane, turn, { seat, request, dialect: 'responses' })
+    plane.log.info('a model source serves a request because the pool is at its usage limit', {
+      request: turn.requestId,
+      source: seat.source.id,
+    })
+    return flow
+  } catch (err) {
+    charge(0)
+    const { attempts } = turn.log
+    Object.assign(turn.log, before)
+    if (turn.signal.aborted) throw err
+    const error = AppError.from(err)
+    const { code, message } = error
+    noteSourceHealth(served, seat.source.id, error)
+    const durationMs = plane.clock.monotonic() - began.monotonic
+    const outcome = { outcome: 'failed', upstreamStatus: null, code, message, considered: [] } as const
+    attempts.push({ n: attempts.length + 1, accountId: null, startedAt: began.at, durationMs, ...outcome })
+    plane.log.warn('the overflow source failed', { source: seat.source.id, code, message })
+    return null
+  }
+}
+
+const KINDS = { contentType: 'application/json', accept: 'text/event-stream' }
+
+/** Most text has about four bytes a token. */
+const BYTES_PER_TOKEN = 4
+const MICROS_PER_USD = 1_000_000
+
+const heldFor = ({ bytes }: TurnBody, { choice, settings, budget, clock, onBudget }: Served) => {
+  const usage = {
+    inputTokens: Math.ceil(bytes.length / BYTES_PER_TOKEN),
+    cachedInputTokens: 0,
+    outputTokens: estimateTokens(bytes.length).outputTokens,
+  }
+  const expected = sourceCostMicros(choice.model, { usage, audioSeconds: null }) ?? 0
+  const limitMicros = Math.round(settings().overflowCostUsdPerDay * MICROS_PER_USD)
+  const charge = budget.hold(expected, { limitMicros, now: clock.now() })
+  if (!charge) onBudget()
+  return charge
+}
+
+/** From here on the turn is the source's: no account is charged for it or owns its conversation. */
+const takeOver = (turn: Turn, { source, model }: Seated, charge: (costMicros: number) => void): void => {
+  turn.session?.drop() // its connection does not know the response, so the client sends the whole conversation next time
+  Object.assign(turn.log, {
+    accountId: null,
+    moved: false,
+    paidCredits: false,
+    source: {
+      id: source.id,
+      name: source.name,
+      model,
+      isOverflow: true,
+      timeoutMs: source.timeoutMs,
+      demandsUsage: needsUsage(turn.client.key, turn.model),
+      charge,
+    },
+  } satisfies Partial<Turn['log']>)
+}
+
+const bodyFor = (turn: Turn, body: TurnBody, { model }: Seated): Uint8Array<ArrayBuffer> => {
+  const { members } = fitTools(body.json, model)
+  const renamed = body.json.model === model.model ? {} : { model: model.model }
+  return asRequest(turn, withMembers(body, { ...members, ...renamed }).bytes)
+}

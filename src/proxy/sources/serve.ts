@@ -1,0 +1,167 @@
+/** Requests that a model source serves in place of the pool: admitted, limited, logged and answered like any other turn. */
+import type { Ctx } from '../../bindings.ts'
+import { objectOf } from '../../lib/json.ts'
+import type { KeyPolicy } from '../../model/key-ring.ts'
+import { type Answered, answerHeaders, answerWithStream, timed } from '../answer.ts'
+import { beginWith } from '../begin.ts'
+import { type Contract, NativeContract, publicContract } from '../contracts.ts'
+import { contractOptions } from '../handlers/responses.ts'
+import { admitTurn, prepared, type TurnKindOf } from '../handlers/turn-route.ts'
+import { underFastModeRule } from '../ingress/fast-mode.ts'
+import type { TurnBody } from '../turn.ts'
+import { audioCopy } from './audio-answer.ts'
+import type { SourceRequest } from './call.ts'
+import { chatCopy } from './chat-answer.ts'
+import { allBusy, type Seated, seatAt } from './choose.ts'
+import { fitTools } from './hosted-tools.ts'
+import { needsUsage } from './needs-usage.ts'
+import { openDocument, type SourceDocument } from './open-document.ts'
+import { openStream } from './open-stream.ts'
+import { admittedChat, chatBody, responsesBody, type SourceBody, whyNotBySource, withMembers } from './source-body.ts'
+import type { Choice } from './source-use.ts'
+
+/** `choices` is not empty. */
+export const serveChat = async (
+  c: Ctx,
+  raw: TurnBody,
+  turns: TurnKindOf,
+  choices: readonly Choice[],
+): Promise<Response> => {
+  const key = c.get('client').key
+  const { body, dropped } = prepared(c, raw, turns, () => underPolicy(c, raw, (asked, rules) => chatBody(asked, rules)))
+  c.set('droppedFields', dropped)
+  const { stream, stream_options: options } = raw.json
+  const includeUsage = objectOf(options).include_usage === true
+  const served = admitted(c, turns, { ...body, json: admittedChat(body.json) })
+  const way: Way = { choices, path: '/chat/completions', dialect: 'chat', key }
+  return stream === true ? streamed(served, way, chatCopy({ includeUsage })) : document(served, way)
+}
+
+/** Null: no source can serve this request, but the pool may. */
+export const serveResponses = async (
+  c: Ctx,
+  raw: TurnBody,
+  turns: TurnKindOf,
+  choices: readonly Choice[],
+): Promise<Response | null> => {
+  const { isNative } = turns
+  const key = c.get('client').key
+  const whyNot = whyNotBySource(raw.json)
+  if (whyNot && c.env.pool.offers(choices[0]!.model.model)) return null // there is one
+  const { body, dropped } = prepared(c, raw, turns, () => {
+    if (whyNot) throw whyNot
+    return underPolicy(c, raw, (asked, rules) => responsesBody(asked, { key: rules, isNative }))
+  })
+  c.set('droppedFields', dropped)
+  const served = admitted(c, turns, body)
+  const way: Way = { choices, path: '/responses', dialect: 'responses', key }
+  if (!isNative && raw.json.stream !== true) return document(served, way)
+  const options = contractOptions(c.env, c.get('client'), served.turn.model)
+  return streamed(served, way, isNative ? new NativeContract(options) : publicContract(options))
+}
+
+/** `form`: the body of a transcription and its content type. */
+export const serveAudio = (
+  c: Ctx,
+  { body, contentType, isStreamed }: { body: TurnBody; contentType: string; isStreamed: boolean },
+  choices: readonly Choice[],
+): Promise<Response> => {
+  const model = choices[0]!.model.model // not empty
+  const served = admitted(c, AUDIO, { ...body, json: { model } })
+  const key = c.get('client').key
+  const way: Way = { choices, path: '/audio/transcriptions', dialect: 'audio', key, contentType }
+  return isStreamed ? streamed(served, way, audioCopy) : document(served, way)
+}
+
+export const serveEmbeddings = (
+  c: Ctx,
+  raw: TurnBody,
+  turns: TurnKindOf,
+  choices: readonly Choice[],
+): Promise<Response> => {
+  const { model, user } = raw.json
+  const served = admitted(c, turns, { ...raw, json: { model, user } })
+  return document(served, { choices, path: '/embeddings', dialect: 'embeddings', key: c.get('client').key })
+}
+
+const AUDIO: TurnKindOf = { kind: 'audio', isNative: false, path: '/audio/transcriptions', accept: 'application/json' }
+
+type Build = (asked: TurnBody, key: KeyPolicy | null) => SourceBody
+
+const underPolicy = (c: Ctx, raw: TurnBody, build: Build): SourceBody => {
+  const asked = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
+  const { body, dropped } = build(asked.body, asked.key)
+  body.hold.resize(body.bytes.length)
+  return { body, dropped: [...asked.dropped, ...dropped] }
+}
+
+const admitted = (c: Ctx, turns: TurnKindOf, body: TurnBody): Answered =>
+  admitTurn(c, { ...turns, route: c.req.path, body, passesDeltas: true })
+
+/** How a request reaches its source. */
+interface Way {
+  choices: readonly Choice[]
+  path: string
+  dialect: 'chat' | 'responses' | 'audio' | 'embeddings'
+  key: KeyPolicy | null
+  /** JSON when absent. */
+  contentType?: string
+}
+
+const streamed = (served: Answered, way: Way, contract: Contract): Promise<Response> =>
+  answerWithStream(
+    {
+      ...served,
+      open: async (plane, turn) => {
+        const seat = seated(served, way)
+        const request = requestOf(served, way, { seat, accept: 'text/event-stream' })
+        return openStream(plane, turn, { seat, request, dialect: way.dialect })
+      },
+    },
+    contract,
+  )
+
+const document = async (served: Answered, way: Way): Promise<Response> => {
+  const { env } = served
+  const opened: SourceDocument = await timed(
+    served,
+    beginWith(served, { headers: false }, async (plane, turn) => {
+      const seat = seated(served, way)
+      const request = requestOf(served, way, { seat, accept: way.dialect === 'audio' ? '*/*' : 'application/json' })
+      return openDocument(env, plane, turn, { seat, request, mayBeText: way.dialect === 'audio' })
+    }),
+  )
+  if (opened.end.error) throw opened.end.error
+  const headers = { ...answerHeaders(served, null), 'content-type': opened.contentType }
+  return new Response(opened.text, { headers })
+}
+
+/** A place at a source, noted in the turn's log. Throws `model_source_busy`. */
+const seated = ({ env, turn }: Answered, { choices, key }: Way): Seated => {
+  const seat = seatAt(env.seats, choices)
+  if (!seat) throw allBusy()
+  const { source, model } = seat
+  turn.log.source = {
+    id: source.id,
+    name: source.name,
+    model,
+    isOverflow: false,
+    timeoutMs: source.timeoutMs,
+    demandsUsage: needsUsage(key, turn.model),
+    charge: null,
+  }
+  return seat
+}
+
+/** What this source is sent. The turn has its body until its commit point. */
+const requestOf = (
+  { c, turn }: Answered,
+  { path, dialect, contentType = 'application/json' }: Way,
+  { seat, accept }: { seat: Seated; accept: string },
+): SourceRequest => {
+  const body = turn.body! // kept until the commit point
+  if (dialect !== 'responses') return { path, body: body.bytes, contentType, accept }
+  const { members, dropped } = fitTools(body.json, seat.model)
+  c.set('droppedFields', [...(c.get('droppedFields') ?? []), ...dropped])
+  return { path, body: withMembers(body, members).bytes, contentType, accept }
+}

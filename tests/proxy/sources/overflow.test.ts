@@ -1,0 +1,240 @@
+/** Overflow: who is served by a source while the pool is used up, what it may cost, and the way back (surfaces "Overflow"). */
+import { describe, expect, test } from 'bun:test'
+import { OverflowBudget } from '../../../src/proxy/sources/overflow-budget.ts'
+import type { Settings } from '../../../src/settings/schema.ts'
+import { fetchCatalogs } from '../../spec/catalog.ts'
+import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../../support/app.ts'
+import { testDb } from '../../support/db.ts'
+import { addSource, disableSource } from '../../support/source/add.ts'
+import { ANSWER_TEXT } from '../../support/source/answers.ts'
+import { faults } from '../../support/upstream/faults.ts'
+
+const NATIVE = 'POST /backend-api/codex/responses'
+const PUBLIC = 'POST /v1/responses'
+const CHAT = 'POST /v1/chat/completions'
+const MODEL = 'gpt-5.5'
+const HOUR = 3_600_000
+
+interface Prepared {
+  accounts?: number
+  settings?: Partial<Settings>
+  source?: Parameters<typeof addSource>[1]
+}
+
+/** Two accounts, used up for an hour, and a source with the same model. */
+const prepared = async ({ accounts = 2, settings = {}, source = {} }: Prepared = {}) => {
+  const app = testApp({ accounts })
+  await fetchCatalogs(app)
+  const { id } = addSource(app, { models: [{ model: MODEL, inputPer1m: 2, outputPer1m: 10 }, 'llama-4'], ...source })
+  app.source.state.models.push(MODEL)
+  app.change({ overflowSourceId: id, ...settings })
+  const until = app.clock.now() + HOUR
+  for (const { sim } of app.members) sim.always(faults.usageLimit({ resetsAt: until }))
+  return { app, id }
+}
+
+const nothingLeft = async (app: TestApp) => {
+  await app.clock.advance(100)
+  await expectNothingLeft(app)
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+describe('while every account is at its usage limit', () => {
+  test('the native client is served by the source, in a stream with one terminal event', async () => {
+    const { app, id } = await prepared()
+    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    expect(answer.status).toBe(200)
+    expect(answer.text).toContain(ANSWER_TEXT)
+    expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
+    expect(answer.headers.get('x-sluice-source')).toBe('Local')
+    expect(app.rows()).toMatchObject([
+      { sourceId: id, overflow: true, accountId: null, status: 'ok', attempts: 2, costMicros: 12 * 2 + 4 * 10 },
+    ])
+    expect(app.failedSelections()).toMatchObject([{ code: 'usage_limit_reached' }])
+    expect(app.lines.join('\n')).toContain('a model source serves a request because the pool is at its usage limit')
+    await nothingLeft(app)
+  })
+
+  test('SDKs are too, as a document, a stream and a chat completion', async () => {
+    const { app } = await prepared()
+    const whole = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
+    expect(JSON.parse(whole.text)).toMatchObject({ status: 'completed', output: [{ type: 'message' }] })
+    const streamed = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello', stream: true } })
+    expect(streamed.events.at(-1)).toMatchObject({ type: 'response.completed' })
+    const chat = await answerOf(app, CHAT, { json: { model: MODEL, messages: [{ role: 'user', content: 'hello' }] } })
+    expect(JSON.parse(chat.text).choices[0].message.content).toBe(ANSWER_TEXT)
+    expect(app.rows().map(({ overflow }) => overflow)).toEqual([true, true, true])
+    await nothingLeft(app)
+  })
+
+  test('the pool serves again as soon as it can', async () => {
+    const { app } = await prepared()
+    await answerOf(app, NATIVE, { json: codexBody() })
+    for (const { sim } of app.members) sim.always(null)
+    await app.clock.advance(HOUR + 60_000)
+    app.bindings.pool.tick()
+    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    expect(answer.headers.get('x-sluice-source')).toBeNull()
+    expect(answer.text).not.toContain(ANSWER_TEXT)
+    expect(app.rows().map(({ overflow }) => overflow)).toEqual([true, false])
+    expect(app.source.received).toHaveLength(1)
+  })
+
+  test('another model can be set, and is the one that is called', async () => {
+    const { app } = await prepared({ settings: { overflowModel: 'llama-4' } })
+    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { tools: [{ type: 'web_search' }] }) })
+    expect(answer.status).toBe(200)
+    const body = app.source.last('/responses')?.body
+    expect(body).toMatchObject({ model: 'llama-4', stream: true, store: false })
+    expect(body).not.toHaveProperty('tools')
+    expect(body).not.toHaveProperty('include')
+    expect(app.rows()).toMatchObject([{ model: MODEL, overflow: true }])
+  })
+
+  test('a key is only marked where that is needed', async () => {
+    const { app } = await prepared({ settings: { overflowKeys: 'marked' } })
+    const plain = app.key().key
+    const marked = app.key({ allowOverflow: true }).key
+    const ask = async (headers: Record<string, string>) =>
+      (await answerOf(app, NATIVE, { json: codexBody(), headers })).status
+    expect([await ask({}), await ask(bearer(plain)), await ask(bearer(marked))]).toEqual([429, 429, 200])
+  })
+
+  test('a key is served within its own sources and models only', async () => {
+    const { app, id } = await prepared({ settings: { overflowModel: 'llama-4' } })
+    const other = addSource(app, { name: 'Other', models: [] }).id
+    const ask = async (input: Parameters<TestApp['key']>[0]) =>
+      (await answerOf(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })).status
+    expect(await ask({ assignedSourceIds: [other] })).toBe(429)
+    expect(await ask({ assignedSourceIds: [id] })).toBe(200)
+    expect(await ask({ allowedModels: [MODEL] })).toBe(429)
+    expect(await ask({ allowedModels: [MODEL, 'llama-4'] })).toBe(200)
+  })
+})
+
+describe('the error of the pool is the answer', () => {
+  const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'abc' }
+  test.each([
+    ['a conversation with ciphertext', { input: [REASONING, ...codexBody().input] }],
+    ['a compaction', { input: [...codexBody().input, { type: 'compaction_trigger' }] }],
+    [
+      'an uploaded file',
+      { input: [{ type: 'message', role: 'user', content: [{ type: 'input_file', file_id: 'file_1' }] }] },
+    ],
+  ])('to %s', async (_what, more) => {
+    const { app } = await prepared()
+    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', more) })
+    expect(answer.status).toBe(429)
+    expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached' })
+    expect(app.source.received).toHaveLength(0)
+    await nothingLeft(app)
+  })
+
+  test.each([
+    ['no source is set', { settings: { overflowSourceId: null } }],
+    ['the source has no Responses', { source: { supportsResponses: false } }],
+    ['the source lacks the model', { source: { models: ['llama-4'] } }],
+  ] as [string, Prepared][])('where %s', async (_why, options) => {
+    const { app } = await prepared(options)
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(429)
+    expect(app.source.received).toHaveLength(0)
+  })
+
+  test('where the source is disabled', async () => {
+    const { app, id } = await prepared()
+    disableSource(app, id)
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(429)
+  })
+
+  test('where one account is only busy or failing', async () => {
+    const { app } = await prepared()
+    app.members[1]!.sim.always(faults.serverError())
+    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    expect(answer.status).toBeGreaterThanOrEqual(500)
+    expect(app.source.received).toHaveLength(0)
+  })
+
+  test.each(['unreachable', 'server_error', 'html', 'endless'] as const)(
+    'where the source fails too: %s, called once',
+    async (fault) => {
+      const { app } = await prepared()
+      app.source.fail(fault)
+      const answer = await answerOf(app, NATIVE, { json: codexBody() })
+      expect(answer.status).toBe(429)
+      expect(answer.headers.get('x-sluice-source')).toBeNull()
+      expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached', resets_at: expect.anything() })
+      expect(app.source.received).toHaveLength(1)
+      expect(app.rows()).toMatchObject([{ sourceId: null, overflow: false, errorCode: 'usage_limit_reached' }])
+      expect(app.failedSelections().map(({ code }) => code)).toEqual(['usage_limit_reached', expect.any(String)])
+      expect(app.bindings.overflow.recent()).toBeNull()
+      await nothingLeft(app)
+    },
+  )
+
+  test('where the source is at its limit of parallel requests', async () => {
+    const { app } = await prepared({ source: { maxConcurrency: 1, models: [MODEL], timeoutSeconds: 600 } })
+    app.source.fail('stall')
+    const first = app.ask(NATIVE, { json: codexBody(), headers: { 'session-id': 'a' } })
+    await app.clock.advance(1000)
+    const second = await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'b' } })
+    expect(second.status).toBe(429)
+    await app.clock.advance(700_000)
+    await (await first).text()
+    await nothingLeft(app)
+  })
+})
+
+describe('the budget of a day', () => {
+  test('ends overflow when it is used up, and is new the next day', async () => {
+    const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
+    const statuses: number[] = []
+    for (let n = 0; n < 4; n++) statuses.push((await answerOf(app, NATIVE, { json: codexBody() })).status)
+    expect(statuses).toEqual([200, 200, 200, 200]) // 64 micro-dollars each
+    app.source.state.models.length = 0
+    app.change({ overflowCostUsdPerDay: 0.0001 })
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(429)
+    expect(app.source.received).toHaveLength(4)
+    expect(app.bindings.overflow.recent()).toMatchObject({ count: 4, overBudget: 1, sourceName: 'Local' })
+    app.source.state.models.push(MODEL)
+    app.change({ overflowCostUsdPerDay: 0.03 })
+    for (const { sim } of app.members) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 100 * HOUR }))
+    await app.clock.advance(25 * HOUR)
+    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+  })
+
+  test('is not exceeded by requests that run at the same time', async () => {
+    const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
+    // each is expected to cost 2048 output tokens at 10 USD per million: 0.0205 USD
+    const answers = Array.from({ length: 8 }, (_, n) =>
+      answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': `s${n}` } }),
+    )
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+    expect(app.source.received).toHaveLength(2)
+    await nothingLeft(app)
+  })
+
+  test('counts what was spent before a restart', async () => {
+    const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.021 } })
+    const ask = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
+    let served = 0
+    while ((await ask()) === 200) served++
+    expect(served).toBeGreaterThan(1)
+    app.restart()
+    expect(await ask()).toBe(429)
+    expect(app.source.received).toHaveLength(served)
+  })
+
+  test('a hold is corrected once', () => {
+    const budget = new OverflowBudget(testDb().db, 0)
+    const limit = { limitMicros: 100, now: 0 }
+    const charge = budget.hold(60, limit)
+    expect(budget.hold(60, limit)).toBeNull()
+    charge?.(10)
+    charge?.(90)
+    expect(budget.spent(0)).toBe(10)
+    expect(budget.hold(90, limit)).not.toBeNull()
+    expect(budget.hold(1, { limitMicros: 0, now: 0 })).not.toBeNull()
+  })
+})

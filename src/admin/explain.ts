@@ -13,6 +13,7 @@ import { iso } from '../lib/iso.ts'
 import { type Explanation, explain } from '../model/explain.ts'
 import type { KeyPolicy } from '../model/key-ring.ts'
 import { keyHashOf } from '../model/request-log-choices.ts'
+import { choicesFor } from '../model/sources/choices.ts'
 import { accountChoices } from './account-choices.ts'
 import { type Logs, optionsOf } from './logs-page.ts'
 
@@ -56,10 +57,14 @@ export const leadToSimulator = createHandlers(requires('accounts:read'), (c) =>
 )
 
 const explanationOf = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
-  const { pool, settings, clock } = c.env
+  const { pool, settings, clock, overflow } = c.env
+  const policy = key === '' ? null : keyOf(c, key)
+  const asked = policy?.enforcedModel ?? (model === '' ? null : model)
+  const wanted = { model: asked, key: policy, capability: 'responses', isStreamed: true } as const
   return explain(pool, {
+    bySource: { direct: choicesFor(c.env, wanted)[0] ?? null, overflow: overflow.choiceFor(asked, policy) },
     model: model === '' ? null : model,
-    key: key === '' ? null : keyOf(c, key),
+    key: policy,
     settings: settings.current(),
     names: new Map(accountChoices(c).map(({ id, name }) => [id, name])),
     now: clock.now(),

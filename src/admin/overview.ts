@@ -169,6 +169,7 @@ const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPar
     outage: accounts.some(({ eligible }) => eligible) ? outageFor(c) : null,
     rejected: rejectedFor(c, figures.present.rejected),
     isChosenAccountGone: isChosenAccountGone(c),
+    overflow: c.env.overflow.recent(),
     unwritten: ledger.unwrittenTurns,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,

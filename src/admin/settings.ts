@@ -21,6 +21,7 @@ import {
   SettingsPatch,
   securityNames,
 } from '../settings/schema.ts'
+import { SETTING_NAMES, type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
 import { SECTIONS } from '../settings/setting.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 import { settingsBody } from './settings-body.ts'

@@ -33,6 +33,8 @@ export interface Facts {
   rejected: readonly RejectedLately[]
   /** The strategy “Single account” is set to an account that was deleted. */
   isChosenAccountGone: boolean
+  /** What a model source served within the last hour because the pool was used up; null: nothing. */
+  overflow: { sourceName: string; count: number; overBudget: number } | null
   /** Ended requests that are only in memory. */
   unwritten: number
   isDashboardOpen: boolean
@@ -61,6 +63,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
     ...outage(facts, offer),
     ...rejectedClients(facts, offer),
     ...strategy(facts, mayWrite(grants)),
+    ...overflow(facts, offer),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need sign-in', '/accounts'),
     ...shorten(deactivated(facts, offer), 'accounts were deactivated', '/accounts'),
@@ -168,6 +171,24 @@ const strategy = ({ isChosenAccountGone }: Facts, isWriter: boolean): Attention[
         },
       ]
     : []
+
+const overflow = ({ overflow: use }: Facts, offer: Offer): Attention[] => {
+  if (!use) return []
+  const requests = (count: number) => `${count} ${count === 1 ? 'request' : 'requests'}`
+  const served =
+    use.count === 0
+      ? 'Overflow has used up its budget for today'
+      : `${use.sourceName} served ${requests(use.count)} in the last hour, because every account was at its usage limit`
+  const left = use.overBudget === 0 ? '' : `. ${requests(use.overBudget)} did not fit into the budget`
+  return [
+    {
+      id: 'overflow',
+      tone: 'wait',
+      text: served + left,
+      action: offer('dashboard:read', 'Show sources', '/settings/sources'),
+    },
+  ]
+}
 
 const exposure = ({ isDashboardOpen, isKeyless }: Facts, offer: Offer): Attention[] => [
   ...(isDashboardOpen

@@ -10,6 +10,7 @@ import type { KeyPolicy } from './key-ring.ts'
 import type { KeyScope } from './key-scope.ts'
 import { refusalByLimit } from './reservations.ts'
 import { skipText } from './skip-reasons.ts'
+import type { Choice } from './sources/choices.ts'
 
 /** An account that routing considered. */
 export interface CandidateView {
@@ -36,9 +37,11 @@ export interface Explanation {
   model: string | null
   apiKey: { id: string; name: string } | null
   strategy: Settings['routingStrategy']
-  /** `refused`: the key rejects the request. */
-  outcome: 'chosen' | 'wait' | 'none' | 'refused'
+  /** `source`: a model source would serve it. `refused`: the key rejects the request. */
+  outcome: 'chosen' | 'source' | 'wait' | 'none' | 'refused'
   chosen: { accountId: string; accountName: string | null } | null
+  /** The model source that would serve it. */
+  source: { sourceId: string; sourceName: string } | null
   /** The outcome in a sentence. */
   sentence: string
   /** The chosen one first, then the other available ones by score, then the rest. */
@@ -62,6 +65,8 @@ interface Chooser {
 }
 
 interface Question {
+  /** The sources that come before the pool, in their order, and the one for overflow. */
+  bySource?: { direct: Choice | null; overflow: Choice | null }
   model: string | null
   key: KeyPolicy | null
   settings: Pick<Settings, 'routingStrategy' | 'proxyAccountStreamLimit'>
@@ -72,11 +77,16 @@ interface Question {
 }
 
 /** Uses the function that routes requests, so the result is what would happen. Changes nothing. */
-export const explain = (pool: Chooser, { model: asked, key, settings, names, now }: Question): Explanation => {
+export const explain = (
+  pool: Chooser,
+  { model: asked, key, settings, names, now, bySource }: Question,
+): Explanation => {
   const model = key?.enforcedModel ?? asked
   const about = { model, apiKey: key && { id: key.id, name: key.name }, strategy: settings.routingStrategy }
   const refusal = key && refusalOf(key, model, now)
-  if (refusal) return { ...about, outcome: 'refused', chosen: null, sentence: refusal, candidates: [] }
+  if (refusal) return { ...about, outcome: 'refused', chosen: null, source: null, sentence: refusal, candidates: [] }
+  const direct = bySource?.direct
+  if (direct) return { ...about, ...servedBy(direct, 'serves this model'), candidates: [] }
   const surface = surfaceOf(model)
   const selection = pool.explain({
     model,
@@ -91,14 +101,27 @@ export const explain = (pool: Chooser, { model: asked, key, settings, names, now
   })
   const chosenId = selection.kind === 'chosen' ? selection.id : null
   const nameOf = (id: string) => names.get(id) ?? null
+  const isUsedUp = selection.kind === 'none' && selection.failure.kind === 'exhausted'
+  const candidates = inOrder(selection.considered, chosenId).map((considered) => candidateView(considered, nameOf))
+  if (isUsedUp && bySource?.overflow) return { ...about, ...servedBy(bySource.overflow, OVERFLOW), candidates }
   return {
     ...about,
     outcome: selection.kind,
+    source: null,
     chosen: chosenId === null ? null : { accountId: chosenId, accountName: nameOf(chosenId) },
     sentence: sentenceFor(selection, model !== null && surface === 'turn' && !pool.offers(model) ? model : null),
-    candidates: inOrder(selection.considered, chosenId).map((considered) => candidateView(considered, nameOf)),
+    candidates,
   }
 }
+
+const OVERFLOW = 'serves new conversations while every account is at its usage limit'
+
+const servedBy = ({ source: { id, name } }: Choice, does: string) => ({
+  outcome: 'source' as const,
+  chosen: null,
+  source: { sourceId: id, sourceName: name },
+  sentence: `The request would go to the model source ${name}, which ${does}.`,
+})
 
 const surfaceOf = (model: string | null): 'turn' | 'image' | 'audio' =>
   isImageModel(model) ? 'image' : model === TRANSCRIPTION_MODEL ? 'audio' : 'turn'

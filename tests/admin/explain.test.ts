@@ -1,9 +1,12 @@
 /** Which account would a request get now: the answer is the decision itself, asked without making it. */
+
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { updateKey } from '../../src/model/api-keys.ts'
 import type { Explanation } from '../../src/model/explain.ts'
+import { fetchCatalogs } from '../spec/catalog.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { addSource } from '../support/source/add.ts'
 
 const explained = async (app: TestApp, query = ''): Promise<Explanation> =>
   (await (await app.ask(`GET /api/explain${query}`)).json()) as Explanation // as: the shape is what the tests look at
@@ -159,4 +162,27 @@ test('the page asks with a form that works without script', async () => {
   const html = await page('/accounts/simulator?model=gpt-5.5&key=')
   expect(html).toContain('id="explanation"')
   expect(html).toContain('The request would use this account.')
+})
+
+test('says when a model source would serve: for its model, and while the pool is used up', async () => {
+  const app = testApp()
+  fetchCatalogs(app)
+  const { id } = addSource(app, { models: ['llama-4', 'gpt-5.5'] })
+  const source = { sourceId: id, sourceName: 'Local' }
+  expect(await explained(app, '?model=llama-4')).toMatchObject({ outcome: 'source', source, chosen: null })
+  expect(await explained(app, '?model=gpt-5.5')).toMatchObject({ outcome: 'chosen', source: null })
+  app.change({ overflowSourceId: id })
+  const at = app.clock.now()
+  for (const member of app.members)
+    app.bindings.pool.apply(member.id, {
+      kind: 'quota_exceeded',
+      at,
+      evidence: 'test',
+      resetAt: at + 3_600_000,
+      retryAfterMs: null,
+      cause: 'usage_limit_reached',
+    })
+  const used = await explained(app, '?model=gpt-5.5')
+  expect(used).toMatchObject({ outcome: 'source', source })
+  expect(used.candidates).toHaveLength(1)
 })

@@ -14,6 +14,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   outage: null,
   isDatabaseLost: false,
   isChosenAccountGone: false,
+  overflow: null,
   rejected: [],
   unwritten: 0,
   isDashboardOpen: false,
@@ -130,4 +131,16 @@ test('doors that stand open', () => {
     'Anyone who can reach this dashboard has full control. Sign-in is disabled in the environment.',
     'Clients from the networks set in the environment need no API key',
   ])
+})
+
+test('overflow to a model source is said with its count, and with what its budget left out', () => {
+  const use = { sourceName: 'Local', count: 2, overBudget: 0 }
+  const served = 'Local served 2 requests in the last hour, because every account was at its usage limit'
+  expect(said({ overflow: use })).toEqual([[served, '/settings/sources']])
+  expect(said({ overflow: { ...use, overBudget: 1 } })).toEqual([
+    [`${served}. 1 request did not fit into the budget`, '/settings/sources'],
+  ])
+  expect(said({ overflow: { ...use, count: 0, overBudget: 3 } })[0]?.[0]).toStartWith(
+    'Overflow has used up its budget for today',
+  )
 })

@@ -48,12 +48,22 @@ export const SimulatorPage: FC<ExplainView> = ({ asked, options, explanation, ge
 
 const TONES: Record<Explanation['outcome'], [title: string, tone: Tone]> = {
   chosen: ['', 'good'],
+  source: ['', 'good'],
   wait: ['The request would wait', 'wait'],
   none: ['No account available', 'bad'],
   refused: ['Request rejected', 'bad'],
 }
 
-const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, strategy, candidates, model, at }) => {
+const Answer: FC<Explanation & { at: string }> = ({
+  outcome,
+  chosen,
+  source,
+  sentence,
+  strategy,
+  candidates,
+  model,
+  at,
+}) => {
   const [title, tone] = TONES[outcome]
   return (
     <section class="card" id="explanation" aria-labelledby="explanation-title">
@@ -63,7 +73,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
         </h2>
         <p class={`health tone-${tone}`}>
           <span class="dot" aria-hidden="true" />
-          <strong>{chosen ? (chosen.accountName ?? chosen.accountId) : title}</strong>
+          <strong>{chosen ? (chosen.accountName ?? chosen.accountId) : (source?.sourceName ?? title)}</strong>
         </p>
         <p>{sentence}</p>
         <p class="small muted">
@@ -76,7 +86,7 @@ const Answer: FC<Explanation & { at: string }> = ({ outcome, chosen, sentence, s
           {isDrawn({ strategy, candidates }) && ' (weighted random, so the result can vary)'} · <Moment at={at} />
         </p>
       </div>
-      {outcome !== 'refused' && (
+      {outcome !== 'refused' && candidates.length > 0 && (
         <div class="card-part">
           <h3>Candidates</h3>
           <Candidates candidates={candidates} chosenId={chosen?.accountId ?? null} />

@@ -9,6 +9,7 @@ import { objectOf, parseJson } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { TRANSCRIPTION_MODEL } from '../../model/audio-models.ts'
+import { choicesFor } from '../../model/sources/choices.ts'
 import { type Answered, answerHeaders } from '../answer.ts'
 import { secondsOf } from '../formats/audio-length.ts'
 import { readForm } from '../formats/multipart-form.ts'
@@ -18,7 +19,6 @@ import {
   type Transcription,
   toTranscription,
 } from '../formats/transcription-form.ts'
-import { choicesFor } from '../sources/choose.ts'
 import type { TurnBody } from '../turn.ts'
 import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
 

@@ -1,39 +1,12 @@
-/** Which model sources can serve a request, in the order in which they are used. */
-import type { Bindings, Ctx } from '../../bindings.ts'
+/** A place at a model source for a request. */
+import type { Ctx } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { Seats } from '../../lib/seats.ts'
-import type { KeyPolicy } from '../../model/key-ring.ts'
-import type { Capability, Source } from '../../model/sources/sources.ts'
+import { type Choice, choicesFor } from '../../model/sources/choices.ts'
+import type { Capability } from '../../model/sources/sources.ts'
 import type { TurnBody } from '../turn.ts'
-import type { Choice } from './source-use.ts'
 
-export interface Wanted {
-  /** As the client names it, or as its key enforces. */
-  model: unknown
-  key: KeyPolicy | null
-  capability: Capability
-  isStreamed: boolean
-}
-
-/**
- * Those that list the model, by name, then id; empty: the pool serves it. A model that an account offers is the pool's,
- * unless the key is limited to sources.
- */
-export const choicesFor = (
-  { sources, pool }: Pick<Bindings, 'sources' | 'pool'>,
-  { model: name, key, capability, isStreamed }: Wanted,
-): Choice[] => {
-  if (sources.enabled.length === 0 || typeof name !== 'string') return []
-  const scope = key?.sourceIds ?? null
-  if (scope === null && pool.offers(name)) return []
-  return sources.offering(name, capability).flatMap((source) => {
-    const model = source.models.get(name)
-    const isFit = model !== undefined && (!isStreamed || model.supportsStreaming)
-    return isFit && isInSourceScope(key, source) ? [{ source, model }] : []
-  })
-}
-
-/** The same for a JSON request. */
+/** Those that can serve this JSON request; empty: the pool serves it. */
 export const choicesOf = (
   { env, var: { client } }: Ctx,
   { json }: Pick<TurnBody, 'json'>,
@@ -41,9 +14,6 @@ export const choicesOf = (
   isStreamed = json.stream === true,
 ): Choice[] =>
   choicesFor(env, { model: client.key?.enforcedModel ?? json.model, key: client.key, capability, isStreamed })
-
-export const isInSourceScope = (key: Pick<KeyPolicy, 'sourceIds'> | null, { id }: Pick<Source, 'id'>): boolean =>
-  key?.sourceIds?.has(id) ?? true
 
 export interface Seated extends Choice {
   /** Repeated calls do nothing. */

@@ -7,15 +7,14 @@ import { MINUTE_MS } from '../../lib/durations.ts'
 import { objectsOf } from '../../lib/json.ts'
 import type { Seats } from '../../lib/seats.ts'
 import type { KeyPolicy } from '../../model/key-ring.ts'
+import { type Choice, isInSourceScope } from '../../model/sources/choices.ts'
 import type { Source, Sources } from '../../model/sources/sources.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Flow } from '../flow.ts'
 import type { Plane } from '../plane.ts'
 import type { Turn } from '../turn.ts'
-import { isInSourceScope } from './choose.ts'
 import type { HealthDeps } from './note-health.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
-import type { Choice } from './source-use.ts'
 
 interface Deps extends HealthDeps {
   sources: Sources

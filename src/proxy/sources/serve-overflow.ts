@@ -2,6 +2,7 @@
 import { AppError } from '../../errors.ts'
 import type { Seats } from '../../lib/seats.ts'
 import { estimateTokens } from '../../model/reservations.ts'
+import type { Choice } from '../../model/sources/choices.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Flow } from '../flow.ts'
 import { asRequest } from '../frame-body.ts'
@@ -15,7 +16,6 @@ import { type HealthDeps, noteSourceHealth } from './note-health.ts'
 import { openStream } from './open-stream.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
 import { withMembers } from './source-body.ts'
-import type { Choice } from './source-use.ts'
 
 interface Served extends HealthDeps {
   choice: Choice

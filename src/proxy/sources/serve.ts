@@ -2,6 +2,7 @@
 import type { Ctx } from '../../bindings.ts'
 import { objectOf } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/key-ring.ts'
+import type { Choice } from '../../model/sources/choices.ts'
 import { type Answered, answerHeaders, answerWithStream, timed } from '../answer.ts'
 import { beginWith } from '../begin.ts'
 import { type Contract, NativeContract, publicContract } from '../contracts.ts'
@@ -18,7 +19,6 @@ import { needsUsage } from './needs-usage.ts'
 import { openDocument, type SourceDocument } from './open-document.ts'
 import { openStream } from './open-stream.ts'
 import { admittedChat, chatBody, responsesBody, type SourceBody, whyNotBySource, withMembers } from './source-body.ts'
-import type { Choice } from './source-use.ts'
 
 /** `choices` is not empty. */
 export const serveChat = async (

@@ -1,5 +1,5 @@
 /** The model source that serves a turn, and what settling the turn needs of it. Types only. */
-import type { Source, SourceModel } from '../../model/sources/sources.ts'
+import type { SourceModel } from '../../model/sources/sources.ts'
 
 export interface SourceUse {
   readonly id: string
@@ -14,10 +14,4 @@ export interface SourceUse {
   readonly demandsUsage: boolean
   /** Called once with what the turn cost; null where no budget applies. */
   readonly charge: ((costMicros: number) => void) | null
-}
-
-/** A source and the model of it that is called. */
-export interface Choice {
-  readonly source: Source
-  readonly model: SourceModel
 }

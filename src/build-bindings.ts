@@ -40,9 +40,9 @@ import { BodyBudget } from './proxy/raw-body.ts'
 import { KeySets } from './proxy/relay/key-sets.ts'
 import { ResponseStore } from './proxy/responses-store/response-store.ts'
 import { FailedSockets } from './proxy/socket-trouble.ts'
-import type { Connection } from './proxy/upstream-session.ts'
 import { Overflow } from './proxy/sources/overflow.ts'
 import { OverflowBudget } from './proxy/sources/overflow-budget.ts'
+import type { Connection } from './proxy/upstream-session.ts'
 import type { Reader } from './reader.ts'
 import { Replayer, type StartReplay } from './replayer.ts'
 import { SettingsCache } from './settings/cache.ts'
@@ -81,13 +81,11 @@ export const buildBindings = (world: World): Bindings => {
   const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
   const live = new LiveHub({ clock, health: () => healthOf(bindings) })
   const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
-  const catalog = new Catalog(db)
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
-  const pool = poolOf(world, { settings, catalog, ledger, egress })
   const seats = new Seats()
   const beside = sourcesOf(world, { settings, seats, port: () => bindings.server?.port })
   const catalog = new Catalog(db, beside.sources)
-  const pool = poolOf(world, { settings, catalog, ledger })
+  const pool = poolOf(world, { settings, catalog, ledger, egress })
   const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
   const ops = opsOf(world, { settings, pool })
   const credentials = credentialsOf(world, { oauth, pool, egress })
@@ -102,9 +100,6 @@ export const buildBindings = (world: World): Bindings => {
     keys: new KeyRing(db),
     firewall: new Firewall(db),
     catalog,
-    ...sourcesOf(world, () => bindings.server?.port ?? config.PORT),
-    sources: new Sources(db, sealer),
-    sourceFetch: sourceFetchOf(world, () => bindings.server?.port ?? config.PORT),
     ...beside,
     pool,
     resetCredits: new ResetCredits(),
@@ -115,20 +110,7 @@ export const buildBindings = (world: World): Bindings => {
     formDrafts: new FormDrafts(clock, random),
     affinity,
     ledger,
-    plane: {
-      pool,
-      affinity,
-      credentials,
-      upstream,
-      routeOf: (egressPoolId) => egress.of(egressPoolId),
-      prefersSockets: (model) => catalog.prefersWebsockets(model),
-      failedSockets: new FailedSockets(),
-      pulse,
-      clock,
-      random: () => random.float(),
-      log,
-    },
-    plane: planeOf(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog }),
+    plane: planeOf(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog, egress }),
     turns: new Roster(),
     sockets: new Roster(),
     liveCalls: new Roster(),
@@ -148,10 +130,8 @@ export const buildBindings = (world: World): Bindings => {
     lifecycle,
     ops,
     live,
-    seats: new Seats(),
     ...computedOf(world),
     seats,
-    figures: new OverviewPeriods({ reader: world.reader, clock }),
   }
   const views = new MemoryViews(viewsOf(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))
@@ -198,10 +178,6 @@ const capturesOf = ({ folder: { dir, db, sealer }, clock, random, log }: World):
     },
   })
 
-/** `port` is that of the listening server. */
-const sourceFetchOf = ({ config, dial, lookup = createLookup() }: World, port: () => number): SourceFetch =>
-  new SourceFetch({ dial, lookup, own: () => ({ port: port(), publicUrl: config.PUBLIC_URL }) })
-
 const budgetsOf = (clock: Clock) => ({
   failures: new FailureBudget(clock),
   refusals: new FailureBudget(clock),
@@ -210,7 +186,13 @@ const budgetsOf = (clock: Clock) => ({
 })
 const planeOf = (
   { clock, random, log }: World,
-  { catalog, sourceFetch, overflow, ...parts }: PlaneParts & Pick<Bindings, 'catalog' | 'sourceFetch' | 'overflow'>,
+  {
+    catalog,
+    sourceFetch,
+    overflow,
+    egress,
+    ...parts
+  }: PlaneParts & Pick<Bindings, 'catalog' | 'sourceFetch' | 'overflow' | 'egress'>,
 ): Plane => ({
   pool: parts.pool,
   affinity: parts.affinity,
@@ -218,6 +200,7 @@ const planeOf = (
   upstream: parts.upstream,
   sourceFetch,
   overflow,
+  routeOf: (egressPoolId) => egress.of(egressPoolId),
   prefersSockets: (model) => catalog.prefersWebsockets(model),
   failedSockets: new FailedSockets(),
   sourceThreads: new FailedSockets(),
@@ -244,10 +227,6 @@ const poolOf = (
     whyNoRoute: (egressPoolId) => egress.whyClosed(egressPoolId),
   })
 
-const credentialsOf = (
-  { folder: { db, sealer }, clock, log }: World,
-  { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
-): Credentials =>
 /** What serves requests beside the pool. */
 const sourcesOf = (
   { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log }: World,
@@ -266,7 +245,10 @@ const sourcesOf = (
   }
 }
 
-const credentialsOf = ({ folder: { db, sealer }, clock, log }: World, oauth: OAuthContext, pool: Pool): Credentials =>
+const credentialsOf = (
+  { folder: { db, sealer }, clock, log }: World,
+  { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
+): Credentials =>
   new Credentials({
     db,
     sealer,

@@ -58,25 +58,10 @@ import { listConversations, showConversation } from './admin/conversations.ts'
 import { documentation } from './admin/docs.ts'
 import { showDoctor } from './admin/doctor.ts'
 import { showKeyTestChecks, socketForBrowser, streamForBrowser, uploadFromBrowser } from './admin/doctor-measures.ts'
-import {
-  addEndpoint,
-  addPool,
-  addPoolMember,
-  changeEndpoint,
-  changePool,
-  changePoolMember,
-  removeEndpoint,
-  removePool,
-  removePoolMember,
-  setBinding,
-  showEgress,
-  testEndpoint,
-} from './admin/egress.ts'
 import { explainChoice, leadToSimulator, showSimulator } from './admin/explain.ts'
 import { addFirewallEntry, removeFirewallEntry, showFirewall } from './admin/firewall.ts'
 import { showFooter } from './admin/footer.ts'
 import { showGuide, showGuides } from './admin/guides.ts'
-import { enterKeyPage, leaveKeyPage, renewOwnSecret, showKeyPage } from './admin/key-holder.ts'
 import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/key-pages.ts'
 import { testApiKey } from './admin/key-test.ts'
 import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
@@ -105,67 +90,33 @@ import {
   revokeUserSessions,
 } from './admin/people/users.ts'
 import { privacyEye } from './admin/privacy.ts'
-import {
-  cancelPlannedStart,
-  getForecast,
-  getPlannerSettings,
-  listPlannerDecisions,
-  putPlannerSettings,
-  warmNow,
-} from './admin/quota-planner.ts'
 import { getReport, showReports } from './admin/reports.ts'
 import { listRejectedClients, listRequestOptions, listRequests, showRequest } from './admin/requests.ts'
 import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credits.ts'
 import { changeSettings, getSettings, putSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
-import { showNewSource, showSource, showSources } from './admin/source-pages.ts'
-import {
-  createModelSource,
-  deleteModelSource,
-  discoverModels,
-  editModelSource,
-  listModelSources,
-  testModelSource,
-} from './admin/sources.ts'
-import { showStickySessions } from './admin/sticky-page.ts'
-import {
-  deleteFilteredSessions,
-  deleteStickySession,
-  deleteStickySessions,
-  listStickySessions,
-  purgeStickySessions,
-  releaseAccountSessions,
-} from './admin/sticky-sessions.ts'
 import { compareStrategies, showStrategies } from './admin/strategies.ts'
-import { mountAutomations } from './automation-routes.ts'
 import type { AppEnv } from './bindings.ts'
-import { mountCaptures } from './capture-routes.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
+import { mountManaged } from './managed-routes.ts'
 import { refreshFleet, showFleet, showFleetActivity } from './proxy/handlers/fleet.ts'
 import { consumeNativeResetCredit, showNativeUsage } from './proxy/handlers/native-usage.ts'
-import { pingForJob } from './proxy/relay/ping.ts'
 
 export const mountDashboard = (app: Hono<AppEnv>): void => {
   app.use(privacyEye)
   mountClientApi(app)
   mountApi(app)
-  mountSources(app)
   mountSignIn(app)
   mountPasskeys(app)
   mountPeople(app)
   mountOAuth(app)
-  mountAutomations(app)
-  mountEgress(app)
   mountOperations(app)
   mountDocs(app)
   mountAccountPages(app)
   mountKeyPages(app)
-  mountCaptures(app) // before `/logs/:id`
-  mountKeyHolder(app)
+  mountManaged(app) // before `/logs/:id`
   mountLogPages(app)
-  mountSticky(app)
-  mountPlanner(app)
   mountSettingsPages(app)
   mountLive(app)
   mountPages(app)
@@ -287,20 +238,6 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/rejected-clients', ...listRejectedClients)
 }
 
-/** Model sources. Forms can only POST. */
-const mountSources = (app: Hono<AppEnv>): void => {
-  app.get('/api/model-sources/', ...listModelSources)
-  app.get('/api/model-sources', ...listModelSources)
-  app.post('/api/model-sources/', ...createModelSource)
-  app.post('/api/model-sources', ...createModelSource)
-  app.patch('/api/model-sources/:id', ...editModelSource)
-  app.post('/api/model-sources/:id', ...editModelSource)
-  app.delete('/api/model-sources/:id', ...deleteModelSource)
-  app.post('/api/model-sources/:id/delete', ...deleteModelSource)
-  app.post('/api/model-sources/:id/test', ...testModelSource)
-  app.post('/api/model-sources/:id/discover', ...discoverModels)
-}
-
 /** Adding an account: ChatGPT sign-ins and import previews. */
 const mountOAuth = (app: Hono<AppEnv>): void => {
   app.post('/api/oauth/start', ...startSignIn)
@@ -315,42 +252,6 @@ const mountOAuth = (app: Hono<AppEnv>): void => {
   app.get('/accounts/new/browser', ...showBrowserSignIn)
   app.get('/accounts/new/device', ...showDeviceSignIn)
   app.get('/accounts/new/import', ...showImport)
-}
-
-/** Scheduled requests and their runs. */
-const mountAutomations = (app: Hono<AppEnv>): void => {
-  app.get('/api/automations', ...listAutomationJobs)
-  app.post('/api/automations', ...createAutomationJob)
-  app.get('/api/automations/options', ...listAutomationOptions)
-  app.get('/api/automations/runs', ...listAutomationRuns)
-  app.get('/api/automations/runs/options', ...listAutomationRunOptions)
-  app.get('/api/automations/runs/:id/details', ...showAutomationRun)
-  app.patch('/api/automations/:id', ...editAutomationJob)
-  app.post('/api/automations/:id', ...editAutomationJob)
-  app.delete('/api/automations/:id', ...deleteAutomationJob)
-  app.post('/api/automations/:id/delete', ...deleteAutomationJob)
-  app.post('/api/automations/:id/run-now', ...runAutomationNow)
-  app.get('/api/automations/:id/runs', ...listRunsOfAutomation)
-  app.get('/settings/automations', ...showAutomations)
-  app.get('/settings/automations/new', ...showNewAutomation)
-  app.get('/settings/automations/runs/:id', ...showRunPage)
-  app.get('/settings/automations/:id', ...showAutomation)
-}
-
-/** Outbound proxies of accounts. */
-const mountEgress = (app: Hono<AppEnv>): void => {
-  app.get('/api/settings/upstream-proxy', ...showEgress)
-  app.post('/api/settings/upstream-proxy/endpoints', ...addEndpoint)
-  app.patch('/api/settings/upstream-proxy/endpoints/:id', ...changeEndpoint)
-  app.delete('/api/settings/upstream-proxy/endpoints/:id', ...removeEndpoint)
-  app.post('/api/settings/upstream-proxy/endpoints/:id/test', ...testEndpoint)
-  app.post('/api/settings/upstream-proxy/pools', ...addPool)
-  app.patch('/api/settings/upstream-proxy/pools/:id', ...changePool)
-  app.delete('/api/settings/upstream-proxy/pools/:id', ...removePool)
-  app.post('/api/settings/upstream-proxy/pools/:id/members', ...addPoolMember)
-  app.patch('/api/settings/upstream-proxy/pools/:id/members/:endpointId', ...changePoolMember)
-  app.delete('/api/settings/upstream-proxy/pools/:id/members/:endpointId', ...removePoolMember)
-  app.put('/api/settings/upstream-proxy/accounts/:id/binding', ...setBinding)
 }
 
 /** `/metrics`, backups, the doctor. */
@@ -405,14 +306,6 @@ const mountKeyPages = (app: Hono<AppEnv>): void => {
   app.post('/api/api-keys/:id/test', ...testApiKey((request, env) => gateway.fetch(request, env)))
 }
 
-/** The page of a key, for its holder. Its session is not one of the dashboard. */
-const mountKeyHolder = (app: Hono<AppEnv>): void => {
-  app.get('/key', ...showKeyPage)
-  app.post('/api/key/session', ...enterKeyPage)
-  app.post('/api/key/logout', ...leaveKeyPage)
-  app.post('/api/key/secret', ...renewOwnSecret)
-}
-
 /** `/logs`, `/reports`, and the routing simulator. */
 const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/logs', ...showLogs)
@@ -432,36 +325,9 @@ const mountLogPages = (app: Hono<AppEnv>): void => {
   app.get('/api/reports/strategies', ...compareStrategies)
 }
 
-/** `/api/sticky-sessions`: the accounts that conversations stay on. A key may hold slashes. */
-const mountSticky = (app: Hono<AppEnv>): void => {
-  app.get('/settings/routing/sessions', ...showStickySessions)
-  app.get('/api/sticky-sessions', ...listStickySessions)
-  app.post('/api/sticky-sessions/purge', ...purgeStickySessions)
-  app.post('/api/sticky-sessions/delete', ...deleteStickySessions)
-  app.post('/api/sticky-sessions/delete-filtered', ...deleteFilteredSessions)
-  app.delete('/api/sticky-sessions/:kind/:key{.+}', ...deleteStickySession)
-  app.post('/api/accounts/:id/release', ...releaseAccountSessions)
-}
-
-/** `/api/quota-planner`: when to start five-hour windows. */
-const mountPlanner = (app: Hono<AppEnv>): void => {
-  app.get('/api/quota-planner/settings', ...getPlannerSettings)
-  app.put('/api/quota-planner/settings', ...putPlannerSettings)
-  app.get('/api/quota-planner/forecast', ...getForecast)
-  app.get('/api/quota-planner/decisions', ...listPlannerDecisions)
-  app.post('/api/quota-planner/decisions/:id/cancel', ...cancelPlannedStart)
-  app.post(
-    '/api/quota-planner/warm-now',
-    ...warmNow((env, wanted, signal) => pingForJob(env, { ...wanted, route: 'window-start' }, signal)),
-  )
-}
-
 /** One URL per tab. */
 const mountSettingsPages = (app: Hono<AppEnv>): void => {
   app.get('/settings/routing', ...showRouting)
-  app.get('/settings/sources', ...showSources)
-  app.get('/settings/sources/new', ...showNewSource)
-  app.get('/settings/sources/:id', ...showSource)
   app.get('/settings/network', ...showNetwork)
   app.get('/settings/data', ...showData)
   app.get('/settings/data/sizes', ...showTableSizes)

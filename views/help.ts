@@ -148,6 +148,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   captures: {
     says: 'A capture stores all requests and answers of one key or account, so that you can see what a client really sent. It stops at its time or size, and is deleted a week later.',
     more: 'security#what-is-stored',
+  },
   conversations: {
     says: 'Requests that a client sent as one conversation, such as a Codex session. Open one to see each request and what it used.',
     more: 'operating#monitor',

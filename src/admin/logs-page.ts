@@ -54,9 +54,6 @@ export interface Logs extends LogPage {
   isGrouped: boolean
   links: LogLinks
   /** The request opened next to the list. */
-  open: LogDetail | null
-  /** A capture holds the open request, and the user may read it. */
-  isOpenCaptured: boolean
   open: RequestView | null
   /** May look into conversations. */
   isSensitive: boolean
@@ -113,7 +110,6 @@ export const showLogs = createHandlers(requiresOwn('dashboard:read'), query(LogP
 export interface RequestView extends LogDetail {
   generatedAt: string
   showsAccounts: boolean
-  isSensitive: boolean
   /** A capture holds it, and the user may read it. */
   isCaptured: boolean
   links: RequestLinks
@@ -125,6 +121,14 @@ interface RequestLinks {
   /** The account its conversation stays on, or the sessions of its account; null: hidden from the user. */
   sessions: string | null
 }
+
+const requestView = (c: Ctx, found: LogDetail): RequestView => ({
+  ...found,
+  generatedAt: iso(c.env.clock.now()),
+  showsAccounts: sightOf(c).scope === 'all',
+  isCaptured: isCaptured(c, found.id),
+  links: requestLinks(c, found),
+})
 
 const requestLinks = (c: Ctx, { conversationId, accountId }: LogDetail): RequestLinks => {
   const keyQuery = conversationId && stickyKey(conversationId)
@@ -138,13 +142,7 @@ const requestLinks = (c: Ctx, { conversationId, accountId }: LogDetail): Request
 /** `GET /logs/:id`: a page, or the content of the drawer. */
 export const showRequestPage = createHandlers(requiresOwn('dashboard:read'), async (c) => {
   const found = await requestOf(c, idOf(c))
-  const { scope, sensitive } = sightOf(c)
-  const facts = { showsAccounts: scope === 'all', isSensitive: sensitive, isCaptured: isCaptured(c, found.id) }
-  const view: RequestView = { ...found, generatedAt: iso(c.env.clock.now()), ...facts }
-  return reply(c, view, RequestPage)
-  const showsAccounts = sightOf(c).scope === 'all'
-  const view = { ...found, generatedAt: iso(c.env.clock.now()), showsAccounts, links: requestLinks(c, found) }
-  return reply(c, view satisfies RequestView, RequestPage)
+  return reply(c, requestView(c, found), RequestPage)
 })
 
 const isCaptured = (c: Ctx, id: string): boolean =>
@@ -204,14 +202,7 @@ const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
     isLive: asked.live ?? false,
     isGrouped: asked.grouped ?? true,
     links: linksOf(c, { asked, page, now }),
-    open,
-    isOpenCaptured: open !== null && isCaptured(c, open.id),
-    open: open && {
-      ...open,
-      generatedAt: iso(now),
-      showsAccounts: sight.scope === 'all',
-      links: requestLinks(c, open),
-    },
+    open: open && requestView(c, open),
     isSensitive: sight.sensitive,
     hasCaptures: sight.sensitive || holds(c.var.principal.grants, 'security:write'),
   }

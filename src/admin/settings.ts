@@ -14,13 +14,6 @@ import { guestPasswordHash } from '../model/guest.ts'
 import { countWithoutTotp, findPerson } from '../model/people.ts'
 import { holds, isAdminLevel } from '../model/permissions.ts'
 import { isSameValue } from '../settings/same-value.ts'
-import {
-  SETTING_NAMES,
-  type SettingName,
-  type Settings,
-  SettingsPatch,
-  securityNames,
-} from '../settings/schema.ts'
 import { SETTING_NAMES, type SettingName, type Settings, SettingsPatch, securityNames } from '../settings/schema.ts'
 import { SECTIONS } from '../settings/setting.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'

@@ -42,15 +42,12 @@ export const GROUPS: readonly Group[] = [
     prefixes: [
       '/api/request-logs',
       '/api/rejected-clients',
+      '/api/conversations',
       '/api/reports',
       '/api/explain',
       '/api/dashboard',
       '/api/captures',
       '/api/conversation-archive',
-      '/api/conversations',
-      '/api/reports',
-      '/api/explain',
-      '/api/dashboard',
     ],
   },
   {

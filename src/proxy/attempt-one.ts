@@ -1,8 +1,8 @@
 /** One attempt of a request on one leased account: runs its exchange with the upstream up to the commit point, and judges a failure. */
 import { AppError } from '../errors.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
-import { egressReasonOf } from '../model/egress/route.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
+import { egressReasonOf } from '../model/egress/route.ts'
 import { passedOn } from '../upstream/headers.ts'
 import { CapturedStream } from './capture/captured-stream.ts'
 import { carry, Refused } from './carry.ts'

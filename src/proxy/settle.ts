@@ -1,6 +1,5 @@
 /** Settles a turn, exactly once: charges limits, records owners, and writes one ledger entry. */
 import type { AppError } from '../errors.ts'
-import type { Clock } from '../lib/clock.ts'
 import type { CapturedEnd } from '../model/captures/recorder.ts'
 import { audioCostMicros, costMicros, type TokenUsage } from '../model/pricing.ts'
 import type { Use } from '../model/reservations.ts'
@@ -119,6 +118,7 @@ const endOf = ({ status, httpStatus, error }: Outcome): CapturedEnd => ({
   errorCode: error && (error.extra.upstream?.code ?? error.code),
   errorMessage: error?.message ?? null,
 })
+
 /** A failing model source says nothing about ChatGPT. */
 const isServiceFault = ({ log }: Turn, { error }: Outcome): boolean =>
   log.source === null && error !== null && (error.status >= 500 || error.code === 'upstream_error')

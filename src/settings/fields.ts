@@ -1,7 +1,6 @@
 /** What a form needs to know about each setting, from the schema: text, bounds, value and default. */
 import { z } from 'zod'
 import { isSameValue } from './same-value.ts'
-import { DEFAULTS, SETTING_NAMES, type Section, type SettingName, Settings } from './schema.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
 import type { Section } from './setting.ts'
 

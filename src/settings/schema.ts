@@ -3,11 +3,9 @@ import { z } from 'zod'
 import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
-import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
-import { seconds, setting } from './meta.ts'
 import { KeyHolderPage, MemberKeyDefaults } from './key-settings.ts'
-import { setting } from './setting.ts'
-import { HOURS, HOURS_HINT, Origins } from './texts.ts'
+import { seconds, setting } from './setting.ts'
+import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -29,30 +27,7 @@ export const PLANNER_MODES = ['off', 'advise', 'act'] as const
 
 export const PAID_CREDITS = ['never', 'last', 'freely'] as const
 
-/** The sections of the settings pages. */
-export const SECTIONS = [
-  'security',
-  'guests',
-  'clients',
-  'members',
-  'routing',
-  'affinity',
-  'windows',
-  'planner',
-  'resets',
-  'limits',
-  'timeouts',
-  'egress',
-  'retention',
-  'backups',
-] as const
-export type Section = (typeof SECTIONS)[number]
-
 export const OVERFLOW_KEYS = ['all', 'marked'] as const
-
-export const PAID_CREDITS = ['never', 'last', 'freely'] as const
-
-const seconds = (max: number) => z.int().min(1).max(max)
 
 export const Settings = z.strictObject({
   routingStrategy: setting(z.enum(STRATEGIES), {

@@ -1,18 +1,21 @@
 /** What a setting is called and does, as metadata of its schema, and the sections of the settings pages. */
-import type { z } from 'zod'
+import { z } from 'zod'
 
 /** The sections of the settings pages. */
 export const SECTIONS = [
   'security',
   'guests',
   'clients',
+  'members',
   'routing',
   'affinity',
   'windows',
+  'planner',
   'resets',
   'overflow',
   'limits',
   'timeouts',
+  'egress',
   'retention',
   'backups',
 ] as const
@@ -31,3 +34,5 @@ interface SettingMeta {
 
 /** `words` as metadata of `schema`, read by `settings/fields.ts`. */
 export const setting = <S extends z.ZodType>(schema: S, words: SettingMeta): S => schema.meta({ ...words })
+
+export const seconds = (max: number) => z.int().min(1).max(max)

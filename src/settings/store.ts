@@ -118,6 +118,8 @@ const demandAccount = (tx: Tx, id: string | null): void => {
 const demandPool = (tx: Tx, id: string | null): void => {
   const isThere = id === null || tx.select().from(egressPools).where(eq(egressPools.id, id)).get()
   if (!isThere) throw new AppError('proxy_pool_not_found', { param: 'egressDefaultPoolId' })
+}
+
 const demandSource = (tx: Tx, id: string | null): void => {
   const isThere = id === null || tx.select().from(modelSources).where(eq(modelSources.id, id)).get()
   if (!isThere)

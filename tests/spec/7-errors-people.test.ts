@@ -55,7 +55,7 @@ const limited = (route: string, json: object) => async (house: House) => {
 const role = (anna: Browser, name: string) => post(anna, '/api/dashboard-roles', { name, grants: [] })
 
 const enterKey = (who: Browser, secret: string) => post(who, '/api/key/session', { secret })
-const withKeyPage = (ask: (house: House) => Response | Promise<Response>) => (house: House) => {
+const withKeyPage = (ask: (house: House) => Promise<Response>) => (house: House) => {
   house.app.change({ keyHolderPage: true })
   return ask(house)
 }

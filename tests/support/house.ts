@@ -21,7 +21,6 @@ export const buildHouse = async () => {
     ...{ keyId: key.row.id, accountId: null, minutes: 60, maxBytes: 1e6 },
     startedBy: { id: 'test', name: 'anna' },
   })
-  const turn = { json: codexBody(), headers: { authorization: `Bearer ${key.key}` } }
   const turn = {
     json: codexBody('hello', { prompt_cache_key: 'talk' }),
     headers: { authorization: `Bearer ${key.key}` },
@@ -50,7 +49,6 @@ export const buildHouse = async () => {
       key: key.row.id,
       request: app.rows()[0]!.id,
       conversation: app.rows()[0]!.conversationHash!,
-      invite: invite.token,
       automation,
       run,
       capture: capture.id,
@@ -75,8 +73,8 @@ export const openIn = async ({ admin, ids }: House, path: string, cookies = ''):
     docs: 'operating',
     settings: second === 'sources' ? ids.source : third === 'runs' ? ids.run : ids.automation,
   }
-  const of = (second === 'captures' ? second : first) as keyof typeof id // as: any other path takes no id
-  const of = (path.includes(':hash') ? 'conversations' : first) as keyof typeof id // as: any other path takes no id
+  const part = ['captures', 'conversations'].find((name) => path.includes(`/${name}/`)) ?? first
+  const of = part as keyof typeof id // as: any other path takes no id
   const headers = { accept: 'text/html', cookie: [admin.cookie, cookies].filter(Boolean).join('; ') }
   return (await admin.ask(`GET ${path.replace(/:[a-z]\w*/, () => id[of])}`, { headers })).text()
 }

@@ -17,8 +17,8 @@ export const LogsPage: FC<Logs> = (logs) => {
     <div class="page" data-now={now}>
       <header class="page-head log-head">
         <h1>Logs</h1>
+        {logs.isSensitive && <ButtonLink href="/logs/conversations">Conversations</ButtonLink>}
         {logs.hasCaptures && <ButtonLink href="/logs/captures">Captures</ButtonLink>}
-        {logs.isSensitive && <a href="/logs/conversations">Conversations</a>}
         {links.tail && (
           <label class="check tail-switch needs-script">
             <input type="checkbox" data-tail={links.tail} checked={logs.isLive} />
@@ -72,16 +72,6 @@ export const LogsPage: FC<Logs> = (logs) => {
         <OlderLinks {...logs} />
       </Card>
       <aside id="drawer" class="drawer" aria-label="Request">
-        {open && (
-          <RequestDetail
-            {...open}
-            generatedAt={now}
-            showsAccounts={logs.showsAccounts}
-            isSensitive={logs.isSensitive}
-            isCaptured={logs.isOpenCaptured}
-            close={links.here}
-          />
-        )}
         {open && <RequestDetail {...open} close={links.here} />}
       </aside>
     </div>

@@ -72,6 +72,8 @@ export const buildWorld = (
   const live = app.bindings.pool.get(accountId)
   if (live) live.usage = { at: 0, windows: { fiveHour, weekly: null, monthly: null }, credits: null, planType: null }
   if (isPaused) commit(db, (tx) => pauseAccount(tx, accountId, actor))
+  const start = { id: PLANNED_START, createdAt: now, accountId, scheduledAt: now + DAY_MS, idempotencyKey: 'day' }
+  commit(db, (tx) => storePlan(tx, [{ ...start, mode: 'advise', status: 'planned' }], now))
   for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
   const target = crowd.add({ role: 'plain', hasTotp: true }).row
   const inviter = crowd.add({ username: 'inviter', role: 'admin' }).row
@@ -183,11 +185,6 @@ export const buildWorld = (
       const entry = { id: '0', file: 'auth.json', verdict: 'new', reason: null, account, existing: null } as const
       return bindings.importDrafts.keep(owner, [entry]).id
     },
-    plannedStart: (): string => {
-      const decision = { id: 'plan_1', createdAt: now, accountId, scheduledAt: now + DAY_MS, idempotencyKey: 'day' }
-      commit(db, (tx) => storePlan(tx, [{ ...decision, mode: 'advise', status: 'planned' }], now))
-      return decision.id
-    },
     key: app.key(),
     roleId: crowd.addRole('spare', {}),
     accountId,
@@ -200,6 +197,7 @@ export const buildWorld = (
 }
 
 /** A conversation that stays on the account, and has expired. */
+const PLANNED_START = 'plan_1'
 const STICKY_HASH = sha256('a conversation')
 const STICKY_KEY = stickyKey(STICKY_HASH)
 
@@ -373,7 +371,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   'PUT /api/accounts/:id/limit-warmup': { ...account, fields: () => ({ enabled: true }) },
   'POST /api/accounts/:id/release': account,
   'PUT /api/quota-planner/settings': { fields: () => ({ minGainPercent: 7 }) },
-  'POST /api/quota-planner/decisions/:id/cancel': { params: (world) => ({ id: world.plannedStart() }) },
+  'POST /api/quota-planner/decisions/:id/cancel': { params: () => ({ id: PLANNED_START }) },
   'POST /api/quota-planner/warm-now': { fields: ({ accountId }) => ({ accountId }) },
   'POST /api/sticky-sessions/purge': { fields: () => ({ staleOnly: true }) },
   'POST /api/sticky-sessions/delete': { fields: () => ({ sessions: `conversation:${STICKY_KEY}` }), isFormOnly: true },

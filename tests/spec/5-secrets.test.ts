@@ -1,6 +1,8 @@
 /** Spec §5, §7, and what a log is for: no secret in a log line, an error, an audit row, an address, or the database in clear. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
 import { type Ask, codexBody, testApp } from '../support/app.ts'
 import { dump } from '../support/dump.ts'
@@ -164,9 +166,11 @@ const serve = async (house: House, anna: Browser): Promise<void> => {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
     })
   app.change({ apiKeyAuthEnabled: true })
+  await post(anna, '/api/captures', { keyId: id, minutes: 15 })
   const client = watched('127.0.0.1')
   for (const bearer of [other.key, key, PASSWORDS.wrong.replaceAll(' ', '-')])
     await post(client, '/backend-api/codex/responses', codexBody(), { headers: { authorization: `Bearer ${bearer}` } })
+  await app.bindings.captures.flush()
 }
 
 /** A database that fails in the middle of signing in. */
@@ -294,6 +298,16 @@ describe('no secret is where it does not belong', () => {
       expect([...house.codes].filter((code) => standsAlone(JSON.stringify(row.details), code))).toEqual([])
     }
     expect(house.audit().length).toBeGreaterThan(20)
+  })
+
+  test('in no file of a capture, which stored the requests of a key and nothing in clear', async () => {
+    const folder = join(house.app.dir, 'captures')
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    expect(files.map(({ name }) => name).filter((name) => name.endsWith('.bin'))).toHaveLength(1)
+    for (const { parentPath, name } of files) {
+      const text = readFileSync(join(parentPath, name), 'latin1')
+      expect([name, ...found(text), text.includes('Be brief.')]).toEqual([name, false])
+    }
   })
 
   test('in no column of the database, and in no page of its file', () => {

@@ -135,7 +135,7 @@ describe('what may be said about a key', () => {
     ['a limit of half a token', { limits: [daily(1.5)] }],
     ['a limit in credits, which nothing counts', { limits: [daily(1, { limitType: 'credits' })] }],
     ['the same limit twice', { limits: [daily(1), daily(2, { modelFilter: '' })] }],
-    ['a scope of model sources', { assignedSourceIds: ['src_1'] }],
+    ['a scope of model sources without names', { assignedSourceIds: [''] }],
   ])('%s is refused', (_, input) => {
     expect(NewKey.safeParse({ name: 'ok', ...input }).success).toBe(false)
   })

@@ -138,6 +138,8 @@ const ABOUT_THE_POOL = new Set<Code>([
   'continuity_owner_conflict',
   'file_owner_unavailable',
   'upstream_auth_failed',
+  'egress_unavailable',
+  'proxy_pool_in_use',
 ])
 
 describe('an account is a ChatGPT account, and someone who signs in is a user', () => {

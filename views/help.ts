@@ -274,6 +274,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'How long each part of a request may take. After that, Sluice tries another account or ends the request with an error.',
     more: SETTINGS,
   },
+  'settings-egress': {
+    says: 'Each account can reach ChatGPT through proxies of its own. If none of them connects, the account is skipped; Sluice never connects it directly.',
+    more: SETTINGS,
+  },
   'settings-retention': {
     says: 'How long the request log and the audit log are kept. Hourly totals stay, so reports remain complete.',
     more: 'operating#the-data-folder',
@@ -298,8 +302,20 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'With entries, only clients at these addresses can send model requests. The dashboard is not affected.',
     more: 'security#who-can-reach-what',
   },
+  'egress-endpoints': {
+    says: 'HTTP and SOCKS proxies that accounts can use. A test loads a page of ChatGPT through the proxy and shows the address ChatGPT sees.',
+    more: SETTINGS,
+  },
+  'egress-pools': {
+    says: 'Accounts are assigned to a pool. Its proxies are used in order, and the next one only when a proxy does not connect.',
+    more: SETTINGS,
+  },
   egress: {
-    says: 'The proxy that Sluice uses to reach ChatGPT. Set it with environment variables and restart Sluice.',
+    says: 'How this account reaches ChatGPT. With a pool, all of its calls use the proxies of the pool, and none goes another way.',
+    more: SETTINGS,
+  },
+  'egress-environment': {
+    says: 'The proxy that Sluice uses to reach ChatGPT for accounts without a pool. Set it with environment variables and restart Sluice.',
     more: 'operating#configure',
   },
   build: {

@@ -34,6 +34,7 @@ import { capacityCredits, perWindow, type WindowLength } from '../model/usage-wi
 import { lastWindowStart } from '../model/window-starts.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { refusalFor } from './account-window.ts'
+import { routeView } from './egress.ts'
 import { ownerChoices } from './owner-choices.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
@@ -227,6 +228,7 @@ const routingOf = (c: Ctx, view: AccountView): Tab => {
     sessions: holds(c.var.principal.grants, 'ops:write')
       ? { href: stickyLink({ accountQuery: view.accountId }), mayRelease: holdsWrite(c.var.principal.grants) }
       : null,
+    egress: routeView(c, getAccount(c.env.db, view.accountId).egressPoolId),
     refusal: mayWrite(c) ? null : READ_ONLY,
   }
 }

@@ -8,6 +8,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
+import { accountNames } from '../model/account-names.ts'
 import type { AuditEvent } from '../model/audit.ts'
 import {
   createEndpoint,
@@ -33,6 +34,7 @@ import {
   removeMember,
 } from '../model/egress/pools.ts'
 import { EGRESS_REASONS } from '../model/egress/route.ts'
+import { holds } from '../model/permissions.ts'
 import { testEgress } from '../upstream/egress-test.ts'
 import { back } from './back.ts'
 
@@ -47,6 +49,48 @@ export const egressOf = (c: Ctx) => {
     bindings: listBindings(c.env.db).map((binding) => ({ ...binding, isActive: true })),
   }
 }
+
+export type EgressPage = ReturnType<typeof egressPageOf>
+
+/** The same with names and words, for the page. */
+export const egressPageOf = (c: Ctx) => {
+  const all = egressOf(c)
+  const names = accountNames(c.env.db, { hidesAccounts: false })
+  return {
+    ...all,
+    pools: all.pools.map((pool) => ({ ...pool, reasonText: pool.reason && EGRESS_REASONS[pool.reason] })),
+    bound: all.bindings.map((binding) => ({
+      ...binding,
+      accountName: names.get(binding.accountId) ?? binding.accountId,
+    })),
+  }
+}
+
+/** Pools to choose from; null: hidden from the user. */
+export const poolChoices = (c: Ctx): { id: string; name: string }[] | null =>
+  holds(c.var.principal.grants, 'ops:write') ? listPools(c.env.db).map(({ id, name }) => ({ id, name })) : null
+
+/** How an account reaches ChatGPT, for its page; null: hidden from the user. */
+export const routeView = (c: Ctx, egressPoolId: string | null) => {
+  const pools = poolChoices(c)
+  if (pools === null) return null
+  const { egress, settings, db } = c.env
+  const route = egress.of(egressPoolId)
+  const closed = egress.whyClosed(egressPoolId)
+  const poolId = egressPoolId ?? (route.kind === 'environment' ? null : settings.current().egressDefaultPoolId)
+  const firstId = route.kind === 'proxies' ? route.endpoints()[0]?.id : undefined
+  const endpoint = listEndpoints(db).find(({ id }) => id === firstId) ?? null
+  return {
+    pools,
+    chosen: egressPoolId,
+    isByEnvironment: route.kind === 'environment',
+    poolName: pools.find(({ id }) => id === poolId)?.name ?? null,
+    endpointName: endpoint?.name ?? null,
+    exitAddress: endpoint?.lastTest?.exitAddress ?? null,
+    problem: closed && EGRESS_REASONS[closed.reason],
+  }
+}
+export type RouteView = NonNullable<ReturnType<typeof routeView>>
 
 const endpointView = (c: Ctx, row: EgressEndpointRow) => {
   const { id, name, scheme, host, port, username, isActive, passwordSealed, lastTest } = row

@@ -170,6 +170,7 @@ const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPar
     rejected: rejectedFor(c, figures.present.rejected),
     isChosenAccountGone: isChosenAccountGone(c),
     overflow: c.env.overflow.recent(),
+    failingProxies: holds(grants, 'ops:write') ? c.env.egress.failing() : [],
     unwritten: ledger.unwrittenTurns,
     isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
     isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,

@@ -109,6 +109,9 @@ export const shownFields = (c: Ctx): ShownField[] => {
   const isGuard = holds(grants, 'security:write')
   return fieldsOf(c.env.settings.current()).map((field) => ({
     ...(CONTROLS[field.name]?.(c, field) ?? field),
+  const mayRun = holds(grants, 'ops:write')
+  const fields = fieldsOf(c.env.settings.current()).filter(({ section }) => section !== 'egress' || mayRun)
+  return fields.map((field) => ({
     ...(field.name === 'singleAccountId'
       ? withAccounts(c, field)
       : field.name === 'windowStartModel'

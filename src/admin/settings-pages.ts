@@ -18,6 +18,7 @@ import { holds, type Permission } from '../model/permissions.ts'
 import { type FileSize, fileSize, type TableSizes } from '../model/table-sizes.ts'
 import { type Variable, variablesOf } from './about.ts'
 import { backupsOf, mayDownload } from './backups.ts'
+import { type EgressPage, egressPageOf } from './egress.ts'
 import { firewallOf } from './firewall.ts'
 import { said } from './pages/said.ts'
 import { readerOf } from './reader-of.ts'
@@ -76,6 +77,9 @@ export interface Network extends Page {
   seen: { clientIp: string | null; peer: string | null; isLocal: boolean } | null
   proxies: Variable[] | null
   egress: { targets: EgressTarget[]; variables: Variable[] } | null
+  settings: ShownSettings | null
+  /** The proxies of accounts; null: hidden from the user. */
+  accountProxies: EgressPage | null
 }
 
 export interface EgressTarget {
@@ -102,6 +106,8 @@ export const showNetwork = createHandlers(requires('dashboard:read'), async (c) 
     seen: mayRun ? { clientIp: c.var.clientIp, peer: c.var.peer, isLocal: isLocal(c) } : null,
     proxies: mayRun ? variables.filter(({ name }) => PROXY_NAMES.includes(name)) : null,
     egress: mayRun ? { targets: targetsOf(c), variables: variables.filter(isEgress) } : null,
+    settings: mayRun ? settingsOfTab(c, 'network') : null,
+    accountProxies: mayRun ? egressPageOf(c) : null,
   }
   return reply(c, value, NetworkPage)
 })
@@ -247,7 +253,14 @@ const PLACES: readonly Place[] = [
   {
     tab: 'network',
     href: '/settings/network#egress',
-    label: 'Outbound proxy',
+    label: 'Outbound proxies',
+    help: 'Proxies and pools for accounts: HTTP, SOCKS, egress, exit address.',
+    needs: 'ops:write',
+  },
+  {
+    tab: 'network',
+    href: '/settings/network#egress-environment',
+    label: 'Proxy of the environment',
     help: 'How Sluice connects to ChatGPT: HTTPS_PROXY, NO_PROXY, egress.',
     needs: 'ops:write',
   },

@@ -83,9 +83,13 @@ type SettingsView = ReturnType<typeof settingsOf>
 /** Also returns how many users a two-factor requirement would affect (spec §2); null for users who cannot set one. */
 const settingsOf = (c: Ctx) => {
   const { db, settings } = c.env
-  const mayRequire = holds(c.var.principal.grants, 'security:write')
+  const { grants } = c.var.principal
+  const mayRequire = holds(grants, 'security:write')
+  const { egressRouting, egressDefaultPoolId, ...visible } = settings.current()
   return {
-    ...settings.current(),
+    ...visible,
+    /** How accounts connect is hidden from users who may not see the proxies. */
+    ...(holds(grants, 'ops:write') && { egressRouting, egressDefaultPoolId }),
     version: settings.version(),
     guestPasswordConfigured: guestPasswordHash(db) !== null,
     usersWithoutTotpCount: mayRequire ? countWithoutTotp(db, () => true) : null,

@@ -21,6 +21,8 @@ export interface SignInValue {
   isCancelled: boolean
   /** The account to sign in again; null: the sign-in adds an account. */
   target: KnownAccount | null
+  /** The pool of outbound proxies of a new account; null: as the settings say. */
+  egressPoolId: string | null
   /** The result. */
   account: KnownAccount | null
   /** Whether it is still paused. */
@@ -52,6 +54,7 @@ export const signInValue = (c: Ctx, flow: FlowRow): SignInValue => {
     errorMessage: flow.errorMessage,
     isCancelled: wasCancelled(flow),
     target: flow.accountId === null ? null : knownAccount(c, flow.accountId),
+    egressPoolId: flow.egressPoolId,
     account: flow.resultAccountId === null ? null : knownAccount(c, flow.resultAccountId),
     isPaused: c.env.pool.get(flow.resultAccountId ?? '')?.state.status === 'paused',
     ...signIns.offerOf(flow),

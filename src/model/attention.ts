@@ -1,6 +1,7 @@
 /** What needs the attention of a user: each item with the action that fixes it, for users who are allowed to take it. */
 import { DAY_MS } from '../lib/durations.ts'
 import type { AccountView } from './account-view.ts'
+import type { FailingEndpoint } from './egress/routes.ts'
 import { isRunning } from './key-limits.ts'
 import type { KeyFact } from './overview.ts'
 import { type Grants, holds, mayWrite, type Permission } from './permissions.ts'
@@ -35,6 +36,8 @@ export interface Facts {
   isChosenAccountGone: boolean
   /** What a model source served within the last hour because the pool was used up; null: nothing. */
   overflow: { sourceName: string; count: number; overBudget: number } | null
+  /** Outbound proxies that have failed for five minutes; empty for users who may not see proxies. */
+  failingProxies: readonly FailingEndpoint[]
   /** Ended requests that are only in memory. */
   unwritten: number
   isDashboardOpen: boolean
@@ -64,6 +67,7 @@ export const attention = (facts: Facts, grants: Grants): Attention[] => {
     ...rejectedClients(facts, offer),
     ...strategy(facts, mayWrite(grants)),
     ...overflow(facts, offer),
+    ...shorten(proxies(facts, offer), 'outbound proxies do not connect', '/settings/network#egress-endpoints'),
     ...exposure(facts, offer),
     ...shorten(signIns(facts, offer), 'accounts need sign-in', '/accounts'),
     ...shorten(deactivated(facts, offer), 'accounts were deactivated', '/accounts'),
@@ -189,6 +193,13 @@ const overflow = ({ overflow: use }: Facts, offer: Offer): Attention[] => {
     },
   ]
 }
+const proxies = ({ failingProxies }: Facts, offer: Offer): Attention[] =>
+  failingProxies.map(({ id, name }) => ({
+    id: `proxy-${id}`,
+    tone: 'bad',
+    text: `The outbound proxy ${name} has not connected for more than 5 minutes`,
+    action: offer('ops:write', 'Open proxies', '/settings/network#egress-endpoints'),
+  }))
 
 const exposure = ({ isDashboardOpen, isKeyless }: Facts, offer: Offer): Attention[] => [
   ...(isDashboardOpen

@@ -1,5 +1,5 @@
 /**
- * The only way to the upstream: every call says by which route, and the runtime is told its proxy or explicitly none, because the runtime rereads the
+ * The only way to the upstream: every call names its route, and fetch gets a proxy or explicitly none, because the runtime rereads the
  * environment at each fetch and connects directly when it does not understand it. Proxy code is loaded only when
  * needed.
  */

@@ -48,7 +48,7 @@ export class ProxyBridge {
     return failure
   }
 
-  /** The same for what fetch throws when a tunnel was refused: the headers are a member of the error (measured). */
+  /** The same for the error of fetch when a tunnel fails, which has the headers of the answer (measured). */
   failureBehind(err: unknown): Error | null {
     const headers = err instanceof Error && 'headers' in err ? err.headers : null
     return headers instanceof Headers ? this.#failureOf(headers) : null

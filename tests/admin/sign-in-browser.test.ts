@@ -42,6 +42,7 @@ describe('beginning', () => {
       errorMessage: null,
       isCancelled: false,
       target: null,
+      egressPoolId: null,
       account: null,
       isPaused: false,
       authorizationUrl: expect.stringMatching(/^http:\/\/upstream\.test\/oauth\/authorize\?response_type=code&/),

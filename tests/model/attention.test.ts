@@ -15,6 +15,7 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   isDatabaseLost: false,
   isChosenAccountGone: false,
   overflow: null,
+  failingProxies: [],
   rejected: [],
   unwritten: 0,
   isDashboardOpen: false,

@@ -6,17 +6,17 @@ import { Field } from '../ui/form.tsx'
 import { Ended } from './new-ended.tsx'
 import { AddFrame, AsTarget, Begin, Cancel, type SignInProps, StepForm, Waiting } from './new-frame.tsx'
 
-export const NewBrowser: FC<SignInProps> = ({ flow, target, problem }) => {
-  if (flow === null) return <Intro {...{ target, problem }} />
+export const NewBrowser: FC<SignInProps> = ({ flow, target, pools, problem }) => {
+  if (flow === null) return <Intro {...{ target, pools, problem }} />
   return flow.status === 'pending' ? <Pending flow={flow} problem={problem} /> : <Ended flow={flow} />
 }
 
 /** With scripts this is replaced by the link as soon as it is ready. */
-const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, problem }) => (
+const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, pools, problem }) => (
   <AddFrame way="browser" target={target}>
     <p>Sign in at chatgpt.com. You'll be brought back here.</p>
     <AsTarget target={target} />
-    <Begin method="browser" label="Get the sign-in link" isSentOnLoad {...{ target, problem }} />
+    <Begin method="browser" label="Get the sign-in link" isSentOnLoad {...{ target, pools, problem }} />
   </AddFrame>
 )
 

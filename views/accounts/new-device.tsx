@@ -5,17 +5,17 @@ import { CopyButton } from '../ui/button.tsx'
 import { Ended } from './new-ended.tsx'
 import { AddFrame, AsTarget, Begin, Cancel, type SignInProps, Waiting } from './new-frame.tsx'
 
-export const NewDevice: FC<SignInProps> = ({ flow, target, problem }) => {
-  if (flow === null) return <Intro {...{ target, problem }} />
+export const NewDevice: FC<SignInProps> = ({ flow, target, pools, problem }) => {
+  if (flow === null) return <Intro {...{ target, pools, problem }} />
   return flow.status === 'pending' ? <Pending flow={flow} /> : <Ended flow={flow} />
 }
 
 /** With scripts this is replaced by the code as soon as it is ready. */
-const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, problem }) => (
+const Intro: FC<Omit<SignInProps, 'flow'>> = ({ target, pools, problem }) => (
   <AddFrame way="device" target={target}>
     <p>Get a code and enter it at OpenAI on any device.</p>
     <AsTarget target={target} />
-    <Begin method="device" label="Get a code" isSentOnLoad {...{ target, problem }} />
+    <Begin method="device" label="Get a code" isSentOnLoad {...{ target, pools, problem }} />
   </AddFrame>
 )
 

@@ -29,13 +29,13 @@ const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, method, target,
 )
 
 /** Cancelled or failed: nothing has changed, and the same tab starts again. */
-const Failed: FC<{ flow: SignInValue }> = ({ flow: { method, errorMessage, isCancelled, target } }) => (
+const Failed: FC<{ flow: SignInValue }> = ({ flow: { method, errorMessage, isCancelled, target, egressPoolId } }) => (
   <AddFrame way={method} target={target}>
     {isCancelled ? (
       <p role="status">Sign-in cancelled. Nothing was changed.</p>
     ) : (
       <Problem text={errorMessage ?? 'The sign-in has ended.'} />
     )}
-    <Begin method={method} label="Start again" target={target} problem={null} />
+    <Begin method={method} label="Start again" target={target} pools={[]} poolId={egressPoolId} problem={null} />
   </AddFrame>
 )

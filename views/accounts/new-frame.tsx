@@ -3,6 +3,7 @@ import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { KnownAccount, SignInValue } from '../../src/admin/sign-in-value.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
+import { optionsOf, Select } from '../ui/select.tsx'
 import { Countdown } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
 
@@ -92,25 +93,39 @@ export interface SignInProps {
   flow: SignInValue | null
   /** The account to sign in again. */
   target: KnownAccount | null
+  /** Pools of outbound proxies for a new account. Empty: no choice. */
+  pools: readonly { id: string; name: string }[]
   problem: string | null
 }
 
-interface BeginProps extends Pick<SignInProps, 'target' | 'problem'> {
+interface BeginProps extends Pick<SignInProps, 'target' | 'pools' | 'problem'> {
   method: SignInValue['method']
   label: string
+  /** The pool that was chosen before. */
+  poolId?: string | null
   isSentOnLoad?: boolean
 }
 
 /** The button that starts a sign-in. */
-export const Begin: FC<BeginProps> = ({ method, label, target, problem, isSentOnLoad }) => (
+export const Begin: FC<BeginProps> = ({ method, label, target, pools, poolId, problem, isSentOnLoad }) => (
   <StepForm
     name={`begin-${method}`}
     action="/api/oauth/start"
     problem={problem}
-    isSentOnLoad={isSentOnLoad && problem === null}
+    isSentOnLoad={isSentOnLoad && problem === null && (target !== null || pools.length === 0)}
   >
     <input type="hidden" name="forceMethod" value={method} />
     {target && <input type="hidden" name="accountId" value={target.accountId} />}
+    {poolId && <input type="hidden" name="egressPoolId" value={poolId} />}
+    {target === null && pools.length > 0 && (
+      <Select
+        label="Outbound proxy"
+        name="egressPoolId"
+        options={[['', 'As the settings say'], ...optionsOf(pools)]}
+        value=""
+        hint="For the sign-in and every later call of the account."
+      />
+    )}
     <div class="actions">
       <button class="button" type="submit" autofocus>
         {label}

@@ -1,5 +1,6 @@
 /** How routing treats this account: its policy and name, the restricted pool, and what else decides. */
 import type { FC } from 'hono/jsx'
+import type { RouteView } from '../../src/admin/egress.ts'
 import type { WireAccount } from '../../src/model/account-view.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -19,6 +20,8 @@ export interface RoutingProps {
   order: { place: number; of: number; isSet: boolean }
   /** The conversations that stay on it; null: hidden from the user. */
   sessions: { href: string; mayRelease: boolean } | null
+  /** How it reaches ChatGPT; null: hidden from the user. */
+  egress: RouteView | null
   /** Why nothing can be changed; null: it can. */
   refusal: string | null
 }
@@ -34,8 +37,44 @@ export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) =
     <TextCard id="routing" title="Routing">
       <RoutingForm {...props} />
     </TextCard>
+    {props.egress && <EgressCard accountId={props.account.accountId} {...props.egress} />}
     <Circumstances {...props} />
   </>
+)
+
+const EgressCard: FC<RouteView & { accountId: string }> = (props) => (
+  <TextCard id="egress" title="Outbound proxy">
+    <p>
+      {props.isByEnvironment
+        ? 'Connects as the environment of Sluice says.'
+        : props.endpointName === null
+          ? 'Has no outbound proxy.'
+          : `Connects through ${props.endpointName} of the pool ${props.poolName}.`}{' '}
+      {props.exitAddress !== null && (
+        <>
+          ChatGPT sees <code>{props.exitAddress}</code>.
+        </>
+      )}
+      {props.problem !== null && <span class="bad"> Skipped: {props.problem}.</span>}
+    </p>
+    <Form
+      name="egress"
+      class="stack"
+      method="put"
+      action={`/api/settings/upstream-proxy/accounts/${encodeURIComponent(props.accountId)}/binding`}
+    >
+      <Select
+        label="Proxy pool"
+        name="poolId"
+        options={[['', 'As the settings say'], ...keeping(optionsOf(props.pools), props.chosen)]}
+        value={props.chosen ?? ''}
+        hint="Every call of this account goes through it."
+      />
+      <div class="actions">
+        <Submit>Save</Submit> <a href="/settings/network#egress-pools">Manage pools</a>
+      </div>
+    </Form>
+  </TextCard>
 )
 
 const RoutingForm: FC<RoutingProps & { account: WireAccount }> = ({ account, owners, refusal }) => (

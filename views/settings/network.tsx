@@ -5,14 +5,16 @@ import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Field, Form, NeedsScript, Outcome } from '../ui/form.tsx'
 import { Since } from '../ui/time.tsx'
+import { EgressCards } from './egress.tsx'
 import { SettingsFrame } from './frame.tsx'
+import { SettingsCard, UnsavedBar } from './section.tsx'
 import { Variables } from './variables.tsx'
 
 export const NetworkPage: FC<Network> = (network) => {
-  const { frame, now, done, problem, proxies, egress } = network
+  const { frame, now, done, problem, proxies, egress, settings, accountProxies, isGuard } = network
   return (
     <SettingsFrame frame={frame} now={now} title="Network">
-      <Outcome done={done} problem={problem} />
+      <Outcome done={done} problem={problem} isSaid={settings?.saved != null} />
       <NeedsScript />
       <Firewall {...network} />
       {proxies && (
@@ -24,7 +26,10 @@ export const NetworkPage: FC<Network> = (network) => {
           <Variables variables={proxies} />
         </TextCard>
       )}
+      {settings && <SettingsCard section="egress" settings={settings} />}
+      {accountProxies && <EgressCards {...accountProxies} isGuard={isGuard} now={now} />}
       {egress && <Egress {...egress} />}
+      {settings && <UnsavedBar />}
     </SettingsFrame>
   )
 }
@@ -111,10 +116,10 @@ const Seen: FC<Network> = ({ seen }) =>
   )
 
 const Egress: FC<NonNullable<Network['egress']>> = ({ targets, variables }) => (
-  <TextCard id="egress" title="Outbound proxy">
+  <TextCard id="egress-environment" title="Proxy of the environment">
     <p class="form-intro">
-      How Sluice connects to ChatGPT. Set this in the environment. If a proxy can’t be used, requests fail instead of
-      bypassing it.
+      How accounts without a proxy pool connect to ChatGPT. Set this in the environment. If a proxy can’t be used,
+      requests fail instead of bypassing it.
     </p>
     <ul class="bullets">
       {targets.map((target) => (

@@ -33,7 +33,7 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
     title: 'Timeouts',
     intro: 'How long each part of a request may take. Running requests keep their timeouts.',
   },
-  egress: { title: 'Account proxies', intro: null },
+  egress: { title: 'Outbound proxies', intro: 'Proxies that carry every call of an account to ChatGPT.' },
   retention: { title: 'Retention', intro: null },
   backups: { title: 'Backup schedule', intro: null },
 }

@@ -16,7 +16,7 @@ const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !pageO
 
 /** Response after starting or changing a sign-in. */
 export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
-  const view = { flow: value, target: value.target, problem: null }
+  const view = { flow: value, target: value.target, pools: [], problem: null }
   return goOn(
     c,
     { value, path: `${HERE}/${value.method}?flow=${value.flowId}`, view },

@@ -10,6 +10,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { query } from '../../http/query.ts'
 import { reply } from '../../http/reply.tsx'
 import { draftValue } from '../account-import.ts'
+import { poolChoices } from '../egress.ts'
 import { type SignInValue, signInValue, targetAccount } from '../sign-in-value.ts'
 import { said } from './said.ts'
 
@@ -48,7 +49,7 @@ const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: S
     : c.env.signIns.pending({ who, method, accountId: target?.accountId ?? null })
   const value = row && signInValue(c, row)
   if (value && value.method !== method) throw new AppError('oauth_flow_not_found')
-  return { flow: value, target: value ? value.target : target, problem: said(c).problem }
+  return { flow: value, target: value ? value.target : target, pools: poolChoices(c) ?? [], problem: said(c).problem }
 }
 
 /** A waiting page polls with `waiting` and gets 204 until something changes, because users type into it. */

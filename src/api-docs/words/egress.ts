@@ -23,7 +23,7 @@ export const EGRESS_WORDS: WordsByRoute = {
     example: { isActive: false },
   },
   [`DELETE ${PATH}/endpoints/:id`]: {
-    does: 'Deletes a proxy and takes it out of its pools. A pool without a proxy connects nobody.',
+    does: 'Deletes a proxy and takes it out of its pools. Accounts of a pool without a proxy are not used.',
     answer: '`{status: "deleted"}`',
     throws: ['proxy_endpoint_not_found'],
   },

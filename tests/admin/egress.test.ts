@@ -279,3 +279,26 @@ describe('who may', () => {
     for (const who of [as('viewer'), await guest()]) expect((await who.ask(`GET ${PATH}`)).status).toBe(403)
   })
 })
+
+describe('on pages', () => {
+  const page = async (who: { ask: TestApp['ask'] }, path: string) =>
+    (await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+
+  test('an Operator sees proxies and pools without passwords, a Viewer and a guest nothing of them', async () => {
+    const { app, pool, accountId, ask } = await furnished()
+    app.change({ guestAccessEnabled: true })
+    await ask(`PUT /accounts/${accountId}/binding`, { poolId: pool.id })
+    const { as, guest } = people(app)
+    const seen = await page(as('operator'), '/settings/network')
+    for (const text of ['socks5h://u@proxy.test:1080', 'Europe', 'Used by']) expect(seen).toContain(text)
+    expect(seen).not.toContain('hunter2')
+    expect(await page(as('operator'), `/accounts/${accountId}?tab=routing`)).toContain(
+      'Connects through Frankfurt of the pool Europe',
+    )
+    expect(await page(as('operator'), '/accounts/new/browser')).toContain('name="egressPoolId"')
+    for (const who of [as('viewer'), await guest()]) {
+      for (const path of ['/settings/network', `/accounts/${accountId}?tab=routing`, '/api/settings'])
+        expect(await page(who, path)).not.toMatch(/proxy\.test|Frankfurt|Europe|egressRouting|setting-egress/)
+    }
+  })
+})

@@ -101,8 +101,6 @@ export const buildBindings = (world: World): Bindings => {
     firewall: new Firewall(db),
     catalog,
     ...beside,
-    sources: new Sources(db, sealer),
-    sourceFetch: sourceFetchOf(world, () => bindings.server?.port),
     pool,
     resetCredits: new ResetCredits(),
     ...clientUsageOf({ pool, settings, clock, upstream, egress }),
@@ -154,13 +152,6 @@ const computedOf = ({ reader, startReplay, clock, log }: World) => ({
   figures: new OverviewPeriods({ reader, clock }),
   replayer: new Replayer({ start: startReplay, clock, log }),
 })
-const sourceFetchOf = ({ config, dial, lookup }: World, port: () => number | undefined): SourceFetch =>
-  new SourceFetch({
-    dial,
-    lookup: lookup ?? createLookup(),
-    own: () => ({ port: port() ?? config.PORT, publicUrl: config.PUBLIC_URL }),
-  })
-
 const affinityOf = (db: Db, pool: Pool): AffinityMap => {
   const affinity = new AffinityMap()
   affinity.load(db)

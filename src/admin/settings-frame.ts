@@ -100,6 +100,7 @@ const CONTROLS: Partial<Record<string, (c: Ctx, field: SettingField) => SettingF
   singleAccountId: (c, field) => withAccounts(c, field),
   windowStartModel: (c, field) => withModels(c, field),
   egressDefaultPoolId: (c, field) => withPools(c, field),
+  overflowSourceId: (c, field) => withSources(c, field),
   memberKeyDefaults: (c, field) => withKeyModels(c, field),
 }
 
@@ -107,18 +108,10 @@ export const shownFields = (c: Ctx): ShownField[] => {
   const { grants } = c.var.principal
   const isWriter = mayWrite(grants)
   const isGuard = holds(grants, 'security:write')
-  return fieldsOf(c.env.settings.current()).map((field) => ({
-    ...(CONTROLS[field.name]?.(c, field) ?? field),
   const mayRun = holds(grants, 'ops:write')
   const fields = fieldsOf(c.env.settings.current()).filter(({ section }) => section !== 'egress' || mayRun)
   return fields.map((field) => ({
-    ...(field.name === 'singleAccountId'
-      ? withAccounts(c, field)
-      : field.name === 'windowStartModel'
-        ? withModels(c, field)
-        : field.name === 'overflowSourceId'
-          ? withSources(c, field)
-          : field),
+    ...(CONTROLS[field.name]?.(c, field) ?? field),
     isEditable: isWriter && (isGuard || !field.isSecurity),
   }))
 }

@@ -16,7 +16,8 @@ import { addManualDecision, cancelDecision, type Decision, listDecisions } from 
 import { startProblem } from '../model/planner/starts.ts'
 import { dayNumbers, WEEKDAYS } from '../model/planner/working-time.ts'
 import { type Ping, startWindow } from '../model/start-window.ts'
-import { PLANNER_MODES, type Settings, SettingsPatch } from '../settings/schema.ts'
+import { PLANNER_MODES } from '../settings/planner-settings.ts'
+import { type Settings, SettingsPatch } from '../settings/schema.ts'
 import { back } from './back.ts'
 import { storeSettings } from './settings.ts'
 

@@ -4,8 +4,10 @@ import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
 import { KeyHolderPage, MemberKeyDefaults } from './key-settings.ts'
-import { seconds, setting } from './setting.ts'
-import { HOUR, HOUR_HINT, HOURS, HOURS_HINT, Origins, WorkingDays, ZONE_HINT } from './texts.ts'
+import { PLANNER } from './planner-settings.ts'
+import { setting } from './setting.ts'
+import { HOURS, HOURS_HINT, Origins, ZONE_HINT } from './texts.ts'
+import { TIMEOUTS } from './timeouts.ts'
 
 export const STRATEGIES = [
   'capacity_weighted',
@@ -22,8 +24,6 @@ const TRANSPORTS = ['auto', 'http', 'websocket'] as const
 
 export const CLIENT_RATE_LIMITS = ['pool', 'account', 'hidden'] as const
 export const WINDOW_STARTS = ['off', 'at_reset', 'at_hours'] as const
-
-export const PLANNER_MODES = ['off', 'advise', 'act'] as const
 
 export const PAID_CREDITS = ['never', 'last', 'freely'] as const
 
@@ -93,43 +93,7 @@ export const Settings = z.strictObject({
     label: 'Model',
     help: 'The model these requests use. Leave empty for the cheapest model of the account.',
   }),
-  plannerMode: setting(z.enum(PLANNER_MODES), {
-    section: 'planner',
-    label: 'Quota planner',
-    help: 'Whether Sluice computes when an earlier start of a five-hour window would serve more requests, and starts it.',
-  }),
-  plannerZone: setting(z.string().trim().max(64).refine(isZone, ZONE_HINT), {
-    section: 'planner',
-    label: 'Time zone of the working hours',
-    help: 'A name like Europe/Berlin.',
-  }),
-  plannerWorkingDays: setting(WorkingDays, {
-    section: 'planner',
-    label: 'Working days',
-    help: 'Days like mon tue wed, separated by spaces.',
-  }),
-  plannerWorkingHoursStart: setting(z.string().trim().regex(HOUR, HOUR_HINT), {
-    section: 'planner',
-    label: 'Work starts',
-    help: 'Windows are started at the earliest five hours before.',
-  }),
-  plannerWorkingHoursEnd: setting(z.string().trim().regex(HOUR, HOUR_HINT), {
-    section: 'planner',
-    label: 'Work ends',
-    help: 'An end before the start is on the next day.',
-  }),
-  plannerMaxStartsPerDay: setting(z.int().min(1).max(100), {
-    section: 'planner',
-    label: 'Starts per day',
-    help: 'At most this many windows are started in a day, each account once.',
-    unit: 'starts',
-  }),
-  plannerMinGainPercent: setting(z.int().min(1).max(100), {
-    section: 'planner',
-    label: 'Smallest gain',
-    help: 'A start must serve at least this much more of the expected requests.',
-    unit: 'percent',
-  }),
+  ...PLANNER,
   resetPolicy: setting(z.enum(RESET_POLICIES), {
     section: 'resets',
     label: 'Use reset credits',
@@ -216,48 +180,7 @@ export const Settings = z.strictObject({
     help: 'Raise it if many users share one address, for example behind a reverse proxy that isn’t trusted.',
     unit: 'sockets',
   }),
-  connectTimeoutSeconds: setting(seconds(60), {
-    section: 'timeouts',
-    label: 'Connect',
-    help: 'How long to wait for a connection to ChatGPT before trying the next account.',
-    unit: 'seconds',
-  }),
-  firstEventTimeoutSeconds: setting(seconds(3600), {
-    section: 'timeouts',
-    label: 'First event',
-    help: 'How long to wait for the first event from an account.',
-    unit: 'seconds',
-  }),
-  commitTimeoutSeconds: setting(seconds(3600), {
-    section: 'timeouts',
-    label: 'All attempts',
-    help: 'How long all attempts for a request may take together before the client gets an error.',
-    unit: 'seconds',
-  }),
-  streamIdleTimeoutSeconds: setting(seconds(7200), {
-    section: 'timeouts',
-    label: 'Idle stream',
-    help: 'A stream with no events for this long ends with an error.',
-    unit: 'seconds',
-  }),
-  streamTimeoutSeconds: setting(seconds(86_400), {
-    section: 'timeouts',
-    label: 'Total stream time',
-    help: 'A stream ends after this long even if it is still active.',
-    unit: 'seconds',
-  }),
-  compactTimeoutSeconds: setting(seconds(3600), {
-    section: 'timeouts',
-    label: 'Compaction',
-    help: 'How long ChatGPT may take to compact a conversation.',
-    unit: 'seconds',
-  }),
-  imageTimeoutSeconds: setting(seconds(3600), {
-    section: 'timeouts',
-    label: 'Images',
-    help: 'How long ChatGPT may take to make or edit an image.',
-    unit: 'seconds',
-  }),
+  ...TIMEOUTS,
   egressRouting: setting(z.boolean(), {
     section: 'egress',
     label: 'Require an outbound proxy for every account',

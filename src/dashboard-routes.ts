@@ -66,7 +66,7 @@ import { goToKeys, showEditKey, showKey, showKeys, showNewKey } from './admin/ke
 import { testApiKey } from './admin/key-test.ts'
 import { showKeyTrends, showKeyUsage7d } from './admin/key-week.ts'
 import { streamChanges } from './admin/live.ts'
-import { exportLogs } from './admin/log-export.ts'
+import { exportLogs, exportRequestLogs } from './admin/log-export.ts'
 import { showLogs, showRequestPage, tailLogs } from './admin/logs-page.ts'
 import { showMetrics } from './admin/metrics.ts'
 import { cancelSignIn, completeSignIn, pasteCallback, showSignIn, startSignIn } from './admin/oauth.ts'
@@ -96,6 +96,7 @@ import { consumeResetCredit, listAccountResetCredits } from './admin/reset-credi
 import { changeSettings, getSettings, putSettings } from './admin/settings.ts'
 import { searchSettings, showData, showNetwork, showRouting, showTableSizes } from './admin/settings-pages.ts'
 import { compareStrategies, showStrategies } from './admin/strategies.ts'
+import { showUsageHistory, showUsageSummary, showUsageWindow } from './admin/usage.ts'
 import type { AppEnv } from './bindings.ts'
 import { gateway } from './gateway.ts'
 import { serveAsset } from './http/assets.ts'
@@ -232,8 +233,12 @@ const mountApi = (app: Hono<AppEnv>): void => {
   app.get('/api/firewall/ips', ...showFirewall)
   app.post('/api/firewall/ips', ...addFirewallEntry)
   app.delete('/api/firewall/ips/:ip', ...removeFirewallEntry)
+  app.get('/api/usage/summary', ...showUsageSummary)
+  app.get('/api/usage/history', ...showUsageHistory)
+  app.get('/api/usage/window', ...showUsageWindow)
   app.get('/api/request-logs', ...listRequests)
   app.get('/api/request-logs/options', ...listRequestOptions)
+  app.get('/api/request-logs/export', ...exportRequestLogs)
   app.get('/api/request-logs/:id', ...showRequest)
   app.get('/api/rejected-clients', ...listRejectedClients)
 }

@@ -1,4 +1,4 @@
-/** `/logs/export`: the filtered log as a file. */
+/** `/logs/export` and `/api/request-logs/export`: the filtered log as a file. */
 import { z } from 'zod'
 import type { Ctx } from '../bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
@@ -10,7 +10,7 @@ import { encodeUtf8 } from '../lib/utf8.ts'
 import type { RejectedClient } from '../model/rejected-clients.ts'
 import type { LogEntry } from '../model/request-log-entry.ts'
 import { LogPageQuery, toLogQuery, toRejectedQuery } from '../model/request-log-page.ts'
-import { Cursor } from '../model/request-log-query.ts'
+import { Cursor, LogQuery } from '../model/request-log-query.ts'
 import { readerOf } from './reader-of.ts'
 import { demandSight, sightOf } from './requests.ts'
 
@@ -33,7 +33,27 @@ export const exportLogs = createHandlers(requiresOwn('dashboard:read'), query(Ex
   })
 })
 
-const TYPES = { csv: 'text/csv; charset=utf-8', json: 'application/json; charset=utf-8' } as const
+const ApiQuery = LogQuery.omit({ limit: true, offset: true, cursor: true, newer: true }).extend({
+  format: z.enum(['csv', 'ndjson']).default('csv').describe('`ndjson` has one JSON object per line.'),
+})
+
+/** The same with the filters of `/api/request-logs`. Throws `permission_required` for filters the user may not use. */
+export const exportRequestLogs = createHandlers(requiresOwn('dashboard:read'), query(ApiQuery), async (c) => {
+  const { format, ...asked } = c.req.valid('query')
+  demandSight(c, asked)
+  const write = format === 'ndjson' ? LINES : csvWriter(REQUEST_COLUMNS)
+  const name = `sluice-log-${iso(c.env.clock.now()).slice(0, 10)}.${format}`
+  return c.body(await streamOf(c, pagesOf(c, { ...asked, offset: 0 }), write), 200, {
+    'content-type': TYPES[format],
+    'content-disposition': `attachment; filename="${name}"`,
+  })
+})
+
+const TYPES = {
+  csv: 'text/csv; charset=utf-8',
+  json: 'application/json; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8',
+} as const
 
 /** The most a spreadsheet can open. */
 const MOST_ROWS = 100_000
@@ -50,8 +70,10 @@ type PageAt = (cursor: Cursor | null) => Promise<Page>
 
 const cursorFrom = (text: string | null): Cursor | null => (text === null ? null : Cursor.parse(text))
 
-const requestPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => {
-  const question = { ...toLogQuery(asked, now), limit: ROWS_AT_ONCE, newer: undefined }
+const requestPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => pagesOf(c, toLogQuery(asked, now))
+
+const pagesOf = (c: Ctx, asked: Omit<LogQuery, 'limit' | 'cursor' | 'newer'>): PageAt => {
+  const question = { ...asked, limit: ROWS_AT_ONCE, newer: undefined }
   return async (cursor) => {
     const page = await readerOf(c).requestLogs({ ...question, cursor: cursor ?? undefined }, sightOf(c))
     return { rows: page.requests, next: cursorFrom(page.nextCursor) }
@@ -132,6 +154,12 @@ const jsonWriter = (): Writer => ({
     rows.map((row, index) => `${isFirst && index === 0 ? '' : ','}\n${JSON.stringify(row)}`).join(''),
   end: (isCutOff) => `\n],"isComplete":${!isCutOff}}\n`,
 })
+
+const LINES: Writer = {
+  head: '',
+  rows: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
+  end: (isCutOff) => (isCutOff ? `${JSON.stringify({ isComplete: false, rows: MOST_ROWS })}\n` : ''),
+}
 
 /** Reads page by page at the client's pace. Filter errors are thrown before the first page. */
 const streamOf = async (c: Ctx, pageAt: PageAt, write: Writer): Promise<ReadableStream<Uint8Array>> => {

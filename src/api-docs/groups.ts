@@ -40,6 +40,7 @@ export const GROUPS: readonly Group[] = [
     title: 'Logs and reports',
     about: 'Requests with their results, cost and routing.',
     prefixes: [
+      '/api/usage',
       '/api/request-logs',
       '/api/rejected-clients',
       '/api/conversations',

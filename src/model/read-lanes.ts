@@ -28,4 +28,6 @@ export const READ_LANES = {
   conversation: 'quick',
   stickySessions: 'quick',
   countSticky: 'quick',
+  poolWeek: 'quick',
+  sampledUse: 'quick',
 } as const

@@ -9,6 +9,7 @@ import { conversation, conversations } from './conversations/conversations.ts'
 import { fleetActivity } from './fleet-activity.ts'
 import { keyWeek } from './key-trends.ts'
 import { overviewBegin, overviewPresent, overviewSlots } from './overview.ts'
+import { poolWeek, sampledUse } from './pool-history.ts'
 import type { READ_LANES } from './read-lanes.ts'
 import { recentCallers } from './recent-callers.ts'
 import { rejectedPage } from './rejected-clients.ts'
@@ -57,6 +58,8 @@ const READS = {
   fleetActivity: atOneMoment(fleetActivity),
   conversations: atOneMoment(conversations),
   conversation: atOneMoment(conversation),
+  poolWeek,
+  sampledUse,
   stickySessions,
   countSticky,
 } satisfies Record<keyof typeof READ_LANES, unknown>

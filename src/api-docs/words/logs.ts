@@ -13,6 +13,25 @@ export const LOG_WORDS: WordsByRoute = {
     answer: '`{accountIds, modelOptions, apiKeys, statuses, …, pricesVersion}`',
     throws: ['permission_required'],
   },
+  'GET /api/request-logs/export': {
+    does: 'The filtered request log as a file, newest first. After 100,000 rows a last line says that rows are missing.',
+    answer: 'CSV, or one JSON object per line.',
+    type: 'text/csv',
+    throws: ['permission_required'],
+  },
+  'GET /api/usage/summary': {
+    does: 'What is left of the windows of the pool, weighted by plan, and the sums of the last seven days.',
+    answer:
+      '`{primaryWindow, secondaryWindow, monthlyWindow, cost, metrics}`, windows `{remainingPercent, capacityCredits, remainingCredits, resetAt, windowMinutes}` or null.',
+  },
+  'GET /api/usage/history': {
+    does: 'The average that was left of the five-hour window of each account.',
+    answer: '`{windowHours, accounts: [{accountId, remainingPercentAvg, capacityCredits, remainingCredits}]}`',
+  },
+  'GET /api/usage/window': {
+    does: 'What is left of one window of each account now.',
+    answer: '`{windowKey, windowMinutes, accounts}`, accounts as in the history.',
+  },
   'GET /api/request-logs/:id': {
     does: 'One request with its attempts. Each attempt lists every account with its score or the reason it was skipped.',
     answer: '`Entry` with `attempts`.',

@@ -22,6 +22,7 @@ import keyPage from './0018_key_page.sql' with { type: 'text' }
 import egress from './0019_egress.sql' with { type: 'text' }
 import automations from './0020_automations.sql' with { type: 'text' }
 import plannerDecisions from './0021_planner_decisions.sql' with { type: 'text' }
+import requestDigests from './0022_request_digests.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -46,4 +47,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0019_egress', sql: egress },
   { name: '0020_automations', sql: automations },
   { name: '0021_planner_decisions', sql: plannerDecisions },
+  { name: '0022_request_digests', sql: requestDigests },
 ]

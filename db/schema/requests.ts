@@ -162,3 +162,22 @@ export const requestSpans = sqliteTable(
   },
   (t) => [primaryKey({ columns: [t.spanHours, t.dimension, t.start, t.id] })],
 )
+
+/** A histogram of 64 buckets: how many are in which, for those that have some. */
+export type Histogram = [bucket: number, count: number][]
+
+/**
+ * What reports show of requests and cannot add up from the hours, for each hour with requests. Written once the hour is
+ * over, so that a report does not read the log.
+ */
+export const requestDigests = sqliteTable('request_digests', {
+  /** Its start, ms since epoch. */
+  hour: integer().primaryKey(),
+  reasoningTokens: integer().notNull(),
+  /** Time to the first token. */
+  firstToken: text({ mode: 'json' }).$type<Histogram>().notNull(),
+  /** Output tokens per second. */
+  speed: text({ mode: 'json' }).$type<Histogram>().notNull(),
+  /** The first eight digits of the hashes of its conversations. */
+  conversations: text({ mode: 'json' }).$type<string[]>().notNull(),
+})

@@ -2,6 +2,7 @@
 import { commit, type Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
+import { digestHour } from '../model/request-digests.ts'
 import { addUpHours } from '../model/request-spans.ts'
 
 export const SUMS_INTERVAL_MS = 600_000
@@ -22,4 +23,5 @@ export const addUp = async ({ db, clock }: SumsDeps, signal: AbortSignal): Promi
   const now = clock.now()
   const before = now - (now % HOUR_MS) - LATE_MS
   while (commit(db, (tx) => addUpHours(tx, { before, rows: ROWS }))) await clock.sleep(PAUSE_MS, signal)
+  while (commit<boolean>(db, (tx) => digestHour(tx, before))) await clock.sleep(PAUSE_MS, signal)
 }

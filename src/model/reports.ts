@@ -13,6 +13,7 @@ import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
+import { type DayDigest, digestsOf } from './request-digests.ts'
 import { keyNames } from './request-log-choices.ts'
 import type { Dimension } from './request-spans.ts'
 import type { Blinders } from './request-view.ts'
@@ -37,6 +38,7 @@ export const ReportQuery = z.object({
   source_id: ids.describe('Only requests served by one of these model sources. `(none)`: by accounts, or by nothing.'),
   model: ids.describe('Only requests for one of these models.'),
   client: ids.describe('Only requests from one of these clients: the user agent without its version.'),
+  useragent_group: ids.describe('The same as `client`.'),
 })
 export type ReportQuery = z.output<typeof ReportQuery>
 
@@ -44,6 +46,10 @@ export interface ReportDay extends Sums {
   /** YYYY-MM-DD in the zone of the report. */
   date: string
   activeAccounts: number
+  reasoningTokens: DayDigest['reasoningTokens'] | null
+  conversations: DayDigest['conversations'] | null
+  medianFirstTokenMs: DayDigest['medianFirstTokenMs']
+  medianTokensPerSecond: DayDigest['medianTokensPerSecond']
 }
 
 /** `id` null: requests without one. `name` null: deleted, or without a name. */
@@ -59,7 +65,14 @@ export interface Report {
   startDate: string
   endDate: string
   timezone: string
-  summary: Sums & { activeAccounts: number; avgCostPerDayUsd: number; avgRequestsPerDay: number }
+  summary: Sums & {
+    activeAccounts: number
+    avgCostPerDayUsd: number
+    avgRequestsPerDay: number
+    /** Null with filters and in a user's own scope: digests of hours tell neither keys nor models apart. */
+    reasoningTokens: number | null
+    conversations: number | null
+  }
   /** The same number of days before; `canCompare`: they had requests. */
   comparison: { canCompare: boolean; previous: Sums }
   daily: ReportDay[]
@@ -77,6 +90,7 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
   const { startDate, endDate, timezone, days, before } = rangeOf(query, now)
   const narrowing = whereOf(query, blinders)
   const use = narrowing ? useOfSome(db, { days, before }, narrowing) : useOfAll(db, { days, before })
+  const digests = narrowing ? null : digestsOf(db, days)
   const total = addUp(use.days)
   const isOwn = blinders.scope !== 'all'
   const names = namesOf(db, blinders)
@@ -92,9 +106,14 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
       activeAccounts: isOwn ? 0 : byAccount.filter(({ id }) => id !== null).length,
       avgCostPerDayUsd: total.costUsd / days.length,
       avgRequestsPerDay: total.requests / days.length,
+      reasoningTokens: digests?.total.reasoningTokens ?? null,
+      conversations: digests?.total.conversations ?? null,
     },
     comparison: comparisonOf(use.before),
-    daily: days.map(({ date: day }, n) => dayOf(day, isOwn ? { ...use, activeAccounts: [] } : use, n)),
+    daily: days.map(({ date: day }, n) => ({
+      ...dayOf(day, isOwn ? { ...use, activeAccounts: [] } : use, n),
+      ...(digests?.days[n] ?? NO_DIGEST),
+    })),
     byModel: shares('model', (id) => id),
     byAccount: isOwn ? [] : byAccount,
     byClient: withFewClients(shares('client', (id) => id)),
@@ -176,10 +195,11 @@ const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
 export const whereOf = (
-  { account_id: accountIds, api_key_id: keyIds, source_id: sourceIds, model, client }: ReportQuery,
+  { account_id: accountIds, api_key_id: keyIds, source_id: sourceIds, model, client: named, useragent_group: alsoNamed }: ReportQuery,
   { scope, hidesKeys }: Blinders,
-) =>
-  and(
+) => {
+  const client = [...named, ...alsoNamed]
+  return and(
     keyIdInScope(scope, requestHours.keyId),
     accountIds.length > 0 ? inArray(requestHours.accountId, idsIn(accountIds)) : undefined,
     keyIds.length > 0 && !hidesKeys ? inArray(requestHours.keyId, idsIn(keyIds)) : undefined,
@@ -187,6 +207,7 @@ export const whereOf = (
     client.length > 0 ? inArray(requestHours.client, idsIn(client)) : undefined,
     sourceIds.length > 0 ? inArray(requestHours.sourceId, idsIn(sourceIds)) : undefined,
   )
+}
 
 /** Hourly totals have an empty id there. */
 const idsIn = (asked: readonly string[]): string[] => asked.map((id) => (id === WITHOUT ? '' : id))
@@ -223,7 +244,14 @@ const groupsOf = (db: Db, where: SQL | undefined, { blinders, after, limit }: Gr
     .all()
 }
 
-const dayOf = (date: string, { days, activeAccounts }: Use, place: number): ReportDay => ({
+const NO_DIGEST = {
+  reasoningTokens: null,
+  conversations: null,
+  medianFirstTokenMs: null,
+  medianTokensPerSecond: null,
+} as const
+
+const dayOf = (date: string, { days, activeAccounts }: Use, place: number) => ({
   date,
   ...(days[place] ?? NOTHING),
   activeAccounts: activeAccounts[place] ?? 0,

@@ -205,7 +205,7 @@ describe('retention', () => {
     const waiting: number[] = []
     for (; clock.pending > 0; await clock.advance(50)) waiting.push(clock.pending)
     await running
-    expect(waiting).toEqual(Array(9).fill(1))
+    expect(waiting).toEqual(Array(10).fill(1))
   })
 
   test('events go with the log, samples after 35 days', async () => {

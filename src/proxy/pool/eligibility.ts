@@ -60,7 +60,6 @@ export const judge = (
   // narrowed by the two tests before it
   if (state.status !== 'active' && !isBlocked(state) && !isPausedButMeant)
     return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
-  if (state.status !== 'active' && !isBlocked(state)) return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
   const closed = ctx.whyNoRoute(candidate.egressPoolId)
   if (closed) return { ...verdictOf(id, 'no_route', closed.until), egressReason: closed.reason }
   const surface = needs.surface ?? 'turn'

@@ -66,7 +66,7 @@ describe('§2 Session response', () => {
         customRoles: 1,
         providersEnabled: ['password'],
       },
-      assignableRoleIds: ['role_admin', 'role_operator', 'role_viewer', expect.stringMatching(/^role_/)],
+      assignableRoleIds: ['role_admin', 'role_operator', 'role_viewer', 'role_member', expect.stringMatching(/^role_/)],
     })
   })
 

@@ -36,6 +36,10 @@ const open = async () => {
     await turn(key, 'talk', model)
     await app.clock.advance('1m')
   }
+  app.bindings.captures.start({
+    ...{ keyId: keys.others.row.id, accountId: null, minutes: 60, maxBytes: 1e6 },
+    startedBy: { id: otto.person.row.id, name: 'otto' },
+  })
   const rows = app.rows()
   const requestOf = (id: string) => rows.find(({ keyId }) => keyId === id)?.id ?? ''
   const secrets = {
@@ -96,6 +100,8 @@ const OPEN = [
   '/api/request-logs',
   '/api/request-logs?search=laptop',
   '/api/request-logs/options',
+  '/api/request-logs/export',
+  '/api/request-logs/export?format=ndjson&status=error',
   '/api/request-logs/:id',
   '/api/rejected-clients',
   '/api/reports',
@@ -108,6 +114,7 @@ const OPEN = [
   '/me',
   '/me/two-factor',
   '/settings',
+  '/capture-line',
   '/confirm',
   '/docs',
   '/docs/api',

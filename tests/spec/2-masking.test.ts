@@ -15,6 +15,8 @@ const SOURCE_KEY = 'sk-source-secret-key'
 const METADATA = 'hint-for-the-source'
 const CLIENT = '100.64.77.13'
 const AGENT = 'secret machine'
+const PROXY = { name: 'Egress of Grace', scheme: 'socks5h', host: 'egress.internal', port: 1080, username: 'proxy-login' }
+const POOL = 'Exit in Reykjavik'
 const PROMPT = 'what an operator wrote'
 
 /** Two accounts, one of them refused in words that name it, a used key, a conversation, a firewall entry; then who looks. */
@@ -57,6 +59,13 @@ const open = async () => {
   app.source.fail('echo_key')
   const [source] = app.bindings.sources.enabled
   await admin.ask(`POST /api/model-sources/${source?.id}/test`, { json: {} })
+  const egress = '/api/settings/upstream-proxy'
+  const { id: endpointId } = (await (await admin.ask(`POST ${egress}/endpoints`, { json: PROXY })).json()) as {
+    id: string // as: made just now
+  }
+  const { id: poolId } = (await (
+    await admin.ask(`POST ${egress}/pools`, { json: { name: POOL, endpointIds: [endpointId] } })
+  ).json()) as { id: string } // as: the same
   const turn = async () => {
     const response = await app.ask('POST /backend-api/codex/responses', {
       json: codexBody('hello', { prompt_cache_key: 'talk' }),
@@ -90,6 +99,7 @@ const open = async () => {
     evidence: `${EMAIL} was thrown out`,
   })
   await app.clock.advance(0)
+  await admin.ask(`PUT ${egress}/accounts/${id}/binding`, { json: { poolId } })
   const [first] = app.rows()
   const secrets = {
     'an e-mail address of an account': 'anna.smith',
@@ -108,6 +118,11 @@ const open = async () => {
     'the program of a client': AGENT,
     'the words of the upstream': 'Not for',
     'the prompt of an automation': PROMPT,
+    'the name of an outbound proxy': PROXY.name,
+    'the host of an outbound proxy': PROXY.host,
+    'the user name of an outbound proxy': PROXY.username,
+    'the name of a pool of proxies': POOL,
+    'the id of a pool of proxies': poolId,
     'its words about an account': 'was thrown out',
   }
   const ids = {
@@ -247,6 +262,7 @@ const REFUSED = [
   '/settings/access',
   '/settings/routing/sessions',
   '/api/sticky-sessions',
+  '/api/settings/upstream-proxy',
   '/logs/conversations',
   '/logs/conversations/:hash',
   '/api/conversations',

@@ -1,6 +1,6 @@
 /**
- * Which addresses a model source may have. Private networks are the point of sources; what is refused are addresses
- * that answer with credentials of the machine (metadata services of clouds, all of link-local) or that no server has.
+ * Which addresses a model source may have. Private networks are the point of sources. Rejected are addresses that no
+ * server has, and addresses that give out credentials of the machine: link-local and the metadata services of clouds.
  */
 import { anyContains, type Cidr, formatCidr, parseCidr } from '../lib/cidr.ts'
 

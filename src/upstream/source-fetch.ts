@@ -59,7 +59,7 @@ export class SourceFetch {
     })
   }
 
-  /** Tries further addresses while connections are refused: `localhost` can be two. */
+  /** Tries the next address after a refused connection: `localhost` can have two. */
   async #firstOf(addresses: readonly string[], url: string, init: RequestInit): Promise<Response> {
     let cause: unknown = new Error('The host name could not be resolved.')
     for (const address of addresses) {

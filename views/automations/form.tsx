@@ -162,7 +162,7 @@ const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { sch
       value={String(schedule.thresholdMinutes)}
       min={0}
       max={240}
-      hint="The first account starts on time, the others at random times within these minutes. 0: all at once."
+      hint="The first account starts on time, the others at random times within these minutes. 0: all start together."
       class="field-short"
     />
   </>

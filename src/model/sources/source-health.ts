@@ -23,7 +23,7 @@ export const noteHealth = (db: Db, source: Pick<Source, 'id' | 'health'>, { code
   })
 }
 
-/** Stores the result with its audit row. Nothing when the source was deleted or moved elsewhere meanwhile. */
+/** Stores the result with its audit row. Nothing if the source was deleted or moved during the test. */
 export const storeTest = (tx: Tx, source: Pick<Source, 'id' | 'baseUrl'>, result: TestResult, actor: Actor): void => {
   const row = tx.select().from(modelSources).where(eq(modelSources.id, source.id)).get()
   append(tx, actor, 'model_source_tested', { target: source.id, details: { ok: result.ok } })

@@ -140,6 +140,9 @@ const ABOUT_THE_POOL = new Set<Code>([
   'upstream_auth_failed',
   'egress_unavailable',
   'proxy_pool_in_use',
+  'invalid_account_ids',
+  'invalid_model',
+  'sticky_session_not_found',
 ])
 
 describe('an account is a ChatGPT account, and someone who signs in is a user', () => {

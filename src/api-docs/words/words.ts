@@ -79,6 +79,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/dashboard-users/:id/sessions/:sessionId': 'ID of the session.',
   '/api/dashboard-roles/:id': 'ID of the role.',
   '/api/auth-providers/:id': 'ID of the provider.',
+  '/api/quota-planner/decisions/:id': 'ID of the decision.',
   '/api/automations/:id': 'ID of the automation.',
   '/api/automations/runs/:id': 'ID of the run.',
   '/settings/automations/:id': 'ID of the automation.',

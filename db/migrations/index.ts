@@ -23,6 +23,7 @@ import egress from './0019_egress.sql' with { type: 'text' }
 import automations from './0020_automations.sql' with { type: 'text' }
 import plannerDecisions from './0021_planner_decisions.sql' with { type: 'text' }
 import requestDigests from './0022_request_digests.sql' with { type: 'text' }
+import plannerAccount from './0023_planner_account.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -48,4 +49,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0020_automations', sql: automations },
   { name: '0021_planner_decisions', sql: plannerDecisions },
   { name: '0022_request_digests', sql: requestDigests },
+  { name: '0023_planner_account', sql: plannerAccount },
 ]

@@ -29,5 +29,5 @@ export const plannerDecisions = sqliteTable(
     /** Account and cycle: one decision for each. */
     idempotencyKey: text().notNull().unique(),
   },
-  (t) => [index('planner_decisions_scheduled').on(t.scheduledAt)],
+  (t) => [index('planner_decisions_scheduled').on(t.scheduledAt), index('planner_decisions_account').on(t.accountId)],
 )

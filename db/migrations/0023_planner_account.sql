@@ -1,0 +1,1 @@
+CREATE INDEX `planner_decisions_account` ON `planner_decisions` (`account_id`);

@@ -167,9 +167,11 @@ const chargeable = (turn: Turn, outcome: Outcome): TokenUsage | null => {
   }
 }
 
-/** It was answered, or the client left while the upstream worked on it or between two polls of a file. */
-const wasWorkedOn = ({ log: { isSent, attempts } }: Turn, { meter, status }: Outcome): boolean =>
-  meter !== null || (status === 'cancelled' && isSent && CHARGED_OUTCOMES.has(attempts.at(-1)?.outcome))
+/** It was answered, or the client left while the upstream or a source worked on it or between two polls of a file. */
+const wasWorkedOn = ({ log: { isSent, attempts, source } }: Turn, { meter, status }: Outcome): boolean => {
+  if (meter !== null) return true
+  return status === 'cancelled' && isSent && (source !== null || CHARGED_OUTCOMES.has(attempts.at(-1)?.outcome))
+}
 
 const CHARGED_OUTCOMES: ReadonlySet<AttemptRecord['outcome'] | undefined> = new Set(['ok', 'cancelled'])
 

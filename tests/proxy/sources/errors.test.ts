@@ -209,6 +209,33 @@ test('a client that leaves cancels the call', async () => {
   await nothingLeft(app)
 })
 
+test.each([
+  ['a document', chat()],
+  ['a stream', chat({ stream: true })],
+])('a key is charged for %s that its client left while the source worked on it', async (_what, json) => {
+  const app = withFault('hang')
+  const limits = (['requests', 'total_tokens'] as const).map((limitType) => ({
+    limitType,
+    limitWindow: 'daily' as const,
+    maxValue: 1_000_000,
+    modelFilter: '',
+  }))
+  const { key, row } = app.key({ limits })
+  const gone = new AbortController()
+  const asked = app.ask(CHAT, { json, headers: { authorization: `Bearer ${key}` }, signal: gone.signal })
+  await app.clock.advance(1000)
+  expect(app.source.received).toHaveLength(1)
+  gone.abort()
+  await asked
+  await app.clock.advance(1000)
+  const held = app.bindings.keys.byHash(row.keyHash)?.limits ?? []
+  const settled = Object.fromEntries(held.map((limit) => [limit.type, limit.settled]))
+  expect(settled.requests).toBe(1)
+  expect(settled.total_tokens).toBeGreaterThan(20)
+  expect(held.map(({ reserved }) => reserved)).toEqual([0, 0])
+  await nothingLeft(app)
+})
+
 test('a source that was called while draining ends with an error', async () => {
   const app = withFault('hang')
   app.bindings.lifecycle.draining = true

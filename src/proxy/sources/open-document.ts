@@ -1,7 +1,7 @@
 /** A whole answer of a model source: read within its limits, checked, and told to the client as it is. */
 import type { Bindings } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf, parseJson } from '../../lib/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { failureFromThrown } from '../classify.ts'
 import { secondsOf } from '../formats/audio-length.ts'
@@ -53,10 +53,11 @@ export const openDocument = async (
     turn.log.phase = 'stream'
     const text = blot.text(decodeUtf8(await bodyOf(env, turn, { response, seat, signal: controller.signal })))
     turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-    const contentType = response.headers.get('content-type') ?? 'application/json'
     const json = parseJson(text)
-    if (!isObject(json) && !(mayBeText && isPlainText(contentType))) throw notJson(source, describe(contentType))
-    return documentOf(turn, { text, contentType, json: objectOf(json), seat })
+    if (isObject(json)) return documentOf(turn, { text, contentType: JSON_TYPE, json, seat })
+    const contentType = blot.text(response.headers.get('content-type') ?? JSON_TYPE)
+    if (!mayBeText || !isPlainText(contentType)) throw notJson(source, describe(contentType))
+    return documentOf(turn, { text, contentType, json: {}, seat })
   } catch (cause) {
     if (turn.signal.aborted) throw turn.signal.reason
     const reason: unknown = controller.signal.reason ?? cause
@@ -69,8 +70,11 @@ export const openDocument = async (
   }
 }
 
+/** Whatever the source calls it: as a page it could run scripts in a browser. */
+const JSON_TYPE = 'application/json'
+
 const describe = (contentType: string): string =>
-  contentType.startsWith('application/json') ? 'something that is not a JSON object' : `${contentType} in place of JSON`
+  contentType.startsWith(JSON_TYPE) ? 'something that is not a JSON object' : `${contentType} in place of JSON`
 
 /** A page is no transcript. */
 const isPlainText = (contentType: string): boolean =>

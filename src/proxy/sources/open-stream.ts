@@ -39,7 +39,8 @@ export const openStream = async (
     const { body, headers } = response
     if (!body || !isEventStream(headers)) {
       void body?.cancel().catch(() => {}) // an unread body keeps its connection
-      throw notJson(source, `${headers.get('content-type') ?? 'no content type'} in place of an event stream`)
+      const contentType = blot.text(headers.get('content-type') ?? 'no content type')
+      throw notJson(source, `${contentType} in place of an event stream`)
     }
     turn.log.phase = 'first_event'
     const stream = new SseStream(blot.stream(body), plane.clock, dialect === 'responses' && turn.passesDeltas)

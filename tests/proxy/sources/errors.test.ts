@@ -236,6 +236,28 @@ test.each([
   await nothingLeft(app)
 })
 
+test('a JSON document is JSON for browsers too, whatever the source calls it', async () => {
+  const app = testApp()
+  addSource(app)
+  const told = JSON.stringify({ id: 'c', choices: [{ message: { content: '<script>alert(1)</script>' } }] })
+  answerWith(app, new Response(told, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
+  const answer = await answerOf(app, CHAT, { json: chat() })
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json'])
+})
+
+test.each([
+  ['a document', chat()],
+  ['a stream', chat({ stream: true })],
+])('the content type of %s does not give the key away', async (_what, json) => {
+  const app = testApp()
+  addSource(app)
+  answerWith(app, new Response('hello', { headers: { 'content-type': `text/x-${KEY}` } }))
+  const answer = await answerOf(app, CHAT, { json })
+  expect(answer.status).toBe(502)
+  expect(answer.text).toContain('***')
+  expect(answer.text + JSON.stringify(app.rows()) + app.lines.join()).not.toContain(KEY)
+})
+
 test('a source that was called while draining ends with an error', async () => {
   const app = withFault('hang')
   app.bindings.lifecycle.draining = true

@@ -15,13 +15,17 @@ import { cutMembers } from '../splice.ts'
 
 const DONE = '[DONE]'
 
-/** Token counts under the names of the Responses dialect, or under those of chat and embeddings. */
-export const tokensOf = (usage: JsonObject): TokenUsage => ({
-  inputTokens: countOf(usage.input_tokens ?? usage.prompt_tokens),
-  cachedInputTokens: countOf(objectOf(usage.input_tokens_details ?? usage.prompt_tokens_details).cached_tokens),
-  outputTokens: countOf(usage.output_tokens ?? usage.completion_tokens),
-  reasoningTokens: countOf(objectOf(usage.output_tokens_details ?? usage.completion_tokens_details).reasoning_tokens),
-})
+/** Token counts under the names of the Responses dialect, or under those of chat and embeddings; else of the total alone. */
+export const tokensOf = (usage: JsonObject): TokenUsage => {
+  const outputTokens = countOf(usage.output_tokens ?? usage.completion_tokens)
+  const rest = Math.max(0, countOf(usage.total_tokens) - outputTokens)
+  return {
+    inputTokens: countOf(usage.input_tokens ?? usage.prompt_tokens ?? rest),
+    cachedInputTokens: countOf(objectOf(usage.input_tokens_details ?? usage.prompt_tokens_details).cached_tokens),
+    outputTokens,
+    reasoningTokens: countOf(objectOf(usage.output_tokens_details ?? usage.completion_tokens_details).reasoning_tokens),
+  }
+}
 
 /** Whether the counts of tokens are there at all. */
 export const isUsage = (usage: unknown): usage is JsonObject =>

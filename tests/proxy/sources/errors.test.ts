@@ -258,6 +258,19 @@ test.each([
   expect(answer.text + JSON.stringify(app.rows()) + app.lines.join()).not.toContain(KEY)
 })
 
+test('a total of tokens alone counts as input', async () => {
+  const app = testApp()
+  addSource(app)
+  answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70 } }))
+  await answerOf(app, CHAT, { json: chat(), headers: limited(app) })
+  answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70, completion_tokens: 30 } }))
+  await answerOf(app, CHAT, { json: chat(), headers: limited(app) })
+  expect(app.rows().map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
+    [70, 0],
+    [40, 30],
+  ])
+})
+
 test('a source that was called while draining ends with an error', async () => {
   const app = withFault('hang')
   app.bindings.lifecycle.draining = true

@@ -158,7 +158,8 @@ const chargeable = (turn: Turn, outcome: Outcome): TokenUsage | null => {
   const { meter } = outcome
   if (meter?.usage) return meter.usage
   if (turn.kind === 'prewarm' || turn.relay !== null || !wasWorkedOn(turn, outcome)) return null
-  if (turn.log.source !== null && outcome.status === 'ok') return null // it does not report any
+  // It does not report any. The budget of overflow needs an amount, also after a restart.
+  if (turn.log.source?.isOverflow === false && outcome.status === 'ok') return null
   return {
     inputTokens: turn.estimate.inputTokens,
     cachedInputTokens: 0,

@@ -49,10 +49,11 @@ export const serveByOverflow = async (plane: Plane, turn: Turn, served: Served):
     })
     return flow
   } catch (err) {
+    seat.release()
+    if (turn.signal.aborted) throw err // the source may have worked on it, so settling charges it
     charge(0)
     const { attempts } = turn.log
     Object.assign(turn.log, before)
-    if (turn.signal.aborted) throw err
     const error = AppError.from(err)
     const { code, message } = error
     noteSourceHealth(served, seat.source.id, error)
@@ -70,15 +71,17 @@ const KINDS = { contentType: 'application/json', accept: 'text/event-stream' }
 const BYTES_PER_TOKEN = 4
 const MICROS_PER_USD = 1_000_000
 
+/** Null: the budget does not allow it, or cannot be kept because the model has no price. */
 const heldFor = ({ bytes }: TurnBody, { choice, settings, budget, clock, onBudget }: Served) => {
   const usage = {
     inputTokens: Math.ceil(bytes.length / BYTES_PER_TOKEN),
     cachedInputTokens: 0,
     outputTokens: estimateTokens(bytes.length).outputTokens,
   }
-  const expected = sourceCostMicros(choice.model, { usage, audioSeconds: null }) ?? 0
+  const expected = sourceCostMicros(choice.model, { usage, audioSeconds: null })
   const limitMicros = Math.round(settings().overflowCostUsdPerDay * MICROS_PER_USD)
-  const charge = budget.hold(expected, { limitMicros, now: clock.now() })
+  const isUnpriced = expected === null && limitMicros > 0
+  const charge = isUnpriced ? null : budget.hold(expected ?? 0, { limitMicros, now: clock.now() })
   if (!charge) onBudget()
   return charge
 }

@@ -226,6 +226,47 @@ describe('the budget of a day', () => {
     expect(app.source.received).toHaveLength(served)
   })
 
+  test('counts requests whose usage the source does not report, also after a restart', async () => {
+    const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.025 } })
+    app.source.fail('no_usage')
+    const ask = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
+    let served = 0
+    while (served < 50 && (await ask()) === 200) served++
+    expect(served).toBeLessThan(50)
+    expect(app.rows().every(({ overflow, costMicros }) => !overflow || (costMicros ?? 0) > 0)).toBe(true)
+    app.restart()
+    expect(await ask()).toBe(429)
+  })
+
+  test.each(['hang', 'stall'] as const)('counts a request that its client left (%s)', async (fault) => {
+    const { app, id } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
+    app.source.fail(fault)
+    const gone = new AbortController()
+    const asked = answerOf(app, NATIVE, { json: codexBody(), signal: gone.signal }).catch(() => null)
+    await app.clock.advance(1000)
+    expect(app.source.received).toHaveLength(1)
+    gone.abort()
+    await asked
+    await app.clock.advance(1000)
+    const [row] = app.rows()
+    expect(row).toMatchObject({ status: 'cancelled', sourceId: id, overflow: true, accountId: null })
+    expect(row?.costMicros).toBeGreaterThan(0)
+    await nothingLeft(app)
+  })
+
+  test('cannot be kept for a model without prices, which is then not used', async () => {
+    const models = [{ model: MODEL }, { model: 'free', inputPer1m: 0, outputPer1m: 0 }]
+    const { app } = await prepared({ settings: { overflowCostUsdPerDay: 5 }, source: { models } })
+    const ask = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
+    expect(await ask()).toBe(429)
+    expect(app.bindings.overflow.recent()).toMatchObject({ count: 0, overBudget: 1 })
+    app.source.state.models.push('free')
+    app.change({ overflowModel: 'free' })
+    expect(await ask()).toBe(200)
+    app.change({ overflowModel: null, overflowCostUsdPerDay: 0 })
+    expect(await ask()).toBe(200)
+  })
+
   test('a hold is corrected once', () => {
     const budget = new OverflowBudget(testDb().db, 0)
     const limit = { limitMicros: 100, now: 0 }

@@ -34,6 +34,7 @@ import {
   removeMember,
 } from '../model/egress/pools.ts'
 import { EGRESS_REASONS } from '../model/egress/route.ts'
+import { resumeRouted } from '../model/egress/unrouted.ts'
 import { holds } from '../model/permissions.ts'
 import { testEgress } from '../upstream/egress-test.ts'
 import { back } from './back.ts'
@@ -143,7 +144,11 @@ export const addEndpoint = createHandlers(guards('proxy_endpoint_created'), body
 /** Throws `proxy_endpoint_not_found`, `name_taken`, `proxy_password_required`. */
 export const changeEndpoint = createHandlers(guards('proxy_endpoint_updated'), body(EndpointEdit), (c) => {
   const doing = { sealer: c.env.sealer, actor: actor(c) }
-  const row = commit(c.env.db, (tx) => editEndpoint(tx, idOf(c), c.req.valid('json'), doing))
+  const row = commit(c.env.db, (tx) => {
+    const edited = editEndpoint(tx, idOf(c), c.req.valid('json'), doing)
+    resumeRouted(tx, doing.actor)
+    return edited
+  })
   return goBack(c, endpointView(c, row), 'proxy_endpoint_updated')
 })
 

@@ -263,6 +263,17 @@ describe('a new account', () => {
     expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['paused', 'active'])
   })
 
+  test('resumes when the endpoint of its pool is turned on', async () => {
+    const { app, pools } = await world({ accounts: 0 })
+    app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
+    const all = (await (await app.ask(`GET ${PATH}`)).json()) as { pools: { id: string; endpointIds: string[] }[] }
+    const endpointId = all.pools.find(({ id }) => id === pools[0]?.poolId)?.endpointIds[0]
+    await app.ask(`PATCH ${PATH}/endpoints/${endpointId}`, { json: { isActive: false } })
+    expect(added(app)?.status).toBe('paused')
+    await app.ask(`PATCH ${PATH}/endpoints/${endpointId}`, { json: { isActive: true } })
+    expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active'])
+  })
+
   test('starts active with a default pool, and while routing is off', async () => {
     const { app, pools } = await world({ accounts: 0 })
     expect(added(app)?.status).toBe('active')

@@ -15,8 +15,8 @@ export const spellings = (secret: string | null): string[] => {
   const base64 = Buffer.from(secret).toString('base64')
   const all = [
     secret,
-    encodeURIComponent(secret),
-    JSON.stringify(secret).slice(1, -1),
+    ...inUrls(secret),
+    ...inJson(secret),
     Bun.escapeHTML(secret),
     base64,
     base64.replace(/=+$/, ''),
@@ -24,3 +24,29 @@ export const spellings = (secret: string | null): string[] => {
   ]
   return [...new Set(all)].toSorted((a, b) => b.length - a.length)
 }
+
+const inUrls = (secret: string): string[] =>
+  [encodeURIComponent(secret), new URLSearchParams({ '': secret }).toString().slice(1)].flatMap((encoded) => [
+    encoded,
+    encoded.replace(/%../g, (code) => code.toLowerCase()),
+  ])
+
+/** As common JSON writers escape it. */
+const inJson = (secret: string): string[] => {
+  const json = JSON.stringify(secret).slice(1, -1)
+  const ascii = json.replace(NON_ASCII, (char) => `\\u${codeOf(char)}`)
+  return [
+    json,
+    ascii, // Python
+    json.replaceAll('/', '\\/'),
+    ascii.replaceAll('/', '\\/'), // PHP
+    json.replace(/[&<>]/g, (char) => `\\u${codeOf(char)}`), // Go
+    json.replaceAll('\\"', '"').replace(DOTNET, (char) => `\\u${codeOf(char).toUpperCase()}`),
+  ]
+}
+
+const NON_ASCII = /[^\0-\x7f]/g
+/** What System.Text.Json escapes as a code. */
+const DOTNET = /["&'+<>`]|[^\0-\x7f]/g
+
+const codeOf = (char: string): string => char.charCodeAt(0).toString(16).padStart(4, '0')

@@ -89,7 +89,7 @@ export class SourceFetch {
 
   #problemOfOrigin(url: URL): string | null {
     const { publicUrl } = this.#deps.own()
-    return publicUrl !== undefined && url.origin === new URL(publicUrl).origin ? OWN_PROBLEM : null
+    return publicUrl !== undefined && isSamePlace(url, new URL(publicUrl)) ? OWN_PROBLEM : null
   }
 
   #problemOfOwn(address: string, url: URL): string | null {
@@ -126,6 +126,12 @@ const keyOf = ({ key }: Pick<Source, 'key'>): string | null => {
     })
   }
 }
+
+/** Whichever of `http:` and `https:` it is, and with or without the dot at the end of the name. */
+const isSamePlace = (a: URL, b: URL): boolean =>
+  hostOf(a) === hostOf(b) && (portOf(a) === portOf(b) || (a.port === '' && b.port === ''))
+
+const hostOf = ({ hostname }: URL): string => hostname.replace(/\.$/, '')
 
 const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80)
 

@@ -237,6 +237,19 @@ test('addresses inside IPv6 addresses are found', () => {
   expect(problemOfAddress('not an address')).not.toBeNull()
 })
 
+test.each([
+  'https://sluice.example.',
+  'http://sluice.example',
+  'http://sluice.example:443',
+  'http://SLUICE.example.:80',
+])('the public name of Sluice is its own address in every spelling: %s', async (base) => {
+  const { calls, sources } = fetchWith({ lookup: async () => ['203.0.113.9'] })
+  expect(await sources.problemOf(`${base}/v1`)).toContain('address of Sluice itself')
+  expect(await sources.fetch(at(`${base}/v1`), call).catch((err) => err.code)).toBe('model_source_unreachable')
+  expect(calls).toEqual([])
+  expect(await sources.problemOf('http://sluice.example:11434/v1')).toBeNull()
+})
+
 describe('a name', () => {
   test('is resolved at each call, and the connection goes to the address that was checked', async () => {
     const answers = [['203.0.113.7'], ['169.254.169.254'], ['203.0.113.7']]

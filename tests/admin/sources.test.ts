@@ -134,6 +134,25 @@ describe('a source', () => {
     expect(await health()).toMatchObject({ healthStatus: 'unknown', baseUrl: 'http://10.0.0.7/other' })
   })
 
+  test('does not take its key to another server', async () => {
+    const { send, add, app } = open()
+    const { id } = await add()
+    const patch = (json: object) => send(`PATCH /api/model-sources/${id}`, json)
+    const key = () => app.bindings.sources.byId(id)?.key()
+    const port = URL.replace('/v1', ':8443/v1')
+    for (const baseUrl of ['http://evil.test/v1', URL.replace('http:', 'https:'), port]) {
+      expect(problem(await patch({ baseUrl }))).toEqual([400, 'invalid_model_source_payload', 'apiKey'])
+      expect(problem(await patch({ baseUrl, name: 'Other' }))[0]).toBe(400)
+    }
+    expect((await patch({ baseUrl: `${URL}/other` })).status).toBe(200)
+    expect(key()).toBe(KEY)
+    expect((await patch({ baseUrl: 'http://10.0.0.7/v1', apiKey: 'sk-another' })).status).toBe(200)
+    expect(key()).toBe('sk-another')
+    expect((await patch({ baseUrl: 'http://10.0.0.8/v1', apiKey: null })).status).toBe(200)
+    expect(key()).toBeNull()
+    expect((await patch({ baseUrl: 'http://10.0.0.9/v1' })).status).toBe(200)
+  })
+
   test('in memory follows every change; a disabled source or model is not offered', async () => {
     const { send, add, bindings } = open()
     const { id } = await add({ models: [{ model: 'llama-4' }, { model: 'off', isEnabled: false }] })
@@ -164,13 +183,13 @@ describe('a source', () => {
     const { id } = await add()
     await send(`PATCH /api/model-sources/${id}`, { name: 'Rack', models: BODY.models })
     await send(`PATCH /api/model-sources/${id}`, { timeoutSeconds: 30, apiKey: 'sk-second-secret' })
-    await send(`PATCH /api/model-sources/${id}`, { baseUrl: 'http://10.0.0.8/v1' })
+    await send(`PATCH /api/model-sources/${id}`, { baseUrl: `${URL}/b` })
     await send(`DELETE /api/model-sources/${id}`)
     const written = await events()
     expect(written.toReversed()).toEqual([
       ['model_source_created', { name: 'Rack', baseUrl: URL }],
       ['model_source_updated', { changed: ['apiKey', 'timeoutSeconds'] }],
-      ['model_source_updated', { changed: ['baseUrl'], baseUrl: { from: URL, to: 'http://10.0.0.8/v1' } }],
+      ['model_source_updated', { changed: ['baseUrl'], baseUrl: { from: URL, to: `${URL}/b` } }],
       ['model_source_deleted', { name: 'Rack' }],
     ])
     expect(JSON.stringify(written)).not.toContain('sk-')

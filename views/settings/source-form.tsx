@@ -32,7 +32,7 @@ export const SourceFields: FC<{ source: ShownSource | null }> = ({ source }) => 
       autocomplete="off"
       hint={
         source?.hasApiKey
-          ? 'A key is stored. Leave empty to keep it.'
+          ? 'A key is stored. Leave empty to keep it; a base URL on another server needs it again.'
           : 'Leave empty if the server needs none. Stored encrypted.'
       }
     />

@@ -49,7 +49,12 @@ export const NewSource = z.strictObject({
     .min(1)
     .max(2048)
     .describe('Up to and including the version: `http://localhost:11434/v1`. Private addresses are allowed.'),
-  apiKey: text.max(4096).nullish().describe('Sent as a bearer token. Stored encrypted and never shown. Null: none.'),
+  apiKey: text
+    .max(4096)
+    .nullish()
+    .describe(
+      'Sent as a bearer token. Stored encrypted and never shown. Null: none. A base URL on another server needs it again.',
+    ),
   supportsChatCompletions: z.boolean().default(true).describe('Serves `/chat/completions`.'),
   supportsResponses: z.boolean().default(false).describe('Serves `/responses`.'),
   supportsAudioTranscriptions: z.boolean().default(false).describe('Serves `/audio/transcriptions`.'),

@@ -105,8 +105,9 @@ export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSour
 }
 
 /**
- * Applies `patch`; unchanged values are ignored. Another address or key makes the health unknown again. Throws
- * `not_found`, `edit_conflict`, `name_taken`, and what `demandConfirmation` does.
+ * Applies `patch`; unchanged values are ignored. Another address or key makes the health unknown again. The key does not
+ * go to another server: a change of scheme, host or port needs it again. Throws `not_found`, `edit_conflict`,
+ * `name_taken`, `invalid_model_source_payload`, and what `demandConfirmation` does.
  */
 export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doing): StoredSource => {
   const { expectedVersion, apiKey, models, addModels, ...patch } = input
@@ -116,6 +117,8 @@ export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doin
   const setsKey = apiKey !== undefined && !(!apiKey && before.apiKeySealed === null)
   const isElsewhere = patch.baseUrl !== undefined && patch.baseUrl !== before.baseUrl
   if (setsKey || isElsewhere) doing.demandConfirmation()
+  const isOtherServer = patch.baseUrl !== undefined && new URL(patch.baseUrl).origin !== new URL(before.baseUrl).origin
+  if (isOtherServer && before.apiKeySealed !== null && !setsKey) throw keyRequired()
   const changes = changesOf(before, columnsOf(patch))
   const columns = {
     ...changes,
@@ -157,6 +160,12 @@ const unassignSource = (tx: Tx, id: string): void => {
     .run()
   if (changes > 0) notice(tx, 'keys')
 }
+
+const keyRequired = (): AppError =>
+  new AppError('invalid_model_source_payload', {
+    param: 'apiKey',
+    details: { fields: { apiKey: ['Enter the API key again, because the base URL is on another server.'] } },
+  })
 
 const DEFAULT_TIMEOUT_SECONDS = 600
 

@@ -31,8 +31,10 @@ const FIELDS: readonly (keyof KeyPatch)[] = [
 
 /** What a key can do at most. */
 interface Ceiling {
-  /** Null: all models. */
+  /** Models clients may name, also for images and audio, where no model is enforced. Null: all models. */
   models: readonly string[] | null
+  /** Models of text requests. Null: all models. */
+  textModels: readonly string[] | null
   limits: readonly LimitInput[]
   /** ms since epoch; null: never. */
   expiresAt: number | null
@@ -47,7 +49,11 @@ export const newMemberKey = (
   input: NewKey,
   { defaults, now, ownerUserId }: Rules & { ownerUserId: string },
 ): NewKey => {
-  demandFields({ ...input, ownerUserId: input.ownerUserId === ownerUserId ? undefined : input.ownerUserId })
+  demandFields({
+    ...input,
+    ownerUserId: input.ownerUserId === ownerUserId ? undefined : input.ownerUserId,
+    assignedSourceIds: input.assignedSourceIds ?? undefined, // null is the default
+  })
   if (listKeys(tx, { ownerUserId }).length >= defaults.maxKeys) throw new AppError('key_limit_reached')
   const ceiling = ceilingOf(defaults, now)
   const filled = {
@@ -61,30 +67,36 @@ export const newMemberKey = (
 }
 
 /**
- * A changed key stays within the defaults or within what it could do before; without keys of their own to create, users
- * can only narrow it. Throws `validation_error` and `permission_required`.
+ * A changed key stays within the defaults or within what it could do before, not within a mix of both; without keys of
+ * their own to create, users can only narrow it. A disabled key could do nothing. Throws `validation_error` and
+ * `permission_required`.
  */
 export const demandMemberPatch = (before: StoredKey, patch: KeyPatch, { defaults, now }: Rules): void => {
-  demandFields({ ...patch, ownerUserId: patch.ownerUserId === before.ownerUserId ? undefined : patch.ownerUserId })
+  demandFields({
+    ...patch,
+    ownerUserId: patch.ownerUserId === before.ownerUserId ? undefined : patch.ownerUserId,
+    assignedSourceIds: isSame(patch.assignedSourceIds, before.assignedSourceIds) ? undefined : patch.assignedSourceIds,
+  })
   const mayCreate = defaults.maxKeys > 0
-  if (patch.isActive && !before.isActive && !mayCreate) throw forbidden('isActive')
+  const isTurnedOn = patch.isActive === true && !before.isActive
+  if (isTurnedOn && !mayCreate) throw forbidden('isActive')
   const after = {
     ...before,
     ...patch,
     allowedModels: patch.allowedModels === undefined ? before.allowedModels : patch.allowedModels,
   }
-  demandWithin(policyOf(after), [policyOf(before), ...(mayCreate ? [ceilingOf(defaults, now)] : [])])
+  const ceilings = [...(isTurnedOn ? [] : [policyOf(before)]), ...(mayCreate ? [ceilingOf(defaults, now)] : [])]
+  demandWithin(policyOf(after), ceilings)
 }
+
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 const demandFields = (input: Partial<KeyPatch>): void => {
   const [other] = Object.entries(input).filter(
-    ([name, value]) => value !== undefined && !(FIELDS as readonly string[]).includes(name) && !isEmpty(name, value),
+    ([name, value]) => value !== undefined && !(FIELDS as readonly string[]).includes(name),
   )
   if (other) throw forbidden(other[0])
 }
-
-/** Accepted everywhere, because it changes nothing. */
-const isEmpty = (name: string, value: unknown): boolean => name === 'assignedSourceIds' && value === null
 
 const forbidden = (field: string): AppError =>
   new AppError('permission_required', {
@@ -94,41 +106,46 @@ const forbidden = (field: string): AppError =>
 
 const ceilingOf = ({ models, limits, expiresDays }: Defaults, now: number): Ceiling => ({
   models,
+  textModels: models,
   limits: limits.map((limit) => ({ ...limit, modelFilter: limit.modelFilter ?? '' })),
   expiresAt: expiresDays === null ? null : now + expiresDays * DAY_MS,
 })
 
 type Policy = Partial<Pick<NewKey, 'allowedModels' | 'enforcedModel' | 'limits' | 'expiresAt'>>
 
-const policyOf = ({ allowedModels, enforcedModel, limits = [], expiresAt = null }: Policy): Ceiling => ({
-  models: enforcedModel ? [enforcedModel] : allowedModels?.length ? allowedModels : null,
-  limits,
-  expiresAt,
-})
+const policyOf = ({ allowedModels, enforcedModel, limits = [], expiresAt = null }: Policy): Ceiling => {
+  const models = allowedModels?.length ? allowedModels : null
+  return { models, textModels: enforcedModel ? [enforcedModel] : models, limits, expiresAt }
+}
 
 const withMissing = (limits: readonly LimitInput[], required: readonly LimitInput[]): LimitInput[] => {
   const present = new Set(limits.map(limitIdentity))
   return [...limits, ...required.filter((limit) => !present.has(limitIdentity(limit)))]
 }
 
-/** Each part must fit one of the ceilings. The message is about the last one. */
+/** All parts must fit the same ceiling. The messages are about the one that most parts fit. */
 const demandWithin = (policy: Ceiling, ceilings: readonly Ceiling[]): void => {
-  const fields = Object.fromEntries(
-    Object.entries(PROBLEMS).flatMap(([name, problemOf]) => {
-      const problems = ceilings.map((ceiling) => problemOf(policy, ceiling))
-      const problem = problems.includes(null) ? null : problems.at(-1)
-      return problem ? [[name, [problem]]] : []
+  const fits = ceilings.map((ceiling) =>
+    Object.entries(PROBLEMS).flatMap(([name, problemOf]): [field: string, problems: string[]][] => {
+      const problem = problemOf(policy, ceiling)
+      return problem === null ? [] : [[name, [problem]]]
     }),
   )
-  const [param] = Object.keys(fields)
-  if (param) throw new AppError('validation_error', { param, details: { fields } })
+  const best = fits.reduce((closest, other) =>
+    other.length < closest.length || namesOf(other) === namesOf(closest) ? other : closest,
+  )
+  const [first] = best
+  if (first) throw new AppError('validation_error', { param: first[0], details: { fields: Object.fromEntries(best) } })
 }
+
+const namesOf = (fields: readonly (readonly [name: string, problems: string[]])[]): string =>
+  fields.map(([name]) => name).join()
 
 /** Null: `policy` is within the ceiling. */
 const PROBLEMS: Record<string, (policy: Ceiling, ceiling: Ceiling) => string | null> = {
-  allowedModels: ({ models }, { models: allowed }) => {
-    if (allowed === null || models?.every((model) => allowed.includes(model))) return null
-    return `choose from these models: ${allowed.join(', ')}`
+  allowedModels: (own, { models, textModels }) => {
+    if (isAmong(own.models, models) && isAmong(own.textModels, textModels)) return null
+    return `choose from these models: ${(models ?? textModels ?? []).join(', ')}`
   },
   limits: ({ limits }, { limits: required }) => {
     const missing = required.find((limit) => !limits.some((own) => isWithin(own, limit)))
@@ -137,6 +154,9 @@ const PROBLEMS: Record<string, (policy: Ceiling, ceiling: Ceiling) => string | n
   expiresAt: ({ expiresAt }, { expiresAt: latest }) =>
     latest === null || (expiresAt !== null && expiresAt <= latest) ? null : `choose a time up to ${iso(latest)}`,
 }
+
+const isAmong = (models: readonly string[] | null, allowed: readonly string[] | null): boolean =>
+  allowed === null || (models?.every((model) => allowed.includes(model)) ?? false)
 
 const isWithin = (own: LimitInput, limit: LimitInput): boolean =>
   limitIdentity(own) === limitIdentity(limit) && own.maxValue <= limit.maxValue

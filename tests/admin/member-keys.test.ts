@@ -124,7 +124,7 @@ describe('changing', () => {
   })
 
   test('a key stays within the defaults or what it could do before', async () => {
-    const { edit, keyOf } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { edit, keyOf, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
     const { id } = keyOf({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
     expect(await problem(await edit(id, { name: 'kept' }))).toEqual([200, null])
     expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4000 }] }))).toEqual([200, null])
@@ -135,12 +135,59 @@ describe('changing', () => {
     ])
     expect(await fieldsOf(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
     expect(await problem(await edit(id, { allowedModels: ['gpt-4'] }))).toEqual([200, null])
-    expect(await problem(await edit(id, { allowedModels: ['gpt-5.5'] }))).toEqual([200, null])
+    const defaults = { allowedModels: ['gpt-5.5'], limits: [WEEKLY], expiresAt: at(30).toISOString() }
+    expect(await problem(await edit(id, defaults))).toEqual([200, null])
     expect(await fieldsOf(await edit(id, { allowedModels: null }))).toEqual([
       422,
       'validation_error',
       ['allowedModels'],
     ])
+  })
+
+  test.each<[string, object, object, string[]]>([
+    ['a higher limit', { limits: [{ ...WEEKLY, maxValue: 10 }] }, { limits: [WEEKLY] }, ['limits']],
+    ['a later expiry', { expiresAt: Date.parse('2026-01-02') }, { expiresAt: '2026-01-20T00:00:00Z' }, ['expiresAt']],
+    ['an expiry after it expired', { expiresAt: 1 }, { expiresAt: '2026-01-20T00:00:00Z' }, ['expiresAt']],
+  ])('the defaults do not give %s to a key with other models', async (_, narrow, json, fields) => {
+    const { edit, keyOf } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const given = { allowedModels: ['gpt-5.5-pro'], limits: [WEEKLY], expiresAt: Date.parse('2026-01-02') }
+    const { id } = keyOf({ ...given, ...narrow })
+    expect(await fieldsOf(await edit(id, json))).toEqual([422, 'validation_error', fields])
+    expect(await problem(await edit(id, { ...json, allowedModels: ['gpt-5.5'], limits: [WEEKLY] }))).toEqual([
+      200,
+      null,
+    ])
+  })
+
+  test.each([
+    ['models', { allowedModels: ['gpt-5.5', 'gpt-5.5-pro'] }],
+    ['limits', { allowedModels: ['gpt-5.5'], limits: [] }],
+  ])('a key with more %s than the defaults cannot be turned on again', async (_, given) => {
+    const { app, edit, keyOf, as } = open({ models: ['gpt-5.5'], limits: [WEEKLY] })
+    const { id } = keyOf({ limits: [WEEKLY], ...given })
+    await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
+    expect((await fieldsOf(await edit(id, { isActive: true }))).slice(0, 2)).toEqual([422, 'validation_error'])
+    expect(listKeys(app.db, 'all')[0]?.isActive).toBe(false)
+    const within = { isActive: true, allowedModels: ['gpt-5.5'], limits: [WEEKLY] }
+    expect(await problem(await edit(id, within))).toEqual([200, null])
+  })
+
+  test('an enforced model does not widen the list, which images and audio are checked against', async () => {
+    const { create, edit, keyOf } = open({ models: ['gpt-5.5'] })
+    const wide = { enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5', 'gpt-image-2'] }
+    expect(await fieldsOf(await create(wide))).toEqual([422, 'validation_error', ['allowedModels']])
+    const { id } = keyOf({ enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5'] })
+    for (const json of [{ allowedModels: null }, { allowedModels: wide.allowedModels }])
+      expect(await fieldsOf(await edit(id, json))).toEqual([422, 'validation_error', ['allowedModels']])
+  })
+
+  test('a key that only model sources may serve stays with them', async () => {
+    const { app, edit, keyOf } = open()
+    const { id } = keyOf({ assignedSourceIds: [] })
+    expect(await problem(await edit(id, { assignedSourceIds: null }))).toEqual([403, 'permission_required'])
+    expect(await problem(await edit(id, { assignedSourceIds: [], name: 'renamed' }))).toEqual([200, null])
+    expect(listKeys(app.db, 'all')[0]).toMatchObject({ assignedSourceIds: [], name: 'renamed' })
+    expect(await problem(await edit(keyOf().id, { assignedSourceIds: null, name: 'phone' }))).toEqual([200, null])
   })
 
   test('the usage of a limit cannot be reset, and an enforced model not be escaped', async () => {

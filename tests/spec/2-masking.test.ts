@@ -15,7 +15,13 @@ const SOURCE_KEY = 'sk-source-secret-key'
 const METADATA = 'hint-for-the-source'
 const CLIENT = '100.64.77.13'
 const AGENT = 'secret machine'
-const PROXY = { name: 'Egress of Grace', scheme: 'socks5h', host: 'egress.internal', port: 1080, username: 'proxy-login' }
+const PROXY = {
+  name: 'Egress of Grace',
+  scheme: 'socks5h',
+  host: 'egress.internal',
+  port: 1080,
+  username: 'proxy-login',
+}
 const POOL = 'Exit in Reykjavik'
 const PROMPT = 'what an operator wrote'
 

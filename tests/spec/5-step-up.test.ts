@@ -5,6 +5,32 @@ import { SETTING_NAMES, Settings } from '../../src/settings/schema.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 
+/** For each setting that is neither a switch nor a number, a value other than its default. */
+const OTHERS: Partial<Settings> = {
+  routingStrategy: 'round_robin',
+  upstreamStreamTransport: 'websocket',
+  singleAccountId: 'acc_other',
+  paidCredits: 'never',
+  windowStart: 'at_reset',
+  windowStartHours: '08:00',
+  windowStartZone: 'Europe/Berlin',
+  windowStartModel: 'gpt-5.5',
+  plannerMode: 'advise',
+  plannerZone: 'Europe/Berlin',
+  plannerWorkingDays: 'sat sun',
+  plannerWorkingHoursStart: '10:00',
+  plannerWorkingHoursEnd: '17:00',
+  resetPolicy: 'before_expiry',
+  overflowSourceId: 'src_other',
+  overflowModel: 'llama-4',
+  overflowKeys: 'marked',
+  egressDefaultPoolId: 'pool_other',
+  clientRateLimits: 'hidden',
+  prohibitFastMode: 'strip',
+  corsOrigins: 'https://app.example',
+  memberKeyDefaults: { maxKeys: 6, models: null, limits: [], expiresDays: null },
+}
+
 const open = () => {
   const app = testApp({ accounts: 0 })
   const { as } = people(app)
@@ -33,28 +59,27 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
       const { app, anna } = open()
       const isSecurity = Settings.shape[name].meta()?.security === true
       const before = app.bindings.settings.current()[name]
-      const json = {
-        [name]:
-          typeof before === 'boolean'
-            ? !before
-            : typeof before === 'number'
-              ? before + 3600
-              : name === 'corsOrigins'
-                ? 'https://app.example'
-                : name === 'clientRateLimits'
-                  ? 'hidden'
-                  : before,
-      }
+      const other = typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 3600 : OTHERS[name]
+      expect([name, other]).not.toEqual([name, before])
+      expect([name, other]).not.toEqual([name, undefined])
+      const json = { [name]: other }
       const [, code] = await problem(await anna.ask('PATCH /api/settings', { json }))
       expect([name, code === 'step_up_required']).toEqual([name, isSecurity])
     }
   })
 
   test('all that manages people, roles or providers declares it at the route', () => {
+    const unconfirmed = [
+      '/doctor/upload', // changes nothing
+      // Only starting a capture asks for a confirmation (surfaces, ix): these end one, or delete what it stored.
+      '/api/captures/:id',
+      '/api/captures/:id/requests',
+      '/api/conversation-archive/:id',
+    ]
     const managing = everyRoute.filter(({ method, path, access: [rule] }) => {
-      const isMutation = method !== 'GET' && path !== '/doctor/upload' // which changes nothing
       return (
-        isMutation &&
+        method !== 'GET' &&
+        !unconfirmed.includes(path) &&
         rule?.access === 'permission' &&
         ['users:manage', 'roles:manage', 'security:write'].includes(rule.permission)
       )

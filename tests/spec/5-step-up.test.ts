@@ -59,9 +59,10 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
       const { app, anna } = open()
       const isSecurity = Settings.shape[name].meta()?.security === true
       const before = app.bindings.settings.current()[name]
-      const other = typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 3600 : OTHERS[name]
+      const other = typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 1 : OTHERS[name]
       expect([name, other]).not.toEqual([name, before])
       expect([name, other]).not.toEqual([name, undefined])
+      expect([name, Settings.shape[name].safeParse(other).success]).toEqual([name, true])
       const json = { [name]: other }
       const [, code] = await problem(await anna.ask('PATCH /api/settings', { json }))
       expect([name, code === 'step_up_required']).toEqual([name, isSecurity])

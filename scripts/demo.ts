@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import { seededRandom } from '../src/lib/random.ts'
 import { createUpstream } from '../tests/support/upstream/app.ts'
 import { codexConfig, KEY_FROM_SHELL, variables } from '../views/keys/snippets.ts'
+import { MEMBER } from './demo/member.ts'
 import { addToUpstream } from './demo/pool.ts'
 import { DEFAULT_REQUESTS, DEFAULT_SEED, parseSeed, type Seeded, seedDemo, wholeNumber } from './demo/seed.ts'
 import { startSignIn } from './demo/sign-in.ts'
@@ -163,6 +164,7 @@ Sluice demo. The accounts and requests are made up, and nothing leaves this mach
   Dashboard  ${url}/dashboard
   User name  ${username}
   Password   ${password}
+  Member     ${MEMBER} (same password)
   API key    ${key}
 
 Codex CLI, in ~/.codex/config.toml:

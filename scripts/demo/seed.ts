@@ -21,6 +21,8 @@ import { writeSettings } from '../../src/settings/store.ts'
 import type { Upstream } from '../../tests/support/upstream/app.ts'
 import { addAutomations } from './automations.ts'
 import { busyness, CLIENTS, keyPolicies } from './clients.ts'
+import { addEgress } from './egress.ts'
+import { addMember } from './member.ts'
 import { DEMO_ACCOUNTS, type DemoAccount, fiveHourReset } from './pool.ts'
 import { addSources } from './sources.ts'
 import { WEEK_MS, week } from './week.ts'
@@ -46,6 +48,7 @@ export const DEFAULT_SEED = 1
 export const DEFAULT_REQUESTS = 20_000
 const LARGEST_SEED = 2 ** 32 - 1
 const USERNAME = 'demo'
+const MEMBERS_KEY = 'desktop'
 
 /** Throws a sentence for the user where `text` is no whole number from 0 to `largest`. */
 export const wholeNumber = (option: string, text: string, largest: number): number => {
@@ -75,16 +78,16 @@ export const seedDemo = async ({
   try {
     const keys = commit(db, (tx) => {
       const at = now - WEEK_MS - DAY_MS
-      const { row: owner } = createAdmin(tx, {
-        id: systemRandom.id('usr'),
-        username: USERNAME,
-        hash,
-        actor: actorAt(at),
+      const admin = createAdmin(tx, { id: systemRandom.id('usr'), username: USERNAME, hash, actor: actorAt(at) })
+      const memberId = addMember(tx, {
+        inviter: admin,
+        actor: { ...actorAt(at), id: admin.row.id },
+        passwordHash: hash,
       })
       const accountIds = addAccounts(tx, { upstream, at, random, sealer })
       const issued = CLIENTS.map(({ key: name }) => ({
         name,
-        ...createKey(tx, { name, ownerUserId: owner.id }, doing(at)),
+        ...createKey(tx, { name, ownerUserId: name === MEMBERS_KEY ? memberId : admin.row.id }, doing(at)),
       }))
       addAutomations(tx, { accountIds, actor: actorAt(at), now })
       const keyIds = new Map(issued.map(({ name, row }) => [name, row.id]))
@@ -95,7 +98,13 @@ export const seedDemo = async ({
       for (const { apply } of changes.toSorted((a, b) => a.at - b.at)) apply()
       addRejections(sqlite, now)
       addSources(tx, { ...doing(at), sealer, testedAt: now - 12 * MINUTE_MS })
-      writeSettings(tx, { apiKeyAuthEnabled: true }, { now })
+      addEgress(tx, {
+        ...doing(at),
+        sealer,
+        accountId: accountIds.get('tony') ?? '',
+        testedAt: now - 12 * MINUTE_MS,
+      })
+      writeSettings(tx, { apiKeyAuthEnabled: true, keyHolderPage: true, plannerMode: 'advise' }, { now })
       return new Map(issued.map(({ name, key }) => [name, key]))
     })
     return { username: USERNAME, password, keys }

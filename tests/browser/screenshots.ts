@@ -6,6 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Page } from 'playwright-core'
+import { MEMBER } from '../../scripts/demo/member.ts'
 import { DESKTOP, launchBrowser, PHONE, type TestBrowser } from './browser.ts'
 import { findShots, type Shot } from './shots.ts'
 
@@ -18,7 +19,7 @@ const LOOKS = [DESKTOP, PHONE].flatMap((viewport) =>
 const { all, only } = parseArgs({ options: { all: { type: 'string' }, only: { type: 'string' } } }).values
 await using demo = await startDemo()
 await using browser = await launchBrowser()
-const { readme, pages } = await findShots(demo)
+const { readme, findPages } = await findShots(demo)
 if (all === undefined) await takeReadme(browser)
 else await takeAll(browser, all)
 
@@ -33,14 +34,17 @@ async function takeReadme(chromium: TestBrowser): Promise<void> {
 
 async function takeAll(chromium: TestBrowser, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
-  for (const { viewport, colorScheme } of LOOKS) {
-    await using visit = await chromium.visit(demo.link, { viewport, colorScheme })
-    for (const shot of pages)
-      if (only === undefined || new RegExp(only).test(shot.name)) {
+  const wanted = (await findPages()).filter(({ name }) => only === undefined || new RegExp(only).test(name))
+  for (const { viewport, colorScheme } of LOOKS)
+    for (const [visitor, shots] of Map.groupBy(wanted, (shot) => shot.as ?? 'admin')) {
+      const start = visitor === 'admin' ? demo.link : `${demo.url}/login`
+      await using visit = await chromium.visit(start, { viewport, colorScheme })
+      if (visitor === 'member') await signInAsMember(visit.page)
+      for (const shot of shots) {
         const path = join(folder, `${shot.name}-${viewport.width}-${colorScheme}.png`)
         await take(visit.page, shot, path, true).catch((error) => process.stderr.write(`${shot.name}: ${error}\n`))
       }
-  }
+    }
 }
 
 async function take(page: Page, { path, act }: Shot, file: string, fullPage = false): Promise<void> {
@@ -50,6 +54,12 @@ async function take(page: Page, { path, act }: Shot, file: string, fullPage = fa
   await page.waitForTimeout(400) // figures that are fetched after the page, and transitions
   await hideFolder(page)
   await page.screenshot({ path: file, fullPage })
+}
+
+async function signInAsMember(page: Page): Promise<void> {
+  const data = { username: MEMBER, password: demo.password }
+  const response = await page.request.post(`${demo.url}/api/dashboard-auth/password/login`, { data })
+  if (!response.ok()) throw new Error(`The Member was answered ${response.status()}.`)
 }
 
 /** The pictures are the same whatever folder the demo got. */
@@ -66,6 +76,10 @@ interface Demo extends AsyncDisposable {
   url: string
   /** Signs a browser in. */
   link: string
+  /** Of both users. */
+  password: string
+  /** An API key. */
+  key: string
 }
 
 /** Without traffic, so that the pictures show the seeded week only. */
@@ -86,10 +100,12 @@ async function startDemo(): Promise<Demo> {
   }
   void read() // to its end, because the demo could not go on without a reader
   const output = await ready.promise
-  const printed = (name: string) => new RegExp(`${name} +(http\\S+)`).exec(output)?.[1]?.replace('/dashboard', '') ?? ''
+  const printed = (name: string) => new RegExp(`${name} +(\\S+)`).exec(output)?.[1]?.replace('/dashboard', '') ?? ''
   return {
     url: printed('Dashboard'),
     link: printed('Open'),
+    password: printed('Password'),
+    key: printed('API key'),
     async [Symbol.asyncDispose]() {
       child.kill('SIGINT')
       await child.exited

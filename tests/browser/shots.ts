@@ -6,6 +6,8 @@ export interface Shot {
   /** File name without extension. */
   name: string
   path: string
+  /** `admin` by default. */
+  as?: 'member' | 'nobody'
   /** Done before the picture is taken. */
   act?: (page: Page) => Promise<void>
 }
@@ -17,7 +19,13 @@ interface ReadmeShot extends Shot {
 const LARGE = { width: 1280, height: 1420 }
 const SMALL = { width: 1100, height: 1000 }
 
-export const findShots = async ({ url, link }: { url: string; link: string }) => {
+interface Demo {
+  url: string
+  link: string
+  key: string
+}
+
+export const findShots = async ({ url, link, key }: Demo) => {
   const signedIn = await fetch(link, { redirect: 'manual' })
   const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
   const get = async <T>(path: string): Promise<T> =>
@@ -42,7 +50,7 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
     { name: 'account', path: accountOf('ada'), viewport: SMALL },
     { name: 'phone', path: '/dashboard', viewport: PHONE },
   ]
-  const pages: Shot[] = [
+  const pages = (captured: Captured): Shot[] => [
     ...Object.entries(PAGES).map(([name, path]) => ({ name, path })),
     ...['ada', 'linus', 'barbara'].map((name) => ({ name: `account-${name}`, path: accountOf(name) })),
     { name: 'account-routing', path: `${accountOf('ada')}?tab=routing` },
@@ -57,8 +65,52 @@ export const findShots = async ({ url, link }: { url: string; link: string }) =>
     { name: 'settings-automation-run', path: `/settings/automations/runs/${automation?.lastRun?.id}` },
     { name: 'log-entry', path: `/logs/${request?.id}` },
     { name: 'conversation', path: `/logs/conversations/${conversations[3]?.conversationId}` },
+    { name: 'account-route', path: `${accountOf('tony')}?tab=routing` },
+    { name: 'captures', path: '/logs/captures' },
+    { name: 'capture', path: `/logs/captures/${captured.captureId}` },
+    { name: 'captured', path: `/logs/${captured.requestId}/captured` },
+    { name: 'login', path: '/login', as: 'nobody' },
+    { name: 'key-page-entry', path: '/key', as: 'nobody' },
+    { name: 'key-page', path: '/key', as: 'nobody', act: (page) => enterKey(page, key) },
+    ...Object.entries(MEMBERS_PAGES).map(([name, path]): Shot => ({ name: `member-${name}`, path, as: 'member' })),
+    { name: 'member-key', path: keyOf('desktop'), as: 'member' },
   ]
-  return { readme, pages }
+  return { readme, findPages: async () => pages(await captureOne({ url, cookie, key })) }
+}
+
+interface Captured {
+  captureId: string
+  requestId: string
+}
+
+/** Records one request, and ends the capture, because every page names one that runs. */
+const captureOne = async ({ url, cookie, key }: { url: string; cookie: string; key: string }): Promise<Captured> => {
+  const ask = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const headers = { accept: 'application/json', 'content-type': 'application/json', cookie }
+    const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return response.json() as Promise<T> // as: the API's answers
+  }
+  const [laptop] = (await ask<{ id: string; name: string }[]>('GET', '/api/api-keys/')).filter(
+    ({ name }) => name === 'laptop',
+  )
+  const { id: captureId } = await ask<{ id: string }>('POST', '/api/captures', { keyId: laptop?.id, minutes: 60 })
+  const answer = await fetch(`${url}/v1/responses`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-5.5', input: 'Say hello.', stream: true }),
+  })
+  await answer.text()
+  const { items } = await ask<{ items: { id: string }[] }>('GET', '/api/conversation-archive')
+  await ask('DELETE', `/api/captures/${captureId}`)
+  return { captureId, requestId: items[0]?.id ?? '' }
+}
+
+const enterKey = async (page: Page, key: string): Promise<void> => {
+  if ((await page.locator('[name=secret]').count()) === 0) return
+  await page.fill('[name=secret]', key)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('#requests')
 }
 
 const testKey = async (page: Page): Promise<void> => {
@@ -85,6 +137,8 @@ const PAGES: Record<string, string> = {
   'logs-rejected': '/logs?status=rejected',
   conversations: '/logs/conversations',
   reports: '/reports',
+  strategies: '/reports/strategies',
+  'strategies-run': '/reports/strategies?run=1',
   'reports-latency': '/reports?measure=latency',
   settings: '/settings',
   'settings-access': '/settings/access',
@@ -106,4 +160,13 @@ const PAGES: Record<string, string> = {
   me: '/me',
   'two-factor': '/me/two-factor',
   confirm: '/confirm',
+}
+
+const MEMBERS_PAGES: Record<string, string> = {
+  overview: '/dashboard',
+  keys: '/keys',
+  'new-key': '/keys/new',
+  logs: '/logs',
+  reports: '/reports',
+  me: '/me',
 }

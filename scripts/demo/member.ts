@@ -1,0 +1,22 @@
+/** The demo's second user: a Member with a key of their own. */
+import type { Tx } from '../../db/commit.ts'
+import { systemRandom } from '../../src/lib/random.ts'
+import type { Actor } from '../../src/model/audit.ts'
+import { acceptInvite, invitePerson } from '../../src/model/invites.ts'
+import type { Person } from '../../src/model/people.ts'
+
+export const MEMBER = 'noor'
+
+/** Returns the user's ID. */
+export const addMember = (
+  tx: Tx,
+  { inviter, actor, passwordHash }: { inviter: Person; actor: Actor; passwordHash: string },
+): string => {
+  const { person, link } = invitePerson(
+    tx,
+    { username: MEMBER, role: 'member', usernameLocked: false, ssoOnly: false },
+    { caller: { person: inviter, actor }, random: systemRandom, isProxyTrusted: false },
+  )
+  acceptInvite(tx, { token: link?.token ?? '', username: MEMBER, passwordHash, now: actor.at })
+  return person.row.id
+}

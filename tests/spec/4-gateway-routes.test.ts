@@ -10,6 +10,7 @@ import { gateway } from '../../src/gateway.ts'
 import type { KeyNeed, OwnerNeed } from '../../src/http/gates.ts'
 import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
 import { type Ask, answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
+import { addSource } from '../support/source/add.ts'
 import type { FaultRoute } from '../support/upstream/faults.ts'
 
 type Kind = (typeof requests.$inferSelect)['kind']
@@ -24,10 +25,10 @@ interface Row {
   ask?: Ask
   /** Status of its answer; 200 when absent. */
   status?: number
-  /** Seconds until a request that ChatGPT does not answer ends with 504. */
+  /** Seconds until a request that is not answered ends with 504. */
   timeoutSeconds?: number
-  /** Which fault of the stand-in holds its answer back. */
-  fault?: FaultRoute
+  /** Which fault of the stand-in holds its answer back; `source`: a model source answers, not ChatGPT. */
+  fault?: FaultRoute | 'source'
   /** Below `tests/`. */
   testedIn: string
 }
@@ -90,6 +91,15 @@ const live = {
   fault: 'live',
   ask: { body: 'v=0' },
   testedIn: 'proxy/relay/live.test.ts',
+} as const
+const embeddings = {
+  key: 'optional',
+  capability: 'refuse',
+  kind: 'embedding',
+  timeoutSeconds: 600,
+  fault: 'source',
+  ask: { json: { model: 'llama-4', input: 'hello' } },
+  testedIn: 'proxy/sources/serve.test.ts',
 } as const
 const sideband = { key: 'always', capability: 'refuse', kind: 'live', testedIn: 'sockets/live.test.ts' } as const
 const local = { capability: 'local', kind: null } as const
@@ -186,6 +196,7 @@ const TABLE: Row[] = [
   },
   { ...audio, route: 'POST /backend-api/transcribe' },
   { ...audio, route: 'POST /v1/audio/transcriptions' },
+  { ...embeddings, route: 'POST /v1/embeddings' },
   { ...local, route: `GET ${NATIVE}/models`, key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
   { ...local, route: 'GET /v1/models', key: 'optional', testedIn: 'spec/4-proxy-routes.test.ts' },
   { ...local, route: 'GET /v1/models/:id', key: 'optional', testedIn: 'proxy/handlers/models.test.ts' },
@@ -260,6 +271,7 @@ describe.each(logged)('$route', (row) => {
 
   test(`is logged as ${kind} and counted by the limits of its key`, async () => {
     const app = testApp({ settings })
+    if (fault === 'source') addSource(app, { models: ['llama-4'] })
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
     const { key } = app.key({ limits })
     const headers = { ...ask.headers, authorization: `Bearer ${key}` }
@@ -272,7 +284,10 @@ describe.each(logged)('$route', (row) => {
 
   test(`ends with 504 after ${timeoutSeconds} s without an answer`, async () => {
     const app = testApp({ settings })
-    app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
+    if (fault === 'source') {
+      addSource(app, { models: ['llama-4'] })
+      app.source.fail('hang')
+    } else app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
     const began = app.clock.now()
     const headers: Record<string, string> = need === 'always' ? { authorization: `Bearer ${app.key().key}` } : {}
     const { status, events, text } = await answerOf(

@@ -151,6 +151,42 @@ const addSource = async ({ app, secrets }: House, anna: Browser): Promise<void> 
   await anna.ask(`GET /settings/sources/${id}`, { headers: { accept: 'text/html' } })
 }
 
+/** Outbound proxies: created, given another password, tested, named twice, used by an account, and rejected for what else was sent. */
+const addProxies = async ({ app, secrets }: House, anna: Browser): Promise<void> => {
+  const [first, second, invalid] = ['marked-proxy-secret', 'marked-other-proxy-secret', 'marked-invalid-proxy-secret']
+  const proxy = { name: 'Frankfurt', scheme: 'http', host: '127.0.0.1', port: 1, username: 'u', password: first }
+  secrets.set('secret of a proxy', first!).set('other secret of a proxy', second!)
+  secrets.set('invalid secret of a proxy', invalid!)
+  const { id } = await read<{ id: string }>(await post(anna, `${EGRESS}/endpoints`, proxy))
+  const pool = await read<{ id: string }>(await post(anna, `${EGRESS}/pools`, { name: 'Europe', endpointIds: [id] }))
+  await post(anna, `${EGRESS}/endpoints`, proxy)
+  await post(anna, `${EGRESS}/endpoints`, { ...proxy, name: 'Berlin', password: `${invalid}\r\n` })
+  await post(anna, `${EGRESS}/endpoints`, { ...proxy, name: 'Berlin', host: `u:${invalid}@proxy.test` })
+  for (const password of [second, [invalid], `${invalid}\0`])
+    await anna.ask(`PATCH ${EGRESS}/endpoints/${id}`, { json: { password } })
+  await anna.ask(`PATCH ${EGRESS}/endpoints/${id}`, { json: { port: 2 } })
+  await post(anna, `${EGRESS}/endpoints/${id}/test`)
+  await anna.ask(`GET ${EGRESS}`)
+  await anna.ask('GET /settings/network', { headers: { accept: 'text/html' } })
+  const sim = app.upstream.addAccount()
+  await importFile(anna, sim.authJson())
+  const [member] = app.bindings.pool.all()
+  const accountId = member?.id ?? ''
+  const path = `/api/accounts/${accountId}`
+  await anna.ask(`PUT ${EGRESS}/accounts/${accountId}/binding`, { json: { poolId: pool.id } })
+  await post(anna, `${path}/probe`)
+  await anna.ask(`GET /accounts/${accountId}?tab=routing`, { headers: { accept: 'text/html' } })
+  await anna.ask(`DELETE ${path}`)
+}
+
+const EGRESS = '/api/settings/upstream-proxy'
+
+const importFile = (anna: Browser, text: string) =>
+  anna.ask('POST /api/accounts/import', {
+    body: new URLSearchParams({ auth_json: text }).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  })
+
 /** Keys and accounts: made, used for a turn, wrong, broken. */
 const serve = async (house: House, anna: Browser): Promise<void> => {
   const { app, secrets, watched } = house
@@ -160,17 +196,17 @@ const serve = async (house: House, anna: Browser): Promise<void> => {
   const sim = app.upstream.addAccount()
   const { tokens } = JSON.parse(sim.authJson()) as { tokens: Record<string, string> } // as: the native client's file
   for (const name of ['access_token', 'refresh_token', 'id_token']) secrets.set(name, tokens[name] ?? '')
-  for (const text of [sim.authJson(), sim.authJson().slice(0, -9)])
-    await anna.ask('POST /api/accounts/import', {
-      body: new URLSearchParams({ auth_json: text }).toString(),
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    })
+  for (const text of [sim.authJson(), sim.authJson().slice(0, -9)]) await importFile(anna, text)
   app.change({ apiKeyAuthEnabled: true })
   await post(anna, '/api/captures', { keyId: id, minutes: 15 })
   const client = watched('127.0.0.1')
   for (const bearer of [other.key, key, PASSWORDS.wrong.replaceAll(' ', '-')])
     await post(client, '/backend-api/codex/responses', codexBody(), { headers: { authorization: `Bearer ${bearer}` } })
-  await app.bindings.captures.flush()
+  const { items } = await read<{ items: { id: string }[] }>(await anna.ask('GET /api/conversation-archive'))
+  for (const { id: captured } of items)
+    for (const path of ['', '?part=request', '?part=answer'])
+      await anna.ask(`GET /api/conversation-archive/${captured}${path}`)
+  await anna.ask(`GET /logs/${items[0]?.id}/captured`, { headers: { accept: 'text/html' } })
 }
 
 /** A database that fails in the middle of signing in. */
@@ -226,6 +262,7 @@ describe('no secret is where it does not belong', () => {
     const anna = await setUp(house)
     await useTotp(house, anna)
     await addSource(house, anna)
+    await addProxies(house, anna)
     await invite(house, anna)
     await welcomeGuests(house, anna)
     await serve(house, anna)
@@ -239,6 +276,9 @@ describe('no secret is where it does not belong', () => {
 
   test('all of it happened: what was to succeed did, what was to fail did', () => {
     const statuses = Map.groupBy(house.answers, ({ route }) => route.split('?')[0] ?? '')
+    const ending = (pattern: RegExp) => [
+      ...new Set(house.answers.flatMap(({ route, status }) => (pattern.test(route.split('?')[0] ?? '') ? status : []))),
+    ]
     const of = (route: string) => [...new Set((statuses.get(route) ?? []).map(({ status }) => status))].toSorted()
     expect({
       setup: of(`POST ${AUTH}/password/setup`),
@@ -249,10 +289,15 @@ describe('no secret is where it does not belong', () => {
       stepUp: of(`POST ${AUTH}/step-up`),
       accept: of(`POST ${AUTH}/invite/accept`),
       guest: of(`POST ${AUTH}/guest/login`),
+      proxies: of(`POST ${EGRESS}/endpoints`),
       keys: of('POST /api/api-keys/'),
       imported: of('POST /api/accounts/import'),
       turns: of('POST /backend-api/codex/responses'),
       removed: of(`POST ${AUTH}/password/remove`),
+      tested: ending(/^POST .*\/endpoints\/[^/]+\/test$/),
+      probed: ending(/^POST .*\/probe$/),
+      bound: ending(/\/binding$/),
+      captured: ending(/^GET \/api\/conversation-archive\/|\/captured$/),
     }).toEqual({
       setup: [200, 401],
       login: [200, 400, 401, 422, 500],
@@ -262,10 +307,15 @@ describe('no secret is where it does not belong', () => {
       stepUp: [200, 401],
       accept: [200, 409, 422],
       guest: [200, 401],
+      proxies: [200, 409, 422],
       keys: [200],
       imported: [200, 400],
       turns: [200, 401],
       removed: [200, 401],
+      tested: [200],
+      probed: [200],
+      bound: [200],
+      captured: [200],
     })
     expect([...house.secrets.values()].filter((secret) => secret.length < 16)).toEqual([])
     expect(house.secrets.size).toBeGreaterThan(20)

@@ -78,6 +78,8 @@ const scene = (what: Scene = {}) => {
         of: (id: string) => (resettable === id ? [{ id: 'c', status: 'available', expiresAt: null }] : null),
       },
       captures: { running: () => [] },
+      overflow: { recent: () => null },
+      egress: { failing: () => [] },
       lifecycle: { draining },
       ledger: { healthy: ledgerHealthy, pending: 0 },
       ops: {

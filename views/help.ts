@@ -61,6 +61,15 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'Each account gets one small request, and no other account takes its place. The list updates while the run goes on.',
     more: SETTINGS,
   },
+  // Captures
+  'past-captures': {
+    says: 'Ended captures can be read until they are deleted. Each reading is written to the audit log.',
+    more: 'security#what-is-stored',
+  },
+  captured: {
+    says: 'The requests that this capture stored, newest first. Each reading is written to the audit log.',
+    more: 'security#what-is-stored',
+  },
   // Reports
   strategies: {
     says: 'Your logged requests are replayed with the function that routes them, and with windows as large as your plans allow. Each figure is the average of 20 runs.',
@@ -264,6 +273,10 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   },
   discovered: {
     says: 'What the server lists itself, with what it says about prices and context. Nothing is stored until you add models.',
+    more: SETTINGS,
+  },
+  'settings-overflow': {
+    says: 'A model source that serves requests while every account is at its limit. Nothing overflows until you choose a source.',
     more: SETTINGS,
   },
   'settings-limits': {

@@ -90,7 +90,9 @@ test('every setting stands on exactly one tab', async () => {
   const { as } = open()
   const admin = as('admin')
   const pages = await Promise.all(
-    ['/settings', '/settings/routing', '/settings/network', '/settings/data'].map((path) => page(admin, path)),
+    ['/settings', '/settings/routing', '/settings/sources', '/settings/network', '/settings/data'].map((path) =>
+      page(admin, path),
+    ),
   )
   const names = pages.flatMap(({ text }) => [...text.matchAll(/id="setting-(\w+)"/g)].map(([, name]) => name))
   expect(names.toSorted()).toEqual(SETTING_NAMES.toSorted())

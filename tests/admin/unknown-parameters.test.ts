@@ -10,7 +10,7 @@ const noticeIn = (html: string): string[] | null => {
 }
 
 /** Pages for people who are not signed in; an admin is redirected, or they take only `return`. */
-const ENTRANCE = ['/login', '/totp', '/setup', '/auth/pending', '/invite/:token']
+const ENTRANCE = ['/key', '/login', '/totp', '/setup', '/auth/pending', '/invite/:token']
 
 let house: Awaited<ReturnType<typeof buildHouse>>
 beforeAll(async () => {

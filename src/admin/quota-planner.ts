@@ -13,7 +13,7 @@ import { proceed } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { append } from '../model/audit.ts'
 import { addManualDecision, cancelDecision, type Decision, listDecisions } from '../model/planner/decisions.ts'
-import { startProblem } from '../model/planner/starts.ts'
+import { failureText, startProblem } from '../model/planner/starts.ts'
 import { dayNumbers, WEEKDAYS } from '../model/planner/working-time.ts'
 import { type Ping, startWindow } from '../model/start-window.ts'
 import { PLANNER_MODES } from '../settings/planner-settings.ts'
@@ -173,14 +173,14 @@ const manualDecision = ({ random, clock }: Bindings, { accountId, at, problem, r
     scheduledAt: at,
     executedAt: isStarted ? clock.now() : null,
     status: isStarted ? ('executed' as const) : ('skipped' as const),
-    reason: isStarted ? 'Started by a user.' : (problem ?? failureText(result)),
+    reason: isStarted ? 'Started by a user.' : (problem ?? skippedText(result)),
     model: isStarted ? result.model : null,
     idempotencyKey: `manual:${id}`,
   }
 }
 
-const failureText = (result: Manual['result']): string =>
-  result?.kind === 'failed' ? result.error.message : 'The window was started a moment ago.'
+const skippedText = (result: Manual['result']): string =>
+  result?.kind === 'failed' ? failureText(result.error) : 'The window was started a moment ago.'
 
 /** `requestId` is for clients of codex-lb, which expect it. */
 const outcomeOf = (

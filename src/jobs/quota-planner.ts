@@ -11,7 +11,7 @@ import {
   LATE_MS,
   storePlan,
 } from '../model/planner/decisions.ts'
-import { gainText, startProblem } from '../model/planner/starts.ts'
+import { failureText, gainText, startProblem } from '../model/planner/starts.ts'
 import { workingTimeOf, workOn } from '../model/planner/working-time.ts'
 import { startWindow } from '../model/start-window.ts'
 import type { Replayer } from '../replayer.ts'
@@ -87,7 +87,7 @@ const carryOut = async (deps: QuotaPlannerDeps, decision: Decision, signal: Abor
   if (!account || problem !== null) return skip(problem ?? '')
   const model = settings.current().windowStartModel
   const result = await startWindow(deps, { accountId: account.id, resetAt: scheduledAt, model }, signal)
-  if (result.kind === 'failed') return skip(result.error.message)
+  if (result.kind === 'failed') return skip(failureText(result.error))
   commit(db, (tx) =>
     endDecision(tx, id, {
       status: 'executed',

@@ -6,6 +6,7 @@ import { storePlan } from '../../src/model/planner/decisions.ts'
 import type { Forecast } from '../../src/proxy/replay/forecast.ts'
 import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
 import { people } from '../support/people.ts'
+import { faults } from '../support/upstream/faults.ts'
 import { logWorkdays } from '../support/workdays.ts'
 
 const HOUR = 3_600_000
@@ -258,6 +259,27 @@ describe('who may', () => {
       expect((await who.ask(`POST ${PLANNER}/decisions/plan_a/cancel`)).status).toBe(status)
       expect((await who.ask(`POST ${PLANNER}/warm-now`, { json: { accountId } })).status).toBe(status)
     }
+  })
+
+  test('viewers and guests do not read what ChatGPT wrote', async () => {
+    const app = testApp()
+    const { id: accountId } = app.members[0]!
+    const windows = { fiveHour: { usedPercent: 0, windowMinutes: 300, resetAt: app.clock.now() + HOUR }, weekly: null }
+    app.bindings.pool.observe(accountId, {
+      ...{ at: app.clock.now(), credits: null, planType: null },
+      windows: { ...windows, monthly: null },
+    })
+    app.members[0]!.sim.always({ on: 'responses', ...faults.invalidValue() })
+    await whileTimePasses(app, app.ask(`POST ${PLANNER}/warm-now`, { json: { accountId, model: 'gpt-5.5' } }))
+    const viewer = people(app).as('viewer')
+    const list = await (await viewer.ask(`GET ${PLANNER}/decisions`)).text()
+    expect(list).toContain('"status":"skipped"')
+    expect(list).toContain('invalid_value')
+    expect(list).not.toContain('Invalid value: bad')
+    app.change({ plannerMode: 'advise' })
+    const page = await (await viewer.ask('GET /reports', { headers: { accept: 'text/html' } })).text()
+    expect(page).toContain('invalid_value')
+    expect(page).not.toContain('Invalid value: bad')
   })
 
   test('the card shows the plan, and a button to operators alone', async () => {

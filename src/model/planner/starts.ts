@@ -1,4 +1,5 @@
 /** What is said about a planned start, and whether it can be made. */
+import type { AppError } from '../../errors.ts'
 import { offsetsOf } from '../../lib/zoned-days.ts'
 import { type AccountState, isInUse } from '../account-state.ts'
 import { windowStartRefusal } from '../preserve-floors.ts'
@@ -17,6 +18,10 @@ export const startProblem = (
   if (refusal !== null) return refusal
   return isUnstarted(account.usage, now) ? null : 'The five-hour window of this account has already started.'
 }
+
+/** Without words of ChatGPT, because viewers read it. The account's history has them. */
+export const failureText = ({ code, message, extra }: AppError): string =>
+  code === 'no_accounts' ? message : `The request failed (${extra.upstream?.code ?? code}).`
 
 /** `+12 % served between 12:00 and 15:00`, in the clock of the zone. */
 export const gainText = (

@@ -82,8 +82,11 @@ interface Side {
 }
 
 export interface CapturedAnswer extends Side {
+  /** Null: a model source served, or the user may not see accounts. */
   accountId: string | null
   accountName: string | null
+  sourceId: string | null
+  sourceName: string | null
   startedAt: string
   status: number | null
   error: { code: string | null; message: string } | null
@@ -248,13 +251,15 @@ interface EventFilter {
 }
 
 const answerOf = (c: Ctx, attempt: CapturedAttempt, { q, maxEvents }: EventFilter): CapturedAnswer => {
-  const { accountId, at, status, headers, error, parts } = attempt
+  const { accountId, source, at, status, headers, error, parts } = attempt
   const { hidesAccounts } = blindersOf(c.var.principal)
   const events = eventsOf(parts)
   const { text, base64 } = events ? NO_BODY : textOrBase64(Buffer.concat(parts.map(({ bytes }) => bytes)))
   return {
     accountId: hidesAccounts ? null : accountId,
-    accountName: hidesAccounts ? null : (c.env.pool.get(accountId)?.displayName ?? null),
+    accountName: hidesAccounts || accountId === null ? null : (c.env.pool.get(accountId)?.displayName ?? null),
+    sourceId: source?.id ?? null,
+    sourceName: source?.name ?? null,
     startedAt: iso(at),
     status,
     error,

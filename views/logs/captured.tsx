@@ -129,7 +129,11 @@ const Search: FC<CapturedTab> = ({ id, q, attempts, moreEvents }) =>
 
 const Answer: FC<{ attempt: CapturedAnswer; at: string | null; isOnly: boolean }> = ({ attempt, at, isOnly }) => (
   <section class="card-part">
-    <h3>{isOnly ? 'Answer' : `Answer of ${attempt.accountName ?? attempt.accountId ?? 'an account'}`}</h3>
+    <h3>
+      {isOnly
+        ? 'Answer'
+        : `Answer of ${attempt.sourceName ?? attempt.accountName ?? attempt.accountId ?? 'an account'}`}
+    </h3>
     <p>
       {attempt.status !== null && `HTTP ${attempt.status}`}
       {attempt.error && ` ${attempt.error.message}`}

@@ -101,7 +101,7 @@ export const LOG_WORDS: WordsByRoute = {
   'GET /api/conversation-archive/:id': {
     does: 'One captured request in full, without credentials. Each reading is written to the audit log.',
     answer:
-      '`Item` with `request: {headers, body, bodyBase64, bodyBytes}`, `attempts: [{accountId, accountName, startedAt, status, headers, error, events: [{at, type, data}] | null, body, bodyBase64}]`, `isCut`, `curl`. With `part`, the bytes.',
+      '`Item` with `request: {headers, body, bodyBase64, bodyBytes}`, `attempts: [{accountId, accountName, sourceId, sourceName, startedAt, status, headers, error, events: [{at, type, data}] | null, body, bodyBase64}]`, `isCut`, `curl`. With `part`, the bytes.',
     throws: ['permission_required', 'not_found'],
   },
   'DELETE /api/conversation-archive/:id': {

@@ -2,7 +2,14 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import type { Sealer } from '../../lib/seal.ts'
 import { captureFolder, requestIdOf, requestPath, sealContext } from './capture.ts'
-import { type CaptureRecord, decodeFrame, FRAME_OVERHEAD_BYTES, frameBytes, type RecordHead } from './records.ts'
+import {
+  type CapturedSource,
+  type CaptureRecord,
+  decodeFrame,
+  FRAME_OVERHEAD_BYTES,
+  frameBytes,
+  type RecordHead,
+} from './records.ts'
 
 interface ArchiveDeps {
   /** The data folder. */
@@ -24,7 +31,9 @@ export interface ListedRequest {
 }
 
 export interface CapturedAttempt {
-  accountId: string
+  /** Null: a model source served. */
+  accountId: string | null
+  source: CapturedSource | null
   /** ms since epoch. */
   at: number
   status: number | null
@@ -147,6 +156,7 @@ export const readRequest = async (
     } else if (head.kind === 'attempt')
       content.attempts.push({
         accountId: head.accountId,
+        source: head.source ?? null,
         at: head.at,
         status: null,
         headers: [],

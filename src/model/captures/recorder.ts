@@ -1,7 +1,7 @@
 /** Records one request for the captures it belongs to. All calls return immediately; writing happens later, or not at all. */
 import { piecesOf, type SseEvent } from '../../lib/sse.ts'
 import type { Capture } from './capture.ts'
-import type { RecordHead } from './records.ts'
+import type { CapturedSource, RecordHead } from './records.ts'
 import { redactedHeaders, redactedTarget } from './redact.ts'
 
 /** A request in one capture. */
@@ -72,12 +72,17 @@ export class CaptureRecorder {
 
   /** An attempt on this account begins. */
   attempt(accountId: string): void {
-    const ofKey = this.#entries.filter(({ capture }) => capture.keyId !== null)
-    this.#current = [...ofKey, ...this.#byAccount.flatMap((capture) => this.#entryFor(capture, accountId))]
+    this.#current = [...this.#ofKey, ...this.#byAccount.flatMap((capture) => this.#entryFor(capture, accountId))]
     this.#write({ kind: 'attempt', at: this.#sink.now(), accountId })
   }
 
-  /** Headers of ChatGPT's answer. */
+  /** A model source serves the request. Captures of accounts do not record that. */
+  sourceAttempt({ id, name }: CapturedSource): void {
+    this.#current = this.#ofKey
+    this.#write({ kind: 'attempt', at: this.#sink.now(), accountId: null, source: { id, name } })
+  }
+
+  /** Headers of the answer. */
   answered(status: number, headers: Headers): void {
     if (this.#current.length > 0)
       this.#write({ kind: 'answered', at: this.#sink.now(), status, headers: redactedHeaders(headers) })
@@ -111,6 +116,10 @@ export class CaptureRecorder {
       this.#sink.write(entry, { kind: 'end', at, ...end, droppedBytes: entry.droppedBytes }, NO_PIECES)
       this.#sink.close(entry)
     }
+  }
+
+  get #ofKey(): CaptureEntry[] {
+    return this.#entries.filter(({ capture }) => capture.keyId !== null)
   }
 
   #entryFor(capture: Capture, accountId: string): CaptureEntry[] {

@@ -4,6 +4,12 @@
  */
 import type { Sealer } from '../../lib/seal.ts'
 
+/** The model source that served, with its name at that time. */
+export interface CapturedSource {
+  id: string
+  name: string
+}
+
 export type RecordHead =
   | {
       kind: 'request'
@@ -21,9 +27,10 @@ export type RecordHead =
       bodyBytes: number
     }
   | { kind: 'body'; at: number }
-  | { kind: 'attempt'; at: number; accountId: string }
+  /** By an account, or by a model source where `accountId` is null. */
+  | { kind: 'attempt'; at: number; accountId: string | null; source?: CapturedSource }
   | { kind: 'answered'; at: number; status: number; headers: [name: string, value: string][] }
-  /** Bytes as ChatGPT sent them. */
+  /** Bytes as ChatGPT or the source sent them. */
   | { kind: 'answer'; at: number }
   | { kind: 'failed'; at: number; code: string | null; message: string }
   | {

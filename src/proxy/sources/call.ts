@@ -1,6 +1,7 @@
 /** One call of a model source: sent with its key, watched for time, and its errors told to the client as they are. */
 import { AppError } from '../../errors.ts'
 import { isObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
 import type { Source } from '../../model/sources/sources.ts'
 import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
 import { failureFromThrown } from '../classify.ts'
@@ -32,19 +33,30 @@ export const callSource = async (
   { source, request, signal }: { source: Source; request: SourceRequest; signal: AbortSignal },
 ): Promise<Called> => {
   turn.log.phase = 'connect'
+  turn.capture?.sourceAttempt(source)
   try {
     turn.log.upstreamTransport = 'http'
     turn.log.isSent = true
     const response = await plane.sourceFetch.fetch(source, { ...request, signal })
     turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     const blot = blotOf(source.key())
-    if (!response.ok) throw await rejected(plane, source, { response, blot })
+    turn.capture?.answered(response.status, withoutKey(response.headers, blot))
+    if (!response.ok) throw await rejected(plane, turn, { source, response, blot })
     if (isCompressed(response)) throw refuse(response, notJson(source, 'compressed data'))
     return { response, blot }
   } catch (cause) {
     signal.throwIfAborted()
     throw sourceFailure(source, failureFromThrown(cause))
   }
+}
+
+const withoutKey = (headers: Headers, blot: Blot): Headers =>
+  new Headers([...headers].map(([name, value]) => [name, blot.text(value)]))
+
+/** Notes for a capture why the attempt failed, with the code that the log has. */
+export const attemptFailed = ({ capture }: Turn, error: AppError): AppError => {
+  capture?.failed(error.extra.upstream?.code ?? error.code, error.message)
+  return error
 }
 
 /** An unread body keeps its connection (runtime note 3.6). */
@@ -55,13 +67,14 @@ const refuse = (response: Response, error: AppError): AppError => {
 
 const rejected = async (
   { clock }: Plane,
-  source: Source,
-  { response, blot }: { response: Response; blot: Blot },
+  { capture }: Turn,
+  { source, response, blot }: Called & { source: Source },
 ): Promise<AppError> => {
   const { status } = response
   if (status === 401 || status === 403) return refuse(response, credentialsRejected(source))
   if (status < 400) return refuse(response, notJson(source, `status ${status}`))
   const text = blot.text(await errorText(response, clock))
+  capture?.bytes(encodeUtf8(text))
   const body = parseJson(text)
   if (!isObject(body)) return notJson(source, `status ${status} and no JSON`)
   const error = isObject(body.error) ? body.error : body

@@ -9,7 +9,7 @@ import type { Metered } from '../meter.ts'
 import type { Plane } from '../plane.ts'
 import type { FlowEnd, FlowListener } from '../turn/open-answer.ts'
 import { elapsedMs, type Turn } from '../turn.ts'
-import { callSource, errorIn, type SourceRequest } from './call.ts'
+import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
 import { isUsage, tokensOf } from './chat-answer.ts'
 import type { Seated } from './choose.ts'
 import { notJson, noUsage, sourceFailure, tooSlow } from './source-errors.ts'
@@ -51,7 +51,8 @@ export const openDocument = async (
   try {
     const { response, blot } = await callSource(plane, turn, { source, request, signal: controller.signal })
     turn.log.phase = 'stream'
-    const text = blot.text(decodeUtf8(await bodyOf(env, turn, { response, seat, signal: controller.signal })))
+    const body = response.body && blot.stream(response.body)
+    const text = decodeUtf8(await bodyOf(env, turn, { body, seat, signal: controller.signal }))
     turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
     const json = parseJson(text)
     if (isObject(json)) return documentOf(turn, { text, contentType: JSON_TYPE, json, seat })
@@ -62,7 +63,8 @@ export const openDocument = async (
     if (turn.signal.aborted) throw turn.signal.reason
     const reason: unknown = controller.signal.reason ?? cause
     controller.abort()
-    throw reason instanceof AppError ? reason : sourceFailure(source, failureFromThrown(reason, 'stream'))
+    const failure = failureFromThrown(reason, 'stream')
+    throw attemptFailed(turn, reason instanceof AppError ? reason : sourceFailure(source, failure))
   } finally {
     seat.release()
     cancelLimit()
@@ -83,17 +85,18 @@ const isPlainText = (contentType: string): boolean =>
 /** Counted in the body budget beside the request, and released with it. */
 const bodyOf = async (
   { bodies }: Pick<Bindings, 'bodies'>,
-  { body: request }: Turn,
-  { response, seat, signal }: { response: Response; seat: Seated; signal: AbortSignal },
+  { body: request, capture }: Turn,
+  { body, seat, signal }: { body: ReadableStream<Uint8Array> | null; seat: Seated; signal: AbortSignal },
 ): Promise<Uint8Array> => {
   const parts: Uint8Array[] = []
   const requestBytes = request?.bytes.length ?? 0
   let length = 0
-  const reader = response.body?.getReader()
+  const reader: ReadableStreamDefaultReader<Uint8Array> | undefined = body?.getReader()
   signal.addEventListener('abort', () => void reader?.cancel().catch(() => {})) // ends a pending read
   for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
-    const part: Uint8Array = chunk.value
+    const part = chunk.value
     parts.push(part)
+    capture?.bytes(part)
     length += part.length
     if (length > MAX_DOCUMENT_BYTES) throw notJson(seat.source, `more than ${MAX_DOCUMENT_BYTES / 1024 / 1024} MiB`)
     if (request) bodies.grow(request.hold, requestBytes + length)

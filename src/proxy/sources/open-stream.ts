@@ -3,13 +3,14 @@ import { AppError } from '../../errors.ts'
 import { parseJson } from '../../lib/json.ts'
 import { SseStream } from '../../upstream/stream.ts'
 import { AttemptFailed } from '../attempt-one.ts'
+import { CapturedStream } from '../capture/captured-stream.ts'
 import { failureFromThrown } from '../classify.ts'
 import { commitTo, endedEarly, readToCommit } from '../first-events.ts'
 import type { Flow } from '../flow.ts'
 import type { Plane } from '../plane.ts'
 import type { Turn } from '../turn.ts'
 import { AudioMeter } from './audio-answer.ts'
-import { callSource, errorIn, type SourceRequest } from './call.ts'
+import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
 import { ChatEvents, ChatMeter } from './chat-answer.ts'
 import type { Seated } from './choose.ts'
 import { notJson, sourceFailure, tooSlow } from './source-errors.ts'
@@ -43,8 +44,9 @@ export const openStream = async (
       throw notJson(source, `${contentType} in place of an event stream`)
     }
     turn.log.phase = 'first_event'
-    const stream = new SseStream(blot.stream(body), plane.clock, dialect === 'responses' && turn.passesDeltas)
-    controller.signal.addEventListener('abort', () => stream.cancel())
+    const events = new SseStream(blot.stream(body), plane.clock, dialect === 'responses' && turn.passesDeltas)
+    controller.signal.addEventListener('abort', () => events.cancel())
+    const stream = turn.capture ? new CapturedStream(events, turn.capture) : events
     const fresh = { lease: { account: null, release: seat.release }, controller, headers: {}, accessToken: null }
     if (dialect === 'chat') return await chatToCommit(plane, turn, { ...fresh, stream })
     return await readToCommit(plane, turn, {
@@ -57,8 +59,8 @@ export const openStream = async (
     if (turn.signal.aborted) throw turn.signal.reason
     const reason: unknown = controller.signal.reason ?? cause
     controller.abort()
-    if (reason instanceof AppError) throw reason
-    throw sourceFailure(source, reason instanceof AttemptFailed ? reason.failure : failureFromThrown(reason, 'stream'))
+    const failure = reason instanceof AttemptFailed ? reason.failure : failureFromThrown(reason, 'stream')
+    throw attemptFailed(turn, reason instanceof AppError ? reason : sourceFailure(source, failure))
   } finally {
     cancelLimit()
     turn.signal.removeEventListener('abort', onAbort) // the flow adds its own listener

@@ -195,7 +195,14 @@ const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
 export const whereOf = (
-  { account_id: accountIds, api_key_id: keyIds, source_id: sourceIds, model, client: named, useragent_group: alsoNamed }: ReportQuery,
+  {
+    account_id: accountIds,
+    api_key_id: keyIds,
+    source_id: sourceIds,
+    model,
+    client: named,
+    useragent_group: alsoNamed,
+  }: ReportQuery,
   { scope, hidesKeys }: Blinders,
 ) => {
   const client = [...named, ...alsoNamed]

@@ -8,7 +8,9 @@ import { people } from '../support/people.ts'
 const HTML = { headers: { accept: 'text/html' } }
 
 /** Pages of visitors who have not signed in have neither, and nor has the page of a key for its holder. */
-const SIGNED_IN_PATHS = PAGE_PATHS.filter((path) => !/^\/(key|login|totp|setup|invite\/:token|auth\/pending)$/.test(path))
+const SIGNED_IN_PATHS = PAGE_PATHS.filter(
+  (path) => !/^\/(key|login|totp|setup|invite\/:token|auth\/pending)$/.test(path),
+)
 
 const tabOf = (html: string) => ({
   title: /<title>(.*?)<\/title>/s.exec(html)?.[1] ?? '',

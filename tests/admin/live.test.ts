@@ -62,7 +62,9 @@ describe('who may listen', () => {
     await app.clock.advance('5s')
     const told = (role: string) => new Set(topicsOf(streams[role]!).flatMap((topics) => topics.split(' ')))
     expect(told('admin')).toEqual(new Set(LIVE_TOPICS))
-    expect(told('viewer')).toEqual(new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health', 'automations']))
+    expect(told('viewer')).toEqual(
+      new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health', 'automations']),
+    )
     expect(told('member')).toEqual(new Set(['settings', 'minute']))
     for (const stream of Object.values(streams)) await stream.leave()
   })

@@ -65,6 +65,7 @@ export const SourceFields: FC<{ source: ShownSource | null }> = ({ source }) => 
         min={1}
         max={3600}
         value={String(source?.timeoutSeconds ?? 600)}
+        hint="Until an answer starts, for a whole document, and for each silence in a stream."
       />
       <Field
         label="Parallel requests"

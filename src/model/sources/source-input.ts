@@ -59,7 +59,12 @@ export const NewSource = z.strictObject({
   supportsResponses: z.boolean().default(false).describe('Serves `/responses`.'),
   supportsAudioTranscriptions: z.boolean().default(false).describe('Serves `/audio/transcriptions`.'),
   supportsEmbeddings: z.boolean().default(false).describe('Serves `/embeddings`.'),
-  timeoutSeconds: z.int().min(1).max(3600).nullish().describe('For a whole request. Null: 600.'),
+  timeoutSeconds: z
+    .int()
+    .min(1)
+    .max(3600)
+    .nullish()
+    .describe('Until an answer starts, for a whole document, and for each silence in a stream. Null: 600.'),
   maxConcurrency: z.int().min(0).max(10_000).nullish().describe('Running requests at most. Null or 0: unlimited.'),
   models: models.default([]),
   isEnabled: z.boolean().default(true).describe('When off, the source is not used.'),

@@ -208,9 +208,12 @@ const overBridge = async (
   url: string,
   init: RequestInit,
 ): Promise<Response> => {
-  const proxy = { url: await bridge.url(), respectNoProxy: false }
-  const way = url.startsWith('https:') ? { proxy } : { proxy, keepalive: false } // see `ProxyBridge`
-  const response = await fetch(url, { ...init, ...OURS, ...way }).catch((err: unknown) => {
+  const isReused = url.startsWith('https:') // see `ProxyBridge`
+  const asked = bridge.call((at) => {
+    const proxy = { url: at, respectNoProxy: false }
+    return fetch(url, { ...init, ...OURS, proxy, ...(!isReused && { keepalive: false }) })
+  })
+  const response = await asked.catch((err: unknown) => {
     throw bridge.failureBehind(err) ?? err
   })
   if (response.status === PROXY_AUTHENTICATION_REQUIRED) throw await proxyRefused(response)

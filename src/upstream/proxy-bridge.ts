@@ -25,6 +25,9 @@ export class ProxyBridge {
   readonly #sockets = new Set<Socket>()
   #server: Server | null = null
   #url: Promise<string> | null = null
+  /** Calls that may not have connected yet. */
+  #calls = 0
+  #isRetired = false
 
   /** `secret` is base64url. */
   constructor(opener: Opener, secret: string) {
@@ -32,13 +35,19 @@ export class ProxyBridge {
     this.#secret = secret
   }
 
-  /** The proxy URL for fetch. */
-  url(): Promise<string> {
-    this.#url ??= this.#listen().catch((err) => {
-      this.#url = null
-      throw err
-    })
-    return this.#url
+  /** `work` gets the proxy URL for fetch. */
+  async call<T>(work: (url: string) => Promise<T>): Promise<T> {
+    this.#calls++
+    try {
+      this.#url ??= this.#listen().catch((err) => {
+        this.#url = null
+        throw err
+      })
+      return await work(await this.#url)
+    } finally {
+      this.#calls--
+      if (this.#isRetired) this.retire()
+    }
   }
 
   /** The failure in an answer of the bridge itself; null for upstream answers. */
@@ -59,9 +68,10 @@ export class ProxyBridge {
     return this.#opener.failed(decodeURIComponent(headers.get(WHY) ?? ''))
   }
 
-  /** Takes no more connections; open ones end by themselves. */
+  /** Takes no more connections when the calls that have begun are connected; open ones end by themselves. */
   retire(): void {
-    this.#server?.close()
+    this.#isRetired = true
+    if (this.#calls === 0) this.#server?.close()
   }
 
   /** Closes all its connections. */
@@ -77,6 +87,7 @@ export class ProxyBridge {
     this.#server = server
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     server.once('error', reject)
+    server.once('close', () => reject(new Error('The bridge to the proxy was closed.')))
     server.listen(0, '127.0.0.1', resolve)
     await promise
     server.unref()

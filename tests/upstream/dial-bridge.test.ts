@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import { systemRandom } from '../../src/lib/random.ts'
-import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
+import { NOT_FOR_AN_ACCOUNT, type Route } from '../../src/model/egress/route.ts'
 import { failureFromThrown } from '../../src/proxy/upstream-failure.ts'
 import { createDial, type Dial } from '../../src/upstream/dial.ts'
 import { ProxyBridge } from '../../src/upstream/proxy-bridge.ts'
@@ -134,7 +134,7 @@ describe('the bridge', () => {
 
   test('serves nobody who does not know its secret', async () => {
     const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
-    const url = await bridge.url()
+    const url = await bridge.call(async (at) => at)
     expect((await ask(url, UPSTREAM)).status).toBe(200)
     for (const wrong of [
       url.replace('a-secret', 'a-sacret'),
@@ -153,12 +153,46 @@ describe('the bridge', () => {
 
   test('is gone once closed, with what ran through it', async () => {
     const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
-    const url = await bridge.url()
+    const url = await bridge.call(async (at) => at)
     const response = await ask(url, `${UPSTREAM}/endless`)
     bridge.close()
     await wasAborted.promise
     expect(await rejection(ask(url, UPSTREAM))).toMatchObject({ code: 'ECONNREFUSED' })
     await response.body?.cancel().catch(() => {})
+  })
+
+  test.each([0, 1, 2, 5, 20])('serves a call that had begun when its route changed (%d)', async (steps) => {
+    const route: Route = {
+      kind: 'proxies',
+      key: `pool ${steps}`,
+      endpoints: () => [{ id: 'e', url: proxy.url('socks5h') }],
+      note: () => {},
+    }
+    for (let round = 0; round < 3; round++) {
+      const asked = dial.fetch(`${UPSTREAM}/echo`, {}, route)
+      for (let step = 0; step < steps; step++) await Promise.resolve()
+      dial.keepRoutes(new Set())
+      expect((await asked).status).toBe(200)
+    }
+  })
+
+  test('takes no connections once it is retired and its calls have begun', async () => {
+    const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
+    let url = ''
+    const response = await bridge.call((at) => {
+      url = at
+      bridge.retire()
+      return ask(at, `${UPSTREAM}/endless`)
+    })
+    expect(await rejection(ask(url, UPSTREAM))).toMatchObject({ code: 'ECONNREFUSED' })
+    await response.body?.cancel()
+  })
+
+  test('that is closed before it listens fails its call', async () => {
+    const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
+    const asked = rejection(bridge.call(async () => new Response('')))
+    bridge.close()
+    expect(await asked).toBeInstanceOf(Error)
   })
 
   test('does not keep a process alive that has nothing else to do', async () => {

@@ -61,7 +61,7 @@ interface Entry {
   needs: Permission | null
   /** The scope `own` is enough. */
   isOwn?: boolean
-  /** The bar on a phone has room for five. */
+  /** Left out on phones when there are more than `PHONE_ENTRIES`. */
   isOnDesksOnly?: boolean
   /** Other paths of this entry; they take precedence over a parent entry's path. */
   also?: readonly string[]
@@ -90,6 +90,9 @@ const NAVIGATION: readonly Entry[] = [
   },
   { path: '/settings', label: 'Settings', icon: GearIcon, key: 's', needs: null, also: ['/audit'] },
 ]
+
+/** The bar on a phone has room for five. */
+const PHONE_ENTRIES = 5
 
 const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
   NAVIGATION.filter(({ needs, isOwn }) =>
@@ -191,7 +194,7 @@ const Navigation: FC<{ path: string; visitor: Visitor }> = ({ path, visitor }) =
     <nav class="nav" aria-label="Main">
       {entries.map((entry) => (
         <a
-          class={entry.isOnDesksOnly ? 'desk-only' : undefined}
+          class={entry.isOnDesksOnly && entries.length > PHONE_ENTRIES ? 'desk-only' : undefined}
           href={entry.path}
           data-go={entry.key}
           aria-current={entry === current ? 'page' : undefined}

@@ -120,22 +120,23 @@ export const Settings = z.strictObject({
   overflowSourceId: setting(z.string().max(255).nullable(), {
     section: 'overflow',
     label: 'Overflow source',
-    help: 'The model source that serves new conversations while every account is at its usage limit. It must support the Responses API.',
+    help: 'The source to use. It must support the Responses API.',
   }),
   overflowModel: setting(z.string().trim().min(1).max(255).nullable(), {
     section: 'overflow',
     label: 'Overflow model',
-    help: 'The model to use there. Leave empty for the one the client requested.',
+    help: 'The model the source uses. Without one, it gets the model that the client requested.',
   }),
   overflowKeys: setting(z.enum(OVERFLOW_KEYS), {
     section: 'overflow',
-    label: 'Overflow for',
-    help: 'Which API keys may overflow. Requests without a key count as not marked.',
+    label: 'Keys that may overflow',
+    help: 'Which requests can use the overflow source.',
   }),
   overflowCostUsdPerDay: setting(z.number().min(0).max(1_000_000), {
     section: 'overflow',
     label: 'Overflow budget per day',
     help: 'Overflow stops for the day (UTC) when requests would cost more than this at the prices of the source. A model without prices is then not used. 0 means no budget.',
+    help: 'When the source’s prices add up to this in one day (UTC), overflow stops until the next day.',
     unit: 'USD',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {

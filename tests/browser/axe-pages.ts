@@ -30,6 +30,7 @@ const accountStops: Stops = ({ accounts: { ada, linus, tony } }) => [
   { name: 'credentials', path: `/accounts/${ada}?tab=credentials` },
   { name: 'rate limited', path: `/accounts/${linus}` },
   { name: 'for a viewer', path: `/accounts/${ada}`, as: 'viewer' },
+  { name: 'with a proxy pool', path: `/accounts/${tony}?tab=routing` },
   { name: 'asked whether to delete', path: `/accounts/${tony}`, act: press('text=Delete…') },
   {
     name: 'exported',
@@ -71,6 +72,7 @@ export const PAGES: Record<string, Stops> = {
     { name: 'shortcuts', path: '/dashboard', act: (page) => page.keyboard.press('?') },
     { name: 'help of a card', path: '/dashboard', act: press('#requests .help') },
     { name: 'new', path: '/dashboard', as: 'new' },
+    { name: 'of a Member', path: '/dashboard', as: 'member' },
   ],
   '/accounts': () => [
     { name: 'list', path: '/accounts' },
@@ -94,10 +96,16 @@ export const PAGES: Record<string, Stops> = {
   '/keys': () => [
     { name: 'list', path: '/keys' },
     { name: 'for a viewer', path: '/keys', as: 'viewer' },
+    { name: 'of a Member', path: '/keys', as: 'member' },
     { name: 'none yet', path: '/keys', as: 'new' },
+  ],
+  '/key': () => [
+    { name: 'entry', path: '/key', as: 'nobody' },
+    { name: 'entered', path: '/key', as: 'holder' },
   ],
   '/keys/new': () => [
     { name: 'empty', path: '/keys/new' },
+    { name: 'for a Member', path: '/keys/new', as: 'member' },
     {
       name: 'made',
       path: '/keys/new',
@@ -108,8 +116,9 @@ export const PAGES: Record<string, Stops> = {
       },
     },
   ],
-  '/keys/:id': ({ keys }) => [
+  '/keys/:id': ({ keys, membersKey }) => [
     { name: 'with limits', path: `/keys/${keys.ci}` },
+    { name: 'of a Member', path: `/keys/${membersKey}`, as: 'member' },
     {
       name: 'tested',
       path: `/keys/${keys.test}`,
@@ -127,6 +136,7 @@ export const PAGES: Record<string, Stops> = {
     { name: 'nothing found', path: '/logs?search=nothing-like-this' },
     { name: 'live', path: '/logs', act: press('[data-tail]') },
     { name: 'none yet', path: '/logs', as: 'new' },
+    { name: 'of a Member', path: '/logs', as: 'member' },
     { name: 'rejected, with an unknown parameter', path: '/logs?status=rejected&nonsense=1' },
     { name: 'more filters', path: '/logs?since=2026-01-01T00:00:00Z&status=failed' },
   ],
@@ -150,6 +160,7 @@ export const PAGES: Record<string, Stops> = {
     { name: 'full', path: '/reports' },
     { name: 'chart as a table', path: '/reports?measure=latency', act: press('#chart summary') },
     { name: 'nothing yet', path: '/reports', as: 'new' },
+    { name: 'of a Member', path: '/reports', as: 'member' },
   ],
   '/reports/strategies': () => [
     { name: 'before', path: '/reports/strategies' },
@@ -221,7 +232,10 @@ export const PAGES: Record<string, Stops> = {
     { name: 'waiting', path: `/invite/${inviteToken}`, as: 'nobody' },
     { name: 'not known', path: '/invite/nothing-like-this', as: 'nobody' },
   ],
-  '/me': () => [{ name: 'of an Admin', path: '/me' }],
+  '/me': () => [
+    { name: 'of an Admin', path: '/me' },
+    { name: 'of a Member', path: '/me', as: 'member' },
+  ],
   '/me/two-factor': plainly('/me/two-factor'),
 }
 

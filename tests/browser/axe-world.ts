@@ -12,7 +12,7 @@ import { startPopulated } from './world.ts'
 const HOUR_MS = 3_600_000
 
 /** Who looks, and where: at the full service unless the name says otherwise. */
-export type Visitor = 'admin' | 'viewer' | 'half' | 'nobody' | 'new' | 'far' | 'boss' | 'stranger'
+export type Visitor = 'admin' | 'viewer' | 'member' | 'holder' | 'half' | 'nobody' | 'new' | 'far' | 'boss' | 'stranger'
 
 /** What addresses are made of. */
 export interface Ids {
@@ -27,6 +27,7 @@ export interface Ids {
   /** A capture that runs, and a request in it. */
   captureId: string
   capturedId: string
+  membersKey: string
   /** Of a model source. */
   source: string
   conversation: string
@@ -51,6 +52,8 @@ export const startPlaces = async (browser: TestBrowser): Promise<Places> => {
   const visitors: Record<Visitor, { url: string; cookie?: string; headers?: Record<string, string> }> = {
     admin: { url: full, cookie: cookies.admin },
     viewer: { url: full, cookie: cookies.viewer },
+    member: { url: full, cookie: cookies.member },
+    holder: { url: full, cookie: cookies.holder },
     half: { url: full, cookie: cookies.half },
     nobody: { url: full },
     new: { url: urlOf(fresh) },
@@ -101,7 +104,7 @@ const startProxied = async (): Promise<RunningServer> => {
   return server
 }
 
-type Cookies = Record<'admin' | 'viewer' | 'half', string>
+type Cookies = Record<'admin' | 'viewer' | 'member' | 'holder' | 'half', string>
 
 /** Keys in each state, people in each state, a week of figures, and the cookies of three of them. */
 const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: Cookies }> => {
@@ -120,22 +123,28 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
     schedule: { time: '07:55' },
   })
   const { id: run } = await world.api<{ id: string }>('POST', `/api/automations/${automation}/run-now`)
-  const captured = await captureOne(world, url)
+  const { key, ...captured } = await captureOne(world, url)
   const { conversations } = await world.api<{ conversations: { conversationId: string }[] }>(
     'GET',
     '/api/conversations',
   )
   recordWeek(world.dataDir, accounts.ada ?? '')
-  await world.api('PATCH', '/api/settings', { streamTimeoutSeconds: 3600, guestAccessEnabled: false })
+  await world.api('PATCH', '/api/settings', {
+    streamTimeoutSeconds: 3600,
+    guestAccessEnabled: false,
+    keyHolderPage: true,
+  })
   await world.api('POST', '/api/firewall/ips', { ipAddress: '127.0.0.0/8' })
   await world.api('POST', '/api/backups')
+  await makeProxies(world, accounts.tony ?? '')
   const models = [{ model: 'llama-4', contextWindow: 128_000, supportsTools: true, inputPer1m: 0.1, outputPer1m: 0.4 }]
   const rack = { name: 'Rack', baseUrl: 'http://10.1.2.3:8000/v1', models }
   const { id: source } = await world.api<{ id: string }>('POST', '/api/model-sources/', rack)
   const files = ['new.json', 'broken.json'].map((name) => join(world.dataDir, name))
   writeFileSync(files[0] ?? '', world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
   writeFileSync(files[1] ?? '', '{"tokens":')
-  const { inviteToken, cookies } = await makePeople(url)
+  const { inviteToken, cookies, membersKey } = await makePeople(url)
+  const holder = cookieOf(await send(url, 'POST', '/api/key/session', { secret: key }))
   return {
     ids: {
       accounts,
@@ -144,17 +153,37 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       automation,
       run,
       ...captured,
+      membersKey,
       source,
       conversation: conversations[0]?.conversationId ?? '',
       inviteToken,
       files,
     },
-    cookies,
+    cookies: { ...cookies, holder },
   }
 }
 
+/** A pool with two proxies, used by one account. */
+const makeProxies = async ({ api }: World, accountId: string): Promise<void> => {
+  const make = (name: string) =>
+    api<{ id: string }>('POST', '/api/settings/upstream-proxy/endpoints', {
+      ...{ name, scheme: 'socks5h', host: '10.1.2.4', port: 1080 },
+    })
+  const [frankfurt, amsterdam] = [await make('Frankfurt'), await make('Amsterdam')]
+  const endpointIds = [frankfurt.id, amsterdam.id]
+  const { id: poolId } = await api<{ id: string }>('POST', '/api/settings/upstream-proxy/pools', {
+    name: 'Europe',
+    endpointIds,
+  })
+  await make('Vienna')
+  await api('PUT', `/api/settings/upstream-proxy/accounts/${accountId}/binding`, { poolId })
+}
+
 /** A capture with one request, which fails or not as the pool is. */
-const captureOne = async ({ api }: World, url: string): Promise<Pick<Ids, 'captureId' | 'capturedId'>> => {
+const captureOne = async (
+  { api }: World,
+  url: string,
+): Promise<Pick<Ids, 'captureId' | 'capturedId'> & { key: string }> => {
   const { id: keyId, key } = await api<{ id: string; key: string }>('POST', '/api/api-keys/', { name: 'captured' })
   const { id: captureId } = await api<{ id: string }>('POST', '/api/captures', { keyId, minutes: 60 })
   const response = await fetch(`${url}/v1/responses`, {
@@ -164,7 +193,7 @@ const captureOne = async ({ api }: World, url: string): Promise<Pick<Ids, 'captu
   })
   await response.text()
   const { items } = await api<{ items: { id: string }[] }>('GET', '/api/conversation-archive')
-  return { captureId, capturedId: items[0]?.id ?? '' }
+  return { captureId, capturedId: items[0]?.id ?? '', key }
 }
 
 const makeKeys = async ({ api }: World): Promise<void> => {
@@ -179,17 +208,26 @@ const makeKeys = async ({ api }: World): Promise<void> => {
   await api('PATCH', `/api/api-keys/${id}`, { isActive: false })
 }
 
-/** An Admin, a viewer, somebody with a second factor, somebody disabled, and an invite that waits. */
-const makePeople = async (url: string): Promise<{ inviteToken: string; cookies: Cookies }> => {
+interface People {
+  inviteToken: string
+  cookies: Omit<Cookies, 'holder'>
+  membersKey: string
+}
+
+/** An Admin, a viewer, a Member with a key, somebody with a second factor, somebody disabled, and an invite that waits. */
+const makePeople = async (url: string): Promise<People> => {
   const setUp = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
   const admin = cookieOf(setUp)
   const owned = { url, cookie: admin }
-  const join = async (username: string) => {
-    const token = (await inviteLink(owned, username, 'role_viewer')).split('/').at(-1)
+  const join = async (username: string, role = 'role_viewer') => {
+    const token = (await inviteLink(owned, username, role)).split('/').at(-1)
     const body = { token, password: OTHER_PASSWORD }
     return cookieOf(await send(url, 'POST', '/api/dashboard-auth/invite/accept', body))
   }
   const viewer = await join('grace')
+  const member = await join('noor', 'role_member')
+  const created = await send(url, 'POST', '/api/api-keys/', { name: 'own' }, member)
+  const { id: membersKey } = (await created.json()) as { id: string } // as: the API's answer
   const hal = await join('hal')
   await enroll(url, hal)
   await join('edith')
@@ -201,7 +239,7 @@ const makePeople = async (url: string): Promise<{ inviteToken: string; cookies: 
   const credentials = { username: 'hal', password: OTHER_PASSWORD }
   const half = cookieOf(await send(url, 'POST', '/api/dashboard-auth/password/login', credentials))
   const inviteToken = (await inviteLink(owned, 'vera', 'role_viewer')).split('/').at(-1) ?? ''
-  return { inviteToken, cookies: { admin, viewer, half } }
+  return { inviteToken, cookies: { admin, viewer, member, half }, membersKey }
 }
 
 const enroll = async (url: string, cookie: string): Promise<void> => {

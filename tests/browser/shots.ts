@@ -66,6 +66,7 @@ export const findShots = async ({ url, link, key }: Demo) => {
     { name: 'log-entry', path: `/logs/${request?.id}` },
     { name: 'conversation', path: `/logs/conversations/${conversations[3]?.conversationId}` },
     { name: 'account-route', path: `${accountOf('tony')}?tab=routing` },
+    { name: 'strategies-run', path: '/reports/strategies?run=1', act: compared },
     { name: 'captures', path: '/logs/captures' },
     { name: 'capture', path: `/logs/captures/${captured.captureId}` },
     { name: 'captured', path: `/logs/${captured.requestId}/captured` },
@@ -106,6 +107,8 @@ const captureOne = async ({ url, cookie, key }: { url: string; cookie: string; k
   return { captureId, requestId: items[0]?.id ?? '' }
 }
 
+const compared = (page: Page) => page.waitForSelector('#strategies table').then(() => {})
+
 const enterKey = async (page: Page, key: string): Promise<void> => {
   if ((await page.locator('[name=secret]').count()) === 0) return
   await page.fill('[name=secret]', key)
@@ -138,7 +141,6 @@ const PAGES: Record<string, string> = {
   conversations: '/logs/conversations',
   reports: '/reports',
   strategies: '/reports/strategies',
-  'strategies-run': '/reports/strategies?run=1',
   'reports-latency': '/reports?measure=latency',
   settings: '/settings',
   'settings-access': '/settings/access',

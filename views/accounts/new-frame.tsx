@@ -121,9 +121,9 @@ export const Begin: FC<BeginProps> = ({ method, label, target, pools, poolId, pr
       <Select
         label="Outbound proxy"
         name="egressPoolId"
-        options={[['', 'As the settings say'], ...optionsOf(pools)]}
+        options={[['', 'Default'], ...optionsOf(pools)]}
         value=""
-        hint="For the sign-in and every later call of the account."
+        hint="Used to sign in and for all later traffic of this account."
       />
     )}
     <div class="actions">

@@ -44,19 +44,20 @@ export const RoutingTab: FC<RoutingProps & { account: WireAccount }> = (props) =
 
 const EgressCard: FC<RouteView & { accountId: string }> = (props) => (
   <TextCard id="egress" title="Outbound proxy">
-    <p>
-      {props.isByEnvironment
-        ? 'Connects as the environment of Sluice says.'
-        : props.endpointName === null
-          ? 'Has no outbound proxy.'
+    {props.problem === null ? (
+      <p>
+        {props.isByEnvironment
+          ? 'Connects directly, or through the proxy of the environment.'
           : `Connects through ${props.endpointName} of the pool ${props.poolName}.`}{' '}
-      {props.exitAddress !== null && (
-        <>
-          ChatGPT sees <code>{props.exitAddress}</code>.
-        </>
-      )}
-      {props.problem !== null && <span class="bad"> Skipped: {props.problem}.</span>}
-    </p>
+        {props.exitAddress !== null && (
+          <>
+            ChatGPT sees <code>{props.exitAddress}</code>.
+          </>
+        )}
+      </p>
+    ) : (
+      <p class="bad">Not used: {props.problem}.</p>
+    )}
     <Form
       name="egress"
       class="stack"
@@ -66,9 +67,9 @@ const EgressCard: FC<RouteView & { accountId: string }> = (props) => (
       <Select
         label="Proxy pool"
         name="poolId"
-        options={[['', 'As the settings say'], ...keeping(optionsOf(props.pools), props.chosen)]}
+        options={[['', 'Default'], ...keeping(optionsOf(props.pools), props.chosen)]}
         value={props.chosen ?? ''}
-        hint="Every call of this account goes through it."
+        hint="All traffic of this account to ChatGPT goes through this pool."
       />
       <div class="actions">
         <Submit>Save</Submit> <a href="/settings/network#egress-pools">Manage pools</a>

@@ -34,6 +34,9 @@ export const AutomationPage: Titled<OneAutomation> = (page) => {
   const action = `/api/automations/${encodeURIComponent(automation.id)}`
   return (
     <SettingsFrame frame={frame} now={now} title={automation.name}>
+      <nav class="crumbs" aria-label="Where you are">
+        <a href={AUTOMATIONS_PATH}>Automations</a>
+      </nav>
       <Outcome done={done} problem={choices ? null : problem} />
       {canWrite && (
         <div class="actions">
@@ -95,7 +98,7 @@ const Fields: FC<{ draft: AutomationDraft; choices: AutomationChoices }> = ({ dr
         ['probe', KIND_NAMES.probe],
       ]}
       value={draft.kind}
-      hint="A check sends the same request, then reads the usage and adds the result to the events of the account."
+      hint="A check also reads the usage and adds the result to the events of the account."
     />
     <When draft={draft} serverZone={choices.serverZone} />
     <Accounts draft={draft} choices={choices} />
@@ -134,7 +137,7 @@ const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { sch
         label="Time zone"
         name="schedule.timezone"
         value={schedule.timezone}
-        hint={`A name like Europe/Berlin. server_default is ${serverZone}.`}
+        hint={`A name like Europe/Berlin, or server_default for the server’s (${serverZone}).`}
         required
       />
     </div>
@@ -163,6 +166,7 @@ const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { sch
       min={0}
       max={240}
       hint="The first account starts on time, the others at random times within these minutes. 0: all start together."
+      hint="The first account starts on time, the others at random within these minutes. Use 0 to start all at once."
       class="field-short"
     />
   </>

@@ -5,6 +5,7 @@ import type { AutomationView, RunView } from '../../src/model/automations/view.t
 import { SettingsFrame } from '../settings/frame.tsx'
 import { plural } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
+import { ButtonLink } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Outcome } from '../ui/form.tsx'
 import { LivePart } from '../ui/live.tsx'
@@ -22,9 +23,9 @@ export const AutomationsPage: FC<Automations> = ({ frame, now, done, problem, ca
       count={automations.length || null}
       aside={
         canWrite && (
-          <a class="card-link" href={`${AUTOMATIONS_PATH}/new`}>
+          <ButtonLink class="button button-plain card-action" href={`${AUTOMATIONS_PATH}/new`}>
             Create automation
-          </a>
+          </ButtonLink>
         )
       }
     >

@@ -11,17 +11,17 @@ import { Outcome } from '../ui/form.tsx'
 import { LivePart } from '../ui/live.tsx'
 import { durationText, Moment, Until } from '../ui/time.tsx'
 import { RunBadge } from './list.tsx'
-import { ACCOUNT_STATES, automationPath, runPath } from './words.ts'
+import { ACCOUNT_STATES, AUTOMATIONS_PATH, automationPath, runPath } from './words.ts'
 
 export const RunPage: Titled<OneRun> = (page) => {
   const { frame, now, done, problem, run, accounts, totalAccounts, completedAccounts } = page
   const names = new Map(page.names.map(({ id, name }) => [id, name]))
   return (
     <SettingsFrame frame={frame} now={now} title={`Run of ${run.jobName}`}>
+      <nav class="crumbs" aria-label="Where you are">
+        <a href={AUTOMATIONS_PATH}>Automations</a> / <a href={automationPath(run.jobId)}>{run.jobName}</a>
+      </nav>
       <Outcome done={done} problem={problem} />
-      <p>
-        <a href={automationPath(run.jobId)}>{run.jobName}</a>
-      </p>
       <LivePart id="run" topics={['automations']} src={runPath(run.id)}>
         <Card
           id="run-accounts"

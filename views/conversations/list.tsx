@@ -61,13 +61,7 @@ const Filters: FC<Conversations> = ({ search, timeframe, links }) => (
     <div class="filter-row">
       <label class="field filter-search">
         <span class="field-label">Search</span>
-        <input
-          type="search"
-          name="search"
-          value={search}
-          maxlength={200}
-          placeholder="Account, key, model or conversation ID"
-        />
+        <input type="search" name="search" value={search} maxlength={200} placeholder="Account, key, model or ID" />
       </label>
       <Filter
         label="Time"

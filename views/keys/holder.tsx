@@ -1,4 +1,4 @@
-/** The page of a key: asks for it once, then shows its limits, use and last requests to its holder. */
+/** The page of a key: asks for it once, then shows its limits, usage and latest requests to its holder. */
 import type { FC } from 'hono/jsx'
 import type { KeyHolderView } from '../../src/admin/key-holder.ts'
 import { LogTime } from '../logs/log-time.tsx'
@@ -26,7 +26,7 @@ export interface EnterKeyProps {
 
 export const EnterKeyPage: FC<EnterKeyProps> = ({ problem }) => (
   <Entrance title="Your key">
-    <p class="muted">Enter your API key to see its limits, use and last requests.</p>
+    <p class="muted">Enter your API key to see its limits, usage and latest requests.</p>
     <Form name="key-session" class="stack" action="/api/key/session" problem={problem}>
       <Field label="API key" name="secret" type="password" autocomplete="off" maxlength={512} autofocus required />
       <Submit isWide>Show</Submit>
@@ -130,7 +130,7 @@ const CostPerDay: FC<KeyHolderView> = ({ days }) => {
           </tbody>
         </table>
       </div>
-      <p class="small muted card-note">
+      <p class="card-part small muted">
         Estimated at list prices: {dollarText(days.reduce((sum, day) => sum + day.costUsd, 0))} in {days.length} days.
       </p>
     </Card>

@@ -38,7 +38,7 @@ export const CapturedPage: Titled<CapturedTab> = (view) => (
       ))}
       {view.attempts.length === 0 && (
         <section class="card-part">
-          <h3>Answer</h3>
+          <h3>Response</h3>
           <p class="muted">{view.errorMessage ?? 'No account was used, so ChatGPT answered nothing.'}</p>
         </section>
       )}

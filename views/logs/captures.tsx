@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { CapturesView, CaptureView } from '../../src/admin/captures.ts'
 import { bytesText } from '../settings/words.ts'
-import { countText } from '../ui/amounts.ts'
+import { plural } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Form, NeedsScript, Outcome } from '../ui/form.tsx'
@@ -89,7 +89,7 @@ const Row: FC<Omit<CapturesView, 'captures'> & { capture: CaptureView }> = ({ ca
     <span class="row-main">
       {view.isReader ? <a href={`/logs/captures/${capture.id}`}>{scopeText(capture)}</a> : scopeText(capture)}
       <span class="row-line muted small">
-        {`${countText(capture.requests)} requests, ${bytesText(capture.bytes)} of ${capture.maxMiB} MiB. `}
+        {`${plural(capture.requests, 'request')}, ${bytesText(capture.bytes)} of ${capture.maxMiB} MiB. `}
         <When capture={capture} now={view.generatedAt} />
         {capture.droppedBytes > 0 && ` ${bytesText(capture.droppedBytes)} could not be written in time.`}
       </span>

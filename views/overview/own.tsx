@@ -25,7 +25,7 @@ export const OwnOverviewPage: FC<OwnOverview> = (props) => {
   return (
     <div class="page own-overview" data-now={generatedAt} {...place}>
       <header class="page-head page-head-actions">
-        <h1>Your use</h1>
+        <h1>Your usage</h1>
         <nav class="periods" aria-label="Range">
           {Object.entries(RANGES).map(([name, label]) => (
             <a href={hrefOf(name)} aria-current={name === range ? 'true' : undefined}>

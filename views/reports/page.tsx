@@ -6,6 +6,7 @@ import type { FC } from 'hono/jsx'
 import type { Preset, ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
+import { ButtonLink } from '../ui/button.tsx'
 import { Filter, FilterActions, optionsOf, plainOptions } from '../ui/select.tsx'
 import { costOf, tokens, unpricedText } from './amounts.ts'
 import { ReportChart } from './chart.tsx'
@@ -19,6 +20,11 @@ export const ReportPage: FC<ReportView> = (report) => (
     <header class="page-head">
       <h1>Reports</h1>
       <Presets {...report} />
+      {report.showsAccounts && (
+        <ButtonLink class="button button-plain card-action" href="/reports/strategies">
+          Compare strategies
+        </ButtonLink>
+      )}
     </header>
     {report.unknownZone && (
       <p class="note tone-wait" role="status">

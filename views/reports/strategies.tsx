@@ -45,8 +45,8 @@ const Start: FC<StrategiesView> = ({ asked, state }) => (
         <input type="number" name="seed" value={asked.seed} min={0} max={1_000_000} required />
       </label>
       <input type="hidden" name="run" value="1" />
-      <div class="actions">
-        <Submit isPlain={state?.kind === 'done'}>Compare strategies</Submit>
+      <div class="filter-actions">
+        <Submit isPlain={state?.kind === 'done'}>Compare</Submit>
       </div>
     </div>
   </form>
@@ -78,14 +78,14 @@ const Results: FC<StrategiesView & { report: StrategyReport }> = ({ report, stra
         <p class="note tone-wait" role="status">
           {report.requests === 0
             ? 'There are no requests in the log yet, so there is nothing to compare.'
-            : `The log covers only ${plural(report.coveredDays, 'day')}. With at least 7 days the result includes a whole week.`}
+            : `The log covers less than a week (${plural(report.coveredDays, 'day')}), so the result may not be typical.`}
         </p>
       )}
       <NeedsScript />
     </div>
     {report.requests > 0 && (
       <div class="scroll-x" tabindex={0}>
-        <table>
+        <table class="figures strategies">
           <TableHead texts={['Strategy']} numbers={['Rejected', 'Moved conversations', 'Weekly quota unused']}>
             <th scope="col">
               <span class="sr">Action</span>

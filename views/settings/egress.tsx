@@ -30,7 +30,8 @@ const Endpoints: FC<Props> = ({ endpoints, isGuard, now }) => (
     {endpoints.length === 0 && (
       <div class="card-body">
         <p class="muted">
-          No proxies yet. Accounts connect as the environment says. {!isGuard && 'An administrator can add proxies.'}
+          No proxies yet. Accounts connect directly, or through the proxy of the environment.{' '}
+          {!isGuard && 'An administrator can add proxies.'}
         </p>
       </div>
     )}
@@ -148,8 +149,8 @@ const Pools: FC<Props> = (props) => (
   <Card id="egress-pools" title="Proxy pools" count={props.pools.length || null}>
     <div class="card-body">
       <p class="muted">
-        The proxies of a pool are used in order: the next one only if a proxy doesn’t connect. Choose the pool of an
-        account on its page, under Routing.
+        Sluice uses the first proxy of a pool, and the next one if it doesn’t connect. Assign a pool on the page of an
+        account, under Routing.
       </p>
     </div>
     {props.pools.length > 0 && (
@@ -180,7 +181,7 @@ const PoolRow: FC<Props & { pool: Pool }> = ({ pool, endpoints, bound, defaultPo
         {reasonText !== null && (
           <>
             <br />
-            <span class="bad small">Accounts can’t use it: {reasonText}.</span>
+            <span class="bad small">Its accounts are skipped: {reasonText}.</span>
           </>
         )}
         <br />
@@ -190,10 +191,10 @@ const PoolRow: FC<Props & { pool: Pool }> = ({ pool, endpoints, bound, defaultPo
             : `Used by ${users.map(({ accountName }) => accountName).join(', ')}`}
         </span>
         {members.length > 0 && (
-          <ol class="bullets">
+          <ol class="pool-members">
             {members.map(({ endpointId }) => (
               <li>
-                {nameOf(endpointId)}{' '}
+                <span>{nameOf(endpointId)}</span>
                 <Action
                   name={`egress-member-${id}-${endpointId}`}
                   method="delete"

@@ -12,6 +12,9 @@ export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings, 
     {sessions && (
       <p>
         <a href={sessions}>Sticky sessions</a> <span class="muted">· the account each conversation stays on</span>
+        <br />
+        <a href="/reports/strategies">Compare strategies</a>{' '}
+        <span class="muted">· what each would have done with your requests</span>
       </p>
     )}
     {settings && (

@@ -127,7 +127,9 @@ const aboutOf = (field: ShownField): string => {
   const isBounded = control.kind === 'number' && !PICKED[field.name]
   return [
     `Default: ${valueText(field, field.default)}`,
-    ...(isBounded && isEditable ? [boundsText(ZEROS[field.name] ? { ...control, min: 1 } : control)] : []),
+    ...(isBounded && isEditable
+      ? [boundsText(ZEROS[field.name] && control.isWhole ? { ...control, min: 1 } : control)]
+      : []),
     ...(isSecurity && !isEditable ? ['needs permission to change security settings'] : []),
   ].join(' · ')
 }
@@ -174,7 +176,7 @@ const Input: FC<ShownField> = (field) => {
             {...common}
             type="number"
             inputmode={control.isWhole ? 'numeric' : 'decimal'}
-            min={zero ? 1 : control.min}
+            min={zero && control.isWhole ? 1 : control.min}
             max={control.max}
             step={control.isWhole ? 1 : 'any'}
             value={String(zero && value === 0 ? zero.amount : value)}

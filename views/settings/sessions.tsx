@@ -168,7 +168,7 @@ const Row: FC<{ entry: StickyEntry; mayWrite: boolean; now: string }> = ({ entry
 /** Repeats the filters, so that exactly what is listed is deleted. */
 const Bulk: FC<StickySessionsPage> = ({ asked, total, stalePromptCacheCount: stale, links }) => (
   <TextCard id="delete-sessions" title="Delete many">
-    <p>The next request of a deleted conversation can use any account. Its cached input is then sent in full once.</p>
+    <p>The next request of a deleted conversation can use any account. That account has nothing cached yet.</p>
     <div class="actions">
       <Action
         name="delete-filtered"

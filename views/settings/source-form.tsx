@@ -101,7 +101,7 @@ export const ModelRows: FC<{ models: readonly Model[] }> = ({ models }) => (
     ))}
     {Array.from({ length: EMPTY_ROWS }, (_, index) => (
       <details class="source-model">
-        <summary>Add a model by name</summary>
+        <summary>{index === 0 ? 'Add a model by name' : 'Add another model'}</summary>
         <ModelFields model={null} prefix={`models.${models.length + index}`} />
       </details>
     ))}

@@ -33,7 +33,7 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
     title: 'Timeouts',
     intro: 'How long each part of a request may take. Running requests keep their timeouts.',
   },
-  egress: { title: 'Outbound proxies', intro: 'Proxies that carry every call of an account to ChatGPT.' },
+  egress: { title: 'Outbound proxies', intro: 'Connect accounts to ChatGPT through proxies of your choice.' },
   retention: { title: 'Retention', intro: null },
   backups: { title: 'Backup schedule', intro: null },
 }
@@ -111,7 +111,7 @@ export const RESET_RULES: Readonly<Record<Settings['resetPolicy'], { label: stri
 
 const OVERFLOW_KEYS: Readonly<Record<Settings['overflowKeys'], { label: string; says: string }>> = {
   all: { label: 'All keys', says: 'Also requests without a key.' },
-  marked: { label: 'Marked keys', says: 'Only keys that have overflow turned on.' },
+  marked: { label: 'Marked keys', says: 'Only keys with overflow turned on.' },
 }
 
 const FAST_MODE: Readonly<Record<Settings['prohibitFastMode'], { label: string; says: string }>> = {
@@ -154,6 +154,7 @@ export const PICKED: Partial<Record<SettingName, readonly [value: number, label:
 /** Settings where 0 is not an amount: a switch beside the field says it. `amount` is the suggestion. */
 export const ZEROS: Partial<Record<SettingName, { label: string; amount: number }>> = {
   proxyAccountStreamLimit: { label: 'unlimited', amount: 8 },
+  overflowCostUsdPerDay: { label: 'unlimited', amount: 10 },
   requestLogRetentionDays: { label: 'forever', amount: 90 },
   auditRetentionDays: { label: 'forever', amount: 365 },
   responseStoreMinutes: { label: 'off', amount: 60 },

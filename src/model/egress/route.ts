@@ -5,9 +5,9 @@ import { AppError } from '../../errors.ts'
 export const EGRESS_REASONS = {
   default_pool_unconfigured: 'no default pool is set',
   pool_unavailable: 'its pool is turned off or missing',
-  pool_has_no_active_endpoints: 'its pool has no active endpoint',
+  pool_has_no_active_endpoints: 'its pool has no active proxy',
   proxy_credentials_undecryptable: 'the stored proxy password cannot be read',
-  endpoints_unreachable: 'no endpoint of its pool connects',
+  endpoints_unreachable: 'no proxy of its pool connects',
 } as const
 export type EgressReason = keyof typeof EGRESS_REASONS
 

@@ -154,10 +154,6 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'One row per request, newest first. Open a row to see its timing, cost, attempts, and why each account was used or skipped.',
     more: 'operating#fix-problems',
   },
-  'past-captures': {
-    says: 'A capture ends when its time or its space is used up, or when you stop it. Open one to see its requests.',
-    more: SETTINGS,
-  },
   captures: {
     says: 'A capture stores all requests and answers of one key or account, so that you can see what a client really sent. It stops at its time or size, and is deleted a week later.',
     more: 'security#what-is-stored',
@@ -289,10 +285,6 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
   },
   'settings-timeouts': {
     says: 'How long each part of a request may take. After that, Sluice tries another account or ends the request with an error.',
-    more: SETTINGS,
-  },
-  'settings-overflow': {
-    says: 'While every account is at its usage limit, a model source can answer new conversations. They stay on it; those of accounts wait for their account.',
     more: SETTINGS,
   },
   'settings-egress': {

@@ -135,8 +135,7 @@ export const Settings = z.strictObject({
   overflowCostUsdPerDay: setting(z.number().min(0).max(1_000_000), {
     section: 'overflow',
     label: 'Overflow budget per day',
-    help: 'Overflow stops for the day (UTC) when requests would cost more than this at the prices of the source. A model without prices is then not used. 0 means no budget.',
-    help: 'When the source’s prices add up to this in one day (UTC), overflow stops until the next day.',
+    help: 'When requests to the source cost this much in one day (UTC), overflow stops until the next day. A model without prices is then not used.',
     unit: 'USD',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {

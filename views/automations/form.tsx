@@ -165,8 +165,7 @@ const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { sch
       value={String(schedule.thresholdMinutes)}
       min={0}
       max={240}
-      hint="The first account starts on time, the others at random times within these minutes. 0: all start together."
-      hint="The first account starts on time, the others at random within these minutes. Use 0 to start all at once."
+      hint="The first account starts on time, the others at random within these minutes. Use 0 to start all together."
       class="field-short"
     />
   </>

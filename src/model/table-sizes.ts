@@ -71,15 +71,16 @@ const SAMPLED_ROWS = 300
  * the table itself; its other indexes also contain the key columns.
  */
 const rowBytes = (db: Db, table: string): number => {
-  const indexed = db.all<{ column: string | null }>(sql`
-    SELECT columns.name AS column FROM pragma_index_list(${table}) AS indexes, pragma_index_xinfo(indexes.name) AS columns
+  const indexed = db.all<{ index: string; column: string | null }>(sql`
+    SELECT indexes.name AS "index", columns.name AS column FROM pragma_index_list(${table}) AS indexes, pragma_index_xinfo(indexes.name) AS columns
     WHERE indexes.name IN (SELECT name FROM sqlite_schema) AND columns.cid <> -1`) // -1: the row id
   const columns = db.all<{ column: string }>(sql`SELECT name AS column FROM pragma_table_info(${table})`)
   const lengths = [...columns, ...indexed].flatMap(({ column }) => (column === null ? [] : [lengthOf(column)]))
   const [sample] = db.all<{ bytes: number | null }>(sql`
     SELECT AVG(${sql.join(lengths, sql` + `)}) AS bytes
     FROM (SELECT * FROM ${sql.identifier(table)} LIMIT ${SAMPLED_ROWS})`)
-  return (sample?.bytes ?? 0) + OVERHEAD_BYTES * (1 + indexed.length)
+  const indexes = new Set(indexed.map(({ index }) => index)).size
+  return (sample?.bytes ?? 0) + OVERHEAD_BYTES * (1 + indexes)
 }
 
 const lengthOf = (column: string): SQL => sql`COALESCE(OCTET_LENGTH(${sql.identifier(column)}), 0)`

@@ -13,7 +13,7 @@ import { viewerZone } from '../http/viewer-clock.ts'
 import { iso } from '../lib/iso.ts'
 import { getAutomation } from '../model/automations/automations.ts'
 import { AutomationFilters, automationPage, getRun, lastRunOf, RunFilters } from '../model/automations/lists.ts'
-import { SERVER_ZONE, serverZone } from '../model/automations/schedule.ts'
+import { SERVER_ZONE } from '../model/automations/schedule.ts'
 import {
   type AutomationView,
   type RunDetails,
@@ -91,14 +91,12 @@ export interface AutomationChoices {
   models: Choice[]
   efforts: readonly string[]
   /** What `server_default` is now. */
-  serverZone: string
 }
 
 const choicesFor = (c: Ctx): AutomationChoices => ({
   accounts: accountChoices(c),
   models: listedModels(c, null),
   efforts: EFFORTS,
-  serverZone: serverZone(),
 })
 
 /** What the form starts with. */

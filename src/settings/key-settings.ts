@@ -24,7 +24,7 @@ export const MemberKeyDefaults = z
   })
   .meta({
     section: 'members',
-    label: 'Keys that Members create',
+    label: 'Keys of Members',
     help: 'How many keys each Member can have, and what these keys can do. Existing keys stay as they are.',
   })
 export type MemberKeyDefaults = z.output<typeof MemberKeyDefaults>

@@ -135,7 +135,7 @@ export const Settings = z.strictObject({
   overflowCostUsdPerDay: setting(z.number().min(0).max(1_000_000), {
     section: 'overflow',
     label: 'Overflow budget per day',
-    help: 'When requests to the source cost this much in one day (UTC), overflow stops until the next day. A model without prices is then not used.',
+    help: 'When requests to the source cost this much in one day, overflow stops until the next day. A model without prices is then not used.',
     unit: 'USD',
   }),
   conversationAffinityMaxAgeDays: setting(z.int().min(1).max(365), {

@@ -100,7 +100,7 @@ const Fields: FC<{ draft: AutomationDraft; choices: AutomationChoices }> = ({ dr
       value={draft.kind}
       hint="A check also reads the usage and adds the result to the events of the account."
     />
-    <When draft={draft} serverZone={choices.serverZone} />
+    <When draft={draft} />
     <Accounts draft={draft} choices={choices} />
     <details class="key-fold">
       <summary>
@@ -126,7 +126,7 @@ const Fields: FC<{ draft: AutomationDraft; choices: AutomationChoices }> = ({ dr
   </>
 )
 
-const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { schedule }, serverZone }) => (
+const When: FC<{ draft: AutomationDraft }> = ({ draft: { schedule } }) => (
   <>
     <div class="automation-when">
       <label class="field">
@@ -137,7 +137,7 @@ const When: FC<{ draft: AutomationDraft; serverZone: string }> = ({ draft: { sch
         label="Time zone"
         name="schedule.timezone"
         value={schedule.timezone}
-        hint={`A name like Europe/Berlin, or server_default for the server’s (${serverZone}).`}
+        hint="A name like Europe/Berlin, or server_default for the zone of the server."
         required
       />
     </div>

@@ -72,7 +72,7 @@ const AccountRow: FC<RowProps> = ({ account, name, now, isLinked }) => {
   const { accountId, status, scheduledFor, startedAt, finishedAt, errorCode, errorMessage } = account
   const [state, tone] = ACCOUNT_STATES[status]
   return (
-    <li class="row">
+    <li class="row automation-account">
       <span class="row-main">
         {isLinked ? <a href={`/accounts/${encodeURIComponent(accountId)}`}>{name}</a> : (name ?? accountId)}
         <span class="hint">

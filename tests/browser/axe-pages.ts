@@ -51,7 +51,7 @@ const importing: NonNullable<Stop['act']> = async (page, { files }) => {
   await page.waitForURL(/draft=imp_/)
 }
 
-/** The script begins a sign-in by itself, save where the last try failed. */
+/** The script begins a sign-in by itself, unless the last one failed or a proxy pool can be chosen. */
 const signInStops =
   (way: 'browser' | 'device'): Stops =>
   ({ accounts: { ada } }) => [
@@ -59,7 +59,10 @@ const signInStops =
     {
       name: 'waiting',
       path: `/accounts/new/${way}`,
-      act: (page) => page.waitForSelector('.waiting'),
+      act: async (page) => {
+        await page.click('main [type=submit][autofocus]')
+        await page.waitForSelector('.waiting')
+      },
     },
   ]
 

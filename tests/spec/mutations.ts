@@ -13,6 +13,7 @@ import { parseAuthJson } from '../../src/model/auth-json.ts'
 import { createAutomation } from '../../src/model/automations/automations.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { setGuestPassword } from '../../src/model/guest.ts'
+import { createKeySession } from '../../src/model/key-sessions.ts'
 import { flowContext } from '../../src/model/oauth-flows.ts'
 import { storePlan } from '../../src/model/planner/decisions.ts'
 import { createSession, hashToken } from '../../src/model/sessions.ts'
@@ -59,7 +60,10 @@ export const buildWorld = (
   kind: WorldKind = 'plain',
 ) => {
   const app = testApp({
-    settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true, totpRequiredOnLogin: kind === 'strict' },
+    settings: {
+      ...{ guestAccessEnabled: true, apiKeyAuthEnabled: true, keyHolderPage: true },
+      totpRequiredOnLogin: kind === 'strict',
+    },
     environment: { CODEX_LB_PUBLIC_URL: ORIGIN, ...(kind === 'proxied' && BEHIND_PROXY) },
   })
   const crowd = people(app)
@@ -113,6 +117,8 @@ export const buildWorld = (
       demandConfirmation: () => {},
     }),
   ).id
+  const key = app.key({ holderMayRegenerate: true })
+  const { token: keyToken } = commit(db, (tx) => createKeySession(tx, random, { keyHash: key.row.keyHash, now }))
   const authJson = app.upstream.addAccount().authJson()
   const as = (role: string, isConfirmed = true, how: SignedIn = {}) => {
     const self = crowd.as(role, { hasTotp, isConfirmed, ...how })
@@ -185,7 +191,8 @@ export const buildWorld = (
       const entry = { id: '0', file: 'auth.json', verdict: 'new', reason: null, account, existing: null } as const
       return bindings.importDrafts.keep(owner, [entry]).id
     },
-    key: app.key(),
+    key,
+    keyToken,
     roleId: crowd.addRole('spare', {}),
     accountId,
     sourceId,
@@ -279,6 +286,14 @@ const account = { params: ({ accountId }: World) => ({ id: accountId }) }
 const chosen: Mutation = { fields: ({ accountId }) => ({ accountIds: accountId }) }
 const upload: Mutation = { fields: ({ authJson }) => ({ auth_json: authJson }), isFormOnly: true }
 const key: Mutation = { params: (world) => ({ id: world.key.row.id }), othersKey: [404, 'not_found'] }
+/** In a browser that has entered a key, whether its user is signed in or not. */
+const keyHolder: Mutation = {
+  fields: ({ keyToken }, { browser }) => {
+    browser.cookie = [browser.cookie, `sluice_key=${keyToken}`].filter(Boolean).join('; ')
+    return {}
+  },
+  open: 'anybody',
+}
 const automation = { params: (world: World) => ({ id: world.automationId }) }
 const EGRESS = '/api/settings/upstream-proxy'
 const endpoint = { params: () => ({ id: 'egr_a' }) }
@@ -403,9 +418,9 @@ export const MUTATIONS: Record<string, Mutation> = {
   'DELETE /api/captures/:id': capture,
   'DELETE /api/captures/:id/requests': capture,
   'DELETE /api/conversation-archive/:id': { params: (world) => ({ id: startCapture(world).requestId }) },
-  'POST /api/key/session': { fields: () => ({ secret: 'x' }), open: 'anybody', ends: [404, 'not_found'] },
-  'POST /api/key/logout': { open: 'anybody', ends: [404, 'not_found'] },
-  'POST /api/key/secret': { open: 'anybody', ends: [404, 'not_found'] },
+  'POST /api/key/session': { fields: ({ key }) => ({ secret: key.key }), open: 'anybody' },
+  'POST /api/key/logout': keyHolder,
+  'POST /api/key/secret': keyHolder,
   'POST /api/backups': {},
   [`POST ${EGRESS}/endpoints`]: {
     fields: () => ({ name: 'Second', scheme: 'socks5h', host: 'proxy.test', port: 1080 }),

@@ -151,7 +151,7 @@ export const readRequest = async (
     const attempt = content.attempts.at(-1)
     if (head.kind === 'body') {
       content.isCut ||= bodyBytes + bytes.length > maxBytes
-      content.body.push(bytes.subarray(0, Math.max(0, maxBytes - bodyBytes)))
+      if (bodyBytes < maxBytes) content.body.push(bytes.subarray(0, maxBytes - bodyBytes))
       bodyBytes += bytes.length
     } else if (head.kind === 'attempt')
       content.attempts.push({
@@ -167,7 +167,8 @@ export const readRequest = async (
     else if (head.kind === 'failed' && attempt) attempt.error = { code: head.code, message: head.message }
     else if (head.kind === 'answer' && attempt) {
       content.isCut ||= answerBytes + bytes.length > maxBytes
-      attempt.parts.push({ at: head.at, bytes: bytes.subarray(0, Math.max(0, maxBytes - answerBytes)) })
+      // An empty part would keep the memory of its whole frame.
+      if (answerBytes < maxBytes) attempt.parts.push({ at: head.at, bytes: bytes.subarray(0, maxBytes - answerBytes) })
       answerBytes += bytes.length
     }
   }

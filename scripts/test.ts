@@ -41,7 +41,7 @@ const LAYERS: Record<LayerName, () => Runs> = {
   types: () => [() => oneTest(['node_modules/.bin/tsc', '--noEmit'])],
   lint: () => [lint],
   unit: () => bunTests('unit', 4),
-  spec: () => bunTests('spec', 1),
+  spec: () => bunTests('spec', 2),
   process: () => bunTests('process', 4),
   browser: browserTests,
   clients: () => bunTests('clients', 2),

@@ -12,12 +12,7 @@ export interface CaptureLineProps {
 }
 
 export const CaptureLine: FC<CaptureLineProps> = ({ notice, isLive, now }) => (
-  <p
-    class="capture-line"
-    id="capture-line"
-    role="status"
-    {...(isLive && { 'data-live': 'health', 'data-live-src': '/capture-line' })}
-  >
+  <p id="capture-line" role="status" {...(isLive && { 'data-live': 'health', 'data-live-src': '/capture-line' })}>
     {notice && (
       <span>
         Capture running until <ClockTime at={notice.endsAt} now={now} />. Requests and answers of{' '}

@@ -14,7 +14,6 @@ export interface FooterProps {
 
 export const Footer: FC<FooterProps> = ({ version, isGuest, service }) => (
   <footer
-    class="foot"
     id="foot"
     data-alarm={alarmOf(service?.level) ?? undefined}
     {...(service && { 'data-live': 'health settings minute', 'data-live-src': '/footer' })}

@@ -113,7 +113,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
     >
       <head>
         <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
+        <meta name="viewport" content="width=device-width,initial-scale=1,viewport-fit=cover" />
         <meta name="color-scheme" content="light dark" />
         <meta
           name="htmx-config"
@@ -149,10 +149,10 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
           </span>
         </header>
         <p class="offline" role="status">
-          Sluice isn’t responding. This page may be out of date.
+          Sluice isn’t responding. This page may be outdated.
         </p>
         <p class="signed-out" role="status">
-          You are signed out. What you typed is still here.{' '}
+          You are signed out. Your input is still here.{' '}
           <a href="/login" target="_blank" rel="noopener">
             Sign in in another tab
           </a>
@@ -182,7 +182,6 @@ const PrivacyEye: FC<{ isOn: boolean }> = ({ isOn }) => (
     title="Hide names and e-mails"
   >
     {isOn ? <EyeOffIcon /> : <EyeIcon />}
-    <span class="sr">Hide names and e-mails</span>
   </button>
 )
 
@@ -229,7 +228,7 @@ const Shortcuts: FC<{ visitor: Visitor }> = ({ visitor }) => (
         <dt>
           <kbd>/</kbd>
         </dt>
-        <dd>Search on this page</dd>
+        <dd>Search this page</dd>
         <dt>
           <kbd>Ctrl K</kbd>
         </dt>

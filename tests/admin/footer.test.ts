@@ -17,7 +17,7 @@ const tabOf = (html: string) => ({
   isRed: /<link rel="icon" href="[^"]*%23d33a2c/.test(html) && !/<link rel="icon" href="[^"]*%230e7f93/.test(html),
 })
 
-const footOf = (html: string): string => /<footer class="foot".*?<\/footer>/s.exec(html)?.[0] ?? ''
+const footOf = (html: string): string => /<footer id="foot".*?<\/footer>/s.exec(html)?.[0] ?? ''
 
 const textOf = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
 

@@ -162,7 +162,7 @@ describe('the page', () => {
     await app.clock.advance(0)
     const done = await page(app, '/reports/strategies?run=1')
     expect(done).not.toContain('<progress')
-    expect(done).toContain('The log covers only 3 days.')
+    expect(done).toContain('The log covers less than a week (3 days)')
     expect(done.match(/Use this strategy/g)).toHaveLength(7)
     expect(await page(app, '/reports/strategies')).toContain('Use this strategy')
   })

@@ -468,5 +468,5 @@ const focusedElement = (page: Page): Promise<{ name: string; ring: string } | nu
     if (!(el instanceof HTMLElement) || el === document.body) return null
     const { outlineStyle, outlineWidth } = getComputedStyle(el)
     const hasRing = outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2
-    return { name: (el.textContent ?? '').trim(), ring: hasRing ? `${outlineWidth} ${outlineStyle}` : '' }
+    return { name: (el.textContent ?? '').trim() || el.title, ring: hasRing ? `${outlineWidth} ${outlineStyle}` : '' }
   })

@@ -29,7 +29,12 @@ export const redactedTarget = (target: string): string => {
   const members = target.slice(at + 1).split('&')
   const shown = members.map((member) => {
     const [name = '', value] = member.split('=', 2)
-    return value !== undefined && (SECRET_MEMBER.test(name) || SECRET_VALUE.test(value)) ? `${name}=${REMOVED}` : member
+    if (value === undefined) return member
+    // Decoded, so that an escaped letter hides neither the name nor the value.
+    const [[plainName = '', plainValue = ''] = []] = new URLSearchParams(member)
+    const isSecret =
+      [SECRET_MEMBER, SECRET_NAME].some((names) => names.test(plainName)) || SECRET_VALUE.test(plainValue)
+    return isSecret ? `${name}=${REMOVED}` : member
   })
   return `${target.slice(0, at)}?${shown.join('&')}`
 }

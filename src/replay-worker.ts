@@ -3,7 +3,7 @@ import { readerDatabase } from '../db/open.ts'
 import { answerQuestion, type Question, type QuestionName } from './proxy/replay/questions.ts'
 
 export interface ToReplay {
-  /** Of the database file. */
+  /** The path of the database file. */
   path: string
   name: QuestionName
   question: Question<QuestionName>

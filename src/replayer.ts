@@ -35,7 +35,7 @@ interface Run {
   settled: PromiseWithResolvers<unknown>
 }
 
-/** A page that asks for progress every second has gone when it has not asked for this long. */
+/** Pages request the progress every second. One that has not done so for this long is considered closed. */
 const GONE_MS = 15_000
 const KEPT_MS = 5 * MINUTE_MS
 const MOST_QUEUED = 8
@@ -45,7 +45,7 @@ export class Replayer {
   /** The first is running. */
   #queue: Run[] = []
   #stopRunning: (() => void) | null = null
-  /** Finished runs that pages may still ask for. */
+  /** Results of finished runs, for pages that have not fetched them yet. */
   readonly #finished = new Map<string, Run>()
 
   constructor(deps: ReplayerDeps) {

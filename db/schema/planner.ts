@@ -24,7 +24,7 @@ export const plannerDecisions = sqliteTable(
     status: text({ enum: DECISION_STATUSES }).notNull(),
     /** A sentence about the status. */
     reason: text(),
-    /** Of the request that started the window. */
+    /** The model of the request that started the window. */
     model: text(),
     /** Account and cycle: one decision for each. */
     idempotencyKey: text().notNull().unique(),

@@ -154,7 +154,7 @@ export const requestSpans = sqliteTable(
     dimension: text({ enum: DIMENSIONS }).notNull(),
     /** ms since epoch */
     start: integer().notNull(),
-    /** Of the account, key or source, or the model or client; empty: none. */
+    /** The ID of an account, key or source, or the name of a model or client. Empty: none. */
     id: text().notNull(),
     ...sums(),
     /** Of a day: bit n is set when something was asked in its hour n (UTC), so that days of any time zone can be told apart. */

@@ -36,7 +36,7 @@ interface Doing {
   actor: Actor
   random: Random
   sealer: Sealer
-  /** Of the account that uses the pool. */
+  /** The account that uses the pool. */
   accountId: string
   /** ms since epoch */
   testedAt: number

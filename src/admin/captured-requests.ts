@@ -44,7 +44,7 @@ const PageQuery = z.object({ cursor: z.string().max(60).optional() })
 const TabQuery = z.object({ q: z.string().max(200).default('') })
 
 const PAGE = 50
-/** Of each side, in JSON. Downloads are whole. */
+/** JSON responses contain at most this much of the request and of the answer. Downloads are complete. */
 const MAX_JSON_BYTES = 4 * 1024 * 1024
 /** The same on a page. */
 const MAX_PAGE_BYTES = 512 * 1024

@@ -13,7 +13,7 @@ const cookie = tokenCookie('sluice_key', { outlivesMs: 0 })
 
 export interface KeyHolder {
   policy: KeyPolicy
-  /** Of the secret that was entered. */
+  /** SHA-256 of the key that was entered. */
   keyHash: string
 }
 

@@ -67,7 +67,7 @@ export class KeyRing {
     return this.#policies.size
   }
 
-  /** Of all keys, including revoked and expired ones. */
+  /** The IDs of all keys, including revoked and expired ones. */
   get ids(): ReadonlySet<string> {
     return new Set(this.#policies.values().map(({ id }) => id))
   }

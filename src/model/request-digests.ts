@@ -16,7 +16,7 @@ export interface DayDigest {
 }
 
 const BUCKETS = 64
-/** Of the lowest bucket; each bucket is a fifth higher than the one before. */
+/** The lower bound of the first bucket. Each bucket is a fifth higher than the one before. */
 const LOWEST = { firstTokenMs: 10, tokensPerSecond: 0.1 }
 const STEP = 1.2
 

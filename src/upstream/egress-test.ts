@@ -15,7 +15,7 @@ const TRACE_PATH = '/cdn-cgi/trace'
 interface TestDeps {
   dial: Dial
   clock: Clock
-  /** Of the upstream; the page is on the same host. */
+  /** The address of ChatGPT. The page that is fetched is on the same host. */
   baseUrl: string
 }
 

@@ -107,7 +107,7 @@ describe('what is stored', () => {
     async ({ route, body, isStream }) => {
       const house = setup()
       await house.start()
-      const text = `{ \n ${JSON.stringify(body).slice(1)} ` // as nobody would write it again
+      const text = `{ \n ${JSON.stringify(body).slice(1)} ` // spacing that no serializer produces
       const response = await house.app.ask(route, { body: text, headers: house.bearer })
       expect([response.status, (await response.text()).length > 0]).toEqual([200, true])
       const [item, ...others] = await house.items()
@@ -147,7 +147,7 @@ describe('what is stored', () => {
     expect(filesOf(house.app)).toEqual([])
   })
 
-  test('a capture of an account stores what that account answered, whoever asked', async () => {
+  test('a capture of an account stores what that account answered, for any key', async () => {
     const house = setup({ accounts: 2 })
     const [first, second] = house.app.members as [(typeof house.app.members)[0], (typeof house.app.members)[0]]
     await house.start({ keyId: undefined, accountId: second.id })

@@ -98,7 +98,7 @@ describe('an endpoint', () => {
     ['a lone surrogate', { password: '\ud800' }],
     ['a colon in the user name of an HTTP proxy', { scheme: 'http', username: 'a:b' }],
     ['a SOCKS password of 256 bytes', { password: 'ä'.repeat(128) }],
-    ['a field nobody knows', { weight: 2 }],
+    ['an unknown field', { weight: 2 }],
   ])('is refused with %s', async (_what, change) => {
     expect(problem(await door(testApp())('POST /endpoints', { ...PROXY, ...change }))).toEqual([
       422,

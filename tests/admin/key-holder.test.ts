@@ -1,4 +1,4 @@
-/** `/key`: the page of a key for whoever holds it, with a session of its own. */
+/** `/key`: the page of a key for its holder, with a session of its own. */
 import { describe, expect, test } from 'bun:test'
 import { keySessions } from '../../db/schema/keys.ts'
 import { codexBody, testApp } from '../support/app.ts'
@@ -38,7 +38,7 @@ describe('entering a key', () => {
       expect([route, ...(await problem(await browser(REMOTE).ask(route)))]).toEqual([route, 404, 'not_found'])
   })
 
-  test('asks for it, and shows only that key', async () => {
+  test('shows only the key that was entered', async () => {
     const { app, enter, turn, browser } = open()
     const own = app.key({
       name: 'laptop',

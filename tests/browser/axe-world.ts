@@ -28,7 +28,7 @@ export interface Ids {
   captureId: string
   capturedId: string
   membersKey: string
-  /** Of a model source. */
+  /** The ID of a model source. */
   source: string
   conversation: string
   /** Of an invite that waits. */

@@ -76,7 +76,7 @@ interface Demo extends AsyncDisposable {
   url: string
   /** Signs a browser in. */
   link: string
-  /** Of both users. */
+  /** The password of both users. */
   password: string
   /** An API key. */
   key: string

@@ -50,7 +50,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
   })
 })
 
-test('the next handshake of this conversation is told to use HTTP, those of others are not', async () => {
+test('the next handshake of this conversation gets 426, those of others do not', async () => {
   await using service = ground()
   await using _sourced = withSource(service, [MODEL])
   const socket = await open(service, { headers: THREAD })
@@ -63,7 +63,7 @@ test('the next handshake of this conversation is told to use HTTP, those of othe
   await leave(service, socket, other)
 })
 
-test('a key that is limited to sources is told so for a model that accounts offer too', async () => {
+test('a key that is limited to sources gets the same for a model that accounts offer too', async () => {
   await using service = ground()
   await using sourced = withSource(service, ['gpt-5.5'])
   const { key } = service.key({ assignedSourceIds: [sourced.id] })

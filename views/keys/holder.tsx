@@ -1,4 +1,4 @@
-/** The page of a key: asks for it once, then shows its limits, usage and latest requests to its holder. */
+/** The page of a key: after the key is entered, its holder sees its limits, usage and latest requests. */
 import type { FC } from 'hono/jsx'
 import type { KeyHolderView } from '../../src/admin/key-holder.ts'
 import { LogTime } from '../logs/log-time.tsx'

@@ -67,7 +67,7 @@ export type AutomationView = ReturnType<typeof toAutomation>
 
 export interface NamedRun {
   run: RunRow
-  /** Of the automation. */
+  /** The name of the automation. */
   name: string
 }
 

@@ -24,7 +24,7 @@ export interface Part {
   costMicros: number
   /** Input tokens that were not cached, of requests that moved the conversation. */
   movedTokens: number
-  /** Of all requests together. */
+  /** The durations of all requests added up. */
   elapsedMs: number
 }
 
@@ -33,7 +33,7 @@ export interface Reach {
   conversationId: string
   /** Only requests after it were added up, ms since epoch; null: all. */
   floor: number | null
-  /** Of all its requests in the log. */
+  /** How many of its requests are in the log. */
   requests: number
   first: number
 }
@@ -90,7 +90,7 @@ export const rankedBy = (
     .toSorted((a, b) => b.requests - a.requests || (a.id < b.id ? -1 : 1))
 }
 
-/** Of the input; null: no usage was reported. */
+/** The cached share of the input, 0 to 1. Null: no usage was reported. */
 export const cachedShare = (parts: readonly Part[]): number | null => {
   const input = sumOf(parts, 'inputTokens')
   return input === 0 ? null : sumOf(parts, 'cachedInputTokens') / input

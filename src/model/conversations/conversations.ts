@@ -111,7 +111,7 @@ const totalsOf = (reach: Reach, parts: readonly Part[]) => {
     inputTokens,
     cachedInputTokens: sumOf(parts, 'cachedInputTokens'),
     outputTokens,
-    /** Of the input, 0 to 1; null: no usage was reported. */
+    /** The cached share of the input, 0 to 1. Null: no usage was reported. */
     cachedShare: cachedShare(parts),
     totalCostUsd: sumOf(parts, 'costMicros') / 1e6,
     errors: sumOf(parts, 'errors'),

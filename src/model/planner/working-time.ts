@@ -26,7 +26,7 @@ export const workingTimeOf = (
   endMinute: minuteOf(settings.plannerWorkingHoursEnd),
 })
 
-/** Of a text like `mon tue`. */
+/** Parses a list of days like `mon tue`. */
 export const dayNumbers = (text: string): number[] =>
   WEEKDAYS.flatMap((name, day) => (text.split(' ').includes(name) ? day : []))
 

@@ -94,7 +94,7 @@ export const storedPolicy = (db: Db): Pick<ReplayWorld, 'policy' | 'affinityMs'>
 export interface StoredArrivals {
   arrivals: Arrival[]
   rates: CreditRates
-  /** Logged requests, of which each arrival stands for `each`. */
+  /** How many requests were logged. Each arrival represents `each` of them. */
   requests: number
   each: number
 }

@@ -1,4 +1,4 @@
-/** One call of a model source: sent with its key, watched for time, and its errors told to the client as they are. */
+/** Calls a model source with its key and a time limit, and passes its errors on to the client. */
 import { AppError } from '../../errors.ts'
 import { isObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
@@ -19,7 +19,7 @@ export interface SourceRequest {
 }
 
 export interface Called {
-  /** Of status 2xx, with a body. */
+  /** The status is 2xx, and there is a body. */
   response: Response
   blot: Blot
 }

@@ -81,7 +81,7 @@ export class ChatEvents implements UpstreamStream {
   }
 }
 
-/** The events as they came. Without `includeUsage` the client did not ask for the usage, and Sluice did. */
+/** Copies the events. Without `includeUsage`, leaves out the usage, which only Sluice requested. */
 export const chatCopy = ({ includeUsage }: { includeUsage: boolean }): Contract => ({
   write: (events) => {
     const pieces = events.flatMap((event) => (includeUsage ? event.bytes : (withoutUsage(event) ?? [])))

@@ -70,7 +70,7 @@ interface Remaining {
   hasLost: boolean
 }
 
-/** Undefined where it asks for a tool that is left out. */
+/** Undefined if it names a tool that was left out. */
 const fitChoice = (choice: unknown, { isLost, hasTools, hasLost }: Remaining): unknown => {
   if (choice === undefined || (hasLost && !hasTools)) return undefined
   if (!isObject(choice)) return choice

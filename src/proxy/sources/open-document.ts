@@ -1,4 +1,4 @@
-/** A whole answer of a model source: read within its limits, checked, and told to the client as it is. */
+/** Reads a complete response of a model source within its limits, checks it, and passes it on to the client unchanged. */
 import type { Bindings } from '../../bindings.ts'
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, parseJson } from '../../lib/json.ts'

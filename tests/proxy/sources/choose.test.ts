@@ -64,7 +64,7 @@ test.each([
   expect(app.source.received).toHaveLength(0)
 })
 
-test('a busy source is left out; when all are busy, the client is told to wait', async () => {
+test('a busy source is left out; when all are busy, the client gets 503', async () => {
   const app = testApp()
   addSource(app, { name: 'Alpha', maxConcurrency: 1 })
   addSource(app, { name: 'Beta', maxConcurrency: 1 })

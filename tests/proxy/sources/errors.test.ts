@@ -1,4 +1,4 @@
-/** A model source that fails, in every way a server can: what the client is told, what is counted, and that nothing is left. */
+/** A model source that fails in every way a server can: what the client gets, what is charged, and that nothing leaks. */
 import { describe, expect, test } from 'bun:test'
 import { getSource } from '../../../src/model/sources/source-rows.ts'
 import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../../support/app.ts'
@@ -146,10 +146,10 @@ describe('a stream that', () => {
   test('breaks the key over two chunks does not give it away', async () => {
     const app = testApp()
     addSource(app)
-    const told = `data: {"choices":[{"delta":{"content":"${KEY} and ${KEY}"}}]}\n\ndata: [DONE]\n\n`
+    const reply = `data: {"choices":[{"delta":{"content":"${KEY} and ${KEY}"}}]}\n\ndata: [DONE]\n\n`
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
-        for (const letter of told) controller.enqueue(Buffer.from(letter))
+        for (const letter of reply) controller.enqueue(Buffer.from(letter))
         controller.close()
       },
     })
@@ -167,12 +167,12 @@ const answerWith = (app: TestApp, response: Response) => {
   app.source.fetch = async () => response
 }
 
-describe('a key with a token limit, and no usage told,', () => {
+describe('a key with a token limit, when no usage is reported,', () => {
   test('gets 502 for a document, and is charged the estimate', async () => {
     const app = testApp()
     addSource(app)
-    const told = { id: 'c', object: 'chat.completion', choices: [] }
-    answerWith(app, Response.json(told))
+    const reply = { id: 'c', object: 'chat.completion', choices: [] }
+    answerWith(app, Response.json(reply))
     const answer = await answerOf(app, CHAT, { json: chat(), headers: limited(app) })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'usage_unavailable'])
     const [row] = app.rows()
@@ -239,8 +239,8 @@ test.each([
 test('a JSON document is JSON for browsers too, whatever the source calls it', async () => {
   const app = testApp()
   addSource(app)
-  const told = JSON.stringify({ id: 'c', choices: [{ message: { content: '<script>alert(1)</script>' } }] })
-  answerWith(app, new Response(told, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
+  const reply = JSON.stringify({ id: 'c', choices: [{ message: { content: '<script>alert(1)</script>' } }] })
+  answerWith(app, new Response(reply, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
   const answer = await answerOf(app, CHAT, { json: chat() })
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json'])
 })

@@ -21,14 +21,14 @@ export const RESPONSES_USAGE = {
 /** The arguments are what the client's first tool could be called with. */
 const TOOL_ARGUMENTS = '{"city":"Paris"}'
 
-interface Told {
+interface Reply {
   model: string
   usage: boolean
   /** The name of a tool to call; null: answers with text. */
   tool: string | null
 }
 
-export const chatAnswer = ({ model, usage, tool }: Told) => ({
+export const chatAnswer = ({ model, usage, tool }: Reply) => ({
   id: 'chatcmpl-source',
   object: 'chat.completion',
   created: CREATED,
@@ -54,7 +54,7 @@ const toolCall = (name: string) => ({
 })
 
 /** SSE frames; with `usage`, a last chunk without choices, as OpenAI sends for `stream_options.include_usage`. */
-export const chatFrames = ({ model, usage, tool }: Told): string[] => {
+export const chatFrames = ({ model, usage, tool }: Reply): string[] => {
   const chunk = (members: object) => ({
     id: 'chatcmpl-source',
     object: 'chat.completion.chunk',
@@ -93,7 +93,7 @@ const item = (tool: string | null) =>
         content: [{ type: 'output_text', text: ANSWER_TEXT, annotations: [] }],
       }
 
-export const responsesAnswer = ({ model, usage, tool }: Told, status = 'completed') => ({
+export const responsesAnswer = ({ model, usage, tool }: Reply, status = 'completed') => ({
   id: 'resp_source',
   object: 'response',
   created_at: CREATED,
@@ -106,11 +106,11 @@ export const responsesAnswer = ({ model, usage, tool }: Told, status = 'complete
   usage: status === 'completed' && usage ? RESPONSES_USAGE : null,
 })
 
-export const responsesFrames = (told: Told): string[] => {
-  const whole = item(told.tool)
+export const responsesFrames = (reply: Reply): string[] => {
+  const whole = item(reply.tool)
   const place = { item_id: whole.id, output_index: 0 }
   const part = { type: 'output_text', text: '', annotations: [] }
-  const content = told.tool
+  const content = reply.tool
     ? [{ type: 'response.function_call_arguments.done', ...place, arguments: TOOL_ARGUMENTS }]
     : [
         { type: 'response.content_part.added', ...place, content_index: 0, part },
@@ -119,12 +119,12 @@ export const responsesFrames = (told: Told): string[] => {
         { type: 'response.content_part.done', ...place, content_index: 0, part: { ...part, text: ANSWER_TEXT } },
       ]
   const events = [
-    { type: 'response.created', response: responsesAnswer(told, 'in_progress') },
-    { type: 'response.in_progress', response: responsesAnswer(told, 'in_progress') },
+    { type: 'response.created', response: responsesAnswer(reply, 'in_progress') },
+    { type: 'response.in_progress', response: responsesAnswer(reply, 'in_progress') },
     { type: 'response.output_item.added', output_index: 0, item: { ...whole, status: 'in_progress' } },
     ...content,
     { type: 'response.output_item.done', output_index: 0, item: whole },
-    { type: 'response.completed', response: responsesAnswer(told) },
+    { type: 'response.completed', response: responsesAnswer(reply) },
   ]
   return events.map((event, n) => `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number: n })}\n\n`)
 }

@@ -158,8 +158,8 @@ const chat = (body: Record<string, unknown>, model: string, fault: SourceFault |
   if (body.stream_options && body.stream !== true) return problem(400, '`stream_options` needs `stream`.', null)
   const options = body.stream_options as { include_usage?: unknown } | undefined // as: read loosely
   const usage = fault !== 'no_usage' && (body.stream !== true || options?.include_usage === true)
-  const told = { model, usage, tool: toolOf(body) }
-  return body.stream === true ? stream(chatFrames(told), fault) : json(chatAnswer(told))
+  const reply = { model, usage, tool: toolOf(body) }
+  return body.stream === true ? stream(chatFrames(reply), fault) : json(chatAnswer(reply))
 }
 
 const HOSTED = ['web_search', 'web_search_preview', 'file_search', 'computer_use_preview', 'code_interpreter', 'mcp']
@@ -168,8 +168,8 @@ const responses = (body: Record<string, unknown>, model: string, fault: SourceFa
   if (typeof body.input !== 'string' && !Array.isArray(body.input)) return problem(400, '`input` is needed.', null)
   const hosted = toolsOf(body).find(({ type }) => HOSTED.includes(String(type)))
   if (hosted) return problem(400, `Tool type ${String(hosted.type)} is not supported.`, 'unsupported_tool')
-  const told = { model, usage: fault !== 'no_usage', tool: toolOf(body) }
-  return body.stream === true ? stream(responsesFrames(told), fault) : json(responsesAnswer(told))
+  const reply = { model, usage: fault !== 'no_usage', tool: toolOf(body) }
+  return body.stream === true ? stream(responsesFrames(reply), fault) : json(responsesAnswer(reply))
 }
 
 const embeddings = ({ input }: Record<string, unknown>, model: string): Response => {

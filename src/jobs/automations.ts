@@ -9,7 +9,7 @@ import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import { noteAccountEvent } from '../model/account-events.ts'
 import { type AccountState, type AccountStatus, isBlocked, nextState, statusBeneath } from '../model/account-state.ts'
-import { listAutomations, scheduleOf } from '../model/automations/automations.ts'
+import { isEnabled, listAutomations, scheduleOf } from '../model/automations/automations.ts'
 import {
   beginAccount,
   claimSlot,
@@ -156,7 +156,8 @@ const readUsage = ({ readUsage: read, log }: AutomationDeps, accountId: string):
   read(accountId).catch((err: unknown) => log.info('no usage after an automation', { account: accountId, err }))
 
 /** Null: it is sent. The codes have their texts in `model/automations/view.ts`. */
-const skipReason = ({ pool, clock }: AutomationDeps, run: RunRow, accountId: string): string | null => {
+const skipReason = ({ db, pool, clock }: AutomationDeps, run: RunRow, accountId: string): string | null => {
+  if (run.trigger === 'scheduled' && !isEnabled(db, run.automationId)) return 'automation_disabled'
   const account = pool.get(accountId)
   if (!account) return 'account_not_found'
   // An expired block must not depend on the timer.

@@ -261,6 +261,20 @@ describe('the accounts of a run', () => {
     expect(await runs()).toMatchObject([{ status: 'success', totalAccounts: 3 }])
   })
 
+  test('are skipped once the automation is turned off', async () => {
+    const { app, job, run, runs, details } = await world(3, { schedule: { thresholdMinutes: 60 } })
+    await advanceTo(app, '07:55')
+    await run()
+    expect((await app.ask(`PATCH /api/automations/${job.id}`, { json: { enabled: false } })).status).toBe(200)
+    await advanceTo(app, '08:55')
+    await run()
+    expect(calls(app)).toHaveLength(1)
+    const [done] = await runs()
+    expect(done).toMatchObject({ status: 'success', skippedAccounts: 2 })
+    const { accounts } = await details(done?.id ?? '')
+    expect(accounts.map(({ errorCode }) => errorCode)).toEqual([null, 'automation_disabled', 'automation_disabled'])
+  })
+
   test('are skipped when they cannot serve, with the reason, and no other takes their place', async () => {
     const { app, run, runs, details } = await world(6)
     const ids = app.members.map(({ id }) => id)

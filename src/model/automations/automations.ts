@@ -22,6 +22,10 @@ export const getAutomation = (db: Db, id: string): AutomationRow => {
   return row
 }
 
+/** False also for an automation that was deleted. */
+export const isEnabled = (db: Db, id: string): boolean =>
+  db.select({ enabled: automations.enabled }).from(automations).where(eq(automations.id, id)).get()?.enabled ?? false
+
 export const scheduleOf = ({ time, zone, days }: AutomationFields): Schedule => ({ time, zone: namedZone(zone), days })
 
 export const createAutomation = (

@@ -100,7 +100,8 @@ export class Replayer {
     const key = keyOf(name, question)
     const known = this.#finished.get(key) ?? this.#queue.find((run) => run.key === key)
     if (known) return known
-    if (this.#queue.length >= MOST_QUEUED) throw new AppError('busy', { retryAfterSeconds: 5 })
+    // Users cannot keep the planner out, which has one question at a time.
+    if (name !== 'plan' && this.#queue.length >= MOST_QUEUED) throw new AppError('busy', { retryAfterSeconds: 5 })
     const settled = Promise.withResolvers<unknown>()
     settled.promise.catch(() => {}) // pages only look
     const lookedAt = Number.NEGATIVE_INFINITY

@@ -267,12 +267,26 @@ describe('the thread', () => {
     expect(warnings).toEqual(['a replay failed'])
   })
 
-  test('has a bounded queue, and nothing is left after the stop', async () => {
-    const { runs, replayer } = open()
-    const asked = Array.from({ length: 9 }, (_, seed) => replayer.ask('strategies', question(seed), never()))
-    const settled = Promise.allSettled(asked)
+  test('has a bounded queue, which never keeps the planner out', async () => {
+    const { replayer } = open()
+    const waiting = Array.from({ length: 8 }, (_, seed) => replayer.ask('strategies', question(seed), never()))
+    for (const one of waiting) one.catch(() => {}) // ended by the stop
+    await expect(replayer.ask('strategies', question(8), never())).rejects.toThrow('busy')
+    let isRejected = false
+    replayer.ask('plan', { now: 0 }, never()).catch(() => {
+      isRejected = true
+    })
+    await Promise.resolve()
+    expect(isRejected).toBe(false)
     replayer.stop()
-    expect((await settled).map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => 'rejected'))
+  })
+
+  test('leaves nothing after the stop', async () => {
+    const { runs, replayer } = open()
+    const waiting = Array.from({ length: 3 }, (_, seed) => replayer.ask('strategies', question(seed), never()))
+    const settled = Promise.allSettled(waiting)
+    replayer.stop()
+    expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
     expect(runs.every(({ isStopped }) => isStopped)).toBe(true)
   })
 })

@@ -116,7 +116,7 @@ const decisionView = ({ gainPercent, gainFrom, gainTo, model, ...decision }: Dec
 export const cancelPlannedStart = createHandlers(writes({ audit: 'quota_planner_canceled' }), (c) => {
   const who = actor(c)
   const canceled = commit<Decision>(c.env.db, (tx) => {
-    const decision = cancelDecision(tx, idOf(c))
+    const decision = cancelDecision(tx, idOf(c), c.env.clock.now())
     append(tx, who, 'quota_planner_canceled', { target: decision.accountId, details: { decision: decision.id } })
     return decision
   })

@@ -166,6 +166,19 @@ describe('decisions', () => {
     expect(await cancel()).toEqual(canceled)
   })
 
+  test('a start whose time has come cannot be canceled, because it may be running', async () => {
+    const app = testApp()
+    plan(app, 'plan_a', 'plan_b')
+    await app.clock.advance(HOUR)
+    const late = await app.ask(`POST ${PLANNER}/decisions/plan_a/cancel`)
+    expect([late.status, await jsonOf<unknown>(late)]).toMatchObject([
+      400,
+      { error: { code: 'invalid_quota_planner' } },
+    ])
+    const statuses = await jsonOf<{ id: string; status: string }[]>(app.ask(`GET ${PLANNER}/decisions`))
+    expect(statuses.find(({ id }) => id === 'plan_a')?.status).toBe('planned')
+  })
+
   test('what does not exist or has ended cannot be canceled', async () => {
     const app = testApp()
     const missing = await app.ask(`POST ${PLANNER}/decisions/plan_x/cancel`)

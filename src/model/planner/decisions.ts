@@ -90,13 +90,20 @@ export const endDecision = (
     .run()
 }
 
-/** Throws `quota_planner_decision_not_found`, and `invalid_quota_planner` for a start that was made or skipped. */
-export const cancelDecision = (tx: Tx, id: string): Decision => {
+/**
+ * Throws `quota_planner_decision_not_found`, and `invalid_quota_planner` for a start that was made or skipped, or whose
+ * time has come: its request may be running.
+ */
+export const cancelDecision = (tx: Tx, id: string, now: number): Decision => {
   const found = tx.select().from(plannerDecisions).where(eq(plannerDecisions.id, id)).get()
   if (!found) throw new AppError('quota_planner_decision_not_found')
   if (found.status === 'executed' || found.status === 'skipped')
     throw new AppError('invalid_quota_planner', {
       message: 'Only a planned start can be canceled. This one was made or skipped.',
+    })
+  if (found.status === 'planned' && found.scheduledAt <= now)
+    throw new AppError('invalid_quota_planner', {
+      message: 'The time of this start has come, so it can no longer be canceled.',
     })
   if (found.status === 'planned') endDecision(tx, id, { status: 'canceled', reason: 'Canceled by a user.' })
   return { ...found, status: 'canceled', reason: found.status === 'planned' ? 'Canceled by a user.' : found.reason }

@@ -5,35 +5,24 @@
 
 import { seededFloats } from '../src/lib/random.ts'
 import { strategyOutcomes } from '../src/proxy/replay/compare-strategies.ts'
-import type { ReplayAccount, ReplayWorld } from '../src/proxy/replay/simulate.ts'
+import type { ReplayWorld } from '../src/proxy/replay/simulate.ts'
 import { STRATEGIES } from '../src/settings/schema.ts'
+import { account, DAY, HOUR } from '../tests/proxy/replay/world.ts'
 
 const REQUESTS = 100_000
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 const [accountCount = 10, conversations = 6000] = process.argv.slice(2).map(Number)
 
 const random = seededFloats(1)
 
-const account = (n: number): ReplayAccount => ({
-  id: `account-${n}`,
-  planType: 'plus',
-  routingPolicy: 'normal',
-  securityWorkAuthorized: false,
-  maxUsedPercentPrimary: null,
-  maxUsedPercentSecondary: null,
-  exemptOwnerId: null,
-  tags: [],
-  position: null,
-  models: null,
-  fiveHour: { credits: 225, lengthMs: 5 * HOUR_MS, usedCredits: 0, resetAt: null },
-  long: { length: 'weekly', credits: 7560, lengthMs: 7 * DAY_MS, usedCredits: 0, resetAt: null },
-})
+const WINDOWS = {
+  fiveHour: { credits: 225, lengthMs: 5 * HOUR, usedCredits: 0, resetAt: null },
+  long: { length: 'weekly', credits: 7560, lengthMs: 7 * DAY, usedCredits: 0, resetAt: null },
+} as const
 
 const world: ReplayWorld = {
-  accounts: Array.from({ length: accountCount }, (_, n) => account(n)),
+  accounts: Array.from({ length: accountCount }, (_, n) => account(`account-${n}`, WINDOWS)),
   arrivals: Array.from({ length: REQUESTS }, (_, n) => ({
-    at: Math.floor((n * 28 * DAY_MS) / REQUESTS),
+    at: Math.floor((n * 28 * DAY) / REQUESTS),
     durationMs: 20_000,
     conversation: conversations === 0 ? null : Math.floor((n / REQUESTS) * conversations + random() * 8),
     model: 'gpt-5.5',
@@ -42,7 +31,7 @@ const world: ReplayWorld = {
     long: 0.27 * accountCount,
   })),
   from: 0,
-  to: 28 * DAY_MS,
+  to: 28 * DAY,
   policy: {
     strategy: 'capacity_weighted',
     singleAccountId: null,
@@ -52,7 +41,7 @@ const world: ReplayWorld = {
     paidCredits: 'last',
     inFlightPenaltyPercent: 2.5,
   },
-  affinityMs: 30 * DAY_MS,
+  affinityMs: 30 * DAY,
 }
 
 const start = { at: performance.now(), cpu: process.cpuUsage() }

@@ -12,6 +12,7 @@ import forcedColors from './forced-colors.css' with { type: 'text' }
 import forms from './forms.css' with { type: 'text' }
 import keys from './keys.css' with { type: 'text' }
 import logs from './logs.css' with { type: 'text' }
+import managed from './managed.css' with { type: 'text' }
 import messages from './messages.css' with { type: 'text' }
 import newAccount from './new-account.css' with { type: 'text' }
 import overview from './overview.css' with { type: 'text' }
@@ -36,6 +37,7 @@ const PAGES = [
   request,
   reports,
   settings,
+  managed,
   audit,
   people,
   doctor,

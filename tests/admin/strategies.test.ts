@@ -89,6 +89,9 @@ describe('GET /api/reports/strategies', () => {
     const app = testApp()
     log(app, [{ daysAgo: 6.9 }])
     expect(await compared(app)).toMatchObject({ sufficient: false, coveredDays: 6.9, requests: 1 })
+    const almost = testApp()
+    log(almost, [{ daysAgo: 6.99 }])
+    expect(await compared(almost)).toMatchObject({ sufficient: false, coveredDays: 6.9 }) // not “less than a week (7 days)”
     expect(await compared(testApp({ accounts: 0 }))).toMatchObject({ sufficient: false, requests: 0 })
   })
 

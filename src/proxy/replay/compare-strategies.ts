@@ -63,7 +63,7 @@ export const compareStrategies = (
     seed,
     requests,
     sufficient: coveredDays >= ENOUGH_DAYS,
-    coveredDays: Math.round(coveredDays * 10) / 10,
+    coveredDays: Math.floor(coveredDays * 10) / 10,
     isMeasured: rates.isMeasured,
     strategies: STRATEGIES.map((name, n) =>
       resultOf(

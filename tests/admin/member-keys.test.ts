@@ -56,6 +56,14 @@ describe('creating', () => {
     expect(listKeys(app.db, 'all').map(({ name, limits }) => [name, limits.length])).toEqual([['phone', 1]])
   })
 
+  test('the list of own keys has no column for their owner', async () => {
+    const { mia, as, keyOf } = open()
+    keyOf({ name: 'laptop' })
+    const list = async (who: typeof mia) => (await who.ask('GET /keys', { headers: { accept: 'text/html' } })).text()
+    expect(await list(mia)).not.toMatch(/Owner|or owner/)
+    expect(await list(as('operator'))).toMatch(/Owner[\s\S]*or owner|or owner[\s\S]*Owner/)
+  })
+
   test('is rejected beyond the number of keys', async () => {
     const { create, keyOf, mia } = open()
     keyOf()

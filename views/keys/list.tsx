@@ -47,7 +47,7 @@ export const KeysPage: FC<KeysProps> = (props) => {
         <span class="muted" {...live({ id: 'key-count', topics: ['keys'], src })}>
           {total}
         </span>
-        {total > 0 && <Search query={query} />}
+        {total > 0 && <Search query={query} isOwn={isOwn} />}
         <NewKeyLink canWrite={canWrite} />
       </header>
       <Done text={done} />
@@ -64,7 +64,7 @@ export const KeysPage: FC<KeysProps> = (props) => {
             {keys.length === 0 ? (
               <NothingFound text={query.q} />
             ) : (
-              <KeyTable keys={keys} query={query} now={generatedAt} />
+              <KeyTable keys={keys} query={query} isOwn={isOwn} now={generatedAt} />
             )}
             {pages > 1 && <NumberedPager page={query.page} pages={pages} at={(page) => keysLink(query, { page })} />}
           </LivePart>
@@ -94,22 +94,28 @@ const NewKeyLink: FC<{ canWrite: boolean }> = ({ canWrite }) =>
     <span class="muted small">You have read-only access to keys.</span>
   )
 
-const Search: FC<{ query: KeysQuery }> = ({ query: { q, sort, dir } }) => (
+const Search: FC<Pick<KeysProps, 'query' | 'isOwn'>> = ({ query: { q, sort, dir }, isOwn }) => (
   <search class="key-search">
     <form method="get" action="/keys">
       <input type="hidden" name="sort" value={sort} />
       <input type="hidden" name="dir" value={dir} />
-      <input type="search" name="q" value={q} placeholder="Name, prefix or owner" aria-label="Search keys" />
+      <input
+        type="search"
+        name="q"
+        value={q}
+        placeholder={isOwn ? 'Name or prefix' : 'Name, prefix or owner'}
+        aria-label="Search keys"
+      />
     </form>
   </search>
 )
 
-const KeyTable: FC<{ keys: readonly ListedKey[]; query: KeysQuery; now: string }> = ({ keys, query, now }) => (
+const KeyTable: FC<Pick<KeysProps, 'keys' | 'query' | 'isOwn'> & { now: string }> = ({ keys, query, isOwn, now }) => (
   <table class="list keys">
     <thead>
       <tr>
         <Heading by="name" query={query} label="Name" />
-        <Heading by="owner" query={query} label="Owner" />
+        {!isOwn && <Heading by="owner" query={query} label="Owner" />}
         <Heading by="tokens" query={query} label="Tokens" isNumber />
         <Heading by="cost" query={query} label="Cost" isNumber />
         <Heading by="limit" query={query} label="Limits" />
@@ -119,7 +125,7 @@ const KeyTable: FC<{ keys: readonly ListedKey[]; query: KeysQuery; now: string }
     </thead>
     <tbody>
       {keys.map((key) => (
-        <KeyRow listed={key} now={now} />
+        <KeyRow listed={key} isOwn={isOwn} now={now} />
       ))}
     </tbody>
   </table>
@@ -148,7 +154,7 @@ const Heading: FC<HeadingProps> = ({ by, query, label, isNumber }) => {
   )
 }
 
-const KeyRow: FC<{ listed: ListedKey; now: string }> = ({ listed: key, now }) => (
+const KeyRow: FC<{ listed: ListedKey; isOwn: boolean; now: string }> = ({ listed: key, isOwn, now }) => (
   <tr id={`key-${key.id}`}>
     <Cell name="name">
       <a class="key-name" href={`/keys/${key.id}`}>
@@ -156,7 +162,7 @@ const KeyRow: FC<{ listed: ListedKey; now: string }> = ({ listed: key, now }) =>
       </a>
       <code class="muted small">{key.keyPrefix}…</code>
     </Cell>
-    <Cell name="owner">{key.owner?.username ?? <span class="muted">none</span>}</Cell>
+    {!isOwn && <Cell name="owner">{key.owner?.username ?? <span class="muted">none</span>}</Cell>}
     <Cell name="tokens" isNumber>
       <span title={`${countText(key.usageSummary.totalTokens)} tokens`}>
         {shortCount(key.usageSummary.totalTokens)}

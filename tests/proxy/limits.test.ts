@@ -333,7 +333,7 @@ describe('bodies in flight', () => {
     for (let turn = 0; turn < 100 && app.upstream.openStreams === 0; turn++) await app.clock.advance(0)
     for (let turn = 0; turn < 100 && app.bindings.bodies.heldBytes > 0; turn++) await app.clock.advance(0)
     expect([app.bindings.turns.size, app.bindings.bodies.heldBytes, holds.length]).toEqual([1, 0, 1])
-    for (let tries = 0; tries < 20 && holds[0]!.deref(); tries++) {
+    for (let tries = 0; tries < 100 && holds[0]!.deref(); tries++) {
       await Bun.sleep(1)
       Bun.gc(true)
     }

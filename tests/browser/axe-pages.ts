@@ -167,7 +167,7 @@ export const PAGES: Record<string, Stops> = {
   ],
   '/reports/strategies': () => [
     { name: 'before', path: '/reports/strategies' },
-    { name: 'running or compared', path: '/reports/strategies?run=1' },
+    { name: 'compared', path: '/reports/strategies?run=1', act: (page) => page.waitForSelector('#strategies table') },
   ],
   '/settings': () => [
     { name: 'all', path: '/settings' },

@@ -41,6 +41,9 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/accounts/simulator': ({ key }) => ['/accounts/simulator', `/accounts/simulator?model=gpt-5.5&apiKeyId=${key}`],
   '/logs/:id': ({ request }) => [`/logs/${request}`],
   '/logs/conversations/:hash': ({ conversation }) => [`/logs/conversations/${conversation}`],
+  '/logs/captures': () => ['/logs/captures'],
+  '/capture-line': () => ['/capture-line'],
+  '/reports/strategies': () => ['/reports/strategies'],
   '/reports': ({ account, key }) => [
     '/reports',
     '/reports?timezone=Asia/Kolkata',
@@ -62,6 +65,10 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
     `/settings/routing/sessions?accountQuery=${account}`,
     '/settings/routing/sessions?sortBy=account&kind=conversation',
   ],
+  '/settings/sources': () => ['/settings/sources'],
+  '/settings/sources/new': () => ['/settings/sources/new'],
+  '/settings/automations': () => ['/settings/automations'],
+  '/settings/automations/new': () => ['/settings/automations/new'],
   '/settings/network': () => ['/settings/network'],
   '/settings/data': () => ['/settings/data'],
   '/settings/about': () => ['/settings/about'],
@@ -104,6 +111,11 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/request-logs/:id': ({ request }) => [`/api/request-logs/${request}`],
   '/api/conversations/:hash': ({ conversation }) => [`/api/conversations/${conversation}`],
   '/api/sticky-sessions': () => ['/api/sticky-sessions'],
+  '/api/model-sources': () => ['/api/model-sources'],
+  '/api/automations': () => ['/api/automations', '/api/automations/runs'],
+  '/api/captures': () => ['/api/captures', '/api/conversation-archive'],
+  '/api/quota-planner': () => ['/api/quota-planner/decisions', '/api/quota-planner/forecast'],
+  '/api/usage': () => ['/api/usage/summary', '/api/usage/history', '/api/usage/window?window=primary'],
   '/api/reports': () => ['/api/reports', `/api/reports?start_date=${daysAgo(89)}`],
   '/api/explain': () => ['/api/explain?model=gpt-5.5'],
   '/api/audit-logs': () => ['/api/audit-logs'],
@@ -111,9 +123,9 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/openapi.json': () => ['/api/openapi.json'],
 }
 
-/** Neither asked nor forgotten: what asks the upstream, listens, or shows a state that this folder is not in. */
+/** Left out: pages that call the upstream, listen, or show something this folder does not have. */
 const LEFT_OUT =
-  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
+  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|key|settings\/(sources|automations|automations\/runs)\/:id|logs\/(captures\/:id|:id\/captured)|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
 
 const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Ids): string[] => {
   const since = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString()

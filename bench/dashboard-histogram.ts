@@ -1,8 +1,8 @@
 /** How long the query of the histogram above the log takes on a large folder, on a core or by the clock, whichever is less. */
 import { join } from 'node:path'
 import { readerDatabase } from '../db/open.ts'
-import { logHistogram } from '../src/model/request-histogram.ts'
-import { LogPageQuery, toLogQuery } from '../src/model/request-log-page.ts'
+import { logHistogram } from '../src/model/log/request-histogram.ts'
+import { LogPageQuery, toLogQuery } from '../src/model/log/request-log-page.ts'
 import type { BigFolder } from './dashboard-seed.ts'
 import type { Lab } from './lab.ts'
 import { percentile } from './stats.ts'

@@ -1,6 +1,7 @@
 /** Every address of the dashboard that is visited, by the route it belongs to, so that none is forgotten. */
-import { everyRoute } from '../src/every-route.ts'
-import { cursorOf } from '../src/model/request-log-query.ts'
+
+import { cursorOf } from '../src/model/log/request-log-query.ts'
+import { everyRoute } from '../src/routes/every-route.ts'
 
 /** What the addresses are about. */
 export interface Ids {

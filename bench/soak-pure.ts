@@ -2,7 +2,7 @@
 import { seededRandom } from '../src/lib/random.ts'
 import { SseScanner } from '../src/lib/sse.ts'
 import { eventData } from '../src/lib/sse-payload.ts'
-import { HEALTHY } from '../src/model/account-health.ts'
+import { HEALTHY } from '../src/model/accounts/account-health.ts'
 import {
   ACTIVE,
   type AccountEvent,
@@ -10,10 +10,10 @@ import {
   CHECK_INTERVAL_MS,
   isBlocked,
   nextState,
-} from '../src/model/account-state.ts'
-import type { UsageSnapshot } from '../src/model/usage-windows.ts'
-import type { Candidate, PolicyContext, Strategy } from '../src/proxy/policies.ts'
-import { select } from '../src/proxy/select.ts'
+} from '../src/model/accounts/account-state.ts'
+import type { UsageSnapshot } from '../src/model/accounts/usage-windows.ts'
+import type { Candidate, PolicyContext, Strategy } from '../src/proxy/pool/policies.ts'
+import { select } from '../src/proxy/pool/select.ts'
 import { STRATEGIES } from '../src/settings/schema.ts'
 import type { SoakContext } from './soak-step.ts'
 

@@ -1,6 +1,6 @@
 /**
  * Limits the write-ahead log before SQLite checkpoints within a commit, which blocks the event loop. A thread normally
- * checkpoints earlier (`src/checkpointer.ts`); jobs that change a lot do so in small parts.
+ * checkpoints earlier (`src/threads/checkpointer.ts`); jobs that change a lot do so in small parts.
  */
 import { sql } from 'drizzle-orm'
 import type { Db } from './commit.ts'

@@ -4,7 +4,7 @@ import { type Field, fieldOf, fieldsOf } from '../src/api-docs/fields.ts'
 import { type Operation, operationsOf } from '../src/api-docs/operations.ts'
 import { whoMayShort } from '../src/api-docs/who.ts'
 import { CODES } from '../src/errors.ts'
-import { everyRoute } from '../src/every-route.ts'
+import { everyRoute } from '../src/routes/every-route.ts'
 
 export const API_DOCS = join(import.meta.dir, '../docs/api.md')
 

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const ROOT = resolve(import.meta.dir, '..')
-const WORKERS = ['src/reader-worker.ts', 'src/checkpoint-worker.ts', 'src/replay-worker.ts']
+const WORKERS = ['src/threads/reader-worker.ts', 'src/threads/checkpoint-worker.ts', 'src/threads/replay-worker.ts']
 
 interface BuildOptions {
   /** Where the executable goes. */
@@ -18,7 +18,8 @@ interface BuildOptions {
  *
  * `--production` is said although `--compile` claims to imply it: without it NODE_ENV is fixed to "development".
  * `--format=esm` is what lets bytecode and top-level await live together. `--splitting` keeps out of memory what is imported
- * when it is needed: the dashboard, the commands (5 MB, measured). The two `--no-compile-autoload` flags keep a `.env` or a
+ * when it is needed: the dashboard, the commands (5 MB, measured). `--entry-naming` puts the workers beside the code that
+ * starts them by a relative URL. The two `--no-compile-autoload` flags keep a `.env` or a
  * `bunfig.toml` preload in the working directory from reaching the server. The name that is defined leaves the native
  * password hash out (`src/auth/passwords.ts`).
  */
@@ -30,6 +31,8 @@ export function buildCommand({ outfile, target }: BuildOptions): string[] {
     '--production',
     '--bytecode',
     '--splitting',
+    '--entry-naming',
+    '[name].[ext]',
     '--format=esm',
     '--sourcemap',
     '--no-compile-autoload-dotenv',

@@ -1,5 +1,5 @@
 /** Every error Sluice can return, and the one class that carries it. Spec §7 and the proxy contract are this table. */
-import type { Rejection } from './model/rejections.ts'
+import type { Rejection } from './model/log/rejections.ts'
 
 /** code → [HTTP status, default message, OpenAI `error.type` on model routes (derived from the status when absent)]. */
 export const CODES = {

@@ -44,7 +44,7 @@ if (argv[0] === 'serve' && !process.env[IS_SET] && process.platform !== 'win32')
   }
 }
 
-const { run } = await import('./run.ts')
+const { run } = await import('./boot/run.ts')
 await run(argv, {
   environment: process.env,
   fetch,

@@ -2,10 +2,10 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { $ } from 'bun'
-import { isForGateway } from '../src/app.ts'
-import { dashboard } from '../src/dashboard.ts'
-import { gateway } from '../src/gateway.ts'
 import { routeTable } from '../src/http/route-table.ts'
+import { isForGateway } from '../src/routes/app.ts'
+import { dashboard } from '../src/routes/dashboard.ts'
+import { gateway } from '../src/routes/gateway.ts'
 
 const ROOT = join(import.meta.dir, '..')
 
@@ -40,7 +40,7 @@ test('a dashboard that cannot be loaded is said to whoever asks for it and in th
     Bun.plugin({ name: 'broken', setup: (build) => void build.onLoad({ filter: /src.dashboard.ts$/ }, () => {
       throw new Error('no such page')
     }) })
-    const { answer } = await import('${join(ROOT, 'src/app.ts')}')
+    const { answer } = await import('${join(ROOT, 'src/routes/app.ts')}')
     const logged = []
     const env = { log: { error: (text, { err }) => logged.push(text + ': ' + err.message) } }
     const ask = async () => {

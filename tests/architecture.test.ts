@@ -14,17 +14,17 @@ const EVERYTHING = ['src', 'views', 'db']
 const MAY_IMPORT: Record<string, string[]> = {
   'src/lib': [],
   'src/errors': ['src/lib'],
-  'src/env': ['src/lib'],
-  'src/bindings': [],
-  'src/version': [],
+  'src/boot/env': ['src/lib'],
+  'src/boot/bindings': [],
+  'src/boot/version': [],
   db: ['src/lib'],
   'src/settings': ['db', 'src/errors', 'src/lib'],
   'src/model': ['db', 'src/settings/schema', 'src/errors', 'src/lib'],
   'src/auth': ['src/model', 'src/settings', 'db', 'src/errors', 'src/lib'],
   'src/http': [
     'src/auth',
-    'src/model/permissions',
-    'src/model/service-level',
+    'src/model/users/permissions',
+    'src/model/overview/service-level',
     'src/ops/database-trouble',
     'src/ops/places',
     'src/errors',
@@ -78,49 +78,61 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/settings',
     'src/auth',
     'src/upstream',
-    'src/proxy/pool',
+    'src/proxy/pool/pool',
     'src/proxy/replay',
-    'src/env',
+    'src/boot/env',
     'db',
     'src/errors',
     'src/lib',
   ],
   'src/live': ['src/lib'],
-  'src/checkpointer': ['src/lib'],
-  'src/checkpoint-worker': ['db'],
-  'src/reader': ['src/reader-lane', 'src/model', 'src/errors', 'src/lib'],
-  'src/reader-lane': ['src/errors', 'src/lib'],
-  'src/replayer': ['src/errors', 'src/lib'],
-  'src/replay-worker': ['src/proxy/replay', 'db'],
-  'src/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
-  'src/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
-  'src/gateway': ['src/gateway-routes', 'src/http', 'src/errors'],
-  'src/managed-routes': ['src/admin', 'src/proxy/relay/ping'],
-  'src/dashboard-routes': ['src/managed-routes', 'src/admin', 'src/gateway', 'src/proxy/handlers', 'src/http/assets'],
-  'src/dashboard': ['src/dashboard-routes', 'src/http'],
-  'src/every-route': ['src/gateway', 'src/dashboard', 'src/http/route-table'],
-  'src/app': ['src/gateway', 'src/dashboard'],
+  'src/threads/checkpointer': ['src/lib'],
+  'src/threads/checkpoint-worker': ['db'],
+  'src/threads/reader': ['src/threads/reader-lane', 'src/model', 'src/errors', 'src/lib'],
+  'src/threads/reader-lane': ['src/errors', 'src/lib'],
+  'src/threads/replayer': ['src/errors', 'src/lib'],
+  'src/threads/replay-worker': ['src/proxy/replay', 'db'],
+  'src/threads/reader-worker': ['src/model', 'db', 'src/errors', 'src/lib'],
+  'src/routes/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
+  'src/routes/gateway': ['src/routes/gateway-routes', 'src/http', 'src/errors'],
+  'src/routes/managed-routes': ['src/admin', 'src/proxy/relay/ping'],
+  'src/routes/dashboard-routes': [
+    'src/routes/managed-routes',
+    'src/admin',
+    'src/routes/gateway',
+    'src/proxy/handlers',
+    'src/http/assets',
+  ],
+  'src/routes/dashboard': ['src/routes/dashboard-routes', 'src/http'],
+  'src/routes/every-route': ['src/routes/gateway', 'src/routes/dashboard', 'src/http/route-table'],
+  'src/routes/app': ['src/routes/gateway', 'src/routes/dashboard'],
   'src/main': EVERYTHING,
-  'src/run': EVERYTHING,
-  'src/serve': EVERYTHING,
-  'src/build-bindings': EVERYTHING,
-  'src/server': EVERYTHING,
+  'src/boot/run': EVERYTHING,
+  'src/boot/serve': EVERYTHING,
+  'src/boot/build-bindings': EVERYTHING,
+  'src/boot/server': EVERYTHING,
   views: [
-    'src/model/permissions',
-    'src/model/account-words',
-    'src/model/report-filters',
+    'src/model/users/permissions',
+    'src/model/accounts/account-words',
+    'src/model/reports/report-filters',
     'src/settings/schema',
     'src/settings/setting',
   ],
 }
 
 /** Facts without behaviour, which every folder may name. */
-const ANYWHERE = ['src/version', 'package']
+const ANYWHERE = ['src/boot/version', 'package']
 
 /** What an idle service does without: pages, what only they read and parse, commands, and ways out that few have. */
 const LATE = [
-  ...['views', 'src/dashboard', 'src/api-docs', 'src/cli/main', 'commander'],
-  ...['src/model/reads', 'src/model/reports', 'src/model/key-input', 'src/model/people-input', 'src/model/audit-log'],
+  ...['views', 'src/routes/dashboard', 'src/api-docs', 'src/cli/main', 'commander'],
+  ...[
+    'src/model/reads',
+    'src/model/reports/reports',
+    'src/model/keys/key-input',
+    'src/model/users/people-input',
+    'src/model/audit/audit-log',
+  ],
   ...['src/proxy/replay', 'src/model/replay'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/proxy-bridge', 'src/upstream/socket'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/proxy-bridge', 'src/upstream/socket'],
@@ -157,7 +169,7 @@ const BANNED: { name: string; pattern: RegExp; allowed: string[] }[] = [
     allowed: ['src/lib/clock.ts'],
   },
   { name: 'the global fetch', pattern: global('(?:globalThis\\.)?fetch(?=[(,;})]|\\s})'), allowed: [] },
-  { name: 'the environment', pattern: global('process\\.env|Bun\\.env'), allowed: ['src/env.ts'] },
+  { name: 'the environment', pattern: global('process\\.env|Bun\\.env'), allowed: ['src/boot/env.ts'] },
 ]
 
 const MAX_FILE_LINES = 400
@@ -192,7 +204,9 @@ describe('imports go downward', () => {
 })
 
 describe('what waits for its first use', () => {
-  const atStart = new Set(['src/main.ts', 'src/run.ts', 'src/serve.ts'].flatMap((path) => [...loadedBy(path)]))
+  const atStart = new Set(
+    ['src/main.ts', 'src/boot/run.ts', 'src/boot/serve.ts'].flatMap((path) => [...loadedBy(path)]),
+  )
 
   test.each(LATE)('%s is not loaded with the service', (name) => {
     expect([...atStart].filter((one) => within(one, name))).toEqual([])
@@ -216,11 +230,13 @@ describe('what waits for its first use', () => {
 
   test('a command does without the service', () => {
     const loaded = loadedBy('src/cli/main.ts')
-    expect(['src/server', 'src/gateway', 'src/app', 'views'].filter((name) => loaded.has(name))).toEqual([])
+    expect(
+      ['src/boot/server', 'src/routes/gateway', 'src/routes/app', 'views'].filter((name) => loaded.has(name)),
+    ).toEqual([])
   })
 
   test('what answers turns is', () => {
-    for (const name of ['src/proxy/attempts', 'src/model/pricing', 'hono']) expect(atStart).toContain(name)
+    for (const name of ['src/proxy/turn/attempts', 'src/model/catalog/pricing', 'hono']) expect(atStart).toContain(name)
   })
 })
 

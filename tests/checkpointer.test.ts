@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
-import { Checkpointer } from '../src/checkpointer.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createLog } from '../src/lib/log.ts'
+import { Checkpointer } from '../src/threads/checkpointer.ts'
 import { ManualClock } from './support/clock.ts'
 import { type LoggedDb, loggedDb } from './support/db.ts'
 
@@ -197,7 +197,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
 
   test('keeps a process that has nothing else to do until it has stopped', async () => {
     const script = `
-      import { Checkpointer } from '../src/checkpointer.ts'
+      import { Checkpointer } from '../src/threads/checkpointer.ts'
       import { systemClock } from '../src/lib/clock.ts'
       const path = process.argv.at(-1)
       const checkpointer = new Checkpointer({ path, pagesBehind: () => 1000, isNamed: () => true, clock: systemClock })

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { ConfigError, readConfig, variablesSet, withEnvFile } from '../src/env.ts'
+import { ConfigError, readConfig, variablesSet, withEnvFile } from '../src/boot/env.ts'
 
 const refusal = (work: () => unknown): string => {
   try {

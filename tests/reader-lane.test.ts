@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import type { AppError } from '../src/errors.ts'
 import { createLog } from '../src/lib/log.ts'
-import { createReader, type Reader } from '../src/reader.ts'
-import { DEADLINE_MS, MOST_WAITING, START_MS, WAIT_MS } from '../src/reader-lane.ts'
-import type { FromWorker, ToWorker } from '../src/reader-worker.ts'
+import { createReader, type Reader } from '../src/threads/reader.ts'
+import { DEADLINE_MS, MOST_WAITING, START_MS, WAIT_MS } from '../src/threads/reader-lane.ts'
+import type { FromWorker, ToWorker } from '../src/threads/reader-worker.ts'
 import { ManualClock } from './support/clock.ts'
 
 /** A thread in which nothing ends by itself. */

@@ -1,9 +1,9 @@
 /** The route table as a whole: what a reviewer must see change, and what no route may lack. */
 import { expect, test } from 'bun:test'
-import { dashboard } from '../src/dashboard.ts'
-import { everyRoute } from '../src/every-route.ts'
-import { gateway } from '../src/gateway.ts'
 import { demandOneAccessGate, formatRoutes, type RouteRow } from '../src/http/route-table.ts'
+import { dashboard } from '../src/routes/dashboard.ts'
+import { everyRoute } from '../src/routes/every-route.ts'
+import { gateway } from '../src/routes/gateway.ts'
 
 const rows = everyRoute
 const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`

@@ -1,5 +1,5 @@
 /** Texts for the service level. */
-import type { ServiceLevel } from '../src/model/service-level.ts'
+import type { ServiceLevel } from '../src/model/overview/service-level.ts'
 import type { Tone } from './ui/badge.tsx'
 
 export const LEVELS: Readonly<Record<ServiceLevel, readonly [word: string, tone: Tone]>> = {

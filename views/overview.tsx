@@ -1,7 +1,7 @@
 /** The overview: health, what needs attention, remaining quota, accounts, and the totals of the chosen period. */
 import type { FC } from 'hono/jsx'
 import type { Overview } from '../src/admin/overview.ts'
-import type { Period } from '../src/model/overview-slots.ts'
+import type { Period } from '../src/model/overview/overview-slots.ts'
 import { OverviewFiguresPart } from './overview/figures.tsx'
 import { OverviewNow } from './overview/now.tsx'
 import { PERIOD_CHOICES } from './overview/periods.ts'

@@ -1,7 +1,7 @@
 /** The frame of every page: head, navigation, messages, dialogs and footer. */
 import { type Child, type FC, type PropsWithChildren, useContext } from 'hono/jsx'
 import type { Service } from '../src/http/service.ts'
-import { type Grants, holds, type Permission } from '../src/model/permissions.ts'
+import { type Grants, holds, type Permission } from '../src/model/users/permissions.ts'
 import { Footer } from './footer.tsx'
 import { alarmOf } from './levels.ts'
 import { titleOf } from './titles.ts'

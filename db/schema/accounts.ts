@@ -60,7 +60,7 @@ export const accounts = sqliteTable(
     idTokenSealed: text().notNull(),
     lastRefreshAt: integer().notNull(),
     createdAt: integer().notNull(),
-    /** The state machine of model/account-state.ts, flattened. */
+    /** The state machine of model/accounts/account-state.ts, flattened. */
     status: text({ enum: ACCOUNT_STATUSES }).notNull().default('active'),
     cause: text(),
     evidence: text(),

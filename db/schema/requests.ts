@@ -100,7 +100,7 @@ export const attempts = sqliteTable(
     upstreamStatus: integer(),
     code: text(),
     message: text(),
-    /** Every candidate with its score or the reason it was skipped: `proxy/select.ts` Considered[]. */
+    /** Every candidate with its score or the reason it was skipped: `proxy/pool/select.ts` Considered[]. */
     considered: text({ mode: 'json' }).$type<unknown[]>(),
   },
   (t) => [primaryKey({ columns: [t.requestRowId, t.n] })],
@@ -143,7 +143,7 @@ export const requestHours = sqliteTable(
 export const DIMENSIONS = ['all', 'account', 'key', 'model', 'client', 'source'] as const
 
 /**
- * Sums of whole days and longer, added up from `request_hours` by `model/request-spans.ts`, so that a report over years
+ * Sums of whole days and longer, added up from `request_hours` by `model/reports/request-spans.ts`, so that a report over years
  * reads thousands of rows and not a million. Without a row id, as the hours.
  */
 export const requestSpans = sqliteTable(

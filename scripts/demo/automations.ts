@@ -2,7 +2,7 @@
 import type { Tx } from '../../db/commit.ts'
 import { DAY_MS } from '../../src/lib/durations.ts'
 import { systemRandom } from '../../src/lib/random.ts'
-import type { Actor } from '../../src/model/audit.ts'
+import type { Actor } from '../../src/model/audit/audit.ts'
 import { createAutomation, scheduleOf } from '../../src/model/automations/automations.ts'
 import { claimSlot, endAccount, type Note } from '../../src/model/automations/runs.ts'
 import { latestSlot } from '../../src/model/automations/schedule.ts'

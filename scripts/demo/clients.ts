@@ -1,5 +1,5 @@
 /** The six keys of the demo: whose client uses each, when, and for what. */
-import type { NewKey } from '../../src/model/key-input.ts'
+import type { NewKey } from '../../src/model/keys/key-input.ts'
 import { MODELS, PRO_MODEL } from './pool.ts'
 
 /** A list to choose from; each choice with its weight. */

@@ -2,7 +2,7 @@
 import type { Tx } from '../../db/commit.ts'
 import type { Random } from '../../src/lib/random.ts'
 import type { Sealer } from '../../src/lib/seal.ts'
-import type { Actor } from '../../src/model/audit.ts'
+import type { Actor } from '../../src/model/audit/audit.ts'
 import { createEndpoint, noteTest } from '../../src/model/egress/endpoints.ts'
 import { NewEndpoint } from '../../src/model/egress/input.ts'
 import { bindAccount, createPool } from '../../src/model/egress/pools.ts'

@@ -1,9 +1,9 @@
 /** The demo's second user: a Member with a key of their own. */
 import type { Tx } from '../../db/commit.ts'
 import { systemRandom } from '../../src/lib/random.ts'
-import type { Actor } from '../../src/model/audit.ts'
-import { acceptInvite, invitePerson } from '../../src/model/invites.ts'
-import type { Person } from '../../src/model/people.ts'
+import type { Actor } from '../../src/model/audit/audit.ts'
+import { acceptInvite, invitePerson } from '../../src/model/users/invites.ts'
+import type { Person } from '../../src/model/users/people.ts'
 
 export const MEMBER = 'noor'
 

@@ -1,10 +1,10 @@
 /** The requests of the demo's week, made up from a seed: the same seed and time give the same week. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts'
 import type { Random } from '../../src/lib/random.ts'
-import { costMicros } from '../../src/model/pricing.ts'
-import type { LedgerEntry } from '../../src/proxy/ledger-writer.ts'
+import { costMicros } from '../../src/model/catalog/pricing.ts'
+import type { LedgerEntry } from '../../src/proxy/ledger/ledger-writer.ts'
 import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
-import type { AttemptRecord } from '../../src/proxy/turn.ts'
+import type { AttemptRecord } from '../../src/proxy/turn/turn.ts'
 import { busyness, CLIENTS, type DemoClient, type Weighted } from './clients.ts'
 import { type Failure, failureAt, INCIDENTS } from './incidents.ts'
 import { DEMO_ACCOUNTS, type DemoAccount, PRO_MODEL } from './pool.ts'

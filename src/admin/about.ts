@@ -1,8 +1,9 @@
 /** `/settings/about`: the build, the environment variables, and third-party components. */
 import { dependencies } from '../../package.json'
 import { AboutPage } from '../../views/settings/about.tsx'
-import type { Ctx } from '../bindings.ts'
-import type { Config } from '../env.ts'
+import type { Ctx } from '../boot/bindings.ts'
+import type { Config } from '../boot/env.ts'
+import { VERSION } from '../boot/version.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
@@ -10,8 +11,7 @@ import { type Cidr, formatCidr } from '../lib/cidr.ts'
 import { findVariable, variableName } from '../lib/env-names.ts'
 import { PROXY_VARIABLES, withoutLogin } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
-import { VERSION } from '../version.ts'
+import { holds } from '../model/users/permissions.ts'
 import { type Frame, frameOf } from './settings-frame.ts'
 
 export interface Variable {

@@ -1,8 +1,8 @@
 /** The accounts for selection lists. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { naturalOrder } from '../lib/natural-order.ts'
-import { tellApart } from '../model/account-names.ts'
-import { maskEmails } from '../model/account-summary.ts'
+import { tellApart } from '../model/accounts/account-names.ts'
+import { maskEmails } from '../model/accounts/account-summary.ts'
 import { blindersOf } from './requests.ts'
 
 export interface Choice {

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { ExportedPage } from '../../views/accounts/exported.tsx'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -18,11 +18,11 @@ import {
   exportedAuth,
   fileNameFor,
   opencodeAuthJson,
-} from '../model/account-export.ts'
-import { openTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
-import { type AccountRow, displayName, getAccount } from '../model/accounts.ts'
-import { append } from '../model/audit.ts'
-import type { AccountTokens } from '../model/auth-json.ts'
+} from '../model/accounts/account-export.ts'
+import { openTokens, UNREADABLE_TOKENS } from '../model/accounts/account-tokens.ts'
+import { type AccountRow, displayName, getAccount } from '../model/accounts/accounts.ts'
+import type { AccountTokens } from '../model/accounts/auth-json.ts'
+import { append } from '../model/audit/audit.ts'
 
 const Format = z.strictObject({
   format: z

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { commit, notice } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { atMost, body, readForm } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -13,9 +13,14 @@ import { representation } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { inSlices } from '../lib/slices.ts'
 import type { ZipBudget } from '../lib/zip.ts'
-import { type ImportFailure, onePerSeat, readAuthFiles, importAccounts as store } from '../model/account-import.ts'
-import type { ImportedRow } from '../model/account-intake.ts'
-import { displayName } from '../model/accounts.ts'
+import {
+  type ImportFailure,
+  onePerSeat,
+  readAuthFiles,
+  importAccounts as store,
+} from '../model/accounts/account-import.ts'
+import type { ImportedRow } from '../model/accounts/account-intake.ts'
+import { displayName } from '../model/accounts/accounts.ts'
 import {
   asAuthFiles,
   importBudget,
@@ -23,8 +28,8 @@ import {
   MAX_IMPORT_FILES,
   type OpenedFiles,
   openFile,
-} from '../model/auth-files.ts'
-import type { ImportedAccount } from '../model/auth-json.ts'
+} from '../model/accounts/auth-files.ts'
+import type { ImportedAccount } from '../model/accounts/auth-json.ts'
 import {
   type Draft,
   type ImportOutcome,
@@ -32,8 +37,8 @@ import {
   judgeFiles,
   type PreflightEntry,
   type Verdict,
-} from '../model/import-preflight.ts'
-import { goOnImporting } from './pages/new-account-reply.tsx'
+} from '../model/accounts/import-preflight.ts'
+import { goOnImporting } from './new-account-reply.tsx'
 
 const FIELD = 'auth_json'
 

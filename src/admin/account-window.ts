@@ -2,16 +2,16 @@
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
-import { windowStartRefusal } from '../model/preserve-floors.ts'
-import { enableWindowStart } from '../model/window-starts.ts'
-import { back } from './back.ts'
+import { windowStartRefusal } from '../model/accounts/preserve-floors.ts'
+import { enableWindowStart } from '../model/accounts/window-starts.ts'
+import { back } from './return-link.ts'
 
 const Wish = z.strictObject({ enabled: z.boolean().describe('Whether Sluice starts its five-hour windows.') })
 

@@ -4,15 +4,23 @@ import { commit } from '../../db/commit.ts'
 import { shownKeyAt } from '../../views/keys/new.tsx'
 import { actor, demand } from '../auth/principal.ts'
 import { demandKeyScope, demandScope } from '../auth/view-scope.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
-import { type ShownKey, shownKey } from '../model/api-key-view.ts'
-import { createKey, deleteKey, getKey, type IssuedKey, listKeys, regenerateKey, updateKey } from '../model/api-keys.ts'
-import { KeyPatch, NewKey } from '../model/key-input.ts'
-import { demandMemberPatch, newMemberKey } from '../model/member-keys.ts'
+import { type ShownKey, shownKey } from '../model/keys/api-key-view.ts'
+import {
+  createKey,
+  deleteKey,
+  getKey,
+  type IssuedKey,
+  listKeys,
+  regenerateKey,
+  updateKey,
+} from '../model/keys/api-keys.ts'
+import { KeyPatch, NewKey } from '../model/keys/key-input.ts'
+import { demandMemberPatch, newMemberKey } from '../model/keys/member-keys.ts'
 import { keyBody } from './key-form.ts'
 import { connectionFor } from './key-pages.ts'
 import { storeSettings } from './settings.ts'

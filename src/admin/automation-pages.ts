@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AutomationPage, NewAutomationPage } from '../../views/automations/form.tsx'
 import { AutomationsPage } from '../../views/automations/list.tsx'
 import { RunPage } from '../../views/automations/run.tsx'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
@@ -21,12 +21,12 @@ import {
   toAutomation,
   toRunDetails,
 } from '../model/automations/view.ts'
-import { EFFORTS } from '../model/efforts.ts'
-import { holds, mayWrite } from '../model/permissions.ts'
+import { EFFORTS } from '../model/catalog/efforts.ts'
+import { holds, mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { automationBlinders, runsOf } from './automations.ts'
 import { listedModels } from './key-models.ts'
-import { said } from './pages/said.ts'
+import { said } from './said.ts'
 import { type Frame, frameOf } from './settings-frame.ts'
 
 interface Page {

@@ -1,14 +1,14 @@
 /** `/api/automations`: scheduled requests on chosen accounts, and their runs. */
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
-import { append } from '../model/audit.ts'
+import { append } from '../model/audit/audit.ts'
 import {
   type AutomationRow,
   createAutomation,
@@ -32,7 +32,7 @@ import {
 } from '../model/automations/lists.ts'
 import { startManualRun } from '../model/automations/runs.ts'
 import { type AutomationBlinders, toAutomation, toRun, toRunDetails } from '../model/automations/view.ts'
-import { mayWrite } from '../model/permissions.ts'
+import { mayWrite } from '../model/users/permissions.ts'
 import { blindersOf } from './requests.ts'
 
 const PAGE = '/settings/automations'

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { CapturedPage } from '../../views/logs/captured.tsx'
 import { CapturedListPage } from '../../views/logs/captured-list.tsx'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -14,7 +14,7 @@ import { query } from '../http/query.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { SealError } from '../lib/seal.ts'
-import { append } from '../model/audit.ts'
+import { append } from '../model/audit/audit.ts'
 import {
   type CapturedAttempt,
   type CapturedContent,
@@ -25,11 +25,11 @@ import {
 } from '../model/captures/archive.ts'
 import { type CapturedEvent, eventsOf, textOrBase64 } from '../model/captures/captured-events.ts'
 import { curlOf } from '../model/captures/curl.ts'
-import { holds } from '../model/permissions.ts'
-import { keyNames } from '../model/request-log-choices.ts'
+import { keyNames } from '../model/log/request-log-choices.ts'
+import { holds } from '../model/users/permissions.ts'
 import { type CaptureView, captureOf, captureView } from './captures.ts'
-import { said } from './pages/said.ts'
 import { blindersOf } from './requests.ts'
+import { said } from './said.ts'
 
 const ListQuery = z.object({
   captureId: z.string().max(60).optional().describe('Only requests of this capture.'),

@@ -1,14 +1,14 @@
 /** `/api/conversations`: the request log by conversation. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { ConversationQuery, MOST_DAYS, sinceOf } from '../model/conversations/conversation-query.ts'
 import type { ConversationDetail, ConversationPage } from '../model/conversations/conversations.ts'
-import { holds } from '../model/permissions.ts'
-import type { Blinders } from '../model/request-view.ts'
-import { readerOf } from './reader-of.ts'
+import type { Blinders } from '../model/log/request-view.ts'
+import { holds } from '../model/users/permissions.ts'
+import { readerOf } from './reader-for-caller.ts'
 import { blindersOf } from './requests.ts'
 
 export const conversationPath = (conversationId: string): string =>

@@ -1,7 +1,7 @@
 /** `/doctor/…`: what a browser measures about proxies in front of Sluice. */
 import { z } from 'zod'
 import { KeyTestChecks } from '../../views/keys/test.tsx'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { rejectOtherSites } from '../http/cross-site.ts'
 import { requires } from '../http/gates.ts'

@@ -1,11 +1,11 @@
 /** `/doctor`: problems and what to do about them. */
 import { DoctorPage } from '../../views/doctor.tsx'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
+import { holds } from '../model/users/permissions.ts'
 import { type Finding, runChecks, type Verdict, worst } from '../ops/checks.ts'
 import { proxyChecks } from '../ops/proxy-checks.ts'
 

@@ -1,15 +1,15 @@
 /** `/api/settings/upstream-proxy`: outbound proxies, their pools, and which accounts use which. */
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { accountNames } from '../model/account-names.ts'
-import type { AuditEvent } from '../model/audit.ts'
+import { accountNames } from '../model/accounts/account-names.ts'
+import type { AuditEvent } from '../model/audit/audit.ts'
 import {
   createEndpoint,
   deleteEndpoint,
@@ -35,9 +35,9 @@ import {
 } from '../model/egress/pools.ts'
 import { EGRESS_REASONS } from '../model/egress/route.ts'
 import { resumeRouted } from '../model/egress/unrouted.ts'
-import { holds } from '../model/permissions.ts'
+import { holds } from '../model/users/permissions.ts'
 import { testEgress } from '../upstream/egress-test.ts'
-import { back } from './back.ts'
+import { back } from './return-link.ts'
 
 /** Everything about outbound proxies, without passwords. */
 export const egressOf = (c: Ctx) => {

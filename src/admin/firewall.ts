@@ -2,14 +2,14 @@
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { addEntry, type FirewallEntry, listEntries, removeEntry } from '../model/firewall.ts'
-import { holds } from '../model/permissions.ts'
+import { holds } from '../model/users/permissions.ts'
 
 const NewEntry = z.strictObject({ ipAddress: z.string().max(100).describe('An address, or a range in CIDR form.') })
 

@@ -1,10 +1,10 @@
 /** `/footer`: the footer of every page, fetched again when what it says has changed. */
 import { Footer, type FooterProps } from '../../views/footer.tsx'
+import { VERSION } from '../boot/version.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { serviceOf } from '../http/service.ts'
-import { VERSION } from '../version.ts'
 
 export const showFooter = createHandlers(requires('dashboard:read'), (c) => {
   const value: FooterProps = {

@@ -1,7 +1,7 @@
 /** API key forms: converts flat fields of a page to the bodies of the JSON routes. */
 import type { Next } from 'hono'
 import { z } from 'zod'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { body, carrying, parse } from '../http/body.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'

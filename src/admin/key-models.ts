@@ -1,8 +1,8 @@
 /** The catalog's models, for the key pages. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { objectOf, objectsOf, parseJson, textOf } from '../lib/json.ts'
 import { decodeUtf8 } from '../lib/utf8.ts'
-import type { ModelPolicy } from '../model/catalog.ts'
+import type { ModelPolicy } from '../model/catalog/catalog.ts'
 
 interface ModelChoice {
   id: string

@@ -1,6 +1,6 @@
 /** Whether clients need a key, for the key pages: what is not enforced otherwise, and who can change it. */
-import type { Ctx } from '../bindings.ts'
-import { holds } from '../model/permissions.ts'
+import type { Ctx } from '../boot/bindings.ts'
+import { holds } from '../model/users/permissions.ts'
 
 export interface OptionalKeys {
   /** `SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */

@@ -1,13 +1,13 @@
 /** `/api/api-keys/:id/trends` and `…/usage-7d`: seven days of one key. */
 import { demandScope } from '../auth/view-scope.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
-import { maskEmails } from '../model/account-summary.ts'
-import { getKey } from '../model/api-keys.ts'
-import { type KeyWeek, keyTrends, keyUsage7d } from '../model/key-trends.ts'
-import { readerOf } from './reader-of.ts'
+import { maskEmails } from '../model/accounts/account-summary.ts'
+import { getKey } from '../model/keys/api-keys.ts'
+import { type KeyWeek, keyTrends, keyUsage7d } from '../model/keys/key-trends.ts'
+import { readerOf } from './reader-for-caller.ts'
 import { blindersOf } from './requests.ts'
 
 /** Throws `not_found`. */

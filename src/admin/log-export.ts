@@ -1,17 +1,17 @@
 /** `/logs/export` and `/api/request-logs/export`: the filtered log as a file. */
 import { z } from 'zod'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { csvLine } from '../lib/csv.ts'
 import { iso } from '../lib/iso.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
-import type { RejectedClient } from '../model/rejected-clients.ts'
-import type { LogEntry } from '../model/request-log-entry.ts'
-import { LogPageQuery, toLogQuery, toRejectedQuery } from '../model/request-log-page.ts'
-import { Cursor, LogQuery } from '../model/request-log-query.ts'
-import { readerOf } from './reader-of.ts'
+import type { RejectedClient } from '../model/log/rejected-clients.ts'
+import type { LogEntry } from '../model/log/request-log-entry.ts'
+import { LogPageQuery, toLogQuery, toRejectedQuery } from '../model/log/request-log-page.ts'
+import { Cursor, LogQuery } from '../model/log/request-log-query.ts'
+import { readerOf } from './reader-for-caller.ts'
 import { demandSight, sightOf } from './requests.ts'
 
 const ExportQuery = LogPageQuery.extend({

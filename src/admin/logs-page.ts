@@ -2,7 +2,7 @@
 import { LogsPage } from '../../views/logs/page.tsx'
 import { RequestPage } from '../../views/logs/request.tsx'
 import { NewRows } from '../../views/logs/rows.tsx'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
@@ -11,12 +11,11 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { unknownParameters } from '../http/unknown-parameters.ts'
 import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
-import type { RejectedClient } from '../model/rejected-clients.ts'
-import type { LogHistogram } from '../model/request-histogram.ts'
-import type { LogDetail, LogPage } from '../model/request-log.ts'
-import { keyNames } from '../model/request-log-choices.ts'
-import type { LogEntry } from '../model/request-log-entry.ts'
+import type { RejectedClient } from '../model/log/rejected-clients.ts'
+import type { LogHistogram } from '../model/log/request-histogram.ts'
+import type { LogDetail, LogPage } from '../model/log/request-log.ts'
+import { keyNames } from '../model/log/request-log-choices.ts'
+import type { LogEntry } from '../model/log/request-log-entry.ts'
 import {
   LogPageQuery,
   type MoreColumn,
@@ -24,12 +23,13 @@ import {
   type RangeName,
   toLogQuery,
   toRejectedQuery,
-} from '../model/request-log-page.ts'
-import { Moment } from '../model/request-log-query.ts'
+} from '../model/log/request-log-page.ts'
+import { Moment } from '../model/log/request-log-query.ts'
 import { stickyKey } from '../model/sticky/session-key.ts'
+import { holds } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { conversationPath } from './conversations.ts'
-import { readerOf } from './reader-of.ts'
+import { readerOf } from './reader-for-caller.ts'
 import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
 import { stickyLink } from './sticky-sessions.ts'
 

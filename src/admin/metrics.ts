@@ -2,7 +2,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { isLocal } from '../auth/caller.ts'
 import { budgetClient } from '../auth/failure-budget.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { open } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'

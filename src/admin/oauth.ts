@@ -7,7 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { originForLinks } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
-import { goOnWith } from './pages/new-account-reply.tsx'
+import { goOnWith } from './new-account-reply.tsx'
 import { signInValue } from './sign-in-value.ts'
 
 const optionalId = z.string().trim().max(128).nullish()

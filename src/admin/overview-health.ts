@@ -1,7 +1,7 @@
 /** The health line as data: one level, how many accounts are available, what happens next, and what you can do. */
 import { iso } from '../lib/iso.ts'
-import type { AccountView } from '../model/account-view.ts'
-import { type ServiceLevel, serviceLevel } from '../model/service-level.ts'
+import type { AccountView } from '../model/accounts/account-view.ts'
+import { type ServiceLevel, serviceLevel } from '../model/overview/service-level.ts'
 
 export interface Health {
   level: ServiceLevel

@@ -1,12 +1,12 @@
 /** The planned starts of five-hour windows, for the card on the reports. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
-import { holds, mayWrite } from '../model/permissions.ts'
 import { type Decision, listDecisions } from '../model/planner/decisions.ts'
 import { ENOUGH_DAYS, HISTORY_MS } from '../model/planner/demand.ts'
 import { clockTime } from '../model/planner/starts.ts'
 import { firstArrival } from '../model/replay/request-units.ts'
+import { holds, mayWrite } from '../model/users/permissions.ts'
 import type { Settings } from '../settings/schema.ts'
 import { accountChoices } from './account-choices.ts'
 

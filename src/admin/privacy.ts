@@ -1,8 +1,8 @@
 /** The privacy eye: while its cookie is set, pages come with every e-mail address and name masked, so screenshots are safe. */
 import { getCookie } from 'hono/cookie'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { createMiddleware } from '../http/handlers.ts'
-import { listPeople } from '../model/people.ts'
+import { listPeople } from '../model/users/people.ts'
 
 /** Wraps every page and fragment. JSON answers are not masked. */
 export const privacyEye = createMiddleware(async (c, next) => {

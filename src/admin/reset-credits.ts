@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
@@ -10,10 +10,10 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { isoOrNull } from '../lib/iso.ts'
-import { recordRedemption } from '../model/redemption-record.ts'
-import { resetCreditsView } from '../model/reset-credits.ts'
+import { recordRedemption } from '../model/accounts/redemption-record.ts'
+import { resetCreditsView } from '../model/accounts/reset-credits.ts'
 import { redeem } from '../upstream/redeem.ts'
-import { back } from './back.ts'
+import { back } from './return-link.ts'
 
 /** null until fetched. */
 export const listAccountResetCredits = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {

@@ -1,7 +1,7 @@
 /** The body of a change of settings: JSON, or the form of a section, whose fields for `memberKeyDefaults` are flat. */
 import type { Next } from 'hono'
 import { z } from 'zod'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { body, carrying, parse } from '../http/body.ts'
 import { LimitRows, limitsIn } from './key-form.ts'
 

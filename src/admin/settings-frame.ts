@@ -1,7 +1,7 @@
 /** The frame of every settings page: visible tabs, and how many settings differ from their defaults. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { listPools } from '../model/egress/endpoints.ts'
-import { holds, mayWrite, type Permission } from '../model/permissions.ts'
+import { holds, mayWrite, type Permission } from '../model/users/permissions.ts'
 import { fieldsOf, type SettingField } from '../settings/fields.ts'
 import { SECTIONS, type Section } from '../settings/setting.ts'
 import { accountChoices } from './account-choices.ts'

@@ -1,9 +1,9 @@
 /** A ChatGPT sign-in as shown: the next step, its expiry, and its result. */
 import { isLocal } from '../auth/caller.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { iso } from '../lib/iso.ts'
-import { displayName, getAccount } from '../model/accounts.ts'
-import { type FlowRow, wasCancelled } from '../model/oauth-flows.ts'
+import { displayName, getAccount } from '../model/accounts/accounts.ts'
+import { type FlowRow, wasCancelled } from '../model/accounts/oauth-flows.ts'
 
 export interface KnownAccount {
   accountId: string

@@ -1,7 +1,7 @@
 /** Model source forms: converts fields of a page to the bodies of the JSON routes. */
 import type { Next } from 'hono'
 import { z } from 'zod'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body, carrying, fromForm, parse } from '../http/body.ts'
 import type { Typed } from '../http/form-drafts.ts'

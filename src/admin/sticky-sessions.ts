@@ -1,7 +1,7 @@
 /** `/api/sticky-sessions` and releasing an account: which account a conversation stays on. */
 import { z } from 'zod'
 import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
@@ -18,8 +18,8 @@ import { deleteMatching, deleteNamed, releaseAccount } from '../model/sticky/for
 import { STICKY_KINDS } from '../model/sticky/session-key.ts'
 import { STICKY_SORTS, type StickyFilter } from '../model/sticky/sticky-sessions.ts'
 import { accountChoices } from './account-choices.ts'
-import { back } from './back.ts'
-import { readerOf } from './reader-of.ts'
+import { readerOf } from './reader-for-caller.ts'
+import { back } from './return-link.ts'
 
 export const STICKY_PAGE = '/settings/routing/sessions'
 

@@ -6,11 +6,11 @@ import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { mayWrite } from '../model/permissions.ts'
+import { mayWrite } from '../model/users/permissions.ts'
 import type { StrategyReport } from '../proxy/replay/compare-strategies.ts'
-import type { ReplayState } from '../replayer.ts'
 import type { Settings } from '../settings/schema.ts'
-import { said } from './pages/said.ts'
+import type { ReplayState } from '../threads/replayer.ts'
+import { said } from './said.ts'
 
 const Asked = z.object({
   days: z.coerce.number().int().min(1).max(90).default(28).describe('How many days of the log are replayed.'),

@@ -2,8 +2,8 @@
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
-import { accountsLeft, HistoryQuery, poolSummary, usedOf, WindowQuery } from '../model/pool-history.ts'
-import { readerOf } from './reader-of.ts'
+import { accountsLeft, HistoryQuery, poolSummary, usedOf, WindowQuery } from '../model/overview/pool-history.ts'
+import { readerOf } from './reader-for-caller.ts'
 
 export const showUsageSummary = createHandlers(requires('accounts:read'), async (c) => {
   const now = c.env.clock.now()

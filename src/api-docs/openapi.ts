@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, generated from the operations. */
+
+import { VERSION } from '../boot/version.ts'
 import { CODES } from '../errors.ts'
-import { VERSION } from '../version.ts'
 import { exampleOf } from './examples.ts'
 import { GROUPS } from './groups.ts'
 import type { JsonSchema } from './json-schema.ts'

@@ -1,8 +1,8 @@
 /** One attempt at a secret: charged to the client's budget before checking, and recorded when wrong. */
 import { commit } from '../../db/commit.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
-import { append } from '../model/audit.ts'
+import { append } from '../model/audit/audit.ts'
 import { budgetClient } from './failure-budget.ts'
 import { actorOf, type Principal } from './principal.ts'
 

@@ -3,7 +3,7 @@
  * another machine.
  */
 import { commit, type Tx } from '../../db/commit.ts'
-import type { Bindings, Ctx } from '../bindings.ts'
+import type { Bindings, Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { isLoopbackHost } from '../lib/client-ip.ts'
 import {
@@ -13,8 +13,8 @@ import {
   rotateBootstrapToken,
   spendBootstrapToken,
   storeBootstrapToken,
-} from '../model/bootstrap-token.ts'
-import { hasPasswordAccount, isEmptyInstall } from '../model/people.ts'
+} from '../model/users/bootstrap-token.ts'
+import { hasPasswordAccount, isEmptyInstall } from '../model/users/people.ts'
 import { attempt } from './attempt.ts'
 import { isLocal } from './caller.ts'
 

@@ -1,5 +1,5 @@
 /** Where a request comes from, for access decisions. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import type { Cidr } from '../lib/cidr.ts'
 import { isLocalRequest } from '../lib/client-ip.ts'
 

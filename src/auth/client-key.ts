@@ -4,8 +4,8 @@
  */
 import { AppError } from '../errors.ts'
 import { anyContains, type Cidr } from '../lib/cidr.ts'
-import type { KeyPolicy, KeyRing } from '../model/key-ring.ts'
-import { keyStart, type Rejection } from '../model/rejections.ts'
+import type { KeyPolicy, KeyRing } from '../model/keys/key-ring.ts'
+import { keyStart, type Rejection } from '../model/log/rejections.ts'
 
 export interface Client {
   /** Null: no key was required, and no known key was sent. */

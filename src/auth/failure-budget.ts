@@ -1,5 +1,5 @@
 /** Limits attempts per minute and client, for example eight wrong secrets over all routes that check one (spec §8). */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { clientOf } from '../lib/client-address.ts'
 import type { Clock } from '../lib/clock.ts'

@@ -1,12 +1,12 @@
 /** Users announced by a reverse proxy in a header: found, created or rejected (spec §5, trusted-header mode). */
 import { commit, type Db } from '../../db/commit.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { subjectText } from '../lib/subject.ts'
 import { headerText } from '../lib/utf8.ts'
-import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, noteSighting } from '../model/admit-identity.ts'
-import { append } from '../model/audit.ts'
-import { findByIdentity, type Person } from '../model/people.ts'
+import { append } from '../model/audit/audit.ts'
+import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, noteSighting } from '../model/users/admit-identity.ts'
+import { findByIdentity, type Person } from '../model/users/people.ts'
 import { budgetClient } from './failure-budget.ts'
 import { note } from './note.ts'
 

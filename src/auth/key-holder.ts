@@ -1,11 +1,11 @@
 /** Who opens the page of a key: a client that entered it, by a cookie of its own. */
 import { commit, type Tx } from '../../db/commit.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import { hashKey } from '../model/api-keys.ts'
-import { type Actor, append } from '../model/audit.ts'
-import type { KeyPolicy } from '../model/key-ring.ts'
-import { createKeySession, endKeySession, findKeySession } from '../model/key-sessions.ts'
+import { type Actor, append } from '../model/audit/audit.ts'
+import { hashKey } from '../model/keys/api-keys.ts'
+import type { KeyPolicy } from '../model/keys/key-ring.ts'
+import { createKeySession, endKeySession, findKeySession } from '../model/keys/key-sessions.ts'
 import { attempt } from './attempt.ts'
 import { tokenCookie } from './session-cookie.ts'
 

@@ -1,6 +1,6 @@
 /** Records that a session was used, for the list in which users look for unknown browsers. */
-import type { Ctx } from '../bindings.ts'
-import { isTouchDue, touchSession } from '../model/sessions.ts'
+import type { Ctx } from '../boot/bindings.ts'
+import { isTouchDue, touchSession } from '../model/users/sessions.ts'
 import { note } from './note.ts'
 import type { Principal } from './principal.ts'
 

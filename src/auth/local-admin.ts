@@ -1,8 +1,8 @@
 /** The local administrator of an install behind a proxy, for signing in when the proxy fails (spec §5 Trusted-header 6). */
-import type { Ctx } from '../bindings.ts'
-import { demandGrantable, grantableRoles } from '../model/delegation.ts'
-import { hasPasswordAccount } from '../model/people.ts'
-import { ADMIN_ROLE_ID, getRole } from '../model/roles.ts'
+import type { Ctx } from '../boot/bindings.ts'
+import { demandGrantable, grantableRoles } from '../model/users/delegation.ts'
+import { hasPasswordAccount } from '../model/users/people.ts'
+import { ADMIN_ROLE_ID, getRole } from '../model/users/roles.ts'
 import { isProxyTrusted } from './identity.ts'
 import { demand, demandOwnAccount, type Principal } from './principal.ts'
 

@@ -1,6 +1,6 @@
 /** Writes that only record a request and must not make it fail. */
 import { commit, type Tx } from '../../db/commit.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 
 /** Commits `write`. If the database is busy or read-only, the record is skipped and the request continues. */
 export const note = ({ env: { db, log } }: Ctx, write: (tx: Tx) => void): void => {

@@ -1,7 +1,7 @@
 /** Access to the user's own profile, password and second factor. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import type { AuditEvent } from '../model/audit.ts'
+import type { AuditEvent } from '../model/audit/audit.ts'
 import { type AccountPrincipal, demandOwnAccount } from './principal.ts'
 import { resolve } from './resolve.ts'
 

@@ -1,5 +1,5 @@
 /** Host names under which requests without a cookie or key are served (spec §5): names no other site can point here. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { normaliseIp } from '../lib/cidr.ts'
 
 /**

@@ -1,11 +1,11 @@
 /** Who is using the dashboard, what they may do, and their name in the audit log. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import type { Actor } from '../model/audit.ts'
-import type { Person } from '../model/people.ts'
-import { type Grants, holds, mayWrite, type Permission, PRESETS, WRITE } from '../model/permissions.ts'
-import { missingPermissionText } from '../model/roles.ts'
-import { confirmationEnd, type SessionRow, type SignInMethod } from '../model/sessions.ts'
+import type { Actor } from '../model/audit/audit.ts'
+import type { Person } from '../model/users/people.ts'
+import { type Grants, holds, mayWrite, type Permission, PRESETS, WRITE } from '../model/users/permissions.ts'
+import { missingPermissionText } from '../model/users/roles.ts'
+import { confirmationEnd, type SessionRow, type SignInMethod } from '../model/users/sessions.ts'
 
 /** Every `switch` over `kind` must handle each case. */
 export type Principal =

@@ -1,8 +1,8 @@
 /** The only place that turns a request into a principal; permissions and session responses both use it. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import { guestPasswordHash } from '../model/guest.ts'
-import { isAnyPasskey } from '../model/passkeys.ts'
+import { guestPasswordHash } from '../model/users/guest.ts'
+import { isAnyPasskey } from '../model/users/passkeys.ts'
 import {
   findPerson,
   hasPasskey,
@@ -10,9 +10,9 @@ import {
   isEmptyInstall,
   type Person,
   passwordHolders,
-} from '../model/people.ts'
-import { isAdminLevel, PRESETS } from '../model/permissions.ts'
-import { findSession, type SessionRow, type SignInMethod } from '../model/sessions.ts'
+} from '../model/users/people.ts'
+import { isAdminLevel, PRESETS } from '../model/users/permissions.ts'
+import { findSession, type SessionRow, type SignInMethod } from '../model/users/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
 import { isLocal } from './caller.ts'
 import { identify, proxySubject, recordRefusal } from './identity.ts'

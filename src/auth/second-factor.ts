@@ -1,11 +1,11 @@
 /** Parses a second factor: an authenticator code or a recovery code. */
 import type { Tx } from '../../db/commit.ts'
-import type { Bindings } from '../bindings.ts'
+import type { Bindings } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import type { Actor } from '../model/audit.ts'
-import { spendTotpStep, totpContext } from '../model/credentials.ts'
-import type { UserRow } from '../model/people.ts'
-import { isRecoveryCode, spendRecoveryCode } from '../model/recovery-codes.ts'
+import type { Actor } from '../model/audit/audit.ts'
+import { spendTotpStep, totpContext } from '../model/users/passwords.ts'
+import type { UserRow } from '../model/users/people.ts'
+import { isRecoveryCode, spendRecoveryCode } from '../model/users/recovery-codes.ts'
 import { stepOfCode } from './totp.ts'
 
 /** A code of valid form and, for the authenticator, of valid value. `spend` decides whether it counts. */

@@ -1,6 +1,6 @@
 /** The session cookie: 32 random bytes, inaccessible to scripts and other sites (decisions §4). */
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { DAY_MS } from '../lib/durations.ts'
 
 const NAME = 'sluice_session'

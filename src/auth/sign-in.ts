@@ -2,12 +2,12 @@
 import { eq } from 'drizzle-orm'
 import { commit, notice, type Tx } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
-import { type AuditEvent, append } from '../model/audit.ts'
-import { guestPasswordHash } from '../model/guest.ts'
-import { getPerson, type Person } from '../model/people.ts'
+import { type AuditEvent, append } from '../model/audit/audit.ts'
+import { guestPasswordHash } from '../model/users/guest.ts'
+import { getPerson, type Person } from '../model/users/people.ts'
 import {
   createSession,
   endSession,
@@ -17,7 +17,7 @@ import {
   type SessionRow,
   type SignInMethod,
   STEP_UP_MS,
-} from '../model/sessions.ts'
+} from '../model/users/sessions.ts'
 import { budgetClient } from './failure-budget.ts'
 import { countOwnChange } from './own-account.ts'
 import { type AccountPrincipal, actorFor, actorOf } from './principal.ts'

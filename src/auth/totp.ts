@@ -2,7 +2,7 @@
 import { Secret, TOTP } from 'otpauth'
 import { renderSVG } from 'uqr'
 import type { Random } from '../lib/random.ts'
-import { TOTP_WINDOW } from '../model/credentials.ts'
+import { TOTP_WINDOW } from '../model/users/passwords.ts'
 
 const ISSUER = 'Sluice'
 const SECRET_BYTES = 20

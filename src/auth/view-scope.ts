@@ -1,6 +1,6 @@
 /** Whose keys a dashboard user may see and change, by the scope of the permission. */
-import { holds, mayWrite, type Permission } from '../model/permissions.ts'
-import type { ViewScope } from '../model/view-scope.ts'
+import { holds, mayWrite, type Permission } from '../model/users/permissions.ts'
+import type { ViewScope } from '../model/users/view-scope.ts'
 import { demand, demandWrite, type Principal } from './principal.ts'
 
 /** Permissions whose reads can be limited to own keys. */

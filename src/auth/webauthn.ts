@@ -8,7 +8,7 @@ import type {
 import { z } from 'zod'
 import { parseJson } from '../lib/json.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
-import { CHALLENGE_MS, type PasskeyRow } from '../model/passkeys.ts'
+import { CHALLENGE_MS, type PasskeyRow } from '../model/users/passkeys.ts'
 
 /** The host name passkeys belong to, and the origin the browser must be at. */
 export interface RelyingParty {

@@ -10,10 +10,10 @@ import {
   importAccounts,
   onePerSeat,
   readAuthFiles,
-} from '../model/account-import.ts'
-import type { ImportedRow } from '../model/account-intake.ts'
-import { accountNames } from '../model/account-names.ts'
-import { nextState } from '../model/account-state.ts'
+} from '../model/accounts/account-import.ts'
+import type { ImportedRow } from '../model/accounts/account-intake.ts'
+import { accountNames } from '../model/accounts/account-names.ts'
+import { nextState } from '../model/accounts/account-state.ts'
 import {
   type AccountRow,
   deleteAccount,
@@ -23,11 +23,11 @@ import {
   reactivateAccount,
   stateOf,
   usageOf,
-} from '../model/accounts.ts'
-import type { Actor } from '../model/audit.ts'
-import { importBudget, type OpenedFiles, openFile } from '../model/auth-files.ts'
-import { STATE_WORDS } from '../model/pool-words.ts'
-import { perWindow, type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+} from '../model/accounts/accounts.ts'
+import { importBudget, type OpenedFiles, openFile } from '../model/accounts/auth-files.ts'
+import { perWindow, type UsageSnapshot, usedNow } from '../model/accounts/usage-windows.ts'
+import type { Actor } from '../model/audit/audit.ts'
+import { STATE_WORDS } from '../model/overview/pool-words.ts'
 import { cliActor, printJson, type Run, withNewFolder } from './command.ts'
 import { aboutOne } from './find.ts'
 import { listing } from './listing.ts'

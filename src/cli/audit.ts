@@ -1,5 +1,5 @@
 /** `sluice audit verify`: checks that the audit log is complete and unchanged, or names the first row that is not. */
-import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
+import { type AuditVerdict, verifyAuditLog } from '../model/audit/audit-verify.ts'
 import { printJson, type Run, withFolder } from './command.ts'
 
 /** Exit code 1 when verification fails. */

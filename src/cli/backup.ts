@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock } from '../lib/clock.ts'
-import { plural } from '../model/pool-words.ts'
+import { plural } from '../model/overview/pool-words.ts'
 import { keyOf, makeBackup } from '../ops/backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from '../ops/backup-verify.ts'
 import { backupPath, makeBackupFolder } from '../ops/backups.ts'

@@ -1,10 +1,10 @@
 /** `sluice bootstrap-token`: the token for setting the first password from another machine. */
 import { commit, type Db } from '../../db/commit.ts'
-import type { Config } from '../env.ts'
+import type { Config } from '../boot/env.ts'
 import { AppError } from '../errors.ts'
 import { systemRandom } from '../lib/random.ts'
-import { hasBootstrapToken, rotateBootstrapToken } from '../model/bootstrap-token.ts'
-import { hasPasswordAccount } from '../model/people.ts'
+import { hasBootstrapToken, rotateBootstrapToken } from '../model/users/bootstrap-token.ts'
+import { hasPasswordAccount } from '../model/users/people.ts'
 import { cliActor, configOf, type Run, withFolder, withNewFolder } from './command.ts'
 
 /** Only the token's hash is stored, so without `--rotate` this only tells whether there is one. */

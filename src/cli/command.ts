@@ -1,11 +1,11 @@
 /** The environment of a command: output, environment variables, and the data folder while it runs. */
 import { existsSync } from 'node:fs'
 import { setPriority } from 'node:os'
-import { type Config, readConfig } from '../env.ts'
+import { type Config, readConfig } from '../boot/env.ts'
 import { systemClock } from '../lib/clock.ts'
 import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
-import type { Actor } from '../model/audit.ts'
+import type { Actor } from '../model/audit/audit.ts'
 import { typedCommand } from '../ops/own-command.ts'
 import { placesOf } from '../ops/places.ts'
 import { asFolderError, type Folder, FolderError, openFolder } from './open-folder.ts'

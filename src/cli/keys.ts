@@ -2,8 +2,9 @@
 import { commit, type Db } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
 import { systemRandom } from '../lib/random.ts'
-import { listAccounts } from '../model/accounts.ts'
-import { type ApiKey, toApiKey } from '../model/api-key-view.ts'
+import { listAccounts } from '../model/accounts/accounts.ts'
+import { Catalog } from '../model/catalog/catalog.ts'
+import { type ApiKey, toApiKey } from '../model/keys/api-key-view.ts'
 import {
   createKey,
   deleteKey,
@@ -12,10 +13,9 @@ import {
   regenerateKey,
   type StoredKey,
   updateKey,
-} from '../model/api-keys.ts'
-import { Catalog } from '../model/catalog.ts'
-import { KeyPatch, NewKey } from '../model/key-input.ts'
-import { type KeyState, keyState } from '../model/key-list.ts'
+} from '../model/keys/api-keys.ts'
+import { KeyPatch, NewKey } from '../model/keys/key-input.ts'
+import { type KeyState, keyState } from '../model/keys/key-list.ts'
 import { readSettings } from '../settings/store.ts'
 import { type CliIo, cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
 import { aboutOne, findOne, type Kind } from './find.ts'

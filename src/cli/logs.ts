@@ -2,9 +2,9 @@
 
 import type { Db } from '../../db/commit.ts'
 import { systemClock } from '../lib/clock.ts'
-import type { LogEntry } from '../model/request-log-entry.ts'
-import type { LogStatus } from '../model/request-log-query.ts'
-import { entriesEndedSince, newestEntries } from '../model/request-log-tail.ts'
+import type { LogEntry } from '../model/log/request-log-entry.ts'
+import type { LogStatus } from '../model/log/request-log-query.ts'
+import { entriesEndedSince, newestEntries } from '../model/log/request-log-tail.ts'
 import { type CliIo, type Run, UsageError, withFolder } from './command.ts'
 import { localTime } from './table.ts'
 

@@ -1,6 +1,6 @@
 /** The command line except `serve`. Works directly on the database, also while the server runs. */
 import { isBusy } from '../../db/lock.ts'
-import { ConfigError } from '../env.ts'
+import { ConfigError } from '../boot/env.ts'
 import { AppError } from '../errors.ts'
 import { type CliIo, UsageError } from './command.ts'
 import { type CommandSpec, nameOf } from './command-spec.ts'

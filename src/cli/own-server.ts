@@ -1,6 +1,6 @@
 /** Calls the server of this environment, without a proxy. */
 import { type IncomingMessage, request } from 'node:http'
-import type { Config } from '../env.ts'
+import type { Config } from '../boot/env.ts'
 
 type Address = Pick<Config, 'HOST' | 'PORT'>
 

@@ -1,5 +1,5 @@
 /** `sluice version`. */
-import { VERSION } from '../version.ts'
+import { VERSION } from '../boot/version.ts'
 import type { Run } from './command.ts'
 
 export const printVersion: Run = (io) => {

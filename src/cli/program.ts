@@ -1,6 +1,6 @@
 /** Builds a commander program from the table of commands: parsing, help and usage errors. */
 import { type Argument, Command, CommanderError } from 'commander'
-import { VERSION } from '../version.ts'
+import { VERSION } from '../boot/version.ts'
 import type { CliIo, Options } from './command.ts'
 import type { CommandSpec, OptionSpec } from './command-spec.ts'
 import { COMMANDS } from './commands.ts'

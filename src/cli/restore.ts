@@ -1,9 +1,9 @@
 /** `sluice restore FILE`: replaces the database with a backup while no server runs. */
 import { resolve } from 'node:path'
-import { plural } from '../model/pool-words.ts'
+import { plural } from '../model/overview/pool-words.ts'
 import { placesOf } from '../ops/places.ts'
+import type { Revived } from '../ops/reactivated-by-restore.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
-import type { Revived } from '../ops/revived.ts'
 import { holdings } from './backup.ts'
 import { cliActor, configOf, printJson, type Run } from './command.ts'
 

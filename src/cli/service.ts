@@ -1,6 +1,6 @@
 /** `sluice service print`: a systemd unit or launchd property list that runs this program with its current setup. */
 import { resolve } from 'node:path'
-import { variablesSet, withEnvFile } from '../env.ts'
+import { variablesSet, withEnvFile } from '../boot/env.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
 import { placesOf } from '../ops/places.ts'
 import { type CliIo, configOf, type Run } from './command.ts'

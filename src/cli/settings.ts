@@ -1,7 +1,7 @@
 /** `sluice settings …`: shows and changes settings. */
 import { commit, type Tx } from '../../db/commit.ts'
 import { parseJson } from '../lib/json.ts'
-import { append } from '../model/audit.ts'
+import { append } from '../model/audit/audit.ts'
 import { expectedOf } from '../settings/expected.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'

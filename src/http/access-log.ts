@@ -1,6 +1,6 @@
 /** One log line per request: route, status, duration. No secrets, no query values. */
 import { matchedRoutes } from 'hono/route'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import type { Level } from '../lib/log.ts'
 import { createMiddleware } from './handlers.ts'
 import { isModelPath } from './model-path.ts'

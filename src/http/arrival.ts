@@ -1,5 +1,5 @@
 /** What happens to every gateway request before and after its handler. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { logAnswer } from './access-log.ts'
 import { allowOrigin, preflightAnswer } from './cors.ts'
 import { errorAnswer, problemJson } from './error-answer.ts'

@@ -1,8 +1,8 @@
 /** What every page says while a capture runs. Guests do not see it: they send no requests. */
 import type { Principal } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
+import { holds } from '../model/users/permissions.ts'
 
 export interface CaptureNotice {
   running: number

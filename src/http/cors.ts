@@ -2,7 +2,7 @@
  * Browser clients: pages of origins listed in the setting may call `/v1`, always with a key (decisions §3 "Browser
  * clients").
  */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 
 const PUBLIC_PATH = /^\/v1(\/|$)/

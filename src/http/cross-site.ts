@@ -1,6 +1,6 @@
 /** Rejects requests that another site's page made the browser send: dashboard changes, and turns without a key. */
 import { isOwnHost } from '../auth/own-host.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
 

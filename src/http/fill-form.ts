@@ -1,5 +1,5 @@
 /** Restores what the user typed into a rejected form, for browsers without scripts, where the error is a new page. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import type { FormDraft } from './form-drafts.ts'
 import { createMiddleware } from './handlers.ts'
 

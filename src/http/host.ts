@@ -1,5 +1,5 @@
 /** Rejects a Host that is not a plain name or address, or was sent twice, before anything uses it. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
 

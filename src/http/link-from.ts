@@ -1,5 +1,5 @@
 /** Links from a page to itself with a different query. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 
 /** `path` with this request's query, without empty parameters and those in `drop`, plus `add`. */
 export const linkFrom = (

@@ -1,5 +1,5 @@
 /** The origin under which users reach Sluice, for links and for passkeys, which belong to a host name. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { forwardedOrigin } from './cross-site.ts'
 
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]']

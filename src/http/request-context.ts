@@ -1,6 +1,6 @@
 /** Sets what every request needs first: its id, arrival time and client address. */
 import { trustOf } from '../auth/caller.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { clientIp } from '../lib/client-ip.ts'
 import { createMiddleware } from './handlers.ts'
 

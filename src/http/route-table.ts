@@ -1,6 +1,6 @@
 /** Reads the route table from the app: printed by `bun run routes`, compared in tests and checked when an app is created. */
 import type { Hono } from 'hono'
-import type { AppEnv } from '../bindings.ts'
+import type { AppEnv } from '../boot/bindings.ts'
 import type { RouteInput } from './body.ts'
 import type { AccessRule, CapabilityRule, Rule } from './gates.ts'
 

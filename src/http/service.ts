@@ -1,9 +1,9 @@
 /** What the footer of every page says about the server. */
 import type { Principal } from '../auth/principal.ts'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { iso } from '../lib/iso.ts'
-import { holds } from '../model/permissions.ts'
-import { type ServiceLevel, serviceLevelNow } from '../model/service-level.ts'
+import { type ServiceLevel, serviceLevelNow } from '../model/overview/service-level.ts'
+import { holds } from '../model/users/permissions.ts'
 
 export interface Service {
   level: ServiceLevel

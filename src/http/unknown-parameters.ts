@@ -1,6 +1,6 @@
 /** Parameters and values of the URL that a page does not have. */
 import { z } from 'zod'
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { SAID_ONCE } from './return-path.ts'
 
 /** Parameters that links between pages add; any page may get them. */

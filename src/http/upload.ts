@@ -1,5 +1,5 @@
 /** Reads a request body that may arrive slowly; only a client that stops sending is cut off. */
-import type { Bindings } from '../bindings.ts'
+import type { Bindings } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 
 /** A client that sends nothing for this long has stalled. */

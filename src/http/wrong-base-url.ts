@@ -1,5 +1,5 @@
 /** The error for a model client whose path has no route: names the intended address and the base URL to set. */
-import type { Ctx } from '../bindings.ts'
+import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { originForLinks } from './public-origin.ts'
 

@@ -7,8 +7,15 @@ import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
-import { noteAccountEvent } from '../model/account-events.ts'
-import { type AccountState, type AccountStatus, isBlocked, nextState, statusBeneath } from '../model/account-state.ts'
+import { noteAccountEvent } from '../model/accounts/account-events.ts'
+import {
+  type AccountState,
+  type AccountStatus,
+  isBlocked,
+  nextState,
+  statusBeneath,
+} from '../model/accounts/account-state.ts'
+import { pingModel } from '../model/accounts/ping-model.ts'
 import { isEnabled, listAutomations, scheduleOf } from '../model/automations/automations.ts'
 import {
   beginAccount,
@@ -23,8 +30,7 @@ import {
   runningRuns,
 } from '../model/automations/runs.ts'
 import { LATE_MS, latestSlot } from '../model/automations/schedule.ts'
-import type { Catalog } from '../model/catalog.ts'
-import { pingModel } from '../model/ping-model.ts'
+import type { Catalog } from '../model/catalog/catalog.ts'
 
 export const AUTOMATIONS_BEAT_MS = 30_000
 const LANES = 4

@@ -1,7 +1,7 @@
 /** Keeps each account's model catalog fresh, for every native client version in use. */
 import { commit } from '../../db/commit.ts'
-import { isInUse } from '../model/account-state.ts'
-import { dropOldCatalogs } from '../model/catalog.ts'
+import { isInUse } from '../model/accounts/account-state.ts'
+import { dropOldCatalogs } from '../model/catalog/catalog.ts'
 import { refreshCatalogs } from '../upstream/models.ts'
 import { askDeps, type JobDeps } from './context.ts'
 

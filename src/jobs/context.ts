@@ -2,9 +2,9 @@
 import type { Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import type { AccountEvent, AccountState } from '../model/account-state.ts'
-import type { Catalog } from '../model/catalog.ts'
-import type { UsageSnapshot } from '../model/usage-windows.ts'
+import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
+import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
+import type { Catalog } from '../model/catalog/catalog.ts'
 import type { AskDeps } from '../upstream/ask.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 

@@ -1,6 +1,6 @@
 /** Polls usage and models of accounts new to this process immediately, instead of within minutes. */
 import { inLanes } from '../lib/lanes.ts'
-import { isInUse } from '../model/account-state.ts'
+import { isInUse } from '../model/accounts/account-state.ts'
 import { fetchCatalogsOf } from './catalog.ts'
 import type { JobDeps } from './context.ts'
 import { pollAccount } from './usage.ts'

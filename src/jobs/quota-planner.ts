@@ -2,6 +2,7 @@
 import { commit } from '../../db/commit.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Work } from '../lib/schedule.ts'
+import { startWindow } from '../model/accounts/start-window.ts'
 import {
   cycleKey,
   type Decision,
@@ -13,8 +14,7 @@ import {
 } from '../model/planner/decisions.ts'
 import { failureText, gainText, startProblem } from '../model/planner/starts.ts'
 import { workingTimeOf, workOn } from '../model/planner/working-time.ts'
-import { startWindow } from '../model/start-window.ts'
-import type { Replayer } from '../replayer.ts'
+import type { Replayer } from '../threads/replayer.ts'
 import { isOpen, type WindowStartDeps } from './window-starts.ts'
 
 export const QUOTA_PLANNER_BEAT_MS = MINUTE_MS

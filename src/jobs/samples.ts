@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
 import { HOUR_MS } from '../lib/durations.ts'
-import { type UsageSnapshot, usedNow } from '../model/usage-windows.ts'
+import { type UsageSnapshot, usedNow } from '../model/accounts/usage-windows.ts'
 
 /** Usage is polled every minute; the last minutes of an hour may be missing. */
 export const SAMPLES_INTERVAL_MS = 300_000

@@ -2,8 +2,8 @@
 import { commit, type Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
-import { digestHour } from '../model/request-digests.ts'
-import { addUpHours } from '../model/request-spans.ts'
+import { digestHour } from '../model/reports/request-digests.ts'
+import { addUpHours } from '../model/reports/request-spans.ts'
 
 export const SUMS_INTERVAL_MS = 600_000
 

@@ -1,6 +1,6 @@
 /** Refreshes tokens of idle accounts before their refresh tokens expire; busy accounts refresh during requests. */
 import { HOUR_MS } from '../lib/durations.ts'
-import { statusBeneath } from '../model/account-state.ts'
+import { statusBeneath } from '../model/accounts/account-state.ts'
 import type { JobDeps } from './context.ts'
 
 export const TOKENS_INTERVAL_MS = HOUR_MS

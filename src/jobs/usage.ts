@@ -1,6 +1,6 @@
 /** Polls each account's usage every minute, spread over the minute, and immediately when a block should have ended. */
 import { inLanes } from '../lib/lanes.ts'
-import { isInUse } from '../model/account-state.ts'
+import { isInUse } from '../model/accounts/account-state.ts'
 import { whyOf } from '../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { askDeps, type JobDeps, type Poll } from './context.ts'

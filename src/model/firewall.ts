@@ -4,7 +4,7 @@ import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { firewallEntries } from '../../db/schema/keys.ts'
 import { AppError } from '../errors.ts'
 import { anyContains, type Cidr, formatCidr, parseCidr } from '../lib/cidr.ts'
-import { type Actor, append } from './audit.ts'
+import { type Actor, append } from './audit/audit.ts'
 
 export type FirewallEntry = typeof firewallEntries.$inferSelect
 

@@ -19,7 +19,7 @@ import { checkpoint } from '../../db/checkpoint.ts'
 import { readerDatabase } from '../../db/open.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { systemRandom } from '../lib/random.ts'
-import { fingerprintOf } from '../model/key-fingerprint.ts'
+import { fingerprintOf } from '../model/encryption-key-id.ts'
 import { BackupError, integrityFindings, isOurs, tryKey } from './backup-verify.ts'
 
 interface BackupRequest {

@@ -7,8 +7,8 @@ import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, readerDatabase } from '../../db/open.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
-import { type AuditVerdict, verifyAuditLog } from '../model/audit-verify.ts'
-import { fingerprintOf } from '../model/key-fingerprint.ts'
+import { type AuditVerdict, verifyAuditLog } from '../model/audit/audit-verify.ts'
+import { fingerprintOf } from '../model/encryption-key-id.ts'
 
 /** A backup cannot be made or used; the message is for stderr. */
 export class BackupError extends Error {

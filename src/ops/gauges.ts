@@ -1,9 +1,9 @@
 /** Current values for a scrape: accounts, requests, sockets, bodies, the ledger, and the process. */
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
-import type { RejectionReason } from '../model/rejections.ts'
-import { usedNow } from '../model/usage-windows.ts'
-import type { Pool } from '../proxy/pool.ts'
-import { VERSION } from '../version.ts'
+import { VERSION } from '../boot/version.ts'
+import { usedNow } from '../model/accounts/usage-windows.ts'
+import type { RejectionReason } from '../model/log/rejections.ts'
+import type { Pool } from '../proxy/pool/pool.ts'
 import type { Family, Sample } from './prometheus.ts'
 
 interface Present {

@@ -1,9 +1,9 @@
 /** What the running server knows about itself: request counts, outages, event loop lag, backups, and the doctor. */
 import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import type { Config } from '../env.ts'
+import type { Config } from '../boot/env.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { LedgerEntry } from '../proxy/ledger.ts'
+import type { LedgerEntry } from '../proxy/ledger/ledger.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { Dial } from '../upstream/dial.ts'
 import { rescue } from './backup-file.ts'

@@ -1,7 +1,7 @@
 /** Detects consecutive failed requests although accounts are available, which account states do not show. In memory. */
 import type { Clock } from '../lib/clock.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
-import type { LedgerEntry } from '../proxy/ledger.ts'
+import type { LedgerEntry } from '../proxy/ledger/ledger.ts'
 
 export interface Outage {
   /** Consecutive failures without a successful request in between. */

@@ -1,6 +1,6 @@
 /** Paths in a data folder. */
 import { join } from 'node:path'
-import type { Config } from '../env.ts'
+import type { Config } from '../boot/env.ts'
 
 export interface Places {
   dir: string

@@ -21,11 +21,11 @@ import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
-import { type Actor, append } from '../model/audit.ts'
-import { fingerprintOf } from '../model/key-fingerprint.ts'
+import { type Actor, append } from '../model/audit/audit.ts'
+import { fingerprintOf } from '../model/encryption-key-id.ts'
 import { copyDatabase, copyPrivately, flush, keyOf, logsOf, removePartial } from './backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from './backup-verify.ts'
-import { type Revived, revivedBy } from './revived.ts'
+import { type Revived, revivedBy } from './reactivated-by-restore.ts'
 
 interface RestoreRequest {
   /** The backup. */

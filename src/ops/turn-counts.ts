@@ -1,8 +1,8 @@
 /** Counts of ended requests since start, in memory: by result, account, key and model. */
 import { CODES } from '../errors.ts'
-import { isCounted } from '../model/counted-requests.ts'
-import { causeOf } from '../model/request-result.ts'
-import type { LedgerEntry } from '../proxy/ledger.ts'
+import { isCounted } from '../model/log/counted-requests.ts'
+import { causeOf } from '../model/log/request-result.ts'
+import type { LedgerEntry } from '../proxy/ledger/ledger.ts'
 import { type Family, Histogram, type Labels, type Sample } from './prometheus.ts'
 
 type Row = LedgerEntry['row']

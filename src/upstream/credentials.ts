@@ -9,10 +9,16 @@ import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { noteAccountEvent } from '../model/account-events.ts'
-import { holdsTokens, openTokens, storeTokens, touchTokens, UNREADABLE_TOKENS } from '../model/account-tokens.ts'
-import { type AccountRow, listAccounts } from '../model/accounts.ts'
-import { type AccountTokens, expiryOf } from '../model/auth-json.ts'
+import { noteAccountEvent } from '../model/accounts/account-events.ts'
+import {
+  holdsTokens,
+  openTokens,
+  storeTokens,
+  touchTokens,
+  UNREADABLE_TOKENS,
+} from '../model/accounts/account-tokens.ts'
+import { type AccountRow, listAccounts } from '../model/accounts/accounts.ts'
+import { type AccountTokens, expiryOf } from '../model/accounts/auth-json.ts'
 import type { Route } from '../model/egress/route.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'

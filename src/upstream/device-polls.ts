@@ -2,7 +2,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
-import type { FlowRow } from '../model/oauth-flows.ts'
+import type { FlowRow } from '../model/accounts/oauth-flows.ts'
 import type { RouteOfSignIn } from './code-exchanges.ts'
 import { deviceAuthIdOf } from './flow-secrets.ts'
 import { type CodeGrant, type OAuthContext, SignInError } from './oauth.ts'

@@ -3,7 +3,7 @@ import { MINUTE_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { type FlowRow, flowContext, type NewFlow, stateHashOf } from '../model/oauth-flows.ts'
+import { type FlowRow, flowContext, type NewFlow, stateHashOf } from '../model/accounts/oauth-flows.ts'
 import { type BrowserSecret, newBrowserSecret } from './oauth-browser.ts'
 import type { DeviceCode } from './oauth-device.ts'
 

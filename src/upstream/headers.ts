@@ -1,7 +1,7 @@
 /** Headers of an upstream request: an allowlist of the client's, plus ours (decisions §3). */
 import { createHash } from 'node:crypto'
+import { VERSION } from '../boot/version.ts'
 import type { Route } from '../model/egress/route.ts'
-import { VERSION } from '../version.ts'
 
 const FORWARDED: ReadonlySet<string> = new Set([
   'openai-beta',

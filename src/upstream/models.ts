@@ -4,8 +4,8 @@ import { commit, type Db, notice } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
-import { saveCatalog } from '../model/catalog.ts'
-import type { ModelEntry } from '../model/catalog-entry.ts'
+import { saveCatalog } from '../model/catalog/catalog.ts'
+import type { ModelEntry } from '../model/catalog/catalog-entry.ts'
 import { type AskDeps, ask, whyOf } from './ask.ts'
 
 const TIMEOUT_MS = 15_000

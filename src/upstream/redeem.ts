@@ -3,9 +3,9 @@
  * in memory for a day; the upstream knows the request ids too.
  */
 import { AppError } from '../errors.ts'
-import { type AccountEvent, type AccountState, isInUse } from '../model/account-state.ts'
-import { type Redemption, type ResetCredit, type ResetCredits, redeemable } from '../model/reset-credits.ts'
-import type { UsageSnapshot } from '../model/usage-windows.ts'
+import { type AccountEvent, type AccountState, isInUse } from '../model/accounts/account-state.ts'
+import { type Redemption, type ResetCredit, type ResetCredits, redeemable } from '../model/accounts/reset-credits.ts'
+import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
 import type { AskDeps } from './ask.ts'
 import { fetchResetCredits, type Redeemed, redeemResetCredit } from './reset-credits.ts'
 import { fetchUsage } from './usage.ts'

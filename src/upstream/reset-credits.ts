@@ -1,7 +1,7 @@
 /** Lists and redeems the reset credits of an account. */
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import type { ResetCredit } from '../model/reset-credits.ts'
+import type { ResetCredit } from '../model/accounts/reset-credits.ts'
 import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
 
 const TIMEOUT_MS = 10_000

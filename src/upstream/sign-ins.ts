@@ -4,10 +4,7 @@
  */
 import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import { getAccount } from '../model/accounts.ts'
-import type { Actor } from '../model/audit.ts'
-import { getPool } from '../model/egress/pools.ts'
-import { noRoute, type Route } from '../model/egress/route.ts'
+import { getAccount } from '../model/accounts/accounts.ts'
 import {
   asOf,
   beginFlow,
@@ -21,7 +18,10 @@ import {
   latestFlowOf,
   type NewFlow,
   pendingFlows,
-} from '../model/oauth-flows.ts'
+} from '../model/accounts/oauth-flows.ts'
+import type { Actor } from '../model/audit/audit.ts'
+import { getPool } from '../model/egress/pools.ts'
+import { noRoute, type Route } from '../model/egress/route.ts'
 import { type CallbackAnswer, CallbackListener } from './callback-listener.ts'
 import { actorOf, CodeExchanges, type CodeExchangesDeps } from './code-exchanges.ts'
 import { DevicePolls } from './device-polls.ts'

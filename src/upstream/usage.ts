@@ -1,8 +1,8 @@
 /** Fetches how much of its allowance an account has used, and classifies failures. */
 import { AppError } from '../errors.ts'
-import { PERMANENT_AUTH_CODES } from '../model/account-state.ts'
-import { fromWhamUsage } from '../model/usage-reports.ts'
-import type { UsageSnapshot } from '../model/usage-windows.ts'
+import { PERMANENT_AUTH_CODES } from '../model/accounts/account-state.ts'
+import { fromWhamUsage } from '../model/accounts/usage-reports.ts'
+import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
 import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
 
 const TIMEOUT_MS = 10_000

@@ -1,8 +1,8 @@
 /** One change to several accounts: all in one request, each recorded, and those that refuse left as they are. */
 import { describe, expect, test } from 'bun:test'
 import { retain } from '../../src/jobs/retention.ts'
-import { readAuthFiles } from '../../src/model/account-import.ts'
-import { importBudget, openFile } from '../../src/model/auth-files.ts'
+import { readAuthFiles } from '../../src/model/accounts/account-import.ts'
+import { importBudget, openFile } from '../../src/model/accounts/auth-files.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { HOWS, people, problem, type Somebody } from '../support/people.ts'
 

@@ -1,6 +1,6 @@
 /** Credentials leave after a confirmation, only for those who may export them, and never without a trace. */
 import { describe, expect, test } from 'bun:test'
-import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
-import { append } from '../../src/model/audit.ts'
+import { append } from '../../src/model/audit/audit.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, people } from '../support/people.ts'
 

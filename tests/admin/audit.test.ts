@@ -1,9 +1,9 @@
 /** `GET /api/audit-logs`: who may read it, each filter, and pages that stay whole while rows arrive. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { type AuditEvent, append } from '../../src/model/audit.ts'
-import { type AuditPage, AuditQuery } from '../../src/model/audit-log.ts'
-import { verifyAuditLog } from '../../src/model/audit-verify.ts'
+import { type AuditEvent, append } from '../../src/model/audit/audit.ts'
+import { type AuditPage, AuditQuery } from '../../src/model/audit/audit-log.ts'
+import { verifyAuditLog } from '../../src/model/audit/audit-verify.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 import { forgetOld } from '../support/retention.ts'

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { ConversationDetail, ConversationPage } from '../../src/model/conversations/conversations.ts'
-import { sha256 } from '../../src/proxy/affinity.ts'
+import { sha256 } from '../../src/proxy/pool/affinity.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 

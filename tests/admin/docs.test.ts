@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { openApi } from '../../src/api-docs/openapi.ts'
 import { operationsOf } from '../../src/api-docs/operations.ts'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 

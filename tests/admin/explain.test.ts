@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { updateKey } from '../../src/model/api-keys.ts'
-import type { Explanation } from '../../src/model/explain.ts'
+import { updateKey } from '../../src/model/keys/api-keys.ts'
+import type { Explanation } from '../../src/model/log/explain.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { addSource } from '../support/source/add.ts'

@@ -1,7 +1,7 @@
 /** The health probes. */
 import { expect, test } from 'bun:test'
 import { live, ready, startup } from '../../src/admin/health.ts'
-import type { Bindings } from '../../src/bindings.ts'
+import type { Bindings } from '../../src/boot/bindings.ts'
 import { fewRoutes } from '../support/few-routes.ts'
 
 const open = (lifecycle: { draining: boolean }, healthy: boolean) =>

@@ -1,6 +1,6 @@
 /** The pages and figures of keys, in process: what they show, to whom, and what their forms come to. */
 import { describe, expect, test } from 'bun:test'
-import type { ApiKey } from '../../src/model/api-key-view.ts'
+import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { codexBody, type TestApp, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'

@@ -1,6 +1,6 @@
 /** While keys are optional: what the key pages say about it, and requiring keys from there. */
 import { describe, expect, test } from 'bun:test'
-import type { ApiKey } from '../../src/model/api-key-view.ts'
+import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
 import { type Browser, people, problem } from '../support/people.ts'

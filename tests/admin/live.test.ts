@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { LIVE_TOPICS } from '../../src/live.ts'
-import { endSessionsOf } from '../../src/model/sessions.ts'
+import { endSessionsOf } from '../../src/model/users/sessions.ts'
 import { type Ask, answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 

@@ -1,6 +1,6 @@
 /** Keys that users with the role Member create and change, within `memberKeyDefaults`. */
 import { describe, expect, test } from 'bun:test'
-import { listKeys } from '../../src/model/api-keys.ts'
+import { listKeys } from '../../src/model/keys/api-keys.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'

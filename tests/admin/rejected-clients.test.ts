@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import type { Overview } from '../../src/admin/overview.ts'
-import type { RejectedPage } from '../../src/model/rejected-clients.ts'
+import type { RejectedPage } from '../../src/model/log/rejected-clients.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'
-import { type Report, ReportQuery } from '../../src/model/reports.ts'
+import { type Report, ReportQuery } from '../../src/model/reports/reports.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 

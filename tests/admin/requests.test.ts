@@ -1,6 +1,6 @@
 /** What the request log can be narrowed by, and whose prices it shows. */
 import { expect, test } from 'bun:test'
-import { PRICES_VERSION } from '../../src/model/pricing.ts'
+import { PRICES_VERSION } from '../../src/model/catalog/pricing.ts'
 import { testApp } from '../support/app.ts'
 
 test('the options name the price table in force beside the values that occur', async () => {

@@ -5,7 +5,7 @@ import { commit, onChange } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import type { StickyPage } from '../../src/admin/sticky-sessions.ts'
 import { stickyKey } from '../../src/model/sticky/session-key.ts'
-import { sha256, threadHash } from '../../src/proxy/affinity.ts'
+import { sha256, threadHash } from '../../src/proxy/pool/affinity.ts'
 import {
   answerOf,
   codexBody,

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
+import { cursorOf } from '../../src/model/log/request-log-query.ts'
 import { read } from '../../src/model/reads.ts'
-import { cursorOf } from '../../src/model/request-log-query.ts'
-import { readerOf } from '../../src/reader.ts'
+import { readerOf } from '../../src/threads/reader.ts'
 import { codexBody, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 

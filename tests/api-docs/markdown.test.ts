@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { API_DOCS, rendered } from '../../scripts/api-docs.ts'
 import { operationsOf } from '../../src/api-docs/operations.ts'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 
 const text = await Bun.file(API_DOCS).text()
 

@@ -7,8 +7,8 @@ import { exampleOf } from '../../src/api-docs/examples.ts'
 import { openApi } from '../../src/api-docs/openapi.ts'
 import { NO_WORDS, type Operation, operationsOf } from '../../src/api-docs/operations.ts'
 import { PATH_PARAMETERS, WORDS } from '../../src/api-docs/words/words.ts'
-import { everyRoute } from '../../src/every-route.ts'
 import type { RouteRow } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 
 const rows = everyRoute
 const operations = operationsOf(rows)

@@ -1,7 +1,7 @@
 /** What the documentation says of answers, held against the answers: the status of a success, and every error that comes. */
 import { describe, expect, test } from 'bun:test'
 import { type Operation, operationsOf } from '../../src/api-docs/operations.ts'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { type Asker, buildWorld, MUTATIONS, type Mutation, type World } from '../spec/mutations.ts'
 import { testApp } from '../support/app.ts'
 import { type Fields, people, problem, REMOTE } from '../support/people.ts'

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { authenticateClient, capability, type Knock } from '../../src/auth/client-key.ts'
 import { AppError } from '../../src/errors.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'
-import type { KeyPolicy } from '../../src/model/key-ring.ts'
+import type { KeyPolicy } from '../../src/model/keys/key-ring.ts'
 
 const NOW = 1000
 const MISSING = 'Missing API key in Authorization header'

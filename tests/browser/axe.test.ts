@@ -1,7 +1,7 @@
 /** Every page of the route table, with its dialogs and menus, in both themes, wide and narrow: axe has nothing against it, and it fits. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { bringAxe, complaints } from './axe.ts'
 import { lostInForcedColours, tellingColours } from './axe-colours.ts'
 import { NO_PAGES, PAGES, PARTS, REFUSALS, type Stop } from './axe-pages.ts'

@@ -1,6 +1,6 @@
 /** A small app of the real middleware in the order of the service, to send requests through. */
 import { Hono } from 'hono'
-import type { AppEnv, Bindings } from '../../src/bindings.ts'
+import type { AppEnv, Bindings } from '../../src/boot/bindings.ts'
 import { crossSite } from '../../src/http/cross-site.ts'
 import { plainHost } from '../../src/http/host.ts'
 import { renderError, renderNotFound } from '../../src/http/render-error.tsx'
@@ -10,7 +10,7 @@ import { routedPath } from '../../src/http/routed-path.ts'
 import { securityHeaders } from '../../src/http/security-headers.ts'
 import type { Fields, Level } from '../../src/lib/log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { Pulse } from '../../src/proxy/pulse.ts'
+import { Pulse } from '../../src/proxy/downstream/pulse.ts'
 import { ManualClock } from '../support/clock.ts'
 
 interface Line {

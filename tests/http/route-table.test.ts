@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Hono } from 'hono'
 import { z } from 'zod'
-import type { AppEnv } from '../../src/bindings.ts'
+import type { AppEnv } from '../../src/boot/bindings.ts'
 import { body } from '../../src/http/body.ts'
 import { clientKey, open, requires, restricted, writes } from '../../src/http/gates.ts'
 import { createHandlers } from '../../src/http/handlers.ts'

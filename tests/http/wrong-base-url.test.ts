@@ -1,6 +1,6 @@
 /** A model client that misses the base path is told the right base URL, in the envelope it reads; browsers keep their page. */
 import { describe, expect, test } from 'bun:test'
-import { isForGateway } from '../../src/app.ts'
+import { isForGateway } from '../../src/routes/app.ts'
 import { testApp } from '../support/app.ts'
 
 const V1 = 'http://localhost:2455/v1'

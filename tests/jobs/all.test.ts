@@ -8,7 +8,7 @@ import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { renewTokens } from '../../src/jobs/tokens.ts'
 import { pollUsage } from '../../src/jobs/usage.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
-import { addedUpTo } from '../../src/model/request-spans.ts'
+import { addedUpTo } from '../../src/model/reports/request-spans.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { jobDeps } from './deps.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import type { JobDeps } from '../../src/jobs/context.ts'
 import { pollUsage, USAGE_BEAT_MS } from '../../src/jobs/usage.ts'
-import { deleteAccount } from '../../src/model/accounts.ts'
+import { deleteAccount } from '../../src/model/accounts/accounts.ts'
 import { testApp } from '../support/app.ts'
 import { jobDeps } from './deps.ts'
 

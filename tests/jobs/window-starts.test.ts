@@ -1,9 +1,9 @@
 /** Starting five-hour windows: when, for which accounts, and never twice. */
 import { describe, expect, test } from 'bun:test'
 import { windowStartsJob } from '../../src/jobs/window-starts.ts'
-import type { UsageWindow } from '../../src/model/usage-windows.ts'
-import { confirmedReset, dueHour } from '../../src/model/window-due.ts'
-import { lastWindowStart } from '../../src/model/window-starts.ts'
+import type { UsageWindow } from '../../src/model/accounts/usage-windows.ts'
+import { confirmedReset, dueHour } from '../../src/model/accounts/window-due.ts'
+import { lastWindowStart } from '../../src/model/accounts/window-starts.ts'
 import { pingForJob } from '../../src/proxy/relay/ping.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'

@@ -1,6 +1,12 @@
 /** Back-off after transient errors, and the way through draining and probing back to healthy. */
 import { describe, expect, test } from 'bun:test'
-import { HEALTHY, type Health, type HealthEvent, isFailing, nextHealth } from '../../src/model/account-health.ts'
+import {
+  HEALTHY,
+  type Health,
+  type HealthEvent,
+  isFailing,
+  nextHealth,
+} from '../../src/model/accounts/account-health.ts'
 
 const AT = 1_000_000
 const run = (events: HealthEvent[], from: Health = HEALTHY) => events.reduce(nextHealth, from)

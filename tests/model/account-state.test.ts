@@ -10,8 +10,8 @@ import {
   isBlocked,
   nextState,
   PERMANENT_AUTH_CODES,
-} from '../../src/model/account-state.ts'
-import { REPORTED_LIMITS, type UsageSnapshot } from '../../src/model/usage-windows.ts'
+} from '../../src/model/accounts/account-state.ts'
+import { REPORTED_LIMITS, type UsageSnapshot } from '../../src/model/accounts/usage-windows.ts'
 import { holds } from '../support/property.ts'
 
 const AT = Date.UTC(2026, 10, 20, 12)

@@ -1,8 +1,8 @@
 /** What waits for a person: each matter, who is offered what, and what is kept from whom. */
 import { describe, expect, test } from 'bun:test'
-import { attention, type Facts } from '../../src/model/attention.ts'
-import type { KeyFact } from '../../src/model/overview.ts'
-import { PRESETS, type PresetSlug } from '../../src/model/permissions.ts'
+import { attention, type Facts } from '../../src/model/overview/attention.ts'
+import type { KeyFact } from '../../src/model/overview/overview.ts'
+import { PRESETS, type PresetSlug } from '../../src/model/users/permissions.ts'
 import { anAccount, HOUR, NOW } from '../views/samples.ts'
 
 const DAY = 24 * HOUR

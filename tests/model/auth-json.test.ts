@@ -1,8 +1,8 @@
 /** The native client's `auth.json`: both spellings, and a refusal that names the file and what is wrong with it. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { readAuthFiles } from '../../src/model/account-import.ts'
-import { expiryOf, parseAuthJson } from '../../src/model/auth-json.ts'
+import { readAuthFiles } from '../../src/model/accounts/account-import.ts'
+import { expiryOf, parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 
 const AUTH = 'https://api.openai.com/auth'

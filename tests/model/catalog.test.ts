@@ -1,9 +1,15 @@
 /** The catalog: whole entries for every client version, lists as the key may see them, and what each account offers. */
 import { describe, expect, test } from 'bun:test'
 import { commit, type Db, onChange } from '../../db/commit.ts'
-import { Catalog, dropOldCatalogs, type Listing, type ModelPolicy, saveCatalog } from '../../src/model/catalog.ts'
-import { complete, type ModelEntry } from '../../src/model/catalog-entry.ts'
-import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
+import {
+  Catalog,
+  dropOldCatalogs,
+  type Listing,
+  type ModelPolicy,
+  saveCatalog,
+} from '../../src/model/catalog/catalog.ts'
+import { complete, type ModelEntry } from '../../src/model/catalog/catalog-entry.ts'
+import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from '../../src/model/catalog/client-version.ts'
 import { testDb } from '../support/db.ts'
 import { anAccountRow } from '../support/keys.ts'
 

@@ -1,7 +1,7 @@
 /** Warm-ups are in no figure, wherever log rows are added up. */
 import { expect, test } from 'bun:test'
-import { overviewPresent } from '../../src/model/overview.ts'
-import { outcomesSince } from '../../src/model/request-log-tail.ts'
+import { outcomesSince } from '../../src/model/log/request-log-tail.ts'
+import { overviewPresent } from '../../src/model/overview/overview.ts'
 import { testDb } from '../support/db.ts'
 import { aRequestRow } from '../support/keys.ts'
 

@@ -4,12 +4,18 @@ import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
-import { noteAccountEvent } from '../../src/model/account-events.ts'
-import { stripOf } from '../../src/model/outcome-strip.ts'
-import { firstSteps, overviewPresent, overviewSlots, type Present, type Slot } from '../../src/model/overview.ts'
-import { OverviewFigures } from '../../src/model/overview-figures.ts'
-import { SLOT_MS } from '../../src/model/overview-slots.ts'
-import { quantile } from '../../src/model/overview-tiles.ts'
+import { noteAccountEvent } from '../../src/model/accounts/account-events.ts'
+import { stripOf } from '../../src/model/overview/outcome-strip.ts'
+import {
+  firstSteps,
+  overviewPresent,
+  overviewSlots,
+  type Present,
+  type Slot,
+} from '../../src/model/overview/overview.ts'
+import { OverviewFigures } from '../../src/model/overview/overview-figures.ts'
+import { SLOT_MS } from '../../src/model/overview/overview-slots.ts'
+import { quantile } from '../../src/model/overview/overview-tiles.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { createInlineReader } from '../support/inline-reader.ts'

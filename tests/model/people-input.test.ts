@@ -1,6 +1,6 @@
 /** What may be said about an account from outside. */
 import { expect, test } from 'bun:test'
-import { Email } from '../../src/model/people-input.ts'
+import { Email } from '../../src/model/users/people-input.ts'
 
 const isTaken = (text: string): boolean => Email.safeParse(text).success
 

@@ -1,7 +1,7 @@
 /** Costs are exact, in whole micro-dollars, and never guessed. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { costMicros } from '../../src/model/pricing.ts'
+import { costMicros } from '../../src/model/catalog/pricing.ts'
 import { holds } from '../support/property.ts'
 
 const M = 1_000_000

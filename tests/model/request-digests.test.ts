@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestDigests, requests } from '../../db/schema/requests.ts'
 import { addUp } from '../../src/jobs/sums.ts'
-import { type DayDigest, digestsOf } from '../../src/model/request-digests.ts'
+import { type DayDigest, digestsOf } from '../../src/model/reports/request-digests.ts'
 import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
 import { people } from '../support/people.ts'
 

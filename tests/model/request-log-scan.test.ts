@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
-import { newRequests, requestLogs } from '../../src/model/request-log.ts'
-import { LogQuery } from '../../src/model/request-log-query.ts'
-import { MAX_SCANNED } from '../../src/model/request-log-scan.ts'
+import { newRequests, requestLogs } from '../../src/model/log/request-log.ts'
+import { LogQuery } from '../../src/model/log/request-log-query.ts'
+import { MAX_SCANNED } from '../../src/model/log/request-log-scan.ts'
 import { testDb } from '../support/db.ts'
 import { plansOf } from '../support/query-plans.ts'
 

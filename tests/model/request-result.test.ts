@@ -1,6 +1,6 @@
 /** What happened to a request, in the words of the log, the overview, the metrics and the API. */
 import { describe, expect, test } from 'bun:test'
-import { causeOf, REJECTION_RESULTS, type ResultFacts, resultText } from '../../src/model/request-result.ts'
+import { causeOf, REJECTION_RESULTS, type ResultFacts, resultText } from '../../src/model/log/request-result.ts'
 
 const failed = (errorCode: string | null, more: Partial<ResultFacts> = {}): ResultFacts => ({
   status: 'error',

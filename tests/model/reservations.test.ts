@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { LimitType } from '../../db/schema/keys.ts'
 import { AppError } from '../../src/errors.ts'
-import { WINDOW_MS } from '../../src/model/key-limits.ts'
+import { WINDOW_MS } from '../../src/model/keys/key-limits.ts'
 import {
   deltaStatement,
   type Estimate,
@@ -13,7 +13,7 @@ import {
   type Reservation,
   reserve,
   type Use,
-} from '../../src/model/reservations.ts'
+} from '../../src/model/keys/reservations.ts'
 import { testDb } from '../support/db.ts'
 import { holds } from '../support/property.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours, requestSpans } from '../../db/schema/requests.ts'
-import { append } from '../../src/model/audit.ts'
+import { append } from '../../src/model/audit/audit.ts'
 import { fileSize, type TableSizes, tableSizes } from '../../src/model/table-sizes.ts'
 import { testDb } from '../support/db.ts'
 

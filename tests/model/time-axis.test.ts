@@ -1,6 +1,6 @@
 /** Where time axes have their marks: at round local times, whatever the zone and the clock changes. */
 import { describe, expect, test } from 'bun:test'
-import { ticksOf, ticksOfBars } from '../../src/model/time-axis.ts'
+import { ticksOf, ticksOfBars } from '../../src/model/overview/time-axis.ts'
 
 const HOUR = 3_600_000
 const labels = (from: string, hours: number, zone: string) =>

@@ -1,6 +1,6 @@
 /** Reading the upstream's usage reports, in each of their forms. */
 import { describe, expect, test } from 'bun:test'
-import { fromRateEvent, fromRateHeaders, fromWhamUsage } from '../../src/model/usage-reports.ts'
+import { fromRateEvent, fromRateHeaders, fromWhamUsage } from '../../src/model/accounts/usage-reports.ts'
 import { AT, aSnapshot, aWindow } from './usage.ts'
 
 const seconds = (ms: number) => ms / 1000

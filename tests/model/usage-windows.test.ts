@@ -1,6 +1,6 @@
 /** Windows of usage: one out of two reports, and telling whether there is room. */
 import { describe, expect, test } from 'bun:test'
-import { capacityCredits, isExhausted, mergeUsage, usedNow } from '../../src/model/usage-windows.ts'
+import { capacityCredits, isExhausted, mergeUsage, usedNow } from '../../src/model/accounts/usage-windows.ts'
 import { AT, aSnapshot, aWindow } from './usage.ts'
 
 describe('merging', () => {

@@ -1,5 +1,5 @@
 /** Usage as the tests of it say it. */
-import type { UsageSnapshot, UsageWindow } from '../../src/model/usage-windows.ts'
+import type { UsageSnapshot, UsageWindow } from '../../src/model/accounts/usage-windows.ts'
 
 export const AT = Date.UTC(2026, 10, 20, 12)
 

@@ -1,10 +1,10 @@
 /** What a scraper reads: the text of families, labels and histograms, and the gauges. */
 import { describe, expect, test } from 'bun:test'
-import { ACTIVE } from '../../src/model/account-state.ts'
+import { VERSION } from '../../src/boot/version.ts'
+import { ACTIVE } from '../../src/model/accounts/account-state.ts'
 import { presentFamilies } from '../../src/ops/gauges.ts'
 import { LoopLag } from '../../src/ops/loop-lag.ts'
 import { exposition, Histogram } from '../../src/ops/prometheus.ts'
-import { VERSION } from '../../src/version.ts'
 import { ManualClock } from '../support/clock.ts'
 
 test('a family has its help and type before its samples; one without samples is left out', () => {

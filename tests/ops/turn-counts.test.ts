@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { exposition } from '../../src/ops/prometheus.ts'
 import { TurnCounts } from '../../src/ops/turn-counts.ts'
-import type { LedgerEntry } from '../../src/proxy/ledger.ts'
+import type { LedgerEntry } from '../../src/proxy/ledger/ledger.ts'
 
 const aRow = (more: Partial<LedgerEntry['row']> = {}): Pick<LedgerEntry, 'row'> => ({
   row: {

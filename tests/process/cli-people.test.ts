@@ -8,7 +8,7 @@ import { commit } from '../../db/commit.ts'
 import { openDatabase } from '../../db/open.ts'
 import { users } from '../../db/schema/people.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
-import { purgeAuditLog } from '../../src/model/audit-purge.ts'
+import { purgeAuditLog } from '../../src/model/audit/audit-purge.ts'
 import { createDatabase, runHere } from '../support/cli.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 

@@ -2,9 +2,9 @@
 
 import { commit } from '../../db/commit.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
-import { buildBindings } from '../../src/build-bindings.ts'
+import { buildBindings } from '../../src/boot/build-bindings.ts'
+import { readConfig } from '../../src/boot/env.ts'
 import { openFolder } from '../../src/cli/open-folder.ts'
-import { readConfig } from '../../src/env.ts'
 import { automationsJob } from '../../src/jobs/automations.ts'
 import { redeemByRule } from '../../src/jobs/redeem-by-rule.ts'
 import { pollResetCredits } from '../../src/jobs/reset-credits.ts'

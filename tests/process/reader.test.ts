@@ -9,12 +9,12 @@ import { requests } from '../../db/schema/requests.ts'
 import type { AppError } from '../../src/errors.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
-import { ReportQuery } from '../../src/model/reports.ts'
-import { LogQuery } from '../../src/model/request-log-query.ts'
+import { LogQuery } from '../../src/model/log/request-log-query.ts'
+import { ReportQuery } from '../../src/model/reports/reports.ts'
 import { databaseTrouble } from '../../src/ops/database-trouble.ts'
-import { createReader, type Reader } from '../../src/reader.ts'
-import { DEADLINE_MS } from '../../src/reader-lane.ts'
-import type { FromWorker } from '../../src/reader-worker.ts'
+import { createReader, type Reader } from '../../src/threads/reader.ts'
+import { DEADLINE_MS } from '../../src/threads/reader-lane.ts'
+import type { FromWorker } from '../../src/threads/reader-worker.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { createInlineReader } from '../support/inline-reader.ts'
@@ -170,7 +170,7 @@ test('the worker says once that it can read, before it answers', async () => {
 /** Starts, and answers nothing; without a listener it would end by itself. */
 const deafWorker = () => new Worker(URL.createObjectURL(new Blob([DEAF], { type: 'text/javascript' })))
 const DEAF = 'self.onmessage = () => {}; self.postMessage({ kind: "ready" })'
-const realWorker = () => new Worker(new URL('../../src/reader-worker.ts', import.meta.url).href)
+const realWorker = () => new Worker(new URL('../../src/threads/reader-worker.ts', import.meta.url).href)
 
 test('a worker that cannot open the file says so at once, and a later one may', async () => {
   const clock = new ManualClock()

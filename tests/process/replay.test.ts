@@ -8,7 +8,7 @@ import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
-import { Replayer, replayThreads } from '../../src/replayer.ts'
+import { Replayer, replayThreads } from '../../src/threads/replayer.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-replay-'))
 const path = join(folder, 'store.db')

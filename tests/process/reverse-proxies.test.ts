@@ -1,7 +1,7 @@
 /** docs/reverse-proxies.md: its texts in the real proxies, with Sluice set up as it says, and everything that has to get through. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { CADDY, CHROMIUM, ensureProgram, NGINX } from '../../scripts/programs.ts'
-import { readConfig } from '../../src/env.ts'
+import { readConfig } from '../../src/boot/env.ts'
 import { anyContains, parseCidr } from '../../src/lib/cidr.ts'
 import { MEASURES } from '../../views/measures.ts'
 import { launchBrowser, type TestBrowser, textOf as textIn } from '../browser/browser.ts'

@@ -1,8 +1,8 @@
 /** Caps on the use of an account: from a given percentage on, routing leaves the rest of its quota to its owner. */
 import { describe, expect, test } from 'bun:test'
 import { pollUsage } from '../../src/jobs/usage.ts'
-import { select } from '../../src/proxy/select.ts'
-import { selectionError } from '../../src/proxy/selection-error.ts'
+import { select } from '../../src/proxy/pool/select.ts'
+import { selectionError } from '../../src/proxy/pool/selection-error.ts'
 import { jobDeps } from '../jobs/deps.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'

@@ -1,7 +1,7 @@
 /** Tags and the order of accounts: which accounts a key may use, what the list shows, and who is used first. */
 import { describe, expect, test } from 'bun:test'
-import { keyScope } from '../../src/model/key-scope.ts'
-import { select } from '../../src/proxy/select.ts'
+import { keyScope } from '../../src/model/keys/key-scope.ts'
+import { select } from '../../src/proxy/pool/select.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
 import { people } from '../support/people.ts'

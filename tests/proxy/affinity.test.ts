@@ -1,7 +1,7 @@
 /** Who owns what outlives changes of the database that have nothing to do with it. */
 import { describe, expect, test } from 'bun:test'
 import { announceAll } from '../../db/commit.ts'
-import { AffinityMap, conversationHash } from '../../src/proxy/affinity.ts'
+import { AffinityMap, conversationHash } from '../../src/proxy/pool/affinity.ts'
 import { testApp } from '../support/app.ts'
 import { testDb } from '../support/db.ts'
 

@@ -1,8 +1,8 @@
 /** Frames that are still arriving on a socket: they count in the budget of all bodies, and a silent one ends. */
 import { describe, expect, test } from 'bun:test'
 import type { Peer } from '../../src/lib/tcp-info.ts'
-import { ArrivingFrames } from '../../src/proxy/arriving-frames.ts'
-import { BodyBudget } from '../../src/proxy/raw-body.ts'
+import { ArrivingFrames } from '../../src/proxy/ingress/arriving-frames.ts'
+import { BodyBudget } from '../../src/proxy/ingress/raw-body.ts'
 import { create, ground, NATIVE, until } from '../sockets/ground.ts'
 import { codexBody } from '../support/app.ts'
 import { ManualClock } from '../support/clock.ts'

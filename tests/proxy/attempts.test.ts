@@ -1,6 +1,6 @@
 /** How many accounts a request tries, what is remembered about them, and what counts against an account. */
 import { describe, expect, test } from 'bun:test'
-import { PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
+import { PINNED_CLIENT_VERSION } from '../../src/model/catalog/client-version.ts'
 import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
 import { fetchCatalogs, store } from '../spec/catalog.ts'
 import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'

@@ -1,8 +1,8 @@
 /** Readable accounts for the selection tests. */
-import { HEALTHY } from '../../src/model/account-health.ts'
-import { ACTIVE, type AccountState } from '../../src/model/account-state.ts'
-import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
-import type { Candidate, PolicyContext } from '../../src/proxy/policies.ts'
+import { HEALTHY } from '../../src/model/accounts/account-health.ts'
+import { ACTIVE, type AccountState } from '../../src/model/accounts/account-state.ts'
+import type { UsageSnapshot } from '../../src/model/accounts/usage-windows.ts'
+import type { Candidate, PolicyContext } from '../../src/proxy/pool/policies.ts'
 import type { SelectionNeeds } from '../../src/proxy/pool/selection-needs.ts'
 
 export const NOW = Date.UTC(2026, 10, 20, 14, 20)

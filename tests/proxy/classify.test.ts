@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError, openAiError } from '../../src/errors.ts'
-import { PERMANENT_AUTH_CODES } from '../../src/model/account-state.ts'
+import { PERMANENT_AUTH_CODES } from '../../src/model/accounts/account-state.ts'
 import {
   classify,
   failureFromEvent,
@@ -10,7 +10,7 @@ import {
   failureFromThrown,
   parseTryAgain,
   type UpstreamFailure,
-} from '../../src/proxy/classify.ts'
+} from '../../src/proxy/exchange/classify.ts'
 import { holds } from '../support/property.ts'
 
 const AT = Date.UTC(2026, 10, 20, 12)

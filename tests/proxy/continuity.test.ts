@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import { announceAll, commit } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
-import { deleteAccount } from '../../src/model/accounts.ts'
-import { sha256 } from '../../src/proxy/affinity.ts'
-import { bodyFor, ownerOf } from '../../src/proxy/continuity.ts'
+import { deleteAccount } from '../../src/model/accounts/accounts.ts'
+import { sha256 } from '../../src/proxy/pool/affinity.ts'
 import { isMove } from '../../src/proxy/pool/preference.ts'
-import type { Turn } from '../../src/proxy/turn.ts'
+import { bodyFor, ownerOf } from '../../src/proxy/turn/continuity.ts'
+import type { Turn } from '../../src/proxy/turn/turn.ts'
 import { accountTag } from '../../src/upstream/headers.ts'
 import {
   answerOf,

@@ -4,9 +4,9 @@ import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { AppError } from '../../src/errors.ts'
-import { importAccount } from '../../src/model/account-intake.ts'
-import { openTokens } from '../../src/model/account-tokens.ts'
-import { parseAuthJson } from '../../src/model/auth-json.ts'
+import { importAccount } from '../../src/model/accounts/account-intake.ts'
+import { openTokens } from '../../src/model/accounts/account-tokens.ts'
+import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import {
   answerOf,
   codexBody,

@@ -1,12 +1,12 @@
 /** Every kind of upstream failure, before the commit point with and without another account, and after it. */
 import { describe, expect, test } from 'bun:test'
 import { Hono } from 'hono'
-import type { AppEnv } from '../../src/bindings.ts'
-import { answerWithStream } from '../../src/proxy/answer.ts'
-import { attempt } from '../../src/proxy/attempts.ts'
-import { publicContract } from '../../src/proxy/contracts.ts'
+import type { AppEnv } from '../../src/boot/bindings.ts'
+import { answerWithStream } from '../../src/proxy/downstream/answer.ts'
+import { publicContract } from '../../src/proxy/downstream/contracts.ts'
 import { admitTurn, readTurnBody } from '../../src/proxy/handlers/turn-route.ts'
 import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
+import { attempt } from '../../src/proxy/turn/attempts.ts'
 import { answerOf, codexBody, expectNothingLeft, isTerminal, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 

@@ -1,7 +1,7 @@
 /** Fast mode while it is prohibited: the tier is taken out of the request, or the request is rejected. */
 import { describe, expect, test } from 'bun:test'
 import type { FastModeRule } from '../../db/schema/keys.ts'
-import type { NewKey } from '../../src/model/key-input.ts'
+import type { NewKey } from '../../src/model/keys/key-input.ts'
 import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
 import { people, problem } from '../support/people.ts'

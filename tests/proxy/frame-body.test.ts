@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isObject, type JsonObject } from '../../src/lib/json.ts'
-import { asFrame, handshakeHeaders, requestHeaders } from '../../src/proxy/frame-body.ts'
-import { BodyBudget, BodyHold } from '../../src/proxy/raw-body.ts'
-import type { Turn } from '../../src/proxy/turn.ts'
+import { asFrame, handshakeHeaders, requestHeaders } from '../../src/proxy/exchange/frame-body.ts'
+import { BodyBudget, BodyHold } from '../../src/proxy/ingress/raw-body.ts'
+import type { Turn } from '../../src/proxy/turn/turn.ts'
 import { holds } from '../support/property.ts'
 
 const MARK = 'ws_request_header_x_openai_internal_codex_responses_lite'

@@ -5,8 +5,8 @@ import { accounts, accountTotals, accountUsage, affinity } from '../../db/schema
 import { apiKeyLimits, apiKeys } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import type { Fields, Level, Log } from '../../src/lib/log.ts'
-import type { UsageSnapshot } from '../../src/model/usage-windows.ts'
-import { Ledger, type LedgerEntry } from '../../src/proxy/ledger.ts'
+import type { UsageSnapshot } from '../../src/model/accounts/usage-windows.ts'
+import { Ledger, type LedgerEntry } from '../../src/proxy/ledger/ledger.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 

@@ -1,7 +1,7 @@
 /** What bounds a turn: key limits, slots of an account, bodies in memory, time, and the end of the service. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import type { BodyBudget, BodyHold } from '../../src/proxy/raw-body.ts'
+import type { BodyBudget, BodyHold } from '../../src/proxy/ingress/raw-body.ts'
 import {
   answerOf,
   codexBody,

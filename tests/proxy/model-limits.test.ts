@@ -1,6 +1,6 @@
 /** An allowance of one model that is used up: other models go on, and the pool tells the truth about both. */
 import { describe, expect, test } from 'bun:test'
-import { failureFromEvent, failureFromResponse } from '../../src/proxy/classify.ts'
+import { failureFromEvent, failureFromResponse } from '../../src/proxy/exchange/classify.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'

@@ -1,7 +1,7 @@
 /** What a conversation without a name is told by. */
 import { expect, test } from 'bun:test'
 import type { JsonObject } from '../../src/lib/json.ts'
-import { Openings, openingOf } from '../../src/proxy/opening.ts'
+import { Openings, openingOf } from '../../src/proxy/pool/conversation-fingerprint.ts'
 
 const nameOf = (json: JsonObject) => openingOf(json)?.name ?? null
 const user = (content: unknown) => ({ type: 'message', role: 'user', content })

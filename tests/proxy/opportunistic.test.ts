@@ -1,7 +1,7 @@
 /** Keys of the traffic class `opportunistic`: what they may use, and that turns, dry run and admission say the same. */
 import { describe, expect, test } from 'bun:test'
 import { seededRandom } from '../../src/lib/random.ts'
-import { select } from '../../src/proxy/select.ts'
+import { select } from '../../src/proxy/pool/select.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 import { aContext, anAccount, DAY_MS, NOW, needs, used } from './candidates.ts'
 

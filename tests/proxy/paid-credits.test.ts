@@ -1,7 +1,7 @@
 /** What becomes of an account whose included quota is used up while it has paid credits: never, last, or freely used. */
 import { describe, expect, test } from 'bun:test'
 import { pollUsage } from '../../src/jobs/usage.ts'
-import { select } from '../../src/proxy/select.ts'
+import { select } from '../../src/proxy/pool/select.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { jobDeps } from '../jobs/deps.ts'
 import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'

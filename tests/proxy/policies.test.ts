@@ -1,6 +1,6 @@
 /** Each strategy chooses as it promises, also over many turns. */
 import { describe, expect, test } from 'bun:test'
-import { type Candidate, type PolicyContext, rank, type Strategy } from '../../src/proxy/policies.ts'
+import { type Candidate, type PolicyContext, rank, type Strategy } from '../../src/proxy/pool/policies.ts'
 import { STRATEGIES } from '../../src/settings/schema.ts'
 import { seededRandom, withRandom } from '../support/property.ts'
 import { aContext, anAccount, DAY_MS, NOW, used } from './candidates.ts'

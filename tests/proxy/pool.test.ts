@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { announceAll } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
-import { absorbRateHeaders } from '../../src/proxy/rate-headers.ts'
+import { absorbRateHeaders } from '../../src/proxy/exchange/rate-headers.ts'
 import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 

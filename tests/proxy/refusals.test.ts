@@ -1,7 +1,7 @@
 /** Turns that are refused before any account is asked: by the key's policy, by a limit, or for text nobody may store. */
 import { describe, expect, test } from 'bun:test'
 import { requestHours } from '../../db/schema/requests.ts'
-import type { NewKey } from '../../src/model/key-input.ts'
+import type { NewKey } from '../../src/model/keys/key-input.ts'
 import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'

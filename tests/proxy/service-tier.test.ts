@@ -1,7 +1,7 @@
 /** A request is priced and logged at the tier that was sent, whatever the response says (surfaces "Four small switches"). */
 import { describe, expect, test } from 'bun:test'
-import type { NewKey } from '../../src/model/key-input.ts'
-import { costMicros } from '../../src/model/pricing.ts'
+import { costMicros } from '../../src/model/catalog/pricing.ts'
+import type { NewKey } from '../../src/model/keys/key-input.ts'
 import { answerOf, codexBody, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'

@@ -1,7 +1,7 @@
 /** Members set in bodies and taken out of them, however these are written: the rest stays, byte for byte. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { cutMembers, spliceMembers } from '../../src/proxy/splice.ts'
+import { cutMembers, spliceMembers } from '../../src/proxy/ingress/splice.ts'
 import { holds } from '../support/property.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)

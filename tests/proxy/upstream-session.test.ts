@@ -1,7 +1,7 @@
 /** The upstream socket that is kept for a client: for one account, for one turn at a time, and not past the client's own end. */
 import { expect, test } from 'bun:test'
 import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
-import { type Connection, UpstreamSession } from '../../src/proxy/upstream-session.ts'
+import { type Connection, UpstreamSession } from '../../src/proxy/exchange/upstream-session.ts'
 
 const connectionTo = (accountId: string) => {
   const socket = {

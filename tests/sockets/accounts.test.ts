@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
-import { deleteAccount, pauseAccount } from '../../src/model/accounts.ts'
+import { deleteAccount, pauseAccount } from '../../src/model/accounts/accounts.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
   ACTOR,

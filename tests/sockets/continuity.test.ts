@@ -1,6 +1,6 @@
 /** A conversation on sockets stays with the account that can read it, moves only when it must, and survives a restart. */
 import { describe, expect, test } from 'bun:test'
-import { pauseAccount } from '../../src/model/accounts.ts'
+import { pauseAccount } from '../../src/model/accounts/accounts.ts'
 import { codexBody } from '../support/app.ts'
 import type { SocketEvent } from '../support/socket-client.ts'
 import { faults } from '../support/upstream/faults.ts'

@@ -1,7 +1,7 @@
 /** What goes through a downstream socket, in both directions: nothing is lost, nothing is held for longer than it is needed, no event ends the socket. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { websocket } from '../../src/http/websocket.ts'
-import { SocketSession } from '../../src/proxy/socket-session.ts'
+import { SocketSession } from '../../src/proxy/downstream/socket-session.ts'
 import { testApp } from '../support/app.ts'
 import {
   create,

@@ -1,6 +1,6 @@
 /** A request on a socket that names an uploaded file uses the account of the file, also when its conversation is elsewhere. */
 import { expect, test } from 'bun:test'
-import { threadHash } from '../../src/proxy/affinity.ts'
+import { threadHash } from '../../src/proxy/pool/affinity.ts'
 import {
   create,
   expectCompleted,

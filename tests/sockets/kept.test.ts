@@ -1,6 +1,6 @@
 /** What a kept upstream connection lives through: a token that ran out, old age, refusals elsewhere, and the end of its account. */
 import { describe, expect, test } from 'bun:test'
-import { deleteAccount, pauseAccount, reactivateAccount } from '../../src/model/accounts.ts'
+import { deleteAccount, pauseAccount, reactivateAccount } from '../../src/model/accounts/accounts.ts'
 import { codexBody } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {

@@ -1,7 +1,7 @@
 /** The limits of time: idle sockets, silence within a turn, clients that never read, and upstream sockets that grow old. */
 import { describe, expect, test } from 'bun:test'
 import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
-import { type Connection, UpstreamSession } from '../../src/proxy/upstream-session.ts'
+import { type Connection, UpstreamSession } from '../../src/proxy/exchange/upstream-session.ts'
 import type { UpstreamSocket } from '../../src/upstream/socket.ts'
 import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'

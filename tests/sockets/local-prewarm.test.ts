@@ -1,6 +1,6 @@
 /** A prewarm that is answered here: nobody was asked, so nobody is credited, and what it said reaches the next turn. */
 import { expect, test } from 'bun:test'
-import { HEALTHY } from '../../src/model/account-health.ts'
+import { HEALTHY } from '../../src/model/accounts/account-health.ts'
 import {
   create,
   expectCompleted,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
-import { deleteKey } from '../../src/model/api-keys.ts'
+import { deleteKey } from '../../src/model/keys/api-keys.ts'
 import { codexBody, parseEvents } from '../support/app.ts'
 import {
   ACTOR,

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { systemRandom } from '../../src/lib/random.ts'
-import { deleteKey, updateKey } from '../../src/model/api-keys.ts'
 import { addEntry, removeEntry } from '../../src/model/firewall.ts'
+import { deleteKey, updateKey } from '../../src/model/keys/api-keys.ts'
 import type { SocketEvent } from '../support/socket-client.ts'
 import {
   ACTOR,

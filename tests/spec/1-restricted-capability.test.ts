@@ -1,7 +1,7 @@
 /** Spec §1, restricted capability routing over HTTP: what the header does on each route, after the key and before any account. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
 import type { RouteRow } from '../../src/http/route-table.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, eventsOf, testApp } from '../support/app.ts'
 import { fetchCatalogs, publicModels } from './catalog.ts'
 import { modelProblem, problemAt, statusAndCode } from './problems.ts'

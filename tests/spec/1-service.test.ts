@@ -1,6 +1,6 @@
 /** Spec §1, what the service does: the rules that hold over HTTP. */
 import { describe, expect, test } from 'bun:test'
-import { readConfig } from '../../src/env.ts'
+import { readConfig } from '../../src/boot/env.ts'
 import { codexBody, eventsOf, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'
 import { fetchCatalogs, nativeModels, publicModels, store } from './catalog.ts'

@@ -1,6 +1,6 @@
 /** Spec §1.10 and §1.11: the transport towards the upstream, which is a setting, and the proxies its handshakes pass. */
 import { describe, expect, test } from 'bun:test'
-import { readConfig } from '../../src/env.ts'
+import { readConfig } from '../../src/boot/env.ts'
 import { chooseProxy } from '../../src/lib/env-proxy.ts'
 import { systemRandom } from '../../src/lib/random.ts'
 import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'

@@ -1,6 +1,6 @@
 /** Spec §2, dashboard account, and the list those see who manage people. */
 import { describe, expect, test } from 'bun:test'
-import { getPerson } from '../../src/model/people.ts'
+import { getPerson } from '../../src/model/users/people.ts'
 import { testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
 import { doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'

@@ -1,8 +1,8 @@
 /** Spec §2, role capability summary, over the whole route table: nothing a looker may not know is in any answer, as JSON or page. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { everyRoute } from '../../src/every-route.ts'
 import { endAccount } from '../../src/model/automations/runs.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 import { SOURCE_URL } from '../support/source/app.ts'

@@ -1,6 +1,6 @@
 /** Spec §2, Member: sees their own keys and what those did, and nothing of anyone else's, in any answer. */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 

@@ -1,7 +1,7 @@
 /** Spec §2, roles and permissions: the presets, the vocabulary, and custom roles. */
 import { describe, expect, test } from 'bun:test'
-import { PERMISSIONS } from '../../src/model/permissions.ts'
-import { getRole } from '../../src/model/roles.ts'
+import { PERMISSIONS } from '../../src/model/users/permissions.ts'
+import { getRole } from '../../src/model/users/roles.ts'
 import { testApp } from '../support/app.ts'
 import { fieldsOf } from '../support/form.ts'
 import { doneStatus, type Fields, HOWS, people, problem } from '../support/people.ts'

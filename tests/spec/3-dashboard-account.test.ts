@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
-import { findPerson, listPeople } from '../../src/model/people.ts'
+import { findPerson, listPeople } from '../../src/model/users/people.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { doneStatus, HOWS, PASSWORD, people, problem, REMOTE, shownToken } from '../support/people.ts'
 

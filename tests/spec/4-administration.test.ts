@@ -1,6 +1,6 @@
 /** Spec §2, role capability summary, over the administration routes of §4: what each role is told, and what is left out. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 

@@ -1,6 +1,6 @@
 /** Spec §5, cross-site request protection, over every state-changing route of the dashboard. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { type Ask, testApp } from '../support/app.ts'
 import { dashboardProblem } from './problems.ts'
 

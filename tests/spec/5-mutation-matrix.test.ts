@@ -1,9 +1,9 @@
 /** Spec §2, §5, §7: every mutation of the route table by everybody who might try it, and that a refused one leaves no trace. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
 import type { AccessRule } from '../../src/http/gates.ts'
 import type { RouteRow } from '../../src/http/route-table.ts'
-import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/permissions.ts'
+import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/users/permissions.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { dump } from '../support/dump.ts'
 import { type Fields, HOWS, type How, problem } from '../support/people.ts'
 import {

@@ -1,6 +1,6 @@
 /** Spec §5, proxy routes: who needs an API key, and when. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, type TestOptions, testApp } from '../support/app.ts'
 import { modelProblem, statusAndCode } from './problems.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { identities } from '../../db/schema/people.ts'
 import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
-import { hasBootstrapToken, rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
+import { hasBootstrapToken, rotateBootstrapToken } from '../../src/model/users/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
 import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 

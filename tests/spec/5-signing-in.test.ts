@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'
-import { rotateBootstrapToken } from '../../src/model/bootstrap-token.ts'
+import { rotateBootstrapToken } from '../../src/model/users/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
 import { HOWS, type How, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
 

@@ -1,6 +1,6 @@
 /** Spec §5, step-up confirmation 1 and 2: which changes ask for it. */
 import { describe, expect, test } from 'bun:test'
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { SETTING_NAMES, Settings } from '../../src/settings/schema.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'

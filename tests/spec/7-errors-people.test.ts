@@ -1,6 +1,6 @@
 /** Spec §7, errors about people: a way to provoke every code that signing in and managing accounts can answer with. */
 import { describe, expect, test } from 'bun:test'
-import { PERMISSIONS } from '../../src/model/permissions.ts'
+import { PERMISSIONS } from '../../src/model/users/permissions.ts'
 import { type TestOptions, testApp } from '../support/app.ts'
 import { type Browser, PASSWORD, people, REMOTE, TOTP_SECRET } from '../support/people.ts'
 import { dashboardProblem } from './problems.ts'

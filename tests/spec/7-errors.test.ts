@@ -1,10 +1,10 @@
 /** Spec §7, errors: the shape of the envelopes, and a way to provoke every code the service has by now. */
 import { describe, expect, test } from 'bun:test'
 import type { Hono } from 'hono'
-import type { AppEnv } from '../../src/bindings.ts'
+import type { AppEnv } from '../../src/boot/bindings.ts'
 import { AppError, CODES, type Code } from '../../src/errors.ts'
 import { noRoute } from '../../src/model/egress/route.ts'
-import { threadHash } from '../../src/proxy/affinity.ts'
+import { threadHash } from '../../src/proxy/pool/affinity.ts'
 import { probe } from '../http/probe.ts'
 import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
 import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'

@@ -1,8 +1,8 @@
 /** Gives an app the catalogs its stand-in accounts offer, as the background job would have fetched them. */
 import { commit, notice } from '../../db/commit.ts'
-import { saveCatalog } from '../../src/model/catalog.ts'
-import type { ModelEntry } from '../../src/model/catalog-entry.ts'
-import { PINNED_CLIENT_VERSION } from '../../src/model/client-version.ts'
+import { saveCatalog } from '../../src/model/catalog/catalog.ts'
+import type { ModelEntry } from '../../src/model/catalog/catalog-entry.ts'
+import { PINNED_CLIENT_VERSION } from '../../src/model/catalog/client-version.ts'
 import type { TestApp } from '../support/app.ts'
 import { catalogFor } from '../support/upstream/models.ts'
 

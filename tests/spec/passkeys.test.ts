@@ -7,7 +7,7 @@ import type {
 import { count } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { challenges, identities, passkeys, users } from '../../db/schema/people.ts'
-import { dropExpiredChallenges } from '../../src/model/passkeys.ts'
+import { dropExpiredChallenges } from '../../src/model/users/passkeys.ts'
 import { type TestOptions, testApp } from '../support/app.ts'
 import { Authenticator, type Quirks } from '../support/authenticator.ts'
 import { type Browser, people, problem, REMOTE, type Somebody } from '../support/people.ts'

@@ -1,8 +1,8 @@
 /** Recovery codes (experience 17): ten, shown once, single use, and accepted wherever an authenticator code is. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
-import { getPerson } from '../../src/model/people.ts'
-import { takeTotp } from '../../src/model/recovery.ts'
+import { getPerson } from '../../src/model/users/people.ts'
+import { takeTotp } from '../../src/model/users/recovery.ts'
 import { testApp } from '../support/app.ts'
 import { codeAt, PASSWORD, people, problem, REMOTE, type Somebody } from '../support/people.ts'
 

@@ -1,7 +1,8 @@
 /** The command line in this process, for tests about what a command does rather than about its process. */
+
+import { withEnvFile } from '../../src/boot/env.ts'
 import { runCli } from '../../src/cli/main.ts'
 import { openFolder } from '../../src/cli/open-folder.ts'
-import { withEnvFile } from '../../src/env.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { systemRandom } from '../../src/lib/random.ts'
 import { bareEnv, type CommandResult, type SpawnOptions } from './spawn.ts'

@@ -1,5 +1,5 @@
 /** A dashboard with one of everything, for tests that open every page. */
-import { everyRoute } from '../../src/every-route.ts'
+import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from './app.ts'
 import { people, REMOTE } from './people.ts'
 import { SOURCE_URL } from './source/app.ts'

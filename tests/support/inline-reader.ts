@@ -1,7 +1,7 @@
 /** A reader that answers on the calling thread, for tests with a database in memory. */
 import type { Db } from '../../db/commit.ts'
 import { read } from '../../src/model/reads.ts'
-import { type Reader, readerOf } from '../../src/reader.ts'
+import { type Reader, readerOf } from '../../src/threads/reader.ts'
 
 export const createInlineReader = (db: Db): Reader =>
   readerOf(

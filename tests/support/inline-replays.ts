@@ -1,7 +1,7 @@
 /** Replays on the calling thread, for tests with a database in memory. */
 import type { Db } from '../../db/commit.ts'
 import { answerQuestion } from '../../src/proxy/replay/questions.ts'
-import type { StartReplay } from '../../src/replayer.ts'
+import type { StartReplay } from '../../src/threads/replayer.ts'
 
 export const inlineReplays =
   (db: Db): StartReplay =>

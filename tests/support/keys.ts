@@ -3,9 +3,9 @@ import { commit, type Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { createKey, type IssuedKey } from '../../src/model/api-keys.ts'
-import type { Actor } from '../../src/model/audit.ts'
-import { NewKey } from '../../src/model/key-input.ts'
+import type { Actor } from '../../src/model/audit/audit.ts'
+import { createKey, type IssuedKey } from '../../src/model/keys/api-keys.ts'
+import { NewKey } from '../../src/model/keys/key-input.ts'
 
 export const anActor = (at: number): Actor => ({ id: 'bootstrap', method: 'bootstrap', address: '127.0.0.1', at })
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { createServer, type Socket } from 'node:net'
 import { systemRandom } from '../../src/lib/random.ts'
 import { NOT_FOR_AN_ACCOUNT, type Route } from '../../src/model/egress/route.ts'
-import { failureFromThrown } from '../../src/proxy/upstream-failure.ts'
+import { failureFromThrown } from '../../src/proxy/exchange/upstream-failure.ts'
 import { createDial, type Dial } from '../../src/upstream/dial.ts'
 import { ProxyBridge } from '../../src/upstream/proxy-bridge.ts'
 import { openerFor } from '../../src/upstream/tunnel.ts'

@@ -1,7 +1,7 @@
 /** Which of a client's headers leave for the upstream, and what each account adds. */
 import { describe, expect, test } from 'bun:test'
+import { VERSION } from '../../src/boot/version.ts'
 import { accountTag, forwardable, passedOn, upstreamHeaders } from '../../src/upstream/headers.ts'
-import { VERSION } from '../../src/version.ts'
 
 const account = { id: 'acc_a', chatgptAccountId: 'workspace-a', accessToken: 'token-a' }
 const sent = (headers: Record<string, string>, to = account) =>

@@ -1,7 +1,7 @@
 /** Fetching catalogs: entries as they came, the last good copy kept, one announcement for many. */
 import { expect, test } from 'bun:test'
 import { onChange } from '../../db/commit.ts'
-import { Catalog } from '../../src/model/catalog.ts'
+import { Catalog } from '../../src/model/catalog/catalog.ts'
 import { fetchModels, refreshCatalogs } from '../../src/upstream/models.ts'
 import { catalogFor } from '../support/upstream/models.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'

@@ -1,6 +1,6 @@
 /** Readable accounts and requests for tests of the pages. */
-import type { AccountView } from '../../src/model/account-view.ts'
-import type { LogEntry } from '../../src/model/request-log-entry.ts'
+import type { AccountView } from '../../src/model/accounts/account-view.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 
 export const NOW = Date.UTC(2026, 0, 1, 12)
 export const MINUTE = 60_000

@@ -1,7 +1,7 @@
 /** How fresh the tokens of an account are, and exporting them for another program. */
 import type { FC } from 'hono/jsx'
-import type { TokenHealth } from '../../src/model/account-export.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
+import type { TokenHealth } from '../../src/model/accounts/account-export.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { Refused } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'

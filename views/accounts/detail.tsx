@@ -1,8 +1,8 @@
 /** One account: its state and why, what you can do about it, and four tabs with details. */
 import type { FC } from 'hono/jsx'
-import type { OfferedAction } from '../../src/model/account-actions.ts'
-import type { AccountHistoryEntry } from '../../src/model/account-events-read.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
+import type { OfferedAction } from '../../src/model/accounts/account-actions.ts'
+import type { AccountHistoryEntry } from '../../src/model/accounts/account-events-read.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import type { Titled } from '../titles.ts'
 import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { withQuery } from '../ui/with-query.ts'

@@ -1,9 +1,9 @@
 /** What happened to an account, newest first. */
 import type { FC } from 'hono/jsx'
-import type { AccountHistoryEntry, AccountHistoryPage } from '../../src/model/account-events-read.ts'
-import type { AccountStatus } from '../../src/model/account-state.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
-import { STATE_NAMES } from '../../src/model/account-words.ts'
+import type { AccountHistoryEntry, AccountHistoryPage } from '../../src/model/accounts/account-events-read.ts'
+import type { AccountStatus } from '../../src/model/accounts/account-state.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
+import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
 import { Card } from '../ui/card.tsx'
 import { AgePager } from '../ui/pager.tsx'
 import { Since } from '../ui/time.tsx'

@@ -1,7 +1,7 @@
 /** The filters of the account list: a plain form, so every result is a link. */
 import type { FC } from 'hono/jsx'
-import type { AccountStatus } from '../../src/model/account-state.ts'
-import { STATE_NAMES } from '../../src/model/account-words.ts'
+import type { AccountStatus } from '../../src/model/accounts/account-state.ts'
+import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
 import { keeping, type Option, Options, plainOptions } from '../ui/select.tsx'
 import { listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'

@@ -1,7 +1,7 @@
 /** The top of an account page: its state, whether it is available, and what explains a block. */
 import type { Child, FC } from 'hono/jsx'
-import type { AccountAction, OfferedAction } from '../../src/model/account-actions.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
+import type { AccountAction, OfferedAction } from '../../src/model/accounts/account-actions.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import { expectedState, StateBadge } from '../ui/badge.tsx'
 import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'

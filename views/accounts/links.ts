@@ -1,5 +1,5 @@
 /** The URLs of account pages. Every view, filter and tab has one; defaults are omitted. */
-import type { AccountQuery } from '../../src/model/account-filter.ts'
+import type { AccountQuery } from '../../src/model/accounts/account-filter.ts'
 import { withQuery } from '../ui/with-query.ts'
 
 export const SIMULATOR = '/accounts/simulator'

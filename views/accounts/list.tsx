@@ -1,6 +1,6 @@
 /** The account list: search, filters, table or cards, and actions on several accounts. */
 import type { FC } from 'hono/jsx'
-import type { AccountQuery, ListedAccount, PlanTotal } from '../../src/model/account-filter.ts'
+import type { AccountQuery, ListedAccount, PlanTotal } from '../../src/model/accounts/account-filter.ts'
 import { ButtonLink, Refused } from '../ui/button.tsx'
 import { Outcome } from '../ui/form.tsx'
 import { LivePart, live } from '../ui/live.tsx'

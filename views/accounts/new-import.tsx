@@ -1,7 +1,7 @@
 /** The File tab: import a file or pasted text. One clean file is imported right away; otherwise a preview comes first. */
 import type { FC } from 'hono/jsx'
 import type { ImportValue, PreflightFile } from '../../src/admin/account-import.ts'
-import type { Verdict } from '../../src/model/import-preflight.ts'
+import type { Verdict } from '../../src/model/accounts/import-preflight.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { CheckIcon } from '../ui/icons.tsx'

@@ -1,6 +1,6 @@
 /** Totals per plan: how many accounts, how many are available, and what they have served. */
 import type { FC } from 'hono/jsx'
-import type { PlanTotal } from '../../src/model/account-filter.ts'
+import type { PlanTotal } from '../../src/model/accounts/account-filter.ts'
 import { countText, dollarText } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
 import { LivePart } from '../ui/live.tsx'

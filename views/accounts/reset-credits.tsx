@@ -1,7 +1,7 @@
 /** Reset credits of an account. Each resets its limits immediately and can be used once before it expires. */
 import type { FC } from 'hono/jsx'
-import type { WireAccount } from '../../src/model/account-view.ts'
-import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
+import type { ResetCreditsView } from '../../src/model/accounts/reset-credits.ts'
 import { Refused } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action } from '../ui/form.tsx'

@@ -1,7 +1,7 @@
 /** The rule by which Sluice uses the reset credits of an account, and what it would do now. */
 import type { FC } from 'hono/jsx'
-import type { WireAccount } from '../../src/model/account-view.ts'
-import type { ResetPlan, ResetRule } from '../../src/model/reset-rule.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
+import type { ResetPlan, ResetRule } from '../../src/model/accounts/reset-rule.ts'
 import { RESET_RULES } from '../settings/words.ts'
 import { Submit } from '../ui/button.tsx'
 import { Field, Form } from '../ui/form.tsx'

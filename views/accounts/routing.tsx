@@ -1,7 +1,7 @@
 /** How routing treats this account: its policy and name, the restricted pool, and what else decides. */
 import type { FC } from 'hono/jsx'
 import type { RouteView } from '../../src/admin/egress.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Fact } from '../ui/fact.tsx'

@@ -1,7 +1,7 @@
 /** `/accounts/simulator`: which account a request would use now, decided by the function that routes requests. */
 import type { FC } from 'hono/jsx'
 import type { ExplainView } from '../../src/admin/explain.ts'
-import type { CandidateView, Explanation } from '../../src/model/explain.ts'
+import type { CandidateView, Explanation } from '../../src/model/log/explain.ts'
 import { Candidates, resetsLater } from '../logs/candidates.tsx'
 import { STRATEGY_NAMES } from '../logs/words.ts'
 import type { Tone } from '../ui/badge.tsx'

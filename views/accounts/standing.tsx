@@ -1,7 +1,7 @@
 /** The state of an account, and whether it is available now and why not. */
 import type { FC } from 'hono/jsx'
-import type { WireAccount } from '../../src/model/account-view.ts'
-import { STATE_NAMES, WINDOW_NAMES } from '../../src/model/account-words.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
+import { STATE_NAMES, WINDOW_NAMES } from '../../src/model/accounts/account-words.ts'
 import { CheckIcon, ClockIcon, CrossIcon } from '../ui/icons.tsx'
 import { Meter } from '../ui/meter.tsx'
 import { Since, Until } from '../ui/time.tsx'

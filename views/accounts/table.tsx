@@ -1,7 +1,7 @@
 /** The accounts as a sortable table; on a phone each row takes several lines. */
 import type { FC } from 'hono/jsx'
-import type { AccountSort, ListedAccount } from '../../src/model/account-filter.ts'
-import type { WireAccount, WireWindow } from '../../src/model/account-view.ts'
+import type { AccountSort, ListedAccount } from '../../src/model/accounts/account-filter.ts'
+import type { WireAccount, WireWindow } from '../../src/model/accounts/account-view.ts'
 import { countText, dollarText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { leftPercent, toneOf } from '../ui/meter.tsx'

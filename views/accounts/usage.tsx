@@ -1,9 +1,9 @@
 /** Quota of an account, its trend, what it was used for, and its reset credits. */
 import type { FC } from 'hono/jsx'
-import type { AccountSpend, Spend, Trend } from '../../src/model/account-trends.ts'
-import type { WireAccount } from '../../src/model/account-view.ts'
-import { WINDOW_NAMES } from '../../src/model/account-words.ts'
-import type { ResetCreditsView } from '../../src/model/reset-credits.ts'
+import type { AccountSpend, Spend, Trend } from '../../src/model/accounts/account-trends.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
+import { WINDOW_NAMES } from '../../src/model/accounts/account-words.ts'
+import type { ResetCreditsView } from '../../src/model/accounts/reset-credits.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
 import { LivePart } from '../ui/live.tsx'

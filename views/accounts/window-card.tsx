@@ -1,6 +1,6 @@
 /** Whether Sluice starts the five-hour windows of an account, and what the last start did. */
 import type { FC } from 'hono/jsx'
-import type { WireAccount } from '../../src/model/account-view.ts'
+import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { Refused } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'

@@ -1,9 +1,9 @@
 /** One conversation: what it used, how its requests ended, and a line for each of them. */
 import type { FC } from 'hono/jsx'
 import type { ConversationView } from '../../src/admin/conversation-pages.ts'
-import type { Outcome } from '../../src/model/outcome-strip.ts'
-import type { LogEntry } from '../../src/model/request-log-entry.ts'
-import type { LogStatus } from '../../src/model/request-log-query.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
+import type { LogStatus } from '../../src/model/log/request-log-query.ts'
+import type { Outcome } from '../../src/model/overview/outcome-strip.ts'
 import { LogTime } from '../logs/log-time.tsx'
 import { Result } from '../logs/rows.tsx'
 import { KIND_NAMES } from '../logs/words.ts'

@@ -1,8 +1,8 @@
 /** One key: usage in the last 7 days, limits, permissions, and every action on it. */
 import type { Child, FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
-import type { KeyState } from '../../src/model/key-list.ts'
-import type { AccountShare, keyUsage7d } from '../../src/model/key-trends.ts'
+import type { KeyState } from '../../src/model/keys/key-list.ts'
+import type { AccountShare, keyUsage7d } from '../../src/model/keys/key-trends.ts'
 import type { Titled } from '../titles.ts'
 import { plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import type { Expected } from '../ui/badge.tsx'

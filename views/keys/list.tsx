@@ -1,7 +1,7 @@
 /** All keys with owner, usage and limits. Every column sorts, and the order is in the URL. */
 import type { Child, FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
-import type { KeySort, KeyState, KeysQuery } from '../../src/model/key-list.ts'
+import type { KeySort, KeyState, KeysQuery } from '../../src/model/keys/key-list.ts'
 import { countText, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
 import { ButtonLink } from '../ui/button.tsx'

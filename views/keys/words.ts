@@ -1,6 +1,6 @@
 /** Names of keys, key states and limits on pages. */
-import type { ApiKey } from '../../src/model/api-key-view.ts'
-import type { KeyState } from '../../src/model/key-list.ts'
+import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
+import type { KeyState } from '../../src/model/keys/key-list.ts'
 import { dollarText, shortCount } from '../ui/amounts.ts'
 import type { Tone } from '../ui/badge.tsx'
 

@@ -1,6 +1,6 @@
 /** Why this account: each candidate with its score or the reason it was skipped. */
 import type { FC } from 'hono/jsx'
-import type { CandidateView } from '../../src/model/explain.ts'
+import type { CandidateView } from '../../src/model/log/explain.ts'
 import { CheckIcon } from '../ui/icons.tsx'
 import { momentText } from '../ui/time.tsx'
 

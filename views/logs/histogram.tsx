@@ -1,6 +1,6 @@
 /** Requests over time as stacked bars, above the rows they count. Dragging over them sets the time filter. */
 import type { FC } from 'hono/jsx'
-import type { Bar, LogHistogram } from '../../src/model/request-histogram.ts'
+import type { Bar, LogHistogram } from '../../src/model/log/request-histogram.ts'
 import { plural } from '../ui/amounts.ts'
 import { StackedBars } from '../ui/stacked-bars.tsx'
 import { momentText } from '../ui/time.tsx'

@@ -1,6 +1,6 @@
 /** Rejected clients in a table: one row per client, reason and minute. */
 import type { FC } from 'hono/jsx'
-import type { RejectedClient } from '../../src/model/rejected-clients.ts'
+import type { RejectedClient } from '../../src/model/log/rejected-clients.ts'
 import { countText } from '../ui/amounts.ts'
 import { CrossIcon } from '../ui/icons.tsx'
 import { TableHead } from '../ui/table.tsx'

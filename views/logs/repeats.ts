@@ -1,5 +1,5 @@
 /** Groups repeated errors of a list, so that a retrying client takes one row. */
-import type { LogEntry } from '../../src/model/request-log-entry.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 
 /** Groups adjacent requests that failed for the same client in the same way; others form their own groups. */
 export const groupRepeats = (requests: readonly LogEntry[]): LogEntry[][] => {

@@ -1,7 +1,7 @@
 /** One request: its result, timing, cost, attempts, and why its account was chosen. */
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
 import type { RequestView } from '../../src/admin/logs-page.ts'
-import type { CostFormula, CostTerm } from '../../src/model/pricing.ts'
+import type { CostFormula, CostTerm } from '../../src/model/catalog/pricing.ts'
 import type { Titled } from '../titles.ts'
 import { costText, countText } from '../ui/amounts.ts'
 import { CopyButton } from '../ui/button.tsx'

@@ -1,8 +1,8 @@
 /** Requests as table rows with the usual and optional columns, for every list and the live tail. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { LogTail } from '../../src/admin/logs-page.ts'
-import type { LogEntry } from '../../src/model/request-log-entry.ts'
-import type { MoreColumn } from '../../src/model/request-log-page.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
+import type { MoreColumn } from '../../src/model/log/request-log-page.ts'
 import { costText, countText, shortCount } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
 import { TableHead } from '../ui/table.tsx'

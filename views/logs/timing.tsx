@@ -1,6 +1,6 @@
 /** Where the time of a request went, as a bar in parts: queue, select, connect, first token, stream. */
 import type { FC } from 'hono/jsx'
-import type { LogEntry } from '../../src/model/request-log-entry.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 import { units } from '../ui/svg.ts'
 import { durationText } from '../ui/time.tsx'
 

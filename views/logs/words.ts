@@ -1,9 +1,9 @@
-/** Texts of the log: phases, filters, columns, strategies. Results are in `model/request-result.ts`. */
+/** Texts of the log: phases, filters, columns, strategies. Results are in `model/log/request-result.ts`. */
 import type { FC } from 'hono/jsx'
-import type { LogEntry } from '../../src/model/request-log-entry.ts'
-import type { MoreColumn, PageStatus, RangeName } from '../../src/model/request-log-page.ts'
-import type { LogStatus } from '../../src/model/request-log-query.ts'
-import type { Strategy } from '../../src/proxy/policies.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
+import type { MoreColumn, PageStatus, RangeName } from '../../src/model/log/request-log-page.ts'
+import type { LogStatus } from '../../src/model/log/request-log-query.ts'
+import type { Strategy } from '../../src/proxy/pool/policies.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { CheckIcon, ClockIcon, CrossIcon, LeaveIcon, WarningIcon } from '../ui/icons.tsx'
 

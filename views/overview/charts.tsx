@@ -1,6 +1,6 @@
 /** Small charts of the overview, drawn on the server: geometry in attributes, colours in classes, text in titles. */
 import type { FC } from 'hono/jsx'
-import type { Outcome } from '../../src/model/outcome-strip.ts'
+import type { Outcome } from '../../src/model/overview/outcome-strip.ts'
 import { units } from '../ui/svg.ts'
 
 /** A cell is 6 wide with a gap of 2: dashes of a thick line that restarts with each run of one kind. */

@@ -1,7 +1,7 @@
 /** Errors of the period, repeated ones as one row with a count. */
 import type { FC } from 'hono/jsx'
-import type { ErrorGroup } from '../../src/model/overview-errors.ts'
-import type { Period } from '../../src/model/overview-slots.ts'
+import type { ErrorGroup } from '../../src/model/overview/overview-errors.ts'
+import type { Period } from '../../src/model/overview/overview-slots.ts'
 import { Result } from '../logs/rows.tsx'
 import { countText, plural } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'

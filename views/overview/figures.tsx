@@ -1,9 +1,9 @@
 /** The totals of a period: six tiles, a chart of requests, and errors. */
 import type { FC } from 'hono/jsx'
 import type { FiguresPart } from '../../src/admin/overview.ts'
-import type { Chart as ChartData } from '../../src/model/overview-chart.ts'
-import type { Period } from '../../src/model/overview-slots.ts'
-import type { Tile, Tiles } from '../../src/model/overview-tiles.ts'
+import type { Chart as ChartData } from '../../src/model/overview/overview-chart.ts'
+import type { Period } from '../../src/model/overview/overview-slots.ts'
+import type { Tile, Tiles } from '../../src/model/overview/overview-tiles.ts'
 import { countText, dollarText, shortCount } from '../ui/amounts.ts'
 import { TextCard } from '../ui/card.tsx'
 import { Chart } from '../ui/chart.tsx'

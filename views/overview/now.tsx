@@ -2,7 +2,7 @@
 import type { Child, FC } from 'hono/jsx'
 import type { NowPart } from '../../src/admin/overview.ts'
 import type { Advice, Health } from '../../src/admin/overview-health.ts'
-import type { Attention } from '../../src/model/attention.ts'
+import type { Attention } from '../../src/model/overview/attention.ts'
 import { LEVELS } from '../levels.ts'
 import { WarningIcon } from '../ui/icons.tsx'
 import { ClockTime, durationText, Until } from '../ui/time.tsx'

@@ -1,5 +1,5 @@
 /** Names of the overview's periods in a sentence. */
-import type { Period } from '../../src/model/overview-slots.ts'
+import type { Period } from '../../src/model/overview/overview-slots.ts'
 
 export const PERIOD_NAMES: Record<Period, string> = {
   '1h': 'hour',

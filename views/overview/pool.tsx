@@ -1,9 +1,9 @@
 /** The remaining quota of all accounts, and each account's use, state and recent history. */
 import type { FC } from 'hono/jsx'
 import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
-import { STATE_NAMES } from '../../src/model/account-words.ts'
-import type { Outcome } from '../../src/model/outcome-strip.ts'
-import type { Period } from '../../src/model/overview-slots.ts'
+import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
+import type { Outcome } from '../../src/model/overview/outcome-strip.ts'
+import type { Period } from '../../src/model/overview/overview-slots.ts'
 import { countText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { Card } from '../ui/card.tsx'

@@ -1,6 +1,6 @@
 /** The users: name, role, ways to sign in, and the actions on each. */
 import type { FC } from 'hono/jsx'
-import type { User } from '../../src/model/people-view.ts'
+import type { User } from '../../src/model/users/people-view.ts'
 import { type Session, SessionRow } from '../me/sessions.tsx'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { Submit } from '../ui/button.tsx'

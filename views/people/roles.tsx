@@ -1,6 +1,6 @@
 /** The roles: permissions of the built-in ones, and an editor for custom roles. */
 import type { FC } from 'hono/jsx'
-import type { permissionViews, RoleView } from '../../src/model/people-roles-view.ts'
+import type { permissionViews, RoleView } from '../../src/model/users/people-roles-view.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Field, Form } from '../ui/form.tsx'

@@ -1,5 +1,5 @@
 /** Amounts of a report in words. */
-import type { Sums } from '../../src/model/report-sums.ts'
+import type { Sums } from '../../src/model/reports/report-sums.ts'
 import { plural, tokenCost } from '../ui/amounts.ts'
 
 export const tokens = ({ inputTokens, outputTokens }: Sums): number => inputTokens + outputTokens

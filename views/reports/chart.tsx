@@ -1,9 +1,9 @@
 /** The chart of a report: one measure over time, stacked, next to the previous period. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
-import type { Measure, ReportBar, ReportBars, Stack } from '../../src/model/report-bars.ts'
-import { OTHER_CLIENTS, WITHOUT } from '../../src/model/report-filters.ts'
-import type { Sums } from '../../src/model/report-sums.ts'
+import type { Measure, ReportBar, ReportBars, Stack } from '../../src/model/reports/report-bars.ts'
+import { OTHER_CLIENTS, WITHOUT } from '../../src/model/reports/report-filters.ts'
+import type { Sums } from '../../src/model/reports/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { TextCard } from '../ui/card.tsx'
 import { Chart, type Layer } from '../ui/chart.tsx'

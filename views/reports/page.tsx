@@ -4,7 +4,7 @@
  */
 import type { FC } from 'hono/jsx'
 import type { Preset, ReportView } from '../../src/admin/reports.ts'
-import type { Sums } from '../../src/model/report-sums.ts'
+import type { Sums } from '../../src/model/reports/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Filter, FilterActions, optionsOf, plainOptions } from '../ui/select.tsx'

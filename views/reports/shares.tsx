@@ -1,8 +1,8 @@
 /** Usage by model, key or account; every row filters the report. */
 import type { FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
-import { WITHOUT } from '../../src/model/report-filters.ts'
-import type { ReportShare } from '../../src/model/reports.ts'
+import { WITHOUT } from '../../src/model/reports/report-filters.ts'
+import type { ReportShare } from '../../src/model/reports/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
 import { ShareBar } from '../ui/meter.tsx'

@@ -1,7 +1,7 @@
 /** A state as one word, or an outcome as an icon; colour only repeats the meaning. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { AccountStatus } from '../../src/model/account-state.ts'
-import { STATE_NAMES } from '../../src/model/account-words.ts'
+import type { AccountStatus } from '../../src/model/accounts/account-state.ts'
+import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
 import { CheckIcon, ClockIcon, CrossIcon, WarningIcon } from './icons.tsx'
 
 export type Tone = 'good' | 'wait' | 'bad' | 'idle'

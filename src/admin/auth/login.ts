@@ -6,15 +6,15 @@ import { demandManaged } from '../../auth/own-account.ts'
 import type { Resolution } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { returnPath, withReturn } from '../../http/return-path.ts'
-import { findLogin, GivenPassword, isUnchanged } from '../../model/credentials.ts'
-import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../../model/people.ts'
+import { findLogin, GivenPassword, isUnchanged } from '../../model/users/passwords.ts'
+import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../../model/users/people.ts'
 
 /** Not validated as a user name: an impossible name is simply wrong. */
 const Login = z.strictObject({

@@ -9,11 +9,11 @@ import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { ExpectedVersion } from '../../model/edit-version.ts'
-import { getPerson, personVersion } from '../../model/people.ts'
-import { DisplayName, Email } from '../../model/people-input.ts'
-import { roleReferenceView } from '../../model/people-view.ts'
-import { updateProfile } from '../../model/profile.ts'
-import { countRecoveryCodes } from '../../model/recovery-codes.ts'
+import { getPerson, personVersion } from '../../model/users/people.ts'
+import { DisplayName, Email } from '../../model/users/people-input.ts'
+import { roleReferenceView } from '../../model/users/people-view.ts'
+import { updateProfile } from '../../model/users/profile.ts'
+import { countRecoveryCodes } from '../../model/users/recovery-codes.ts'
 
 const Profile = z.strictObject({
   displayName: DisplayName.optional(),

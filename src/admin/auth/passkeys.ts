@@ -21,7 +21,7 @@ import {
   RegistrationResponse,
   registrationOptions,
 } from '../../auth/webauthn.ts'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open, signedIn } from '../../http/gates.ts'
@@ -41,9 +41,9 @@ import {
   renamePasskey,
   takeChallenge,
   toPasskey,
-} from '../../model/passkeys.ts'
-import { getPerson } from '../../model/people.ts'
-import { STEP_UP_MS } from '../../model/sessions.ts'
+} from '../../model/users/passkeys.ts'
+import { getPerson } from '../../model/users/people.ts'
+import { STEP_UP_MS } from '../../model/users/sessions.ts'
 import { demandRelyingParty, passkeySupport } from './relying-party.ts'
 
 const Name = z.string().trim().min(1, 'must not be empty').max(64).describe('Display name.')

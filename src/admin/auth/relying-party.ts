@@ -3,7 +3,7 @@
  * except on this machine.
  */
 import type { RelyingParty } from '../../auth/webauthn.ts'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { publicOrigin } from '../../http/public-origin.ts'
 import { normaliseIp } from '../../lib/cidr.ts'

@@ -9,9 +9,9 @@ import { dropSessionOfCookie } from '../../auth/sign-in.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
-import { append } from '../../model/audit.ts'
-import { getPerson } from '../../model/people.ts'
-import { endSessionsOf } from '../../model/sessions.ts'
+import { append } from '../../model/audit/audit.ts'
+import { getPerson } from '../../model/users/people.ts'
+import { endSessionsOf } from '../../model/users/sessions.ts'
 
 export const showSession = createHandlers(open('returns the current session'), (c) =>
   c.json(sessionView(c, resolve(c))),

@@ -10,17 +10,17 @@ import { demandSecondFactor, readSecondFactor, type SecondFactor } from '../../a
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
 import { offerTotp, stepOfCode, TOTP_SECRET } from '../../auth/totp.ts'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed, reply } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
-import { append } from '../../model/audit.ts'
-import { disableTotp, enableTotp, totpContext } from '../../model/credentials.ts'
-import { getPerson, hasPasskey, type UserRow } from '../../model/people.ts'
-import { createRecoveryCodes } from '../../model/recovery-codes.ts'
+import { append } from '../../model/audit/audit.ts'
+import { disableTotp, enableTotp, totpContext } from '../../model/users/passwords.ts'
+import { getPerson, hasPasskey, type UserRow } from '../../model/users/people.ts'
+import { createRecoveryCodes } from '../../model/users/recovery-codes.ts'
 
 /** Not validated further: anything that is not a code is a wrong code. */
 const TotpCode = z.string().max(64).describe('Six digits of the authenticator app.')

@@ -1,11 +1,11 @@
 /** Shared by handlers about users: one commit that rereads the caller. */
 import { commit, type Sync, type Tx } from '../../../db/commit.ts'
 import { actor } from '../../auth/principal.ts'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { requires } from '../../http/gates.ts'
-import type { AuditEvent } from '../../model/audit.ts'
-import { type Caller, callerNow } from '../../model/delegation.ts'
-import type { Permission } from '../../model/permissions.ts'
+import type { AuditEvent } from '../../model/audit/audit.ts'
+import { type Caller, callerNow } from '../../model/users/delegation.ts'
+import type { Permission } from '../../model/users/permissions.ts'
 
 /** The gate for changes to users: requires a user with `permission` and a recent confirmation (spec §5, step-up 1). */
 export const managing = (permission: Permission, audit: AuditEvent) =>

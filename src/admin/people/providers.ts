@@ -1,13 +1,19 @@
 /** `/api/auth-providers`: sign-in methods, and the role of new users from the reverse proxy. */
 import { z } from 'zod'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { isoOrNull } from '../../lib/iso.ts'
-import { getProvider, isActive, listProviders, type ProviderRow, updateProvider } from '../../model/auth-providers.ts'
+import {
+  getProvider,
+  isActive,
+  listProviders,
+  type ProviderRow,
+  updateProvider,
+} from '../../model/users/auth-providers.ts'
 import { manage, managing, peopleAfter } from './manage.ts'
 
 const Patch = z.strictObject({

@@ -4,8 +4,16 @@ import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
-import { listRoleViews, permissionViews, roleView } from '../../model/people-roles-view.ts'
-import { cloneRole, createRole, deleteRole, editRole, NewRole, RoleClone, RolePatch } from '../../model/role-edit.ts'
+import { listRoleViews, permissionViews, roleView } from '../../model/users/people-roles-view.ts'
+import {
+  cloneRole,
+  createRole,
+  deleteRole,
+  editRole,
+  NewRole,
+  RoleClone,
+  RolePatch,
+} from '../../model/users/role-edit.ts'
 import { manage, managing, peopleAfter } from './manage.ts'
 
 /** For assigning roles, and for editing them. */

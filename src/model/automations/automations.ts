@@ -4,8 +4,8 @@ import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { automations } from '../../../db/schema/automations.ts'
 import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
-import { type Actor, append } from '../audit.ts'
-import { changesOf } from '../changes-of.ts'
+import { type Actor, append } from '../audit/audit.ts'
+import { changesOf } from '../audit/changes-of.ts'
 import { namedZone, type Schedule } from './schedule.ts'
 
 export type AutomationRow = typeof automations.$inferSelect

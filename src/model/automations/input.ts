@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AUTOMATION_KINDS, WEEKDAYS, type Weekday } from '../../../db/schema/automations.ts'
 import { AppError } from '../../errors.ts'
 import { isZone } from '../../lib/zoned-days.ts'
-import { EFFORTS } from '../efforts.ts'
+import { EFFORTS } from '../catalog/efforts.ts'
 import type { AutomationFields } from './automations.ts'
 import { SERVER_ZONE } from './schedule.ts'
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { DAY_MS } from '../../lib/durations.ts'
 import { filled } from '../form-query.ts'
-import { Cursor, Moment } from '../request-log-query.ts'
+import { Cursor, Moment } from '../log/request-log-query.ts'
 
 const TIMEFRAMES = { '1d': DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS } as const
 export const TIMEFRAME_NAMES = Object.keys(TIMEFRAMES) as (keyof typeof TIMEFRAMES)[] // as: Object.keys loses the literal types

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
-import { faulty } from '../turn-fault.ts'
+import { faulty } from '../log/turn-fault.ts'
 
 /** Sums of requests that agree in account, key, model and effort. */
 export interface Part {

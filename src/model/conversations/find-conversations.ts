@@ -6,10 +6,10 @@ import { and, desc, gte, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { apiKeys } from '../../../db/schema/keys.ts'
 import { requests } from '../../../db/schema/requests.ts'
-import { accountNames } from '../account-names.ts'
-import type { Cursor } from '../request-log-query.ts'
-import { beyond } from '../request-log-where.ts'
-import type { Blinders } from '../request-view.ts'
+import { accountNames } from '../accounts/account-names.ts'
+import type { Cursor } from '../log/request-log-query.ts'
+import { beyond } from '../log/request-log-where.ts'
+import type { Blinders } from '../log/request-view.ts'
 
 export interface ConversationSearch {
   search: string

@@ -5,8 +5,8 @@ import { type EgressTest, egressEndpoints, egressMembers, egressPools } from '..
 import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import { SealError, type Sealer } from '../../lib/seal.ts'
-import { type Actor, append } from '../audit.ts'
-import { changesOf } from '../changes-of.ts'
+import { type Actor, append } from '../audit/audit.ts'
+import { changesOf } from '../audit/changes-of.ts'
 import type { EndpointEdit, NewEndpoint } from './input.ts'
 
 export type EgressEndpointRow = typeof egressEndpoints.$inferSelect

@@ -5,7 +5,7 @@ import { MINUTE_MS } from '../../lib/durations.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/seal.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { getAccount } from '../accounts.ts'
+import { getAccount } from '../accounts/accounts.ts'
 import { type EgressEndpointRow, endpointKey, endpointUrl, listEndpoints, listMembers, listPools } from './endpoints.ts'
 import { AS_ENVIRONMENT, type EgressReason, type ProxyEndpoint, type Route } from './route.ts'
 

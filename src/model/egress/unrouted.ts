@@ -2,9 +2,9 @@
 import { eq } from 'drizzle-orm'
 import type { Db, Tx } from '../../../db/commit.ts'
 import { settings } from '../../../db/schema/system.ts'
-import { ACTIVE, type AccountState, nextState } from '../account-state.ts'
-import { listAccounts, reactivateAccount, stateOf } from '../accounts.ts'
-import type { Actor } from '../audit.ts'
+import { ACTIVE, type AccountState, nextState } from '../accounts/account-state.ts'
+import { listAccounts, reactivateAccount, stateOf } from '../accounts/accounts.ts'
+import type { Actor } from '../audit/audit.ts'
 import { listEndpoints, listMembers, listPools } from './endpoints.ts'
 import { EGRESS_REASONS, type EgressReason } from './route.ts'
 

@@ -1,9 +1,9 @@
 /** What is said about a planned start, and whether it can be made. */
 import type { AppError } from '../../errors.ts'
 import { offsetsOf } from '../../lib/zoned-days.ts'
-import { type AccountState, isInUse } from '../account-state.ts'
-import { windowStartRefusal } from '../preserve-floors.ts'
-import { isUnstarted } from '../usage-windows.ts'
+import { type AccountState, isInUse } from '../accounts/account-state.ts'
+import { windowStartRefusal } from '../accounts/preserve-floors.ts'
+import { isUnstarted } from '../accounts/usage-windows.ts'
 
 type Startable = Parameters<typeof windowStartRefusal>[0] & { readonly state: AccountState }
 

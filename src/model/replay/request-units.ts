@@ -3,7 +3,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
-import { capacityCredits } from '../usage-windows.ts'
+import { capacityCredits } from '../accounts/usage-windows.ts'
 
 /**
  * Units of a request, the largest of three estimates (domain-logic §7.1): tokens in thousands with output fourfold and

@@ -1,5 +1,5 @@
 /** Which model sources can serve a request, in the order in which they are used. */
-import type { KeyPolicy } from '../key-ring.ts'
+import type { KeyPolicy } from '../keys/key-ring.ts'
 import type { Capability, Source, SourceModel, Sources } from './sources.ts'
 
 /** A source and the model of it that is called. */

@@ -1,5 +1,5 @@
 /** The models of sources in the two lists that clients get. */
-import { complete, type ModelEntry, type PublicModel, toPublicModel } from '../catalog-entry.ts'
+import { complete, type ModelEntry, type PublicModel, toPublicModel } from '../catalog/catalog-entry.ts'
 import { CAPABILITIES, type Capability, type Source, type SourceModel } from './sources.ts'
 
 /** A model as its first source lists it. */

@@ -2,7 +2,7 @@
 import { eq } from 'drizzle-orm'
 import { commit, type Db, notice, type Tx } from '../../../db/commit.ts'
 import { modelSources } from '../../../db/schema/sources.ts'
-import { type Actor, append } from '../audit.ts'
+import { type Actor, append } from '../audit/audit.ts'
 import type { Source } from './sources.ts'
 import { problemIn, type TestResult } from './test-result.ts'
 

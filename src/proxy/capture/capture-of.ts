@@ -1,7 +1,7 @@
 /** The recorder of an admitted request, if a capture may want it. */
 import type { CaptureRecorder } from '../../model/captures/recorder.ts'
-import type { Admission } from '../admit.ts'
-import type { Arrival } from '../turn.ts'
+import type { Admission } from '../turn/admit.ts'
+import type { Arrival } from '../turn/turn.ts'
 
 /**
  * Live calls are not captured: what they send describes connections between the client and ChatGPT, and is never stored.

@@ -3,7 +3,7 @@
  * to it.
  */
 import { type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
-import { sha256 } from '../affinity.ts'
+import { sha256 } from '../pool/affinity.ts'
 
 /** In characters, for item ids and call ids. */
 const MAX_ID_LENGTH = 64

@@ -1,7 +1,7 @@
 /** Checks what an OpenAI SDK asks of the Images API and writes it as the JSON of ChatGPT's image routes. */
 import { z } from 'zod'
 import type { JsonObject } from '../../lib/json.ts'
-import { DEFAULT_IMAGE_MODEL, IMAGE_MODELS, type ImageModel } from '../../model/image-models.ts'
+import { DEFAULT_IMAGE_MODEL, IMAGE_MODELS, type ImageModel } from '../../model/catalog/image-models.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 
 export type ImageAction = 'generations' | 'edits'

@@ -1,7 +1,7 @@
 /** Request parameters the upstream names differently, rejects or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
-import { sentEffort, sentTier } from '../key-policy.ts'
+import { sentEffort, sentTier } from '../ingress/key-policy.ts'
 import { invalid } from './invalid-request.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** An event of the upstream's Responses stream, and the error in it. */
 import { AppError } from '../../errors.ts'
 import { type JsonObject, textOf } from '../../lib/json.ts'
-import { statedError } from '../upstream-failure.ts'
+import { statedError } from '../exchange/upstream-failure.ts'
 
 /** A Responses event after `JSON.parse`; only `type` has been checked. */
 export type ResponsesEvent = { type: string } & JsonObject

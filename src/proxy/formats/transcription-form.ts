@@ -1,6 +1,6 @@
 /** The multipart form of a transcription: what a client may send, and what ChatGPT takes of it. */
 import { AppError } from '../../errors.ts'
-import { TRANSCRIPTION_NAMES } from '../../model/audio-models.ts'
+import { TRANSCRIPTION_NAMES } from '../../model/catalog/audio-models.ts'
 import { invalid } from './invalid-request.ts'
 
 /** OpenAI's own limit. */

@@ -1,10 +1,10 @@
 /** `GET /backend-api/codex/opportunistic/admission`: whether a request of this key would be admitted now. Calls no upstream. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { demandAllowedModel, demandModelName } from '../admit.ts'
+import { burnWindowClosed } from '../pool/selection-error.ts'
+import { keyNeeds } from '../pool/turn-needs.ts'
 import { relayRoute } from '../relay/relay.ts'
-import { burnWindowClosed } from '../selection-error.ts'
-import { keyNeeds } from '../turn-needs.ts'
+import { demandAllowedModel, demandModelName } from '../turn/admit.ts'
 
 /** Asks the function that routes requests. Throws `rate_limit_exceeded` for an opportunistic key with no account to use. */
 export const opportunisticAdmission = relayRoute(async (c) => {

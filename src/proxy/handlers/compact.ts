@@ -2,24 +2,24 @@
  * `POST …/responses/compact`: the upstream's compact route or, where that no longer exists, a Responses turn with a
  * compaction trigger.
  */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { type JsonObject, textOf } from '../../lib/json.ts'
-import { type Answered, answerWithJson } from '../answer.ts'
-import { attempt } from '../attempts.ts'
-import type { Flow } from '../flow.ts'
+import { type Answered, answerWithJson } from '../downstream/answer.ts'
 import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
-import { enforcedMembers, withKeyPolicy } from '../key-policy.ts'
-import type { Plane } from '../plane.ts'
+import { enforcedMembers, withKeyPolicy } from '../ingress/key-policy.ts'
+import { rewritten } from '../ingress/rewrite.ts'
+import { spliced } from '../ingress/splice.ts'
 import { recalledFor } from '../responses-store/stateful-request.ts'
-import { rewritten } from '../rewrite.ts'
 import { choicesOf } from '../sources/choose.ts'
 import { cannotCompact } from '../sources/source-errors.ts'
-import { spliced } from '../splice.ts'
+import { attempt } from '../turn/attempts.ts'
+import type { Flow } from '../turn/flow.ts'
 import { newProgress, type Progress } from '../turn/progress.ts'
-import { releaseRequest, type Turn, type TurnBody } from '../turn.ts'
+import type { Plane } from '../turn/proxy-deps.ts'
+import { releaseRequest, type Turn, type TurnBody } from '../turn/turn.ts'
 import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const compact = (isNative: boolean) => {

@@ -1,7 +1,7 @@
 /** `POST /v1/embeddings`: served by model sources only, because ChatGPT has none. */
 import { AppError } from '../../errors.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
-import { OTHER_BODY_BYTES } from '../raw-body.ts'
+import { OTHER_BODY_BYTES } from '../ingress/raw-body.ts'
 import { prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const EMBEDDINGS: TurnKindOf = { kind: 'embedding', isNative: false, path: '/embeddings', accept: 'application/json' }

@@ -2,8 +2,8 @@
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { getKey } from '../../model/api-keys.ts'
-import { keyUsage } from '../../model/key-usage.ts'
+import { getKey } from '../../model/keys/api-keys.ts'
+import { keyUsage } from '../../model/keys/key-usage.ts'
 
 /** `GET /v1/usage`. */
 export const showKeyUsage = createHandlers(clientKey('always'), restricted('local'), (c) => {

@@ -1,11 +1,11 @@
 /** The model catalog: `GET /backend-api/codex/models` for native clients, `GET /v1/models` and `…/:id` for OpenAI SDKs. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { isInUse } from '../../model/account-state.ts'
-import type { Listing } from '../../model/catalog.ts'
-import { isClientVersion, PINNED_CLIENT_VERSION } from '../../model/client-version.ts'
+import { isInUse } from '../../model/accounts/account-state.ts'
+import type { Listing } from '../../model/catalog/catalog.ts'
+import { isClientVersion, PINNED_CLIENT_VERSION } from '../../model/catalog/client-version.ts'
 import { refreshCatalogs } from '../../upstream/models.ts'
 
 const gates = () => [clientKey('optional'), restricted('local')] as const

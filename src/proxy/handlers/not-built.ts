@@ -1,5 +1,5 @@
 /** Routes for later versions: their gates exist, but they answer `not_found`. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, type KeyNeed, type Restriction, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'

@@ -3,17 +3,17 @@
  * normalised first.
  */
 import type { Client } from '../../auth/client-key.ts'
-import type { Bindings, Ctx } from '../../bindings.ts'
-import { type Answered, answerWithJson, answerWithStream } from '../answer.ts'
-import { type ContractOptions, NativeContract, publicContract } from '../contracts.ts'
+import type { Bindings, Ctx } from '../../boot/bindings.ts'
+import { type Answered, answerWithJson, answerWithStream } from '../downstream/answer.ts'
+import { type ContractOptions, NativeContract, publicContract } from '../downstream/contracts.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
-import { enforcedMembers } from '../key-policy.ts'
+import { enforcedMembers } from '../ingress/key-policy.ts'
+import { alwaysStreamed, spliced } from '../ingress/splice.ts'
 import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
 import { statefulRequest } from '../responses-store/stateful-request.ts'
 import { choicesOf } from '../sources/choose.ts'
-import { alwaysStreamed, spliced } from '../splice.ts'
-import type { TurnBody } from '../turn.ts'
+import type { TurnBody } from '../turn/turn.ts'
 import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const PUBLIC: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }

@@ -1,8 +1,8 @@
 /** Reads the JSON body of a route that serves no turn. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { OTHER_BODY_BYTES, readBody } from '../raw-body.ts'
+import { OTHER_BODY_BYTES, readBody } from '../ingress/raw-body.ts'
 
 /** A body can be sent slowly, so the gate is checked again after reading it. Throws what `readBody` and the gate throw. */
 export const readSmallBody = async (c: Ctx): Promise<JsonObject> => {

@@ -1,5 +1,5 @@
 /** `GET` and `DELETE /v1/responses/:id` and its input items: what is still stored of the answers this key got. No upstream is called. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'

@@ -1,6 +1,6 @@
 /** What every model route does first: reject while draining, read the body, lift the idle limit, build the turn. */
 import { demandKey } from '../../auth/client-key.ts'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { alone } from '../../http/arrival.ts'
 import { behind, clientKey, type KeyNeed, restricted } from '../../http/gates.ts'
@@ -8,12 +8,12 @@ import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { Stopper } from '../../lib/stopper.ts'
-import { type Admission, admit, demandOpen, orReject } from '../admit.ts'
-import type { Answered } from '../answer.ts'
-import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../raw-body.ts'
-import { demandSingle } from '../single-members.ts'
-import { demandsCapability, mentionsCapability } from '../socket-create.ts'
-import { type Arrival, elapsedMs, type TurnBody } from '../turn.ts'
+import type { Answered } from '../downstream/answer.ts'
+import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../ingress/raw-body.ts'
+import { demandSingle } from '../ingress/single-members.ts'
+import { demandsCapability, mentionsCapability } from '../ingress/socket-create.ts'
+import { type Admission, admit, demandOpen, orReject } from '../turn/admit.ts'
+import { type Arrival, elapsedMs, type TurnBody } from '../turn/turn.ts'
 
 type Serve = (c: Ctx) => Promise<Response>
 

@@ -1,11 +1,11 @@
 /** Takes fast service tiers out of requests, or rejects these requests, where fast mode is prohibited. */
 import { AppError } from '../../errors.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import type { KeyPolicy } from '../../model/key-ring.ts'
-import { isFastTier } from '../../model/service-tier.ts'
+import { isFastTier } from '../../model/catalog/service-tier.ts'
+import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { cutMembers } from '../splice.ts'
-import type { TurnBody } from '../turn.ts'
+import type { TurnBody } from '../turn/turn.ts'
+import { cutMembers } from './splice.ts'
 
 interface UnderFastModeRule<B> {
   body: B

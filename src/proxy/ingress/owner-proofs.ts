@@ -10,14 +10,14 @@ import { createMiddleware } from '../../http/handlers.ts'
 import { clientOf } from '../../lib/client-address.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
 import { parseJson } from '../../lib/json.ts'
-import { userIdOf } from '../../model/auth-json.ts'
+import { userIdOf } from '../../model/accounts/auth-json.ts'
 import type { Route } from '../../model/egress/route.ts'
 import { wholeText } from '../../upstream/bounded-body.ts'
 import { USER_AGENT, upstreamHeaders } from '../../upstream/headers.ts'
 import type { Upstream } from '../../upstream/open.ts'
-import { sha256 } from '../affinity.ts'
-import type { LiveAccount } from '../live-account.ts'
-import type { Pool } from '../pool.ts'
+import { sha256 } from '../pool/affinity.ts'
+import type { LiveAccount } from '../pool/live-account.ts'
+import type { Pool } from '../pool/pool.ts'
 
 const PROVED_MS = 5 * MINUTE_MS
 const TIMEOUT_MS = 10_000

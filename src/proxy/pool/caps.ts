@@ -1,6 +1,6 @@
 /** Caps on the use of an account: the rest of its quota is reserved, for its owner if so set. */
-import { nextReset, usedNow } from '../../model/usage-windows.ts'
-import { type Candidate, longWindow } from '../policies.ts'
+import { nextReset, usedNow } from '../../model/accounts/usage-windows.ts'
+import { type Candidate, longWindow } from './policies.ts'
 
 /**
  * When the caps that the account has reached end (ms, null: unknown); undefined: it is not reserved for a key of this

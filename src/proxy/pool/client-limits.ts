@@ -5,13 +5,13 @@
 
 import type { Client } from '../../auth/client-key.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isInUse } from '../../model/account-state.ts'
-import { accountLimits, type ClientLimits, keyLimits, poolLimits } from '../../model/client-limits.ts'
-import { type KeyScope, keyScope } from '../../model/key-scope.ts'
-import { type PoolWindow, poolWindows } from '../../model/pool-usage.ts'
+import { isInUse } from '../../model/accounts/account-state.ts'
+import { accountLimits, type ClientLimits, keyLimits, poolLimits } from '../../model/keys/client-limits.ts'
+import { type KeyScope, keyScope } from '../../model/keys/key-scope.ts'
+import { type PoolWindow, poolWindows } from '../../model/overview/pool-usage.ts'
 import type { Settings } from '../../settings/schema.ts'
-import type { RateEvents } from '../contracts.ts'
-import type { Pool } from '../pool.ts'
+import type { RateEvents } from '../downstream/contracts.ts'
+import type { Pool } from './pool.ts'
 import { rateHeaders, rateLimitsEvent } from './rate-limit-formats.ts'
 
 const FRESH_MS = 1000

@@ -1,11 +1,11 @@
 /** Whether an account can serve a request, and if not, why. */
-import { isFailing } from '../../model/account-health.ts'
-import { isBlocked, nextState } from '../../model/account-state.ts'
-import { isInScope } from '../../model/key-scope.ts'
-import type { SkipReason } from '../../model/skip-reasons.ts'
-import { includedQuotaReset, usesPaidCredits } from '../../model/usage-windows.ts'
-import { type Candidate, limitOf, type PolicyContext } from '../policies.ts'
+import { isFailing } from '../../model/accounts/account-health.ts'
+import { isBlocked, nextState } from '../../model/accounts/account-state.ts'
+import { includedQuotaReset, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
+import { isInScope } from '../../model/keys/key-scope.ts'
+import type { SkipReason } from '../../model/log/skip-reasons.ts'
 import { reservedUntil } from './caps.ts'
+import { type Candidate, limitOf, type PolicyContext } from './policies.ts'
 import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
 import { blockReason, UNUSABLE, type UnusableStatus } from './state-reasons.ts'
 

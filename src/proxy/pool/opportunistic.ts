@@ -2,10 +2,11 @@
  * Which accounts requests of opportunistic keys may use, so that they spend what foreground requests leave over. Routing,
  * the routing simulator and `GET /backend-api/codex/opportunistic/admission` all use `heldForForeground`.
  */
-import { isInScope, type KeyScope } from '../../model/key-scope.ts'
-import { isAboveFloors } from '../../model/preserve-floors.ts'
-import { leftIn } from '../../model/usage-windows.ts'
-import type { Candidate } from '../policies.ts'
+
+import { isAboveFloors } from '../../model/accounts/preserve-floors.ts'
+import { leftIn } from '../../model/accounts/usage-windows.ts'
+import { isInScope, type KeyScope } from '../../model/keys/key-scope.ts'
+import type { Candidate } from './policies.ts'
 
 /** What a normal account must have left in both windows when no other account could serve foreground requests. */
 const RESERVE_PERCENT = 5

@@ -1,16 +1,9 @@
 /** Which of the eligible accounts comes first: the owner, then health tier, routing policy and strategy. */
-import { type Health, isFailing } from '../../model/account-health.ts'
-import type { SkipReason } from '../../model/skip-reasons.ts'
-import { isExhausted, usedNow, usesPaidCredits } from '../../model/usage-windows.ts'
-import {
-  bypassesTiers,
-  type Candidate,
-  type PolicyContext,
-  type Ranked,
-  type RoutingPolicy,
-  rank,
-} from '../policies.ts'
+import { type Health, isFailing } from '../../model/accounts/account-health.ts'
+import { isExhausted, usedNow, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
+import type { SkipReason } from '../../model/log/skip-reasons.ts'
 import type { Verdicts } from './eligibility.ts'
+import { bypassesTiers, type Candidate, type PolicyContext, type Ranked, type RoutingPolicy, rank } from './policies.ts'
 import type { Owner, SelectionNeeds } from './selection-needs.ts'
 
 /**

@@ -1,6 +1,7 @@
 /** The native formats of `ClientLimits`: response headers, the socket event and the usage document. */
-import type { ClientLimits, ShownLimit, ShownWindow } from '../../model/client-limits.ts'
-import type { Credits } from '../../model/usage-windows.ts'
+
+import type { Credits } from '../../model/accounts/usage-windows.ts'
+import type { ClientLimits, ShownLimit, ShownWindow } from '../../model/keys/client-limits.ts'
 
 const SLOTS = ['primary', 'secondary', 'monthly'] as const
 

@@ -1,7 +1,7 @@
 /** What selection needs to know about a request, and its result for each account. */
 import type { EgressReason } from '../../model/egress/route.ts'
-import type { KeyScope } from '../../model/key-scope.ts'
-import type { SkipReason } from '../../model/skip-reasons.ts'
+import type { KeyScope } from '../../model/keys/key-scope.ts'
+import type { SkipReason } from '../../model/log/skip-reasons.ts'
 
 /** The account that owns the conversation. With `hard`, no other may serve it. */
 export interface Owner {

@@ -1,6 +1,6 @@
 /** The skip reasons of account states. */
-import type { AccountState } from '../../model/account-state.ts'
-import type { SkipReason } from '../../model/skip-reasons.ts'
+import type { AccountState } from '../../model/accounts/account-state.ts'
+import type { SkipReason } from '../../model/log/skip-reasons.ts'
 
 /** Limits named by a usage report have their own reason; other blocks use the status. */
 export const blockReason = ({ cause, status }: AccountState): SkipReason =>

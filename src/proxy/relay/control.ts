@@ -1,10 +1,10 @@
 /** Control routes of the native client: search, goals, memories, safety, telemetry and key sets. They use no model tokens. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { textOf } from '../../lib/json.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
-import { type Answered, answerHeaders } from '../answer.ts'
-import { classify, failureFromResponse } from '../classify.ts'
-import { parseObject } from '../raw-body.ts'
+import { type Answered, answerHeaders } from '../downstream/answer.ts'
+import { classify, failureFromResponse } from '../exchange/classify.ts'
+import { parseObject } from '../ingress/raw-body.ts'
 import type { RelayPlan } from './plan.ts'
 import {
   admitRelay,

@@ -4,8 +4,8 @@
  */
 import { AppError } from '../../errors.ts'
 import { isObject, objectsOf } from '../../lib/json.ts'
-import { FILE_LIFE_MS } from '../../model/uploaded-files.ts'
-import { type AffinityMap, type AffinityRow, threadHash } from '../affinity.ts'
+import { FILE_LIFE_MS } from '../../model/conversations/uploaded-files.ts'
+import { type AffinityMap, type AffinityRow, threadHash } from '../pool/affinity.ts'
 
 interface Deps {
   affinity: AffinityMap

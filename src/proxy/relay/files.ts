@@ -4,16 +4,16 @@
  * only the smallest set of headers. Names of files are not logged.
  */
 import { z } from 'zod'
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { objectOf, parseJson, textOf } from '../../lib/json.ts'
 import { decodeUtf8, encodeUtf8 } from '../../lib/utf8.ts'
-import { type Answered, answerHeaders, timed } from '../answer.ts'
-import { beginWith } from '../begin.ts'
+import { type Answered, answerHeaders, timed } from '../downstream/answer.ts'
 import { parseAt } from '../formats/invalid-request.ts'
-import type { Plane } from '../plane.ts'
-import { parseObject } from '../raw-body.ts'
+import { parseObject } from '../ingress/raw-body.ts'
+import { beginWith } from '../turn/begin.ts'
 import { newProgress } from '../turn/progress.ts'
-import type { Turn } from '../turn.ts'
+import type { Plane } from '../turn/proxy-deps.ts'
+import type { Turn } from '../turn/turn.ts'
 import { fileOwner, rememberFile } from './file-owners.ts'
 import type { RelayPlan } from './plan.ts'
 import {

@@ -2,17 +2,17 @@
  * Images: the native client's own requests leave byte for byte; those of OpenAI SDKs are checked and sent as JSON.
  * Assumed: ChatGPT has its own image routes under `/codex/images`, which some accounts lack and free plans may not use.
  */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
 import { textOf } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { DEFAULT_IMAGE_MODEL } from '../../model/image-models.ts'
+import { DEFAULT_IMAGE_MODEL } from '../../model/catalog/image-models.ts'
 import { type ImageAction, imageFormToJson, toImageRequest } from '../formats/image-request.ts'
 import { readForm } from '../formats/multipart-form.ts'
-import { parseObject } from '../raw-body.ts'
-import { demandSingle } from '../single-members.ts'
-import type { TurnBody } from '../turn.ts'
+import { parseObject } from '../ingress/raw-body.ts'
+import { demandSingle } from '../ingress/single-members.ts'
+import type { TurnBody } from '../turn/turn.ts'
 import { admitRelay, builtFor, preparedFor, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
 
 /** A 64 MiB edit, encoded and with its prompt. */

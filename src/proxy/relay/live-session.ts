@@ -1,15 +1,15 @@
 /** The WebSocket of a live call: passes frames between client and OpenAI untouched until either side closes. */
-import type { Bindings } from '../../bindings.ts'
+import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { SocketPeer } from '../../http/websocket.ts'
 import type { Peer } from '../../lib/tcp-info.ts'
 import type { LiveFrame, LiveSocket } from '../../upstream/live-socket.ts'
-import type { Arrivals } from '../arriving-frames.ts'
-import { Outbox } from '../outbox.ts'
-import type { Lease } from '../pool.ts'
-import type { Watcher } from '../pulse.ts'
+import { Outbox } from '../downstream/outbox.ts'
+import type { Watcher } from '../downstream/pulse.ts'
+import type { Arrivals } from '../ingress/arriving-frames.ts'
+import type { Lease } from '../pool/pool.ts'
 import type { FlowEnd, FlowListener } from '../turn/open-answer.ts'
-import type { Turn } from '../turn.ts'
+import type { Turn } from '../turn/turn.ts'
 import { NOTHING_USED } from './relay.ts'
 
 /** Assumed: OpenAI sends no larger frame, and takes none. */

@@ -2,11 +2,11 @@
  * Creates live calls: the client's offer goes to one account, once, and the call is bound to that account before the client
  * hears of it. Media then flows between the client and OpenAI; `sideband.ts` relays the WebSocket of the call.
  */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { bindCall } from '../../model/live-calls.ts'
-import type { Plane } from '../plane.ts'
-import type { Turn } from '../turn.ts'
+import { bindCall } from '../../model/conversations/live-calls.ts'
+import type { Plane } from '../turn/proxy-deps.ts'
+import type { Turn } from '../turn/turn.ts'
 import { callIdIn, relayedQuery } from './call-ids.ts'
 import { admitRelay, exchangeAgain, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
 import type { RelayFlow } from './relay-flow.ts'

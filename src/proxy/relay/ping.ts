@@ -1,16 +1,16 @@
 /** One small model request on one account, which starts its usage windows. In no sum and no limit. */
 import type { Client } from '../../auth/client-key.ts'
-import type { Bindings } from '../../bindings.ts'
+import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { Stopper } from '../../lib/stopper.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { admit, demandOpen } from '../admit.ts'
-import { attempt } from '../attempts.ts'
-import { begin } from '../begin.ts'
-import type { Flow } from '../flow.ts'
-import { sentEffort } from '../key-policy.ts'
-import { BodyHold } from '../raw-body.ts'
-import type { TurnBody } from '../turn.ts'
+import { sentEffort } from '../ingress/key-policy.ts'
+import { BodyHold } from '../ingress/raw-body.ts'
+import { admit, demandOpen } from '../turn/admit.ts'
+import { attempt } from '../turn/attempts.ts'
+import { begin } from '../turn/begin.ts'
+import type { Flow } from '../turn/flow.ts'
+import type { TurnBody } from '../turn/turn.ts'
 
 const TIMEOUT_MS = 30_000
 

@@ -2,15 +2,15 @@
  * Transcription for the native client and for OpenAI SDKs. Assumed: ChatGPT's route takes a form of `file` and `prompt` alone, with
  * the smallest set of headers, answers `{text}`, and tells the length of the audio in `duration` or `usage.seconds`, if at all.
  */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
 import { objectOf, parseJson } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
-import { TRANSCRIPTION_MODEL } from '../../model/audio-models.ts'
+import { TRANSCRIPTION_MODEL } from '../../model/catalog/audio-models.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
-import { type Answered, answerHeaders } from '../answer.ts'
+import { type Answered, answerHeaders } from '../downstream/answer.ts'
 import { secondsOf } from '../formats/audio-length.ts'
 import { readForm } from '../formats/multipart-form.ts'
 import {
@@ -19,7 +19,7 @@ import {
   type Transcription,
   toTranscription,
 } from '../formats/transcription-form.ts'
-import type { TurnBody } from '../turn.ts'
+import type { TurnBody } from '../turn/turn.ts'
 import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
 
 const TIMEOUT_MS = 120_000

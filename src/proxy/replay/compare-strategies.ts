@@ -4,7 +4,7 @@ import { DAY_MS } from '../../lib/durations.ts'
 import { seededFloats } from '../../lib/random.ts'
 import { firstArrival } from '../../model/replay/request-units.ts'
 import { STRATEGIES } from '../../settings/schema.ts'
-import type { Strategy } from '../policies.ts'
+import type { Strategy } from '../pool/policies.ts'
 import { type Outcome, type ReplayWorld, simulate } from './simulate.ts'
 import { storedAccounts, storedArrivals, storedPolicy } from './stored-world.ts'
 

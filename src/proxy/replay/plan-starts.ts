@@ -1,7 +1,7 @@
 /** When to start which five-hour window, so that more of the expected requests are served: by replay. */
 import type { Db } from '../../../db/commit.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
-import { listAccounts } from '../../model/accounts.ts'
+import { listAccounts } from '../../model/accounts/accounts.ts'
 import { cycleKey, decidedCycles, startsMadeOn } from '../../model/planner/decisions.ts'
 import { ENOUGH_DAYS, type ForecastSlot, SLOT_MS } from '../../model/planner/demand.ts'
 import { type WorkingTime, workingTimeOf, workOn } from '../../model/planner/working-time.ts'

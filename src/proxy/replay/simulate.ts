@@ -2,16 +2,16 @@
  * Replays arrivals through the function that routes requests, with windows simulated from the capacities of the plans.
  * Pure: the same world and random give the same outcome.
  */
-import { HEALTHY } from '../../model/account-health.ts'
-import { ACTIVE, nextState } from '../../model/account-state.ts'
-import type { KeyScope } from '../../model/key-scope.ts'
-import type { SkipReason } from '../../model/skip-reasons.ts'
-import type { UsageSnapshot, UsageWindow } from '../../model/usage-windows.ts'
-import type { Candidate, PolicyContext } from '../policies.ts'
+import { HEALTHY } from '../../model/accounts/account-health.ts'
+import { ACTIVE, nextState } from '../../model/accounts/account-state.ts'
+import type { UsageSnapshot, UsageWindow } from '../../model/accounts/usage-windows.ts'
+import type { KeyScope } from '../../model/keys/key-scope.ts'
+import type { SkipReason } from '../../model/log/skip-reasons.ts'
 import { judge } from '../pool/eligibility.ts'
+import type { Candidate, PolicyContext } from '../pool/policies.ts'
 import { staysAnyway } from '../pool/preference.ts'
+import { select } from '../pool/select.ts'
 import type { Considered, SelectionNeeds } from '../pool/selection-needs.ts'
-import { select } from '../select.ts'
 import { EndQueue } from './end-queue.ts'
 
 export interface ReplayWindow {

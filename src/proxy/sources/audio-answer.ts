@@ -3,10 +3,10 @@ import { openAiError } from '../../errors.ts'
 import { objectOf } from '../../lib/json.ts'
 import { piecesOf, type SseEvent } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
-import type { Contract } from '../contracts.ts'
+import type { Contract } from '../downstream/contracts.ts'
 import { secondsOf } from '../formats/audio-length.ts'
 import { keepaliveComment } from '../formats/failed-event.ts'
-import { Meter } from '../meter.ts'
+import { Meter } from '../turn/meter.ts'
 import { isUsage, tokensOf } from './chat-answer.ts'
 
 export class AudioMeter extends Meter {

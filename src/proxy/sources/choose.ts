@@ -1,10 +1,10 @@
 /** A place at a model source for a request. */
-import type { Ctx } from '../../bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { Seats } from '../../lib/seats.ts'
 import { type Choice, choicesFor } from '../../model/sources/choices.ts'
 import type { Capability } from '../../model/sources/sources.ts'
-import type { TurnBody } from '../turn.ts'
+import type { TurnBody } from '../turn/turn.ts'
 
 /** Those that can serve this JSON request; empty: the pool serves it. */
 export const choicesOf = (

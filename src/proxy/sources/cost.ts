@@ -1,5 +1,5 @@
 /** What a request costs by the prices of a source's model. */
-import type { TokenUsage } from '../../model/pricing.ts'
+import type { TokenUsage } from '../../model/catalog/pricing.ts'
 import type { SourceModel } from '../../model/sources/sources.ts'
 
 export type Prices = Pick<SourceModel, 'inputPer1m' | 'cachedInputPer1m' | 'outputPer1m' | 'audioPerMinute'>

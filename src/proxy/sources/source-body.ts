@@ -1,14 +1,14 @@
 /** The body of a request as a model source gets it: the client's own bytes with the key's policy, in the same dialect. */
 import { AppError } from '../../errors.ts'
 import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
-import type { KeyPolicy } from '../../model/key-ring.ts'
-import { marksOf } from '../continuity.ts'
+import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { isReference } from '../formats/input-items.ts'
-import { enforcedMembers, sentEffort, sentTier } from '../key-policy.ts'
+import { enforcedMembers, sentEffort, sentTier } from '../ingress/key-policy.ts'
+import { alwaysStreamed, cutMembers, spliced } from '../ingress/splice.ts'
 import { fileIdsOf } from '../relay/file-owners.ts'
-import { alwaysStreamed, cutMembers, spliced } from '../splice.ts'
-import type { TurnBody } from '../turn.ts'
+import { marksOf } from '../turn/continuity.ts'
+import type { TurnBody } from '../turn/turn.ts'
 
 /** A body and the names of what was left out of it, for `x-sluice-dropped-fields`. */
 export interface SourceBody {

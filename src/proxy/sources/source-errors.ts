@@ -1,6 +1,6 @@
 /** The errors of requests that a model source failed to serve. */
 import { AppError } from '../../errors.ts'
-import type { UpstreamFailure } from '../upstream-failure.ts'
+import type { UpstreamFailure } from '../exchange/upstream-failure.ts'
 
 type Named = { readonly name: string }
 

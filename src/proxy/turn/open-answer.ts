@@ -1,9 +1,9 @@
 /** What a streamed turn and a relayed answer share past their commit point: how they end, exactly once, with the lease released. */
 import { AppError } from '../../errors.ts'
-import type { Metered } from '../meter.ts'
-import type { Plane } from '../plane.ts'
-import type { Watcher } from '../pulse.ts'
-import { ClientGone, type Turn } from '../turn.ts'
+import type { Watcher } from '../downstream/pulse.ts'
+import type { Metered } from './meter.ts'
+import type { Plane } from './proxy-deps.ts'
+import { ClientGone, type Turn } from './turn.ts'
 
 /** How a turn ended, judging by its stream. */
 export interface FlowEnd {

@@ -1,8 +1,8 @@
 /** What the retry loop has tried for a turn, which limits apply, and which account is next. */
 import type { AppError } from '../../errors.ts'
-import type { Plane } from '../plane.ts'
 import type { Owner } from '../pool/selection-needs.ts'
-import type { Turn } from '../turn.ts'
+import type { Plane } from './proxy-deps.ts'
+import type { Turn } from './turn.ts'
 
 export const MAX_ACCOUNTS = 10
 /** Limit on accounts that failed slowly: each may use up as long as a client waits. */

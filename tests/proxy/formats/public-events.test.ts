@@ -4,7 +4,7 @@ import { AppError, openAiError } from '../../../src/errors.ts'
 import { seededRandom } from '../../../src/lib/random.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from '../../../src/proxy/formats/failed-event.ts'
 import { PublicEvents } from '../../../src/proxy/formats/public-events.ts'
-import { Meter } from '../../../src/proxy/meter.ts'
+import { Meter } from '../../../src/proxy/turn/meter.ts'
 import { FrameEvent } from '../../../src/upstream/frame-event.ts'
 import { parseEvents } from '../../support/app.ts'
 

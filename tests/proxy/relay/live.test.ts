@@ -1,7 +1,7 @@
 /** Creating live calls: what leaves, which answers bind a call to its account, and what is never logged (surfaces "Realtime and live"). */
 import { describe, expect, test } from 'bun:test'
 import { liveCalls } from '../../../db/schema/live-calls.ts'
-import { accountOfCall } from '../../../src/model/live-calls.ts'
+import { accountOfCall } from '../../../src/model/conversations/live-calls.ts'
 import { type Ask, expectNothingLeft, type TestApp, type TestOptions, testApp } from '../../support/app.ts'
 import { forgetOld } from '../../support/retention.ts'
 import type { RelayCall } from '../../support/upstream/relay-routes.ts'

@@ -1,7 +1,7 @@
 /** The options of the relay, on routes made up for the test: header sets, hard owners, when a request is sent again, sums. */
 import { describe, expect, test } from 'bun:test'
 import { Hono } from 'hono'
-import type { AppEnv } from '../../../src/bindings.ts'
+import type { AppEnv } from '../../../src/boot/bindings.ts'
 import { arrival, renderGatewayError } from '../../../src/http/arrival.ts'
 import type { RelayPlan } from '../../../src/proxy/relay/plan.ts'
 import { admitRelay, type RelayRequest, readBodyFor, relay, relayRoute } from '../../../src/proxy/relay/relay.ts'

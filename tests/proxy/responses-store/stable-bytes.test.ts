@@ -1,10 +1,10 @@
 /** What goes upstream of a conversation begins with the bytes that went there before: prompt caches go by them. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Bindings } from '../../../src/bindings.ts'
+import type { Bindings } from '../../../src/boot/bindings.ts'
 import { elementsOf, topMembers } from '../../../src/lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../../../src/lib/utf8.ts'
-import { BodyBudget, BodyHold } from '../../../src/proxy/raw-body.ts'
+import { BodyBudget, BodyHold } from '../../../src/proxy/ingress/raw-body.ts'
 import { ResponseStore } from '../../../src/proxy/responses-store/response-store.ts'
 import { statefulRequest } from '../../../src/proxy/responses-store/stateful-request.ts'
 import { DEFAULTS } from '../../../src/settings/schema.ts'

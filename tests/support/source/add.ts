@@ -1,6 +1,6 @@
 /** Adds the stand-in source, or another one, to a test app. */
 import { commit } from '../../../db/commit.ts'
-import type { Bindings } from '../../../src/bindings.ts'
+import type { Bindings } from '../../../src/boot/bindings.ts'
 import { NewSource } from '../../../src/model/sources/source-input.ts'
 import { createSource, deleteSource, type StoredSource, updateSource } from '../../../src/model/sources/source-rows.ts'
 import { SOURCE_URL, type StandInSource } from './app.ts'

@@ -1,0 +1,32 @@
+/** Messages about the last attempt: codes in the query, converted to our own text. */
+import type { Context } from 'hono'
+import { doneText, problemText, undoneText } from '../../views/words.ts'
+import type { Ctx } from '../boot/bindings.ts'
+import { CODES, type Code } from '../errors.ts'
+import { draftFor } from '../http/fill-form.ts'
+
+interface Said {
+  /** The error code, of ours or not. */
+  code: string | null
+  problem: string | null
+  done: string | null
+}
+
+/** Reads `problem`, `field`, `wait`, `done`, and the message of the form in `draft`. Unknown codes give no message. */
+export const said = (c: Ctx): Said => {
+  const code = c.req.query('problem') ?? null
+  const done = c.req.query('done')
+  const problem = draftFor(c)?.problem ?? (code === null ? undoneText(done) : problemOf(c, code))
+  return { code, problem, done: doneText(done) }
+}
+
+const problemOf = (c: Context, code: string): string | null => {
+  if (!isCode(code)) return null
+  const wait = Number(c.req.query('wait'))
+  return problemText(
+    { code, field: c.req.query('field') ?? null, waitSeconds: Number.isInteger(wait) && wait > 0 ? wait : null },
+    CODES[code][1],
+  )
+}
+
+const isCode = (code: string): code is Code => Object.hasOwn(CODES, code)

@@ -1,0 +1,379 @@
+/** Builds the bindings, and keeps memory views up to date. */
+import { commit, type Db, onChange } from '../../db/commit.ts'
+import { type MemoryView, MemoryViews } from '../../db/memory-views.ts'
+import { FailureBudget } from '../auth/failure-budget.ts'
+import type { Passwords } from '../auth/passwords.ts'
+import type { Folder } from '../cli/open-folder.ts'
+import { FormDrafts } from '../http/form-drafts.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Random } from '../lib/random.ts'
+import { Roster } from '../lib/roster.ts'
+import { Seats } from '../lib/seats.ts'
+import { openTcpInfo } from '../lib/tcp-info.ts'
+import { LiveHub } from '../live.ts'
+import { ImportDrafts } from '../model/accounts/import-preflight.ts'
+import { ResetCredits } from '../model/accounts/reset-credits.ts'
+import { append } from '../model/audit/audit.ts'
+import { Captures } from '../model/captures/captures.ts'
+import { Catalog } from '../model/catalog/catalog.ts'
+import { EgressRoutes } from '../model/egress/routes.ts'
+import { fingerprintOf } from '../model/encryption-key-id.ts'
+import { Firewall } from '../model/firewall.ts'
+import { KeyRing } from '../model/keys/key-ring.ts'
+import { OverviewPeriods } from '../model/overview/overview-periods.ts'
+import { serviceLevelNow } from '../model/overview/service-level.ts'
+import { Sources } from '../model/sources/sources.ts'
+import { createOps, type Ops } from '../ops/ops.ts'
+import { Pulse } from '../proxy/downstream/pulse.ts'
+import { FailedSockets } from '../proxy/exchange/socket-fallback.ts'
+import type { Connection } from '../proxy/exchange/upstream-session.ts'
+import { ArrivingFrames } from '../proxy/ingress/arriving-frames.ts'
+import { OwnerProofs } from '../proxy/ingress/owner-proofs.ts'
+import { BodyBudget } from '../proxy/ingress/raw-body.ts'
+import { Ledger, type LedgerEntry, type Written } from '../proxy/ledger/ledger.ts'
+import { AffinityMap } from '../proxy/pool/affinity.ts'
+import { ClientLimitsView } from '../proxy/pool/client-limits.ts'
+import { Pool } from '../proxy/pool/pool.ts'
+import { KeySets } from '../proxy/relay/key-sets.ts'
+import { ResponseStore } from '../proxy/responses-store/response-store.ts'
+import { Overflow } from '../proxy/sources/overflow.ts'
+import { OverflowBudget } from '../proxy/sources/overflow-budget.ts'
+import type { Plane } from '../proxy/turn/proxy-deps.ts'
+import { SettingsCache } from '../settings/cache.ts'
+import type { Checkpointer } from '../threads/checkpointer.ts'
+import type { Reader } from '../threads/reader.ts'
+import { Replayer, type StartReplay } from '../threads/replayer.ts'
+import { Credentials } from '../upstream/credentials.ts'
+import type { Dial } from '../upstream/dial.ts'
+import type { OAuthContext } from '../upstream/oauth.ts'
+import { SignIns } from '../upstream/sign-ins.ts'
+import { createLookup, type Lookup, SourceFetch } from '../upstream/source-fetch.ts'
+import type { Bindings } from './bindings.ts'
+import type { Config } from './env.ts'
+
+/** External dependencies: real in `main.ts`, fake in tests. */
+export interface World {
+  config: Config
+  folder: Folder
+  clock: Clock
+  random: Random
+  log: Log
+  passwords: Passwords
+  dial: Dial
+  /** Resolves host names of model sources; absent: as the system does. */
+  lookup?: Lookup
+  reader: Reader
+  startReplay: StartReplay
+  /** Null: SQLite checkpoints itself. */
+  checkpointer: Checkpointer | null
+  /** Maximum concurrent requests. */
+  maxTurns: number
+  timeout: (ms: number) => AbortSignal
+}
+
+/** Builds the bindings and connects memory views to the commits that change them. Starts nothing yet. */
+export const buildBindings = (world: World): Bindings => {
+  const { config, folder, clock, random, log, dial } = world
+  const { db, sealer } = folder
+  const onListenerError = (err: unknown) => log.error('a listener failed', { err })
+  const settings = new SettingsCache(db, onListenerError)
+  const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
+  const live = new LiveHub({ clock, health: () => healthOf(bindings) })
+  const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
+  const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
+  const seats = new Seats()
+  const beside = sourcesOf(world, { settings, seats, port: () => bindings.server?.port })
+  const catalog = new Catalog(db, beside.sources)
+  const pool = poolOf(world, { settings, catalog, ledger, egress })
+  const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
+  const ops = opsOf(world, { settings, pool })
+  const credentials = credentialsOf(world, { oauth, pool, egress })
+  const affinity = affinityOf(db, pool)
+  const pulse = new Pulse(clock)
+  const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
+  const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
+  const bindings: Omit<Bindings, 'views'> = {
+    db,
+    reader: world.reader,
+    settings,
+    keys: new KeyRing(db),
+    firewall: new Firewall(db),
+    catalog,
+    ...beside,
+    pool,
+    resetCredits: new ResetCredits(),
+    ...clientUsageOf({ pool, settings, clock, upstream, egress }),
+    egress,
+    signIns: signInsOf(world, oauth, egress),
+    importDrafts: new ImportDrafts(clock, random),
+    formDrafts: new FormDrafts(clock, random),
+    affinity,
+    ledger,
+    plane: planeOf(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog, egress }),
+    turns: new Roster(),
+    sockets: new Roster(),
+    liveCalls: new Roster(),
+    pulse,
+    bodies,
+    responses: new ResponseStore({ clock, settings: () => settings.current() }),
+    captures: capturesOf(world),
+    arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
+    keySets: new KeySets(clock),
+    sealer,
+    passwords: world.passwords,
+    ...budgetsOf(clock),
+    clock,
+    random,
+    log,
+    env: config,
+    lifecycle,
+    ops,
+    live,
+    ...computedOf(world),
+    seats,
+  }
+  const views = new MemoryViews(viewsOf(bindings), { clock, log })
+  onChange(db, (topics) => views.changed(topics))
+  announceChanges(bindings)
+  return Object.assign(bindings, { views })
+}
+
+const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' | 'live'>): void => {
+  onChange(db, (topics) => {
+    if (topics.has('keys')) figures.forgetKeys()
+    if (topics.has('log')) figures.forgetLog()
+    live.committed(topics)
+  })
+}
+
+/** What is computed in other threads. */
+const computedOf = ({ reader, startReplay, clock, log }: World) => ({
+  figures: new OverviewPeriods({ reader, clock }),
+  replayer: new Replayer({ start: startReplay, clock, log }),
+})
+const affinityOf = (db: Db, pool: Pool): AffinityMap => {
+  const affinity = new AffinityMap()
+  affinity.load(db)
+  affinity.keepOnly(idsOf(pool))
+  return affinity
+}
+
+/** Changes whenever the footer or the line about captures does. */
+const healthOf = (now: Pick<Bindings, 'lifecycle' | 'ledger' | 'ops' | 'pool' | 'captures'>): string =>
+  `${serviceLevelNow(now)} ${now.ops.outage.current?.turns} ${now.captures.running().length}`
+
+const capturesOf = ({ folder: { dir, db, sealer }, clock, random, log }: World): Captures =>
+  new Captures({
+    ...{ dir, sealer, clock, random, log },
+    onEnded: ({ id, endReason, bytes, requests }) => {
+      const system = { id: 'system', method: null, address: null, at: clock.now() }
+      const details = { reason: endReason, bytes, requests }
+      try {
+        commit(db, (tx) => append(tx, system, 'capture_ended', { target: id, details }))
+      } catch (err) {
+        log.warn('the end of a capture could not be recorded', { capture: id, err })
+      }
+    },
+  })
+
+const budgetsOf = (clock: Clock) => ({
+  failures: new FailureBudget(clock),
+  refusals: new FailureBudget(clock),
+  passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
+  ownChanges: new FailureBudget(clock, OWN_CHANGES),
+})
+const planeOf = (
+  { clock, random, log }: World,
+  {
+    catalog,
+    sourceFetch,
+    overflow,
+    egress,
+    ...parts
+  }: PlaneParts & Pick<Bindings, 'catalog' | 'sourceFetch' | 'overflow' | 'egress'>,
+): Plane => ({
+  pool: parts.pool,
+  affinity: parts.affinity,
+  credentials: parts.credentials,
+  upstream: parts.upstream,
+  sourceFetch,
+  overflow,
+  routeOf: (egressPoolId) => egress.of(egressPoolId),
+  prefersSockets: (model) => catalog.prefersWebsockets(model),
+  failedSockets: new FailedSockets(),
+  sourceThreads: new FailedSockets(),
+  pulse: parts.pulse,
+  clock,
+  random: () => random.float(),
+  log,
+})
+
+type PlaneParts = Pick<Plane, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
+
+const poolOf = (
+  { folder: { db }, clock, log, random }: World,
+  { settings, catalog, ledger, egress }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress'>,
+): Pool =>
+  new Pool({
+    db,
+    clock,
+    log,
+    random: () => random.float(),
+    settings: () => settings.current(),
+    modelsOf: (id) => catalog.modelsOf(id),
+    saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
+    whyNoRoute: (egressPoolId) => egress.whyClosed(egressPoolId),
+  })
+
+/** What serves requests beside the pool. */
+const sourcesOf = (
+  { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log }: World,
+  { settings, seats, port }: Pick<Bindings, 'settings' | 'seats'> & { port: () => number | undefined },
+): Pick<Bindings, 'sources' | 'sourceFetch' | 'overflow'> => {
+  const sources = new Sources(db, sealer)
+  const budget = new OverflowBudget(db, clock.now())
+  return {
+    sources,
+    sourceFetch: new SourceFetch({
+      dial,
+      lookup,
+      own: () => ({ port: port() ?? config.PORT, publicUrl: config.PUBLIC_URL }),
+    }),
+    overflow: new Overflow({ sources, settings: () => settings.current(), budget, seats, clock, db, log }),
+  }
+}
+
+const credentialsOf = (
+  { folder: { db, sealer }, clock, log }: World,
+  { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
+): Credentials =>
+  new Credentials({
+    db,
+    sealer,
+    clock,
+    log,
+    oauth,
+    routeOf: (egressPoolId) => egress.of(egressPoolId),
+    onPermanentFailure: (id, code, evidence) =>
+      pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
+    onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
+  })
+
+/** What clients and companion tools read of limits and usage. */
+const clientUsageOf = ({
+  pool,
+  settings,
+  clock,
+  upstream,
+  egress,
+}: Pick<Bindings, 'pool' | 'settings' | 'clock' | 'egress'> & Pick<Plane, 'upstream'>) => ({
+  clientLimits: new ClientLimitsView({ pool, settings, clock }),
+  ownerProofs: new OwnerProofs({
+    pool,
+    upstream,
+    routeOf: (egressPoolId) => egress.of(egressPoolId),
+    wrong: new FailureBudget(clock),
+  }),
+  fleetRefreshes: new Map<string, number>(),
+})
+
+const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
+  createOps({
+    config,
+    database: folder,
+    keyFingerprint: () => fingerprintOf(folder.db),
+    clock,
+    dial,
+    settings: () => settings.current(),
+    isKnownModel: (model) => pool.offers(model),
+  })
+
+const signInsOf = (
+  { config, folder: { db, sealer }, clock, random, log }: World,
+  oauth: OAuthContext,
+  egress: EgressRoutes,
+): SignIns => {
+  const callback = { host: config.OAUTH_CALLBACK_HOST, port: config.OAUTH_CALLBACK_PORT }
+  return new SignIns({ db, sealer, clock, random, log, oauth, routeOf: (flow) => egress.ofSignIn(flow), callback })
+}
+
+const ledgerOf = (
+  { folder: { db, sqlite }, clock, log, checkpointer }: World,
+  live: LiveHub,
+  onRecord: (entry: LedgerEntry) => void,
+): Ledger => {
+  const onWritten = ({ turns, usages }: Written) => {
+    if (turns > 0) live.ended(turns)
+    if (usages > 0) live.note('usage')
+    checkpointer?.written()
+  }
+  return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
+}
+
+/** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
+const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
+  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, plane, sockets, responses, egress } =
+    bindings
+  const hasWrittenLedger = () => {
+    ledger.flush()
+    return ledger.healthy
+  }
+  const views: MemoryView[] = [
+    {
+      name: 'settings',
+      topics: ['settings'],
+      reload: () => {
+        settings.reload()
+        responses.sweep()
+      },
+    },
+    {
+      name: 'keys',
+      topics: ['keys'],
+      canReload: hasWrittenLedger,
+      reload: () => {
+        keys.reload()
+        responses.keepOnly(keys.ids)
+      },
+    },
+    { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
+    {
+      name: 'egress',
+      topics: ['egress', 'settings'],
+      reload: () => {
+        egress.reload()
+        plane.upstream.dial.keepRoutes(egress.keys())
+      },
+    },
+    { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
+    {
+      name: 'sources',
+      topics: ['sources'],
+      reload: () => {
+        sources.reload()
+        catalog.forgetListings()
+      },
+    },
+    { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
+    { name: 'pool', topics: ['accounts', 'catalog', 'egress'], reload: () => pool.reload() },
+    {
+      name: 'sockets',
+      topics: ['accounts', 'egress', 'settings'],
+      reload: () => {
+        const isFit = ({ accountId, route }: Connection) =>
+          pool.isInUse(accountId) && egress.of(pool.get(accountId)?.egressPoolId ?? null) === route
+        for (const { upstream } of sockets) upstream.keepOnly(isFit)
+      },
+    },
+    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(idsOf(pool)) },
+  ]
+  return views
+}
+
+const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
+
+/** Per minute and client, or user and purpose; there is room for a thousand waiting sign-ins. */
+const PASSKEY_STARTS = 30
+/** Per minute, user and event, or sign-in client: more than anyone does by hand. */
+const OWN_CHANGES = 30

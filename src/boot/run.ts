@@ -1,0 +1,79 @@
+/**
+ * Runs `serve` or a command and loads only what it needs. Failures before the server listens are reported in one
+ * sentence.
+ */
+import { isIP } from 'node:net'
+import { withoutControls } from '../lib/controls.ts'
+import { databaseTrouble } from '../ops/database-trouble.ts'
+import { placesOf } from '../ops/places.ts'
+import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
+import type { Outside } from './serve.ts'
+
+/** Not inside a `try`, where the bundler silently omits unresolved imports (measured). */
+const loadService = () => import('./serve.ts')
+const loadCommands = () => import('../cli/main.ts')
+
+export const run = async (argv: readonly string[], outside: Outside): Promise<void> => {
+  const [word, ...rest] = argv
+  if (word === 'serve' && rest.length > 0 && !rest.some((word) => word === '--help' || word === '-h')) {
+    process.stderr.write('sluice: serve takes no arguments. Set HOST and PORT in the environment.\n')
+    process.exit(2)
+  }
+  try {
+    if (word === 'serve' && rest.length === 0) {
+      const { serve } = await loadService()
+      return await serve(outside)
+    }
+    const { runCli } = await loadCommands()
+    process.exitCode = await runCli(argv, {
+      environment: withEnvFile(outside.environment),
+      stdout: writerTo(process.stdout),
+      stderr: writerTo(process.stderr),
+      fetch: outside.fetch,
+      timeout: outside.timeout,
+    })
+  } catch (err) {
+    process.stderr.write(`sluice: ${explain(err, outside.environment)}\n`)
+    process.exit(1)
+  }
+}
+
+/** Removes control characters, so that names cannot control the terminal or reverse text. */
+const writerTo = (stream: NodeJS.WriteStream) => {
+  stream.on('error', giveUp)
+  return (text: string): void => {
+    try {
+      stream.write(text.split('\n').map(withoutControls).join('\n'))
+    } catch (err) {
+      giveUp(err as NodeJS.ErrnoException) // a stream throws what it would emit
+    }
+  }
+}
+
+/** A closed reader such as `head` has read enough. Any other failure loses output and is reported. */
+const giveUp = ({ code, message }: NodeJS.ErrnoException): never => {
+  if (code !== 'EPIPE') process.stderr.write(`sluice: The output could not be written: ${message}\n`)
+  process.exit(1)
+}
+
+/** Errors other than `ConfigError` occur after reading the environment, so it can be read again here. */
+const explain = (err: unknown, environment: Outside['environment']): string => {
+  if (!(err instanceof Error)) return String(err)
+  if (err instanceof ConfigError) return err.message
+  const config = readConfig(withEnvFile(environment))
+  if ('syscall' in err && LISTENING.includes(err.syscall)) return explainListening(err, config)
+  const trouble = databaseTrouble(err, placesOf(config).databasePath)
+  return trouble ? `${trouble.says} ${trouble.advice}` : err.message
+}
+
+const LISTENING: readonly unknown[] = ['listen', 'getaddrinfo']
+
+/** For an unknown host name the runtime reports any code, even that of a port in use (measured). */
+const explainListening = (err: Error & { code?: unknown }, { HOST, PORT }: Config): string => {
+  const where = `${HOST} port ${PORT}`
+  if (isIP(HOST) === 0)
+    return `Cannot listen on ${where}: the port is in use or not allowed, or the host name is unknown. Set HOST or PORT.`
+  if (err.code === 'EADDRINUSE')
+    return `Cannot listen on ${where}: it is in use. Stop the program that uses it, or set PORT.`
+  return `Cannot listen on ${where}: ${err.message}. Set HOST to an address of this machine and PORT to 1024 or higher.`
+}

@@ -1,0 +1,2 @@
+/** The version of this build, inlined by the bundler. */
+export { version as VERSION } from '../../package.json'

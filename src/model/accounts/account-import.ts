@@ -1,0 +1,49 @@
+/** Imports several `auth.json` files: the valid ones are stored, the others are reported with a reason. */
+import type { Tx } from '../../../db/commit.ts'
+import { AppError } from '../../errors.ts'
+import { type ImportedRow, importAccount, type TakingIn } from './account-intake.ts'
+import { type ImportedAccount, parseAuthJson } from './auth-json.ts'
+
+export interface AuthFile {
+  name: string
+  text: string
+}
+
+export interface ImportFailure {
+  file: string
+  /** Names the file and what is wrong with it. */
+  message: string
+}
+
+interface ReadAuthFiles {
+  accounts: ImportedAccount[]
+  failures: ImportFailure[]
+}
+
+/** Reads all files; stores nothing. */
+export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
+  const read: ReadAuthFiles = { accounts: [], failures: [] }
+  for (const { name, text } of files) {
+    try {
+      read.accounts.push(parseAuthJson(text, name))
+    } catch (err) {
+      if (!(err instanceof AppError)) throw err
+      read.failures.push({ file: name, message: err.message })
+    }
+  }
+  return read
+}
+
+/** Stores them in order. Two files of one account give two rows; see `onePerSeat`. */
+export const importAccounts = (tx: Tx, accounts: readonly ImportedAccount[], doing: TakingIn): ImportedRow[] =>
+  accounts.map((account) => importAccount(tx, account, doing))
+
+/** Merges rows of the same account, keeping the last state; its tokens were kept if neither file is newer. */
+export const onePerSeat = (rows: readonly ImportedRow[]): ImportedRow[] => {
+  const seats = new Map<string, ImportedRow>()
+  for (const row of rows) {
+    const tokensKept = row.tokensKept && (seats.get(row.id)?.tokensKept ?? true)
+    seats.set(row.id, { ...row, tokensKept })
+  }
+  return [...seats.values()]
+}

@@ -1,0 +1,47 @@
+/** The order in which `fill_first` and `sequential_drain` use accounts, where one was set. */
+import { eq } from 'drizzle-orm'
+import type { Db, Tx } from '../../../db/commit.ts'
+import { accounts } from '../../../db/schema/accounts.ts'
+
+interface Placed {
+  id: string
+  position: number | null
+}
+
+/** After every account that has a position. */
+const UNPLACED = Number.MAX_SAFE_INTEGER
+
+export const byPosition = (a: Pick<Placed, 'position'>, b: Pick<Placed, 'position'>): number =>
+  (a.position ?? UNPLACED) - (b.position ?? UNPLACED)
+
+/** Every account by position, the others after them by age. */
+export const inOrder = (db: Db): Placed[] =>
+  db
+    .select({ id: accounts.id, position: accounts.position })
+    .from(accounts)
+    .orderBy(accounts.createdAt)
+    .all()
+    .toSorted(byPosition)
+
+/** Puts the account at the `position`-th place, from 1, and numbers all of them; null takes it out of the order. */
+export const moveAccount = (tx: Tx, id: string, position: number | null): void => {
+  if (position === null) {
+    place(tx, id, null)
+    closeGaps(tx)
+  } else for (const [at, account] of moved(inOrder(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
+}
+
+/** Numbers the accounts that have a position from 1. Call it after one was deleted. */
+export const closeGaps = (tx: Tx): void => {
+  const placed = inOrder(tx).filter(({ position }) => position !== null)
+  for (const [at, { id, position }] of placed.entries()) if (position !== at + 1) place(tx, id, at + 1)
+}
+
+const moved = (order: readonly Placed[], id: string, to: number): Placed[] => {
+  const own = order.filter((account) => account.id === id)
+  return order.filter((account) => account.id !== id).toSpliced(to, 0, ...own)
+}
+
+const place = (tx: Tx, id: string, position: number | null): void => {
+  tx.update(accounts).set({ position }).where(eq(accounts.id, id)).run()
+}

@@ -1,0 +1,31 @@
+/** The words for accounts that pages, dialogs, the API and the command line share. */
+import type { AccountStatus } from '../../../db/schema/accounts.ts'
+import type { AccountEvent, AccountState } from './account-state.ts'
+import type { WindowLength } from './usage-windows.ts'
+
+export const STATE_NAMES: Record<AccountStatus, string> = {
+  active: 'Active',
+  rate_limited: 'Rate limited',
+  quota_exceeded: 'Out of quota',
+  paused: 'Paused',
+  reauth_required: 'Needs sign-in',
+  deactivated: 'Deactivated',
+}
+
+export const WINDOW_NAMES: Record<WindowLength, string> = { fiveHour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' }
+
+/** Why an account is active again, for its history. `before`: the state that ended. */
+export const recoveryText = ({ until }: Pick<AccountState, 'until'>, event: AccountEvent): string | null => {
+  switch (event.kind) {
+    case 'usage':
+      return 'The usage report shows quota again.'
+    case 'checked':
+      return event.by === 'reset_credit' ? 'A reset credit was used.' : 'ChatGPT served a probe.'
+    case 'reactivate':
+      return 'Resumed by a user.'
+    case 'reauthenticated':
+      return 'Signed in again.'
+    default:
+      return until === null ? 'The wait is over, so it is tried again.' : 'The reset time has passed.'
+  }
+}

@@ -1,0 +1,145 @@
+/** Upstream accounts as rows: state, usage and edits. Every change is one commit with its audit row. */
+import { eq } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../../db/commit.ts'
+import { accounts, accountUsage } from '../../../db/schema/accounts.ts'
+import { AppError } from '../../errors.ts'
+import { type Actor, append } from '../audit/audit.ts'
+import { changesOf } from '../audit/changes-of.ts'
+import { demandVersion } from '../edit-version.ts'
+import { unassignAccount } from '../keys/api-keys.ts'
+import { findPerson } from '../users/people.ts'
+import { noteAccountEvent } from './account-events.ts'
+import { noteDeleted } from './account-leftovers.ts'
+import { closeGaps, moveAccount } from './account-order.ts'
+import { type AccountState, nextState } from './account-state.ts'
+import { replaceTags, tagsOf } from './account-tags.ts'
+import { accountVersion } from './account-view.ts'
+import type { UsageSnapshot } from './usage-windows.ts'
+
+export type AccountRow = typeof accounts.$inferSelect
+
+export const listAccounts = (db: Db): AccountRow[] => db.select().from(accounts).orderBy(accounts.createdAt).all()
+
+/** Throws `account_not_found`. */
+export const getAccount = (db: Db, id: string): AccountRow =>
+  db.select().from(accounts).where(eq(accounts.id, id)).get() ?? notFound()
+
+export const displayName = (row: Pick<AccountRow, 'alias' | 'email'>): string => row.alias ?? row.email
+
+export const stateOf = (row: AccountRow): AccountState => ({
+  status: row.status,
+  cause: row.cause,
+  evidence: row.evidence,
+  since: row.since,
+  until: row.until,
+  nextCheckAt: row.nextCheckAt,
+  attempts: row.attempts,
+})
+
+export const usageOf = (db: Db): Map<string, UsageSnapshot> =>
+  new Map(
+    db
+      .select()
+      .from(accountUsage)
+      .all()
+      .map((row) => [row.accountId, row.snapshot as UsageSnapshot]), // as: only the ledger writes it
+  )
+
+export const saveState = (tx: Tx, id: string, state: AccountState): void => {
+  tx.update(accounts).set(state).where(eq(accounts.id, id)).run()
+  notice(tx, 'accounts')
+}
+
+export const savePlan = (tx: Tx, id: string, planType: string): void => {
+  tx.update(accounts).set({ planType }).where(eq(accounts.id, id)).run()
+  notice(tx, 'accounts')
+}
+
+export const pauseAccount = (tx: Tx, id: string, actor: Actor): AccountState => transition(tx, id, actor, 'pause')
+
+export const reactivateAccount = (tx: Tx, id: string, actor: Actor): AccountState =>
+  transition(tx, id, actor, 'reactivate')
+
+const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivate'): AccountState => {
+  const before = stateOf(getAccount(tx, id))
+  const state = nextState(before, { kind, at: actor.at })
+  if (state === before) return state
+  saveState(tx, id, state)
+  append(tx, actor, kind === 'pause' ? 'account_paused' : 'account_reactivated', { target: id })
+  noteAccountEvent(tx, {
+    accountId: id,
+    at: actor.at,
+    kind: 'state',
+    result: state.status,
+    detail: kind === 'pause' ? 'Paused by a user.' : 'Resumed by a user.',
+  })
+  return state
+}
+
+type Editable =
+  | 'alias'
+  | 'routingPolicy'
+  | 'securityWorkAuthorized'
+  | 'resetPolicy'
+  | 'keepCredits'
+  | 'minBlockedMinutes'
+  | 'percent'
+  | 'maxUsedPercentPrimary'
+  | 'maxUsedPercentSecondary'
+  | 'ownerUserId'
+  | 'reserveForOwner'
+  | 'position'
+
+export type AccountEdit = Partial<Pick<AccountRow, Editable>> & { tags?: string[]; expectedVersion?: string }
+
+/**
+ * Unchanged values are ignored. Throws `account_not_found`, `edit_conflict`, and `validation_error` for an owner who is
+ * not an active user, or for an exemption without an owner.
+ */
+export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
+  const { expectedVersion, ...edit } = input
+  const before = { ...getAccount(tx, id), tags: tagsOf(tx, id) }
+  demandVersion(expectedVersion, accountVersion(before))
+  const change = changesOf(before, edit)
+  if (Object.keys(change).length === 0) return before
+  requireOwner(tx, change, { ...before, ...change })
+  const { tags, position, ...columns } = change
+  if (Object.keys(columns).length > 0) tx.update(accounts).set(columns).where(eq(accounts.id, id)).run()
+  if (tags) replaceTags(tx, id, tags)
+  if (position !== undefined) moveAccount(tx, id, position)
+  append(tx, actor, 'account_updated', { target: id, details: change })
+  notice(tx, 'accounts')
+  return getAccount(tx, id)
+}
+
+const requireOwner = (tx: Tx, { ownerUserId }: AccountEdit, after: AccountRow): void => {
+  if (ownerUserId && findPerson(tx, ownerUserId)?.row.status !== 'active')
+    throw invalidEdit('ownerUserId', 'There is no active user with this ID.')
+  if (after.reserveForOwner && after.ownerUserId === null)
+    throw invalidEdit('reserveForOwner', 'Choose an owner first.')
+}
+
+const invalidEdit = (field: keyof AccountEdit, message: string): AppError =>
+  new AppError('validation_error', { param: field, details: { fields: { [field]: [message] } } })
+
+/** Call before deleting the user: its accounts stay, without an owner. */
+export const disownAccounts = (tx: Tx, userId: string): void => {
+  const owned = { ownerUserId: null, reserveForOwner: false }
+  const { changes } = tx.update(accounts).set(owned).where(eq(accounts.ownerUserId, userId)).run()
+  if (changes > 0) notice(tx, 'accounts')
+}
+
+/** Removes it from all keys. Its log rows stay with its id, unless deleted `withHistory`. */
+export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = false } = {}): void => {
+  const { email } = getAccount(tx, id)
+  tx.delete(accounts).where(eq(accounts.id, id)).run()
+  unassignAccount(tx, id)
+  closeGaps(tx)
+  noteDeleted(tx, id, { at: actor.at, withHistory })
+  append(tx, actor, 'account_deleted', { target: id, details: { email } })
+  for (const topic of ['accounts', 'affinity', 'catalog'] as const) notice(tx, topic)
+}
+
+const notFound = (): never => {
+  throw new AppError('account_not_found')
+}

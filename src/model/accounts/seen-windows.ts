@@ -1,0 +1,25 @@
+/** The five-hour windows as the window-start job last saw them, kept across restarts. */
+import { z } from 'zod'
+import { commit, type Db } from '../../../db/commit.ts'
+import { readFact, writeFact } from '../facts.ts'
+import type { UsageWindow } from './usage-windows.ts'
+
+/** By account id; null: not reported. */
+export type SeenWindows = ReadonlyMap<string, UsageWindow | null>
+
+const FACT = 'five_hour_windows_seen'
+const NONE = '{}'
+const Stored = z.record(
+  z.string(),
+  z.object({ usedPercent: z.number(), windowMinutes: z.number(), resetAt: z.number().nullable() }).nullable(),
+)
+
+/** Empty before the first run. */
+export const readSeenWindows = (db: Db): SeenWindows =>
+  new Map(Object.entries(Stored.parse(JSON.parse(readFact(db, FACT) ?? NONE))))
+
+/** Writes them if they have changed. */
+export const saveSeenWindows = (db: Db, windows: SeenWindows): void => {
+  const value = JSON.stringify(Object.fromEntries(windows))
+  if (value !== (readFact(db, FACT) ?? NONE)) commit(db, (tx) => writeFact(tx, FACT, value))
+}

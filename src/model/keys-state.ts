@@ -1,9 +1,0 @@
-/** Whether anything about the keys in a scope changed, for live updates. */
-import type { Db } from '../../db/commit.ts'
-import { listKeys } from './api-keys.ts'
-import { versionOf } from './edit-version.ts'
-import type { ViewScope } from './view-scope.ts'
-
-/** A value that changes with the keys in scope, their limits, and each of their requests. */
-export const keysState = (db: Db, scope: ViewScope): string =>
-  versionOf(listKeys(db, scope).map((key) => JSON.stringify(key)))

@@ -1,0 +1,257 @@
+/** API keys as rows: create, change, regenerate and delete, each in one commit with its audit row. */
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import { type Db, notice, type Tx } from '../../../db/commit.ts'
+import { accounts } from '../../../db/schema/accounts.ts'
+import { apiKeyLimits, apiKeys } from '../../../db/schema/keys.ts'
+import { users } from '../../../db/schema/people.ts'
+import { modelSources } from '../../../db/schema/sources.ts'
+import { AppError } from '../../errors.ts'
+import type { Random } from '../../lib/random.ts'
+import { type Actor, append } from '../audit/audit.ts'
+import { changesOf } from '../audit/changes-of.ts'
+import { isFastTier } from '../catalog/service-tier.ts'
+import { demandVersion, versionOf } from '../edit-version.ts'
+import { findPerson, type UserRow } from '../users/people.ts'
+import { keyInScope, type ViewScope } from '../users/view-scope.ts'
+import type { KeyPatch, NewKey } from './key-input.ts'
+import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
+import { endKeySessions } from './key-sessions.ts'
+
+type KeyRow = typeof apiKeys.$inferSelect
+/** A key with its limits, ordered by type, window and model, and its owner. */
+export type StoredKey = KeyRow & { limits: LimitRow[]; owner: KeyOwner | null }
+type KeyOwner = Pick<UserRow, 'id' | 'username' | 'status'>
+/** Contains the key itself, which is never stored. */
+export type IssuedKey = { row: StoredKey; key: string }
+
+interface Doing {
+  actor: Actor
+  /** Keys outside it do not exist for this actor. */
+  scope: ViewScope
+  random: Random
+  /** Called before a key is given to another owner; absent: allowed. */
+  demandAssign?: () => void
+}
+
+const PLAIN_PREFIX = 'sk-clb-'
+const SECRET_BYTES = 32
+const SHOWN_LENGTH = 15
+
+/** Hex SHA-256 of the whole key: 256 random bits need neither salt nor stretching. */
+export const hashKey = (key: string): string => Bun.CryptoHasher.hash('sha256', key, 'hex')
+
+/** The keys in scope, oldest first. */
+export const listKeys = (db: Db, scope: ViewScope): StoredKey[] => {
+  const limits = Map.groupBy(
+    db
+      .select()
+      .from(apiKeyLimits)
+      .orderBy(...LIMIT_ORDER)
+      .all(),
+    (limit) => limit.keyId,
+  )
+  const rows = db
+    .select({ key: apiKeys, owner: OWNER })
+    .from(apiKeys)
+    .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
+    .where(keyInScope(scope))
+    .orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))
+    .all()
+  return rows.map(({ key, owner }) => ({ ...key, owner, limits: limits.get(key.id) ?? [] }))
+}
+
+/** Throws `not_found`, also for a key outside `scope`. */
+export const getKey = (db: Db, id: string, scope: ViewScope): StoredKey => {
+  const row = db
+    .select({ key: apiKeys, owner: OWNER })
+    .from(apiKeys)
+    .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
+    .where(and(eq(apiKeys.id, id), keyInScope(scope)))
+    .get()
+  if (!row) throw new AppError('not_found', { message: 'API key not found.' })
+  return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
+}
+
+/** The version of what can be set, not of usage. */
+export const keyVersion = (row: StoredKey): string => versionOf(Object.values(settable(row)))
+
+const settable = (row: StoredKey) => ({
+  ...policyOf(row),
+  name: row.name,
+  isActive: [row.isActive, row.deactivatedReason],
+  ownerUserId: row.ownerUserId,
+  expiresAt: row.expiresAt,
+  limits: row.limits.map((limit) => [limitIdentity(limit), limit.maxValue]),
+})
+
+/** What a key allows and enforces, stored and shown alike. */
+export const policyOf = (row: StoredKey) => ({
+  allowedModels: row.allowedModels,
+  applyToCodexModel: row.applyToCodexModel,
+  enforcedModel: row.enforcedModel,
+  enforcedReasoningEffort: row.enforcedReasoningEffort,
+  allowedReasoningEfforts: row.allowedReasoningEfforts,
+  enforcedServiceTier: row.enforcedServiceTier,
+  prohibitFastMode: row.prohibitFastMode,
+  holderMayRegenerate: row.holderMayRegenerate,
+  trafficClass: row.trafficClass,
+  transportPolicyOverride: row.transportPolicyOverride,
+  usageSections: row.usageSections,
+  assignedAccountIds: row.assignedAccountIds,
+  assignedTags: row.assignedTags,
+  assignedSourceIds: row.assignedSourceIds,
+  allowOverflow: row.allowOverflow,
+})
+
+const OWNER = { id: users.id, username: users.username, status: users.status }
+
+/**
+ * The key belongs to its creator unless `ownerUserId` is given. Throws `validation_error` for contradictory fields or
+ * an unknown account, and what `demandAssign` does.
+ */
+export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, demandAssign }: Doing): IssuedKey => {
+  demandValid(tx, input)
+  const maker = findPerson(tx, actor.id)?.row.id ?? null
+  const ownerUserId = input.ownerUserId === undefined ? maker : input.ownerUserId
+  if (ownerUserId !== maker) demandOwner(tx, ownerUserId, demandAssign)
+  const id = random.id('key')
+  const { key, ...secret } = newSecret(random)
+  tx.insert(apiKeys)
+    .values({ ...columnsOf(input), ...secret, id, name: input.name, ownerUserId, createdAt: actor.at })
+    .run()
+  replaceLimits(tx, id, input.limits ?? [], { random, now: actor.at })
+  append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
+  notice(tx, 'keys')
+  return { row: getKey(tx, id, scope), key }
+}
+
+/**
+ * Applies `patch`; unchanged values are ignored, and kept limits keep their use. Throws `not_found`, `edit_conflict`,
+ * what `demandAssign` does for a new owner, and `validation_error`, also when activating a key whose owner is disabled.
+ */
+export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): StoredKey => {
+  const { actor, scope, random, demandAssign } = doing
+  const { expectedVersion, ...patch } = input
+  const before = getKey(tx, id, scope)
+  demandVersion(expectedVersion, keyVersion(before))
+  const { ownerUserId } = patch
+  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
+  const columns = { ...columnsOf(patch), ...activation(before, patch) }
+  const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
+  const newSources = patch.assignedSourceIds?.filter((source) => !before.assignedSourceIds?.includes(source))
+  // the stored lists may contain what was deleted
+  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts, assignedSourceIds: newSources })
+  if (Object.values(columns).some((value) => value !== undefined))
+    tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
+  if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
+  if (patch.resetUsage) zeroLimits(tx, id)
+  const after = getKey(tx, id, scope)
+  if (!after.isActive) endKeySessions(tx, after.keyHash)
+  const changed = Object.keys(changesOf(settable(before), settable(after)))
+  if (patch.resetUsage) changed.push('resetUsage')
+  if (changed.length === 0) return after
+  append(tx, actor, 'api_key_updated', { target: id, details: { changed } })
+  notice(tx, 'keys')
+  return after
+}
+
+/**
+ * Creates a new secret for the same key, keeping policy and usage; the old one stops working immediately. Throws
+ * `not_found`.
+ */
+export const regenerateKey = (tx: Tx, id: string, { actor, scope, random }: Doing): IssuedKey => {
+  const { name, keyHash } = getKey(tx, id, scope)
+  const { key, ...secret } = newSecret(random)
+  endKeySessions(tx, keyHash)
+  tx.update(apiKeys).set(secret).where(eq(apiKeys.id, id)).run()
+  append(tx, actor, 'api_key_regenerated', { target: id, details: { name } })
+  notice(tx, 'keys')
+  return { row: getKey(tx, id, scope), key }
+}
+
+/** Its log rows stay with its id. Throws `not_found`. */
+export const deleteKey = (tx: Tx, id: string, { actor, scope }: Pick<Doing, 'actor' | 'scope'>): void => {
+  const { name, keyHash } = getKey(tx, id, scope)
+  endKeySessions(tx, keyHash)
+  tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
+  append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
+  notice(tx, 'keys')
+}
+
+/** Call in the commit that deletes the account. A key assigned only to this account has none left. */
+export const unassignAccount = (tx: Tx, accountId: string): void => {
+  const others = sql`SELECT json_group_array(value) FROM json_each(${apiKeys.assignedAccountIds}) WHERE value <> ${accountId}`
+  const isAssigned = sql`${accountId} IN (SELECT value FROM json_each(${apiKeys.assignedAccountIds}))`
+  const { changes } = tx
+    .update(apiKeys)
+    .set({ assignedAccountIds: sql`(${others})` })
+    .where(isAssigned)
+    .run()
+  if (changes > 0) notice(tx, 'keys')
+}
+
+const newSecret = (random: Random) => {
+  const key = PLAIN_PREFIX + random.token(SECRET_BYTES)
+  return { key, keyHash: hashKey(key), keyPrefix: key.slice(0, SHOWN_LENGTH) }
+}
+
+/** Leaves out what is not a column; empty lists of models and tags become null. */
+const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
+  const { limits, allowedModels, assignedTags, isActive, resetUsage, ...columns }: KeyPatch = input
+  return {
+    ...columns,
+    ...(allowedModels !== undefined && { allowedModels: allowedModels?.length ? allowedModels : null }),
+    ...(assignedTags !== undefined && { assignedTags: assignedTags?.length ? assignedTags : null }),
+  }
+}
+
+/** A manual revocation also replaces one caused by the owner, so that it does not end when the owner is enabled again. */
+const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Partial<KeyRow> => {
+  const isOwnerKept = ownerUserId === undefined || ownerUserId === before.ownerUserId
+  // It was disabled with its previous owner and must not become active with the new one.
+  if (isActive === undefined)
+    return !isOwnerKept && before.deactivatedReason === 'owner_disabled' ? { deactivatedReason: 'manual' } : {}
+  if (isActive && isOwnerKept && before.owner !== null && before.owner.status !== 'active')
+    throw invalid({ isActive: ['The owner of this key is disabled.'] })
+  return { isActive, deactivatedReason: isActive ? null : 'manual' }
+}
+
+/** An owner must be an active user, or null. Throws `validation_error`, and what `demandAssign` does. */
+const demandOwner = (db: Db, ownerUserId: string | null, demandAssign?: () => void): void => {
+  demandAssign?.()
+  if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')
+    throw invalid({ ownerUserId: ['There is no active account of this id.'] })
+}
+
+const demandValid = (db: Db, policy: Partial<KeyRow>): void => {
+  const { allowedModels, enforcedModel } = policy
+  if (allowedModels?.length && enforcedModel && !allowedModels.includes(enforcedModel))
+    throw invalid({ enforcedModel: ['The enforced model is not among the allowed models.'] })
+  if (policy.enforcedReasoningEffort && policy.allowedReasoningEfforts)
+    throw invalid({ allowedReasoningEfforts: ['A key enforces one reasoning effort or allows a list, not both.'] })
+  const isProhibited = policy.prohibitFastMode === 'strip' || policy.prohibitFastMode === 'refuse'
+  if (isProhibited && isFastTier(policy.enforcedServiceTier))
+    throw invalid({ prohibitFastMode: ['The key enforces a fast service tier. Choose another tier first.'] })
+  const unknown = unknownIds(db, accounts, policy.assignedAccountIds)
+  if (unknown.length > 0) throw invalid({ assignedAccountIds: unknown.map((id) => `There is no account ${id}.`) })
+  const unknownSources = unknownIds(db, modelSources, policy.assignedSourceIds)
+  if (unknownSources.length > 0)
+    throw invalid({ assignedSourceIds: unknownSources.map((id) => `There is no model source ${id}.`) })
+}
+
+const unknownIds = (
+  db: Db,
+  table: typeof accounts | typeof modelSources,
+  ids: readonly string[] | null = [],
+): string[] => {
+  if (!ids?.length) return []
+  const known = db
+    .select({ id: table.id })
+    .from(table)
+    .where(inArray(table.id, [...ids]))
+    .all()
+  return ids.filter((id) => !known.some((row) => row.id === id))
+}
+
+const invalid = (fields: Record<string, string[]>): AppError =>
+  new AppError('validation_error', { param: Object.keys(fields)[0], details: { fields } })

@@ -1,0 +1,127 @@
+/** All API keys in memory, by hash, so that authentication and admission need no database read. */
+import type { Db } from '../../../db/commit.ts'
+import { hashKey, listKeys, type StoredKey } from './api-keys.ts'
+import type { UsageSection } from './key-input.ts'
+import type { LimitRow } from './key-limits.ts'
+import { type KeyScope, keyScope } from './key-scope.ts'
+import type { LiveLimit } from './reservations.ts'
+
+/** A key's permissions. Frozen; a changed key gets a new policy with the same limit objects. */
+export interface KeyPolicy {
+  readonly id: string
+  readonly name: string
+  readonly ownerUserId: string | null
+  /** Enabled, and its owner, if any, is active (decisions §4). */
+  readonly isActive: boolean
+  /** ms since epoch; null: never. */
+  readonly expiresAt: number | null
+  /** null: all models. */
+  readonly allowedModels: ReadonlySet<string> | null
+  /** Whether the native catalog hides disallowed models instead of leaving them out. */
+  readonly applyToCodexModel: boolean
+  readonly enforcedModel: string | null
+  readonly efforts: { readonly enforced: string | null; readonly allowed: ReadonlySet<string> | null }
+  readonly tier: string | null
+  /** null: as the setting says. */
+  readonly prohibitFastMode: StoredKey['prohibitFastMode']
+  readonly trafficClass: StoredKey['trafficClass']
+  readonly transport: StoredKey['transportPolicyOverride']
+  readonly scope: KeyScope
+  /** The only sources it may use, before accounts; null: all, where no account has the model. */
+  readonly sourceIds: ReadonlySet<string> | null
+  /** Marked for overflow. */
+  readonly allowOverflow: boolean
+  readonly usageSections: ReadonlySet<UsageSection>
+  /** Live: `reservations.ts` changes their counters. */
+  readonly limits: readonly LiveLimit[]
+}
+
+export class KeyRing {
+  readonly #db: Db
+  #policies: ReadonlyMap<string, KeyPolicy> = new Map()
+  #limits: ReadonlyMap<string, LiveLimit> = new Map()
+
+  constructor(db: Db) {
+    this.#db = db
+    this.reload()
+  }
+
+  /**
+   * Reloads all keys. Remaining limits stay the same objects, so reservations of running turns survive. Flush the
+   * ledger first: the stored counters replace those in memory.
+   */
+  reload(): void {
+    const limits = new Map<string, LiveLimit>()
+    const policies = new Map<string, KeyPolicy>()
+    for (const row of listKeys(this.#db, 'all')) {
+      const live = row.limits.map((limit) => refreshed(this.#limits.get(limit.id), limit))
+      for (const limit of live) limits.set(limit.id, limit)
+      policies.set(row.keyHash, policyOf(row, live))
+    }
+    this.#policies = policies
+    this.#limits = limits
+  }
+
+  /** The number of keys, including revoked and expired ones. */
+  get size(): number {
+    return this.#policies.size
+  }
+
+  /** The IDs of all keys, including revoked and expired ones. */
+  get ids(): ReadonlySet<string> {
+    return new Set(this.#policies.values().map(({ id }) => id))
+  }
+
+  /** By hex SHA-256, including revoked and expired keys. */
+  byHash(hash: string): KeyPolicy | null {
+    return this.#policies.get(hash) ?? null
+  }
+
+  find(plainKey: string): KeyPolicy | null {
+    return this.byHash(hashKey(plainKey))
+  }
+}
+
+const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
+  Object.freeze({
+    id: row.id,
+    name: row.name,
+    ownerUserId: row.ownerUserId,
+    isActive: row.isActive && (row.ownerUserId === null || row.owner?.status === 'active'),
+    expiresAt: row.expiresAt,
+    allowedModels: setOf(row.allowedModels),
+    applyToCodexModel: row.applyToCodexModel,
+    enforcedModel: row.enforcedModel,
+    efforts: Object.freeze({ enforced: row.enforcedReasoningEffort, allowed: setOf(row.allowedReasoningEfforts) }),
+    tier: row.enforcedServiceTier,
+    prohibitFastMode: row.prohibitFastMode,
+    trafficClass: row.trafficClass,
+    transport: row.transportPolicyOverride,
+    scope: keyScope(row.assignedAccountIds, row.assignedTags),
+    sourceIds: setOf(row.assignedSourceIds),
+    allowOverflow: row.allowOverflow,
+    usageSections: new Set(row.usageSections.split(',') as UsageSection[]), // as: validated when stored
+    limits: Object.freeze(limits),
+  })
+
+const setOf = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
+
+/** If nothing was settled in the current window, the row is still in the previous one; then memory is right. */
+const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {
+  if (!live) return liveLimit(row)
+  live.maxValue = row.maxValue
+  if (row.resetAt === live.resetAt) live.settled = row.currentValue
+  return live
+}
+
+const liveLimit = (row: LimitRow): LiveLimit => ({
+  id: row.id,
+  keyId: row.keyId,
+  type: row.limitType,
+  window: row.limitWindow,
+  modelFilter: row.modelFilter,
+  maxValue: row.maxValue,
+  settled: row.currentValue,
+  reserved: 0,
+  resetAt: row.resetAt,
+})

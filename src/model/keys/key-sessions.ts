@@ -1,0 +1,60 @@
+/** Sessions of the page of a key. They open nothing else, and the sessions of the dashboard do not open the page. */
+import { and, desc, eq, gt, lte, ne, notInArray } from 'drizzle-orm'
+import type { Db, Tx } from '../../../db/commit.ts'
+import { keySessions } from '../../../db/schema/keys.ts'
+import { HOUR_MS } from '../../lib/durations.ts'
+import type { Random } from '../../lib/random.ts'
+import { hashToken } from '../users/sessions.ts'
+
+export type KeySession = typeof keySessions.$inferSelect
+
+const LIFE_MS = 12 * HOUR_MS
+const TOKEN_BYTES = 32
+/** Per key; beyond that the oldest end. */
+const MOST_SESSIONS = 20
+
+/** Returns the token for the cookie; only its hash is stored. */
+export const createKeySession = (
+  tx: Tx,
+  random: Random,
+  { keyHash, now }: { keyHash: string; now: number },
+): { token: string; expiresAt: number } => {
+  const token = random.token(TOKEN_BYTES)
+  const id = hashToken(token)
+  const expiresAt = now + LIFE_MS
+  tx.insert(keySessions).values({ id, keyHash, createdAt: now, expiresAt }).run()
+  const others = and(eq(keySessions.keyHash, keyHash), ne(keySessions.id, id))
+  const kept = tx
+    .select({ id: keySessions.id })
+    .from(keySessions)
+    .where(others)
+    .orderBy(desc(keySessions.createdAt), desc(keySessions.id))
+    .limit(MOST_SESSIONS - 1)
+  tx.delete(keySessions)
+    .where(and(others, notInArray(keySessions.id, kept)))
+    .run()
+  return { token, expiresAt }
+}
+
+/** The session of a cookie's token if not expired, or null. */
+export const findKeySession = (db: Db, token: string, now: number): KeySession | null =>
+  db
+    .select()
+    .from(keySessions)
+    .where(and(eq(keySessions.id, hashToken(token)), gt(keySessions.expiresAt, now)))
+    .get() ?? null
+
+export const endKeySession = (tx: Tx, token: string): void => {
+  tx.delete(keySessions)
+    .where(eq(keySessions.id, hashToken(token)))
+    .run()
+}
+
+/** Ends all sessions of a secret. */
+export const endKeySessions = (tx: Tx, keyHash: string): void => {
+  tx.delete(keySessions).where(eq(keySessions.keyHash, keyHash)).run()
+}
+
+export const dropExpiredKeySessions = (tx: Tx, now: number): void => {
+  tx.delete(keySessions).where(lte(keySessions.expiresAt, now)).run()
+}

@@ -1,0 +1,12 @@
+/** API key names for the log, and key lookup by id. */
+import { eq } from 'drizzle-orm'
+import type { Db } from '../../../db/commit.ts'
+import { apiKeys } from '../../../db/schema/keys.ts'
+import { keyInScope, type ViewScope } from '../users/view-scope.ts'
+
+export const keyNames = (db: Db, scope: ViewScope): { id: string; name: string }[] =>
+  db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).where(keyInScope(scope)).all()
+
+/** The hash by which the key ring finds it; null: no such key. */
+export const keyHashOf = (db: Db, id: string): string | null =>
+  db.select({ keyHash: apiKeys.keyHash }).from(apiKeys).where(eq(apiKeys.id, id)).get()?.keyHash ?? null

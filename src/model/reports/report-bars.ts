@@ -1,0 +1,204 @@
+/** A report over time: bars of hours, days or weeks, next to those of the previous period, and this month. */
+import { and, between, desc, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
+import { z } from 'zod'
+import type { Db } from '../../../db/commit.ts'
+import { requests } from '../../../db/schema/requests.ts'
+import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
+import { iso } from '../../lib/iso.ts'
+import { type Day, daysBetween, localDate } from '../../lib/zoned-days.ts'
+import { filled } from '../form-query.ts'
+import { MOST_CLIENTS } from '../log/counted-clients.ts'
+import { counted } from '../log/counted-requests.ts'
+import { clientWhere } from '../log/request-log-where.ts'
+import type { Blinders } from '../log/request-view.ts'
+import { type Tick, ticksOf, ticksOfBars } from '../overview/time-axis.ts'
+import { keyIdInScope } from '../users/view-scope.ts'
+import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
+import { addTo, NOTHING, type Span, type Sums, wholeOf } from './report-sums.ts'
+import { sumsBySpan } from './report-whole.ts'
+import { namesOf, type ReportQuery, rangeOf, whereOf } from './reports.ts'
+
+const MEASURES = ['cost', 'tokens', 'requests', 'latency', 'cache'] as const
+export type Measure = (typeof MEASURES)[number]
+const STACKS = ['model', 'key', 'account', 'client', 'none'] as const
+export type Stack = (typeof STACKS)[number]
+
+const oneOf = <T extends readonly [string, ...string[]]>(names: T) =>
+  filled(z.enum(names, { error: `choose ${names.slice(0, -1).join(', ')} or ${names.at(-1)}` }))
+
+export const ChartQuery = z.object({ measure: oneOf(MEASURES), stack: oneOf(STACKS) })
+export interface ChartChoice {
+  measure: Measure
+  stack: Stack
+}
+
+export interface ReportBars extends ChartChoice {
+  /** Oldest first; times are ISO 8601. */
+  bars: ReportBar[]
+  ticks: Tick[]
+  /** The parts of each bar, largest first; empty: not stacked. */
+  layers: { id: string | null; name: string | null; sums: Sums[] }[]
+  month: { spentUsd: number /** null: too early to tell. */; paceUsd: number | null }
+}
+
+export interface ReportBar {
+  from: string
+  to: string
+  sums: Sums
+  previous: Sums
+  /**
+   * Median and 95th percentile of the time to the first token, from a sample (ms); null: another measure is shown, or
+   * unknown.
+   */
+  firstToken: { p50: number; p95: number; previousP50: number | null } | null
+}
+
+/** Longest ranges shown in hours and in days; longer ones use weeks. */
+const MOST_DAYS_OF_HOURS = 2
+const MOST_DAYS = 62
+
+/** `now` is ms since epoch. Throws like `report`. */
+export const reportBars = (
+  db: Db,
+  { query, chart }: { query: ReportQuery; chart: ChartChoice },
+  blinders: Blinders,
+  now: number,
+): ReportBars => {
+  const { startDate, timezone, days } = rangeOf(query, now)
+  const narrowing = whereOf(query, blinders)
+  const spans = spansOf(days)
+  const first = new Date(Date.parse(startDate) - days.length * DAY_MS).toISOString().slice(0, 10)
+  const past = spansOf(daysBetween(first, days.length, timezone))
+  const sumsIn = (some: readonly Span[]) => sumsBySpan(db, some, { dimension: 'all', narrowing }).map(allOf)
+  const [sums, previous] = [sumsIn(spans), sumsIn(past)]
+  const isHourly = days.length <= MOST_DAYS_OF_HOURS
+  return {
+    ...chart,
+    bars: spans.map((span, n) => ({
+      from: iso(span.from),
+      to: iso(span.to),
+      sums: sums[n] ?? NOTHING,
+      previous: previous[n] ?? NOTHING,
+      firstToken: chart.measure === 'latency' ? firstTokenOf(db, query, blinders, [span, past[n]]) : null,
+    })),
+    ticks: isHourly ? ticksOf({ ...wholeOf(spans), zone: timezone }) : ticksOfBars(spans, timezone),
+    layers: layersOf(db, spans, { chart, narrowing, blinders }),
+    month: monthOf((span) => sumsIn([span])[0] ?? NOTHING, timezone, now),
+  }
+}
+
+const spansOf = (days: readonly Day[]): Span[] => {
+  if (days.length <= MOST_DAYS_OF_HOURS) {
+    const { from, to } = wholeOf(days)
+    const first = Math.ceil(from / HOUR_MS) * HOUR_MS
+    return Array.from({ length: Math.ceil((to - first) / HOUR_MS) }, (_, n) => ({
+      from: first + n * HOUR_MS,
+      to: first + (n + 1) * HOUR_MS,
+    }))
+  }
+  const length = days.length <= MOST_DAYS ? 1 : 7
+  return Array.from({ length: Math.ceil(days.length / length) }, (_, n) =>
+    wholeOf(days.slice(n * length, (n + 1) * length)),
+  )
+}
+
+const allOf = (byId: ReadonlyMap<string, Sums>): Sums => byId.get('') ?? NOTHING
+
+interface Layering {
+  chart: ChartChoice
+  narrowing: SQL | undefined
+  blinders: Blinders
+}
+
+const layersOf = (db: Db, spans: readonly Span[], { chart, narrowing, blinders }: Layering): ReportBars['layers'] => {
+  const { stack, measure } = chart
+  if (stack === 'none' || measure === 'latency' || measure === 'cache') return []
+  if (stack === 'key' && blinders.hidesKeys) return []
+  if (stack === 'account' && blinders.scope !== 'all') return []
+  const bySpan = sumsBySpan(db, spans, { dimension: stack, narrowing })
+  const ids = new Set(bySpan.flatMap((byId) => [...byId.keys()]))
+  const names = namesOf(db, blinders)
+  const nameOf = (id: string) =>
+    stack === 'account' ? names.accounts.get(id) : stack === 'key' ? names.keys.get(id) : id
+  const layers = [...ids].map((id) => {
+    const sums = bySpan.map((byId) => byId.get(id) ?? NOTHING)
+    return { id: id === '' ? null : id, name: id === '' ? null : (nameOf(id) ?? null), sums }
+  })
+  const size = ({ sums }: (typeof layers)[number]) => sums.reduce((all, sum) => all + amountOf(measure, sum), 0)
+  const sorted = layers.toSorted((a, b) => size(b) - size(a) || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
+  return stack === 'client' ? withFewClients(sorted) : sorted
+}
+
+/** Clients choose their names, so there may be thousands. The largest stay; the others become one layer. */
+const withFewClients = (layers: ReportBars['layers']): ReportBars['layers'] => {
+  const isKept = ({ id }: (typeof layers)[number], place: number) => place < MOST_CLIENTS && id !== OTHER_CLIENTS
+  const others = layers.filter((layer, place) => !isKept(layer, place))
+  if (others.length === 0) return layers
+  const sums = others[0]!.sums.map((_, n) => {
+    // there is at least one
+    const all: Sums = { ...NOTHING }
+    for (const layer of others) addTo(all, layer.sums[n] ?? NOTHING)
+    return all
+  })
+  return [...layers.filter(isKept), { id: OTHER_CLIENTS, name: OTHER_CLIENTS, sums }]
+}
+
+/** For measures that can be added up. */
+const amountOf = (measure: Measure, sums: Sums): number => {
+  if (measure === 'cost') return sums.costUsd
+  return measure === 'tokens' ? sums.inputTokens + sums.outputTokens : sums.requests
+}
+
+const SAMPLE = 100
+/** A long bar is sampled in parts, so that its last hour does not dominate. */
+const PARTS = 4
+
+/** `spans`: the bar and the previous one. */
+const firstTokenOf = (
+  db: Db,
+  { account_id: accounts, api_key_id: keys, model, client }: ReportQuery,
+  { scope, hidesKeys }: Blinders,
+  [span, past]: readonly [Span, Span | undefined],
+): ReportBar['firstToken'] => {
+  const where = and(
+    isNotNull(requests.firstEventMs),
+    keyIdInScope(scope, requests.keyId),
+    counted(),
+    idWhere(requests.accountId, accounts),
+    hidesKeys ? undefined : idWhere(requests.keyId, keys),
+    idWhere(requests.model, model),
+    or(client.includes(WITHOUT) ? isNull(requests.userAgent) : undefined, clientWhere(client)),
+  )
+  const parts = span.to - span.from <= HOUR_MS ? 1 : PARTS
+  const sample = ({ from, to }: Span): number[] =>
+    Array.from({ length: parts }, (_, part) => {
+      const [start, end] = [part, part + 1].map((n) => from + ((to - from) * n) / parts)
+      return db
+        .select({ ms: sql<number>`${requests.firstEventMs}` })
+        .from(requests)
+        .where(and(between(requests.startedAt, start ?? from, (end ?? to) - 1), where))
+        .orderBy(desc(requests.startedAt))
+        .limit(SAMPLE / parts)
+        .all()
+    })
+      .flatMap((rows) => rows.map(({ ms }) => ms))
+      .sort((a, b) => a - b)
+  const times = sample(span)
+  const at = (sorted: readonly number[], share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? null
+  const [p50, p95] = [at(times, 0.5), at(times, 0.95)]
+  if (p50 === null || p95 === null) return null
+  return { p50, p95, previousP50: past ? at(sample(past), 0.5) : null }
+}
+
+const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefined =>
+  asked.length === 0 ? undefined : or(inArray(column, [...asked]), asked.includes(WITHOUT) ? isNull(column) : undefined)
+
+/** The pace of less than a day is meaningless. */
+const monthOf = (sumOf: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {
+  const first = `${localDate(now, zone).slice(0, 8)}01`
+  const length = new Date(Date.UTC(Number(first.slice(0, 4)), Number(first.slice(5, 7)), 0)).getUTCDate()
+  const { from, to } = wholeOf(daysBetween(first, length, zone))
+  const spentUsd = sumOf({ from, to }).costUsd
+  return { spentUsd, paceUsd: now - from < DAY_MS ? null : (spentUsd / (now - from)) * (to - from) }
+}

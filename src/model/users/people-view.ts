@@ -1,0 +1,124 @@
+/** Users and invites for dashboard clients: camelCase, ISO times, never a hash or a secret. */
+import { eq, isNotNull } from 'drizzle-orm'
+import type { Db } from '../../../db/commit.ts'
+import { apiKeys } from '../../../db/schema/keys.ts'
+import { identities, invites, passkeys } from '../../../db/schema/people.ts'
+import { iso, isoOrNull } from '../../lib/iso.ts'
+import { type InviteRow, voidReason } from './invite-standing.ts'
+import { type Link, listInvites, type OpenInvite } from './invites.ts'
+import { listPeople, type Person, personVersion } from './people.ts'
+import type { Role } from './roles.ts'
+import { RESERVED_USERNAME } from './usernames.ts'
+
+export type User = ReturnType<typeof toUser>
+
+/** Oldest first. */
+export const listUsers = (db: Db): User[] => {
+  const facts = factsOf(db)
+  return listPeople(db).map((person) => toUser(db, person, facts))
+}
+
+export const userView = (db: Db, person: Person): User => toUser(db, person, factsOf(db, person.row.id))
+
+export const roleReferenceView = ({ id, slug, name, kind }: Role) => ({ id, slug, name, kind })
+
+interface Facts {
+  invites: Map<string, InviteRow>
+  identities: Map<string, { subject: string }[]>
+  passkeys: Map<string, unknown[]>
+  keys: Map<string, { reason: string | null }[]>
+}
+
+/** Facts from other tables, for one user or all, by user id. */
+const factsOf = (db: Db, id?: string): Facts => ({
+  invites: new Map(
+    db
+      .select()
+      .from(invites)
+      .where(id === undefined ? undefined : eq(invites.userId, id))
+      .all()
+      .map((row) => [row.userId, row]),
+  ),
+  identities: Map.groupBy(
+    db
+      .select({ userId: identities.userId, subject: identities.subject })
+      .from(identities)
+      .where(id === undefined ? undefined : eq(identities.userId, id))
+      .orderBy(identities.createdAt, identities.id)
+      .all(),
+    ({ userId }) => userId,
+  ),
+  passkeys: Map.groupBy(
+    db
+      .select({ userId: passkeys.userId })
+      .from(passkeys)
+      .where(id === undefined ? undefined : eq(passkeys.userId, id))
+      .all(),
+    ({ userId }) => userId,
+  ),
+  keys: Map.groupBy(
+    db
+      .select({ ownerUserId: apiKeys.ownerUserId, reason: apiKeys.deactivatedReason })
+      .from(apiKeys)
+      .where(id === undefined ? isNotNull(apiKeys.ownerUserId) : eq(apiKeys.ownerUserId, id))
+      .all(),
+    ({ ownerUserId }) => ownerUserId ?? '',
+  ),
+})
+
+const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
+  const invite = facts.invites.get(row.id)
+  const keys = facts.keys.get(row.id) ?? []
+  return {
+    id: row.id,
+    username: row.username,
+    displayName: row.displayName,
+    email: row.email,
+    role: roleReferenceView(role),
+    roleSource: 'manual' as const,
+    status: row.status,
+    isBreakGlass: row.username === RESERVED_USERNAME,
+    hasPassword: row.passwordHash !== null,
+    totpConfigured: row.totpSecretSealed !== null,
+    passkeyCount: facts.passkeys.get(row.id)?.length ?? 0,
+    identities: (facts.identities.get(row.id) ?? []).map(({ subject }) => subject),
+    keyCount: keys.length,
+    /** Keys disabled with the user, which `reactivate-keys` would restore. */
+    deactivatedKeyCount: keys.filter(({ reason }) => reason === 'owner_disabled').length,
+    createdAt: iso(row.createdAt),
+    lastLoginAt: isoOrNull(row.lastLoginAt),
+    lastLoginMethod: row.lastLoginMethod,
+    version: personVersion(row),
+    pendingInvite: invite
+      ? {
+          expiresAt: isoOrNull(invite.expiresAt),
+          ssoOnly: invite.tokenHash === null,
+          expectedSubject: invite.expectedSubject,
+          /** Why the invite is void; null: it is valid. */
+          voidReason: voidReason(db, invite, role),
+        }
+      : null,
+  }
+}
+
+export const listInviteViews = (db: Db) =>
+  listInvites(db).map(({ invite, person: { row, role } }) => ({
+    userId: invite.userId,
+    username: row.username,
+    roleId: row.roleId,
+    expiresAt: isoOrNull(invite.expiresAt),
+    ssoOnly: invite.tokenHash === null,
+    createdByUserId: invite.createdBy,
+    voidReason: voidReason(db, invite, role),
+  }))
+
+export const linkView = ({ token, expiresAt }: Link) => ({ token, expiresAt: iso(expiresAt) })
+
+/** What the holder of the link can see. */
+export const invitationView = ({ invite, person, inviter }: OpenInvite) => ({
+  roleName: person.role.name,
+  inviterDisplayName: inviter && (inviter.row.displayName ?? inviter.row.username),
+  suggestedUsername: person.row.username,
+  usernameLocked: invite.usernameLocked,
+  expiresAt: iso(invite.expiresAt),
+})

@@ -1,0 +1,170 @@
+/** Creates, changes and deletes custom roles. Users cannot grant or remove more than they hold. */
+import { and, eq, sql } from 'drizzle-orm'
+import { z } from 'zod'
+import { type Db, notice, type Tx } from '../../../db/commit.ts'
+import { roleGrants, roles } from '../../../db/schema/people.ts'
+import { AppError } from '../../errors.ts'
+import type { Random } from '../../lib/random.ts'
+import { append } from '../audit/audit.ts'
+import { changesOf } from '../audit/changes-of.ts'
+import { demandVersion, ExpectedVersion } from '../edit-version.ts'
+import { type Caller, demandDelegation } from './delegation.ts'
+import { voidLinks } from './invites.ts'
+import { type Grants, grantProblem, isSubset, PERMISSIONS } from './permissions.ts'
+import { getRole, listRoles, type Role, roleVersion } from './roles.ts'
+
+const Name = z.string().trim().min(1).max(64)
+const Description = z
+  .string()
+  .trim()
+  .max(256)
+  .transform((text) => text || null)
+  .nullable()
+
+/** Forms send one string: `accounts:read:all`. */
+const Grant = z.preprocess(
+  (value) => {
+    if (typeof value !== 'string') return value
+    const [, permission, scope] = /^(.+?)(?::(all|own))?$/.exec(value) ?? []
+    return { permission, scope }
+  },
+  z.strictObject({
+    permission: z.enum(PERMISSIONS).describe('The permission.'),
+    scope: z.enum(['all', 'own']).default('all').describe('Everything, or only what the user owns.'),
+  }),
+)
+
+/** `grantProblem` checks the list as a whole. */
+const GrantList = z
+  .array(Grant)
+  .max(PERMISSIONS.length)
+  .refine((list) => new Set(list.map(({ permission }) => permission)).size === list.length, 'names a permission twice')
+  .transform((list): Grants => new Map(list.map(({ permission, scope }) => [permission, scope])))
+  .superRefine((grants, context) => {
+    const problem = grantProblem(grants)
+    if (problem) context.addIssue({ code: 'custom', message: problem })
+  })
+
+export const NewRole = z.strictObject({
+  name: Name.describe('Display name. Must be unique.'),
+  description: Description.optional().describe('What the role is for. Blank or null: none.'),
+  grants: GrantList.describe('Permissions, each as an object or as text like `accounts:read:all`.'),
+})
+export const RolePatch = NewRole.partial().extend({ expectedVersion: ExpectedVersion })
+export const RoleClone = NewRole.omit({ grants: true })
+export type NewRole = z.output<typeof NewRole>
+export type RolePatch = z.output<typeof RolePatch>
+export type RoleClone = z.output<typeof RoleClone>
+
+interface Doing {
+  caller: Caller
+  random: Random
+}
+
+/** Throws `insufficient_delegation`, `role_taken`. */
+export const createRole = (tx: Tx, input: NewRole, { caller, random }: Doing): Role => {
+  const { name, description = null, grants } = input
+  const { actor } = caller
+  demandHeld(caller, grants)
+  demandFreeName(tx, name)
+  const id = random.id('role')
+  const slug = freeSlug(tx, name)
+  tx.insert(roles).values({ id, slug, name, description, createdAt: actor.at, updatedAt: actor.at }).run()
+  writeGrants(tx, id, grants)
+  append(tx, actor, 'role_created', { target: id, details: { name, slug, grants: Object.fromEntries(grants) } })
+  notice(tx, 'people')
+  return getRole(tx, id)
+}
+
+/** A custom role with the grants of any other. Throws `role_not_found`, `insufficient_delegation`, `role_taken`. */
+export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): Role =>
+  createRole(tx, { ...input, grants: getRole(tx, id).grants }, doing)
+
+/**
+ * Removed permissions are lost with the next request, and invites for other grants become void. The slug stays when the
+ * name changes. Throws `role_not_found`, `role_locked`, `insufficient_delegation`, `edit_conflict`,
+ * `self_modification_forbidden`, `role_taken`.
+ */
+export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
+  const before = customRole(tx, id, caller)
+  demandVersion(patch.expectedVersion, roleVersion(before))
+  const change = changesOf(before, { name: patch.name, description: patch.description, grants: patch.grants })
+  const { name, description, grants } = change
+  const changed = Object.keys(change)
+  if (changed.length === 0) return before
+  if (grants) demandOthersRole(caller, before, grants)
+  if (name !== undefined) demandFreeName(tx, name, before.id)
+  tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
+  if (grants) writeGrants(tx, before.id, grants)
+  const voidedLinks = grants ? voidLinks(tx, { roleId: before.id }) : 0
+  append(tx, caller.actor, 'role_updated', {
+    target: before.id,
+    details: {
+      changed,
+      ...(grants && { from: Object.fromEntries(before.grants), to: Object.fromEntries(grants) }),
+      ...(voidedLinks > 0 && { voidedLinks }),
+    },
+  })
+  notice(tx, 'people')
+  return getRole(tx, before.id)
+}
+
+/**
+ * One statement, so that the role cannot be assigned in between. Throws `role_not_found`, `role_locked`,
+ * `insufficient_delegation`, `role_in_use`.
+ */
+export const deleteRole = (tx: Tx, id: string, caller: Caller): void => {
+  const role = customRole(tx, id, caller)
+  const isUnused = sql`NOT EXISTS (SELECT 1 FROM users WHERE users.role_id = ${role.id})
+    AND NOT EXISTS (SELECT 1 FROM auth_providers WHERE auth_providers.unknown_identity_role_id = ${role.id})`
+  const { changes } = tx
+    .delete(roles)
+    .where(and(eq(roles.id, role.id), isUnused))
+    .run()
+  if (changes === 0) throw new AppError('role_in_use')
+  append(tx, caller.actor, 'role_deleted', { target: role.id, details: { name: role.name, slug: role.slug } })
+  notice(tx, 'people')
+}
+
+const customRole = (tx: Tx, id: string, caller: Caller): Role => {
+  const role = getRole(tx, id)
+  if (role.kind === 'preset') throw new AppError('role_locked')
+  demandDelegation(caller, role)
+  return role
+}
+
+const demandHeld = ({ person }: Caller, grants: Grants): void => {
+  if (!isSubset(grants, person.role.grants)) throw new AppError('insufficient_delegation', { param: 'grants' })
+}
+
+/** Users cannot change the role they hold (spec §5, delegation 2). */
+const demandOthersRole = (caller: Caller, role: Role, grants: Grants): void => {
+  if (caller.person.row.roleId === role.id) throw new AppError('self_modification_forbidden')
+  demandHeld(caller, grants)
+}
+
+const writeGrants = (tx: Tx, roleId: string, grants: Grants): void => {
+  tx.delete(roleGrants).where(eq(roleGrants.roleId, roleId)).run()
+  const rows = [...grants].map(([permission, scope]) => ({ roleId, permission, scope }))
+  if (rows.length > 0) tx.insert(roleGrants).values(rows).run()
+}
+
+/** Names differ by more than case. Throws `role_taken`. */
+const demandFreeName = (db: Db, name: string, except?: string): void => {
+  const isTaken = listRoles(db).some((role) => role.id !== except && role.name.toLowerCase() === name.toLowerCase())
+  if (isTaken) throw new AppError('role_taken', { param: 'name' })
+}
+
+/** `Key Keepers` becomes `key-keepers`; a slug that is taken gets a number. */
+const freeSlug = (db: Db, name: string): string => {
+  const taken = new Set(listRoles(db).flatMap(({ slug, id }) => [slug, id]))
+  const base =
+    name
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-|-$/g, '') || 'role'
+  for (let n = 1; ; n++) {
+    const slug = n === 1 ? base : `${base}-${n}`
+    if (!taken.has(slug)) return slug
+  }
+}

@@ -1,0 +1,40 @@
+/** Users without link or password, activated when the reverse proxy first announces their identity. */
+import { eq } from 'drizzle-orm'
+import type { Db, Tx } from '../../../db/commit.ts'
+import { identities, invites } from '../../../db/schema/people.ts'
+import { AppError } from '../../errors.ts'
+import { type Caller, mayInviteAs } from './delegation.ts'
+import { voidReason } from './invite-standing.ts'
+import { findPerson, getPerson } from './people.ts'
+
+/** The user waiting for this identity, if any; `isStanding`: the invite is valid. */
+export const waitingFor = (db: Db, subject: string): { userId: string; isStanding: boolean } | null => {
+  const invite = db.select().from(invites).where(eq(invites.expectedSubject, subject)).get()
+  const person = invite && findPerson(db, invite.userId)
+  if (!person) return null
+  return { userId: person.row.id, isStanding: voidReason(db, invite, person.role) === null }
+}
+
+/** Invite columns for waiting on an identity instead of a link. One user per identity. Throws `identity_taken`. */
+export const awaiting = (db: Db, subject: string) => {
+  const isLinked = db.select({ id: identities.id }).from(identities).where(eq(identities.subject, subject)).get()
+  if (isLinked || waitingFor(db, subject)) throw new AppError('identity_taken', { param: 'expectedIdentity' })
+  return { expectedProvider: 'trusted_header' as const, expectedSubject: subject }
+}
+
+/** Deletes the invite after its identity arrived. */
+export const endWaiting = (tx: Tx, userId: string): void => {
+  tx.delete(invites).where(eq(invites.userId, userId)).run()
+}
+
+/**
+ * Makes the caller the author of a waiting user's void invite, if they may grant its role; link invites are resent
+ * instead. Returns whether anything changed.
+ */
+export const vouchFor = (tx: Tx, userId: string, { person, actor }: Caller): boolean => {
+  const invite = tx.select().from(invites).where(eq(invites.userId, userId)).get()
+  const { role } = getPerson(tx, userId)
+  if (invite?.tokenHash !== null || voidReason(tx, invite, role) === null || !mayInviteAs(person, role)) return false
+  tx.update(invites).set({ createdBy: actor.id }).where(eq(invites.userId, userId)).run()
+  return true
+}

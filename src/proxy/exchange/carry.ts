@@ -1,0 +1,163 @@
+/** Sends one attempt to the upstream over the fitting transport, up to the point where the upstream accepts it. */
+import { AppError } from '../../errors.ts'
+import { egressReasonOf } from '../../model/egress/route.ts'
+import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
+import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
+import type { AccountCredentials } from '../../upstream/headers.ts'
+import { connect, openTurn } from '../../upstream/open.ts'
+import { SocketClosed } from '../../upstream/socket-closed.ts'
+import { DocumentStream, SseStream, type UpstreamStream } from '../../upstream/stream.ts'
+import type { LiveAccount } from '../pool/live-account.ts'
+import type { Plane } from '../turn/proxy-deps.ts'
+import type { Turn } from '../turn/turn.ts'
+import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
+import { PrewarmStream } from './prewarm.ts'
+import { isOnHttp, noteSocketFailure, shouldFallBackToHttp } from './socket-fallback.ts'
+import { MAX_FRAME_BYTES, transportFor } from './transport.ts'
+import type { Connection } from './upstream-session.ts'
+
+interface Load {
+  account: LiveAccount
+  credentials: AccountCredentials
+  /** The body for this account, in the client's formatting. */
+  bytes: Uint8Array<ArrayBuffer>
+  /** The token was refreshed for this turn, so it is valid. */
+  isRenewed: boolean
+  /** Its sockets failed in this turn. */
+  byHttp: boolean
+  /** Aborts the attempt. */
+  controller: AbortController
+}
+
+interface Carried {
+  /** Headers of the answer or of the socket handshake; empty on a kept connection. */
+  headers: Headers
+  stream: UpstreamStream
+  /** The token of the connection: a kept one may have been opened with an older token. */
+  accessToken: string
+}
+
+/** The upstream answered with an error status. */
+export class Refused extends Error {
+  override readonly name = 'Refused'
+
+  constructor(
+    readonly status: number,
+    readonly headers: Headers,
+    readonly text: string,
+    /** The token the request was sent with. */
+    readonly accessToken: string,
+  ) {
+    super(`status ${status}`)
+  }
+}
+
+/**
+ * Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` when the connection of
+ * the chain is lost.
+ */
+export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
+  const wanted = transportFor(turn, {
+    bytes: load.bytes.length,
+    isOnHttp: load.byHttp || isOnHttp(plane, turn, load.account),
+    modelPrefersSockets: turn.model !== null && plane.prefersSockets(turn.model),
+  })
+  return wanted === 'http' ? overHttp(plane, turn, load) : overSocketIfPossible(plane, turn, load)
+}
+
+const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
+  turn.log.upstreamTransport = 'websocket'
+  const frame = asFrame(turn, load.bytes) // may throw, so do it before connecting
+  if (frame.length > MAX_FRAME_BYTES) return overHttp(plane, turn, load)
+  const kept = turn.session?.take(load.credentials, plane.clock.monotonic()) ?? null
+  const connection = kept ?? (await newConnection(plane, turn, load))
+  if (!connection) return overHttp(plane, turn, load)
+  const carried = overSocket(plane, turn, { ...load, frame, connection })
+  return { ...carried, headers: kept ? new Headers() : connection.socket.headers }
+}
+
+const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controller }: Load): Promise<Carried> => {
+  if (turn.chain !== null) throw new AppError('previous_response_not_found')
+  if (turn.kind === 'prewarm') return prewarmed(plane, turn, credentials)
+  turn.log.upstreamTransport = 'http'
+  turn.log.isSent = true
+  const response = await openTurn(plane.upstream, credentials, {
+    path: turn.path,
+    headers: requestHeaders(turn),
+    body: asRequest(turn, bytes),
+    accept: turn.accept,
+    attempt: controller,
+    connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+  })
+  const { ok, headers, body } = response
+  if (!ok || !body) throw await refusedBy(plane, response, credentials)
+  const isDocument = turn.accept === 'application/json'
+  if (!isDocument && isCompressed(response)) throw compressedStream(response)
+  const stream = isDocument ? new DocumentStream(response) : new SseStream(body, plane.clock, turn.passesDeltas)
+  return { headers, stream, accessToken: credentials.accessToken }
+}
+
+/** HTTP has no prewarm: the upstream would answer the request in full. */
+const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredentials): Carried => {
+  turn.log.upstreamTransport = null
+  const createdAt = Math.floor(clock.now() / 1000)
+  const stream = new PrewarmStream({ id: turn.id.replace(/^trn/, 'resp'), createdAt, model: turn.model })
+  return { headers: new Headers(), stream, accessToken }
+}
+
+export const refusedBy = async (
+  { clock }: Plane,
+  response: Response,
+  { accessToken }: AccountCredentials,
+): Promise<Refused> => new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
+
+/** We request no compression, so an intermediary compressed this. The account is not to blame. */
+export const compressedStream = (response: Response): AppError => {
+  void response.body?.cancel().catch(() => {}) // it may be closed already
+  const message = "ChatGPT sent a compressed answer, which Sluice doesn't accept."
+  return new AppError('upstream_unreachable', { message })
+}
+
+/** An HTTP client gets a socket for this turn only; a socket client keeps it while it stays on this account. */
+const overSocket = (
+  plane: Plane,
+  turn: Turn,
+  { account, frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
+): Omit<Carried, 'headers'> => {
+  const { session } = turn
+  turn.log.isSent = true
+  const { socket, accountId, accessToken } = connection
+  const { signal } = controller
+  const stream = socket.turn(frame, (isClean, error) => {
+    if (isClean) {
+      account.socketFailures = 0
+      if (session && plane.pool.isInUse(accountId)) session.keep(connection)
+      else socket.close()
+    } else if (!signal.aborted && !(error instanceof SocketClosed && error.isTooLarge))
+      noteSocketFailure(plane, turn, account) // the socket failed, and not because the turn was aborted
+  })
+  const abort = () => stream.cancel(signal.reason)
+  signal.addEventListener('abort', abort, { once: true }) // as fetch does on its own
+  if (signal.aborted) abort()
+  return { stream, accessToken }
+}
+
+/** Null when the turn must use HTTP instead. */
+const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
+  const { account, credentials, isRenewed, controller } = load
+  if (turn.chain !== null) throw new AppError('previous_response_not_found')
+  try {
+    const socket = await connect(plane.upstream, credentials, {
+      path: turn.path,
+      headers: handshakeHeaders(turn),
+      attempt: controller,
+      connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
+    })
+    return { socket, accountId: account.id, accessToken: credentials.accessToken, route: credentials.route }
+  } catch (err) {
+    if (controller.signal.aborted || egressReasonOf(err)) throw err
+    if (shouldFallBackToHttp(plane, turn, { account, err, isRenewed })) return null
+    if (!(err instanceof HandshakeRefused)) throw err
+    throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
+  }
+}

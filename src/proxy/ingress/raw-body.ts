@@ -1,0 +1,179 @@
+/** The request body: read within a budget, decoded, and parsed once for routing. */
+import type { Bindings } from '../../boot/bindings.ts'
+import { AppError } from '../../errors.ts'
+import { readUpload, type UploadEnv } from '../../http/upload.ts'
+import { collectAfter } from '../../lib/collect-after.ts'
+import { isObject, type JsonObject } from '../../lib/json.ts'
+import type { TurnBody } from '../turn/turn.ts'
+import { demandFewValues } from './body-bounds.ts'
+
+export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
+export const OTHER_BODY_BYTES = 32 * 1024 * 1024
+
+/**
+ * Memory budget for the bodies of all turns (decisions §3 "Bodies in flight"). It counts received bytes, not announced
+ * ones, or a few clients announcing much and sending nothing would block all others.
+ */
+export class BodyBudget {
+  #held = 0
+  readonly #limitBytes: () => number
+
+  constructor(limitBytes: () => number) {
+    this.#limitBytes = limitBytes
+  }
+
+  get heldBytes(): number {
+    return this.#held
+  }
+
+  /**
+   * An empty hold. Throws `busy` immediately if the announced size does not fit. A body larger than the whole budget is
+   * accepted when it is the only one.
+   */
+  open(announcedBytes: number): BodyHold {
+    if (this.#held > 0 && this.#held + announcedBytes > this.#limitBytes()) throw tooManyBodies()
+    return new BodyHold(this)
+  }
+
+  /** Called by a hold. */
+  add(delta: number): void {
+    this.#held += delta
+  }
+
+  /** Reserves room for received or decoded bytes. Throws `busy`. */
+  grow(hold: BodyHold, bytes: number): void {
+    const others = this.#held - hold.bytes
+    if (others > 0 && bytes > hold.bytes && others + bytes > this.#limitBytes()) throw tooManyBodies()
+    hold.resize(bytes)
+  }
+}
+
+const tooManyBodies = (): AppError =>
+  new AppError('busy', {
+    message: 'Sluice is busy: too many request bodies are in memory. Try again shortly.',
+    retryAfterSeconds: 2,
+  })
+
+/** One body's share of the budget. */
+export class BodyHold {
+  /** The body as the client sent it, only while a capture runs. */
+  received: Uint8Array | null = null
+  #bytes = 0
+  readonly #budget: BodyBudget
+
+  constructor(budget: BodyBudget) {
+    this.#budget = budget
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  resize(bytes: number): void {
+    this.#budget.add(bytes - this.#bytes)
+    this.#bytes = bytes
+  }
+
+  release(): void {
+    this.resize(0)
+    this.received = null
+  }
+}
+
+interface ReadLimits {
+  env: UploadEnv & Pick<Bindings, 'bodies'>
+  maxBytes: number
+  /** The native client retries an oversized body after a 413 and stops after a 400 (client protocol §10.1). */
+  tooLargeStatus: 400 | 413
+}
+
+/** A body that must be a JSON object. Throws what `readBytes` throws, and `malformed_json`. */
+export const readBody = async (request: Request, limits: ReadLimits): Promise<TurnBody> => {
+  const { bytes: decoded, hold } = await readBytes(request, limits)
+  try {
+    const bytes = withoutMark(decoded)
+    const json = parseObject(bytes)
+    collectAfter(bytes.length)
+    return { bytes, json, hold }
+  } catch (err) {
+    hold.release()
+    throw err
+  }
+}
+
+/**
+ * Decodes, and changes nothing else. Leaves the idle limit of the connection lifted (`readUpload`). Throws
+ * `payload_too_large`, `unsupported_encoding`, `busy`, `upload_timeout`, `invalid_request_error`.
+ */
+export const readBytes = async (request: Request, limits: ReadLimits): Promise<Pick<TurnBody, 'bytes' | 'hold'>> => {
+  const declared = Number(request.headers.get('content-length') ?? Number.NaN)
+  if (declared > limits.maxBytes) throw tooLarge(limits)
+  const { env, maxBytes } = limits
+  const budget = env.bodies
+  const hold = budget.open(declared || 0)
+  const arrived = (bytes: number) => {
+    if (bytes > maxBytes) throw tooLarge(limits)
+    budget.grow(hold, bytes)
+  }
+  try {
+    const raw = await readUpload({ env, request, arrived })
+    const encoding = request.headers.get('content-encoding')
+    const decoded = isPlain(encoding) ? raw : await decode(raw, { encoding, limits, hold })
+    budget.grow(hold, decoded.length)
+    return { bytes: decoded, hold }
+  } catch (err) {
+    hold.release()
+    throw err
+  }
+}
+
+interface Encoded {
+  encoding: string
+  limits: ReadLimits
+  hold: BodyHold
+}
+
+const isPlain = (encoding: string | null): encoding is null | 'identity' => encoding === null || encoding === 'identity'
+
+/** Loaded with the first compressed body rather than at start: it takes at least 1.3 MB (measured). */
+const loadDecoder = () => import('../../lib/decode-body.ts')
+
+const decode = async (raw: Uint8Array<ArrayBuffer>, { encoding, limits, hold }: Encoded) => {
+  const { env, maxBytes } = limits
+  const { DecodeError, decodeBody } = await loadDecoder()
+  try {
+    return new Uint8Array(
+      await decodeBody(raw, encoding, { maxBytes, charge: (bytes) => env.bodies.grow(hold, bytes) }),
+    )
+  } catch (cause) {
+    if (!(cause instanceof DecodeError)) throw cause
+    if (cause.kind === 'body_too_large') throw tooLarge(limits)
+    throw new AppError('unsupported_encoding', { message: cause.message, cause })
+  }
+}
+
+/** A byte order mark is not JSON (RFC 8259 §8.1): parsing here would skip it, but the upstream might not. */
+const withoutMark = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
+  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
+
+/** `withoutMark` removed one mark, so another one must fail. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export const parseObject = (bytes: Uint8Array): JsonObject => {
+  demandFewValues(bytes)
+  let value: unknown
+  try {
+    value = JSON.parse(utf8.decode(bytes))
+  } catch (cause) {
+    throw new AppError('malformed_json', { cause })
+  }
+  if (!isObject(value))
+    throw new AppError('invalid_request_error', { message: 'The request body must be a JSON object.' })
+  return value
+}
+
+const tooLarge = ({ maxBytes, tooLargeStatus }: ReadLimits): AppError =>
+  new AppError('payload_too_large', {
+    message: `The request body is larger than ${maxBytes / 1024 / 1024} MiB.`,
+    status: tooLargeStatus,
+  })

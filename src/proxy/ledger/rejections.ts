@@ -1,0 +1,129 @@
+/** Collects rejected clients in memory, one row per client, reason and minute, for the ledger to write. */
+import type { Database } from 'bun:sqlite'
+import { REJECTION_REASONS, type rejectedClients } from '../../../db/schema/rejections.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Rejection, RejectionReason } from '../../model/log/rejections.ts'
+
+/** A rejection with details of its request. */
+export interface RejectedRequest extends Rejection {
+  /** Address of the client; null when unknown. */
+  ip: string | null
+  /** The route pattern, or the path of a socket. */
+  route: string
+  userAgent: string | null
+}
+
+type Row = Required<Omit<typeof rejectedClients.$inferInsert, 'id'>>
+
+/** Rows per hour. One per reason is reserved for clients beyond the limit. */
+const MOST_ROWS = 1000 - REJECTION_REASONS.length
+/** Client name for the clients beyond the limit. */
+const FURTHER = '*'
+const MAX_USER_AGENT_CHARS = 200
+
+interface RejectionsDeps {
+  /** Its schema must exist. */
+  sqlite: Database
+  clock: Pick<Clock, 'now'>
+  log: Log
+}
+
+export class Rejections {
+  readonly #deps: RejectionsDeps
+  readonly #add
+  /** Rejections by reason, since start. */
+  readonly counts = Object.fromEntries(REJECTION_REASONS.map((reason) => [reason, 0])) as Record<
+    RejectionReason,
+    number
+  > // as: contains every reason
+  #pending = new Map<string, Row>()
+  #hour: number
+  /** This hour's rows, without those that count several clients. */
+  #places: Set<string>
+  #minute = 0
+  /** Clients already logged in this minute. */
+  #named = new Set<string>()
+
+  constructor(deps: RejectionsDeps) {
+    this.#deps = deps
+    this.#add = deps.sqlite.prepare(ADD)
+    this.#hour = hourOf(deps.clock.now())
+    const rows = deps.sqlite.prepare<Place, [number, string]>(PLACES).all(this.#hour, FURTHER)
+    this.#places = new Set(rows.map(nameOf))
+  }
+
+  /** Rows not yet written. */
+  get pending(): number {
+    return this.#pending.size
+  }
+
+  /** Only touches memory and never throws. */
+  note(request: RejectedRequest): void {
+    this.counts[request.reason]++
+    const now = this.#deps.clock.now()
+    const place = this.#placeOf(request, now)
+    this.#warn(place.client, request, now)
+    const name = nameOf(place)
+    const count = (this.#pending.get(name)?.count ?? 0) + 1
+    const { reason, keyStart = null, keyId = null, model = null, route, userAgent } = request
+    const facts = { keyStart, keyId, model, route, userAgent: userAgent?.slice(0, MAX_USER_AGENT_CHARS) ?? null }
+    this.#pending.set(name, { ...place, reason, count, lastAt: now, ...facts })
+  }
+
+  /** Must run inside a transaction; call `written` after it commits. */
+  write(): void {
+    for (const row of this.#pending.values()) this.#add.run({ ...row })
+  }
+
+  written(): void {
+    this.#pending = new Map()
+  }
+
+  #placeOf({ ip, reason }: RejectedRequest, now: number): Place {
+    const hour = hourOf(now)
+    if (hour !== this.#hour) {
+      this.#hour = hour
+      this.#places = new Set()
+    }
+    const own = { minute: minuteOf(now), client: ip ?? '', reason }
+    const name = nameOf(own)
+    if (!this.#places.has(name) && this.#places.size >= MOST_ROWS) return { minute: hour, client: FURTHER, reason }
+    this.#places.add(name)
+    return own
+  }
+
+  /** Once per minute and client. */
+  #warn(client: string, { reason, keyStart, route }: RejectedRequest, now: number): void {
+    const minute = minuteOf(now)
+    if (minute !== this.#minute) {
+      this.#minute = minute
+      this.#named = new Set()
+    }
+    if (this.#named.has(client)) return
+    this.#named.add(client)
+    this.#deps.log.warn('a client was rejected', { client, reason, key: keyStart ? `${keyStart}…` : undefined, route })
+  }
+}
+
+type Place = Pick<Row, 'minute' | 'client' | 'reason'>
+
+const nameOf = ({ minute, client, reason }: Place): string => `${minute} ${reason} ${client}`
+
+const hourOf = (now: number): number => now - (now % HOUR_MS)
+const minuteOf = (now: number): number => now - (now % MINUTE_MS)
+
+const PLACES = 'SELECT minute, client, reason FROM rejected_clients WHERE minute >= ? AND client <> ?'
+
+const ADD = `
+INSERT INTO rejected_clients (minute, client, reason, count, last_at, key_start, key_id, model, route, user_agent)
+VALUES ($minute, $client, $reason, $count, $lastAt, $keyStart, $keyId, $model, $route, $userAgent)
+ON CONFLICT DO UPDATE SET
+  count = count + excluded.count,
+  last_at = excluded.last_at,
+  key_start = excluded.key_start,
+  key_id = excluded.key_id,
+  model = excluded.model,
+  route = excluded.route,
+  user_agent = excluded.user_agent`

@@ -1,0 +1,79 @@
+/** One account in memory: its row and its live state. */
+import { HEALTHY, type Health } from '../../model/accounts/account-health.ts'
+import type { AccountState } from '../../model/accounts/account-state.ts'
+import { type AccountRow, displayName } from '../../model/accounts/accounts.ts'
+import type { UsageSnapshot } from '../../model/accounts/usage-windows.ts'
+import { accountTag } from '../../upstream/headers.ts'
+import type { Candidate } from './policies.ts'
+
+export interface LiveAccount extends Candidate {
+  readonly id: string
+  row: AccountRow
+  /** For `x-codex-turn-state`. */
+  tag: string
+  displayName: string
+  /** The last rate headers and when they were seen, so that equal ones are not processed again. */
+  ratePrint: string
+  rateSeenAt: number
+  /** Sockets were rejected: use HTTP until then (ms since epoch). */
+  httpUntil: number
+  /** Failed handshakes and socket turns since the last successful turn. */
+  socketFailures: number
+  limitedModels: Map<string, AccountState>
+  rejectedModels: Map<string, number>
+  missingRoutes: Map<string, number>
+}
+
+type FromRow = Pick<
+  LiveAccount,
+  | 'row'
+  | 'routingPolicy'
+  | 'securityWorkAuthorized'
+  | 'maxUsedPercentPrimary'
+  | 'maxUsedPercentSecondary'
+  | 'exemptOwnerId'
+  | 'tags'
+  | 'egressPoolId'
+  | 'position'
+  | 'displayName'
+>
+type Seen = FromRow & Pick<LiveAccount, 'state' | 'planType'>
+
+/** What comes from the row. */
+export const fromRow = (row: AccountRow, tags: readonly string[]): FromRow => ({
+  row,
+  routingPolicy: row.routingPolicy,
+  securityWorkAuthorized: row.securityWorkAuthorized,
+  maxUsedPercentPrimary: row.maxUsedPercentPrimary,
+  maxUsedPercentSecondary: row.maxUsedPercentSecondary,
+  exemptOwnerId: row.reserveForOwner ? row.ownerUserId : null,
+  tags,
+  egressPoolId: row.egressPoolId,
+  position: row.position,
+  displayName: displayName(row),
+})
+
+/** Initial values of the in-memory state. */
+export const UNTIMED = {
+  health: HEALTHY satisfies Health,
+  lastSelectedAt: 0,
+  lastForegroundAt: 0,
+  rateSeenAt: 0,
+  httpUntil: 0,
+  socketFailures: 0,
+}
+
+/** The account at start, or right after it was added. */
+export const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({
+  id,
+  ...seen,
+  ...UNTIMED,
+  tag: accountTag(id),
+  usage,
+  inFlight: 0,
+  models: null,
+  limitedModels: new Map(),
+  rejectedModels: new Map(),
+  missingRoutes: new Map(),
+  ratePrint: '',
+})

@@ -1,0 +1,179 @@
+/**
+ * Writes account states from turns and polls to the database in the background. Failed writes are retried, so no turn
+ * waits for the database or fails because of it.
+ */
+import { eq } from 'drizzle-orm'
+import { commit, type Db, notice, type Tx } from '../../../db/commit.ts'
+import { accounts } from '../../../db/schema/accounts.ts'
+import { AppError } from '../../errors.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import { noteAccountEvent } from '../../model/accounts/account-events.ts'
+import { type AccountEvent, type AccountState, nextState } from '../../model/accounts/account-state.ts'
+import { recoveryText } from '../../model/accounts/account-words.ts'
+import { type AccountRow, savePlan, saveState, stateOf } from '../../model/accounts/accounts.ts'
+
+interface StateWriterDeps {
+  db: Db
+  clock: Clock
+  log: Log
+}
+
+interface Pending {
+  events: AccountEvent[]
+  planType: string | null
+}
+
+const RETRY_MS = 1000
+/** Per account; during a long failure only the latest matter. */
+const MAX_EVENTS = 50
+
+export class StateWriter {
+  readonly #deps: StateWriterDeps
+  #pending = new Map<string, Pending>()
+  #isHealthy = true
+  #cancelBeat: (() => void) | null = null
+
+  constructor(deps: StateWriterDeps) {
+    this.#deps = deps
+  }
+
+  /** Only touches memory and never throws; neither does `plan`. */
+  event(accountId: string, event: AccountEvent): void {
+    const { events } = this.#of(accountId)
+    events.push(event)
+    if (events.length > MAX_EVENTS) events.shift()
+    this.#arm()
+  }
+
+  plan(accountId: string, planType: string): void {
+    this.#of(accountId).planType = planType
+    this.#arm()
+  }
+
+  /** The account's row with pending changes applied. */
+  present(row: AccountRow): { state: AccountState; planType: string } {
+    const pending = this.#pending.get(row.id)
+    if (!pending) return { state: stateOf(row), planType: row.planType }
+    return {
+      state: replay(row, pending.events, this.#deps.clock.now()).at(-1)?.state ?? stateOf(row),
+      planType: pending.planType ?? row.planType,
+    }
+  }
+
+  /** Writes everything pending. Does not throw: failed writes stay pending. */
+  flush(): void {
+    this.#disarm()
+    if (this.#pending.size > 0) this.#write()
+    this.#arm()
+  }
+
+  /** Writes what is pending for the last time. */
+  stop(): void {
+    this.flush()
+    this.#disarm()
+    if (this.#pending.size > 0)
+      this.#deps.log.error('the last account states were lost', { accounts: [...this.#pending.keys()].join(', ') })
+  }
+
+  #of(accountId: string): Pending {
+    return this.#pending.getOrInsertComputed(accountId, () => ({ events: [], planType: null }))
+  }
+
+  #arm(): void {
+    if (this.#pending.size === 0) return
+    this.#cancelBeat ??= this.#deps.clock.after(this.#isHealthy ? 0 : RETRY_MS, () => {
+      this.#cancelBeat = null
+      this.flush()
+    })
+  }
+
+  #disarm(): void {
+    this.#cancelBeat?.()
+    this.#cancelBeat = null
+  }
+
+  /** The commit notifies listeners, who must not find the same events still pending when they read the rows. */
+  #write(): void {
+    const batch = this.#pending
+    this.#pending = new Map()
+    const now = this.#deps.clock.now()
+    try {
+      commit(this.#deps.db, (tx) => {
+        for (const [id, pending] of batch) store(tx, id, { ...pending, now })
+      })
+    } catch (error) {
+      this.#pending = batch
+      if (this.#isHealthy) this.#deps.log.error('account states cannot be stored and are kept in memory', { error })
+      this.#isHealthy = false
+      return
+    }
+    if (!this.#isHealthy) this.#deps.log.info('account states can be stored again')
+    this.#isHealthy = true
+  }
+}
+
+/**
+ * The row may have changed since, for example by a pause, which wins. The new state is returned in any case, because
+ * memory may differ from the row.
+ */
+const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: number }): void => {
+  const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
+  if (!row) return
+  const states = replay(row, events, now)
+  saveState(tx, id, states.at(-1)?.state ?? stateOf(row))
+  for (const change of changesOf(states)) noteState(tx, id, change)
+  if (planType !== null) {
+    savePlan(tx, id, planType)
+    noteAccountEvent(tx, { accountId: id, at: now, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
+  }
+  notice(tx, 'accounts')
+}
+
+interface StateAfter {
+  before: AccountState
+  state: AccountState
+  event: AccountEvent
+}
+
+/** Only changes of status; a continued block is not logged. */
+const changesOf = (states: readonly StateAfter[]): StateAfter[] =>
+  states.filter(({ before, state }) => state.status !== before.status)
+
+const noteState = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
+  noteAccountEvent(tx, {
+    accountId,
+    at: event.at,
+    kind: 'state',
+    result: state.status,
+    detail: state.status === 'active' ? recoveryText(before, event) : (state.evidence ?? state.cause),
+  })
+
+/** The state after each event. */
+const replay = (row: AccountRow, events: readonly AccountEvent[], now: number): StateAfter[] => {
+  let state = stateOf(row)
+  return events
+    .filter((event) => !isOfOldTokens(row, event, now))
+    .map((event) => {
+      const before = state
+      state = step(state, event)
+      return { before, state, event }
+    })
+}
+
+/**
+ * The account was signed in again after the rejection. A `lastRefreshAt` in the future comes from a wrong clock and is
+ * ignored.
+ */
+const isOfOldTokens = ({ lastRefreshAt }: AccountRow, { kind, at }: AccountEvent, now: number): boolean =>
+  kind === 'auth_failed' && at < lastRefreshAt && lastRefreshAt <= now
+
+/** Events that the row's state no longer allows are ignored. */
+const step = (state: AccountState, event: AccountEvent): AccountState => {
+  try {
+    return nextState(state, event)
+  } catch (err) {
+    if (err instanceof AppError) return state
+    throw err
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Keeps a conversation on the account that owns its ciphertext. When it has to move, only the reasoning the new account
+ * cannot read is cut from the client's text (decisions §3).
+ */
+import { DAY_MS } from '../../lib/durations.ts'
+import { isObject, type JsonObject, objectsOf } from '../../lib/json.ts'
+import { elementsOf, topMembers } from '../../lib/json-members.ts'
+import { encodeUtf8 } from '../../lib/utf8.ts'
+import { type AffinityMap, type Owner, sha256 } from '../pool/affinity.ts'
+import type { SelectionNeeds } from '../pool/selection-needs.ts'
+import type { Plane } from './proxy-deps.ts'
+import type { Turn, TurnBody } from './turn.ts'
+
+/** What the input of a turn says about which account can serve it. */
+interface InputMarks {
+  /** It contains ciphertext of some account. */
+  hasCiphertext: boolean
+  /** It contains a `compaction` item: the whole history is ciphertext. */
+  isAnchored: boolean
+}
+
+export const marksOf = (input: unknown): InputMarks => {
+  const marks = { hasCiphertext: false, isAnchored: false }
+  if (!Array.isArray(input)) return marks
+  for (const item of input) {
+    if (!isObject(item) || typeof item.encrypted_content !== 'string') continue
+    marks.hasCiphertext = true
+    if (isCompaction(item)) marks.isAnchored = true
+  }
+  return marks
+}
+
+const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction' || type === 'context_compaction'
+
+/** The account the turn should use; `hard` when no other account can read the history. */
+export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
+  if (turn.fileOwner !== null) return { id: turn.fileOwner, hard: true, hasFiles: true }
+  const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
+  if (chained !== null) return { id: chained, hard: true }
+  const issuer = issuerOf(plane, turn)
+  const conversation = conversationOwner(plane, turn)?.accountId ?? firstServer(plane, turn)
+  // The turn state comes from the handshake, so on a socket the conversation's owner is more recent.
+  const isOlder = turn.transport === 'websocket'
+  const [first, second] = isOlder ? [conversation, issuer] : [issuer, conversation]
+  const anchor = turn.isAnchored ? anchorOwner(plane, turn) : null
+  const id = anchor ?? first ?? second ?? recordedOwner(plane, turn)
+  return id === null ? null : { id, hard: turn.isAnchored, heir: isOlder ? null : second }
+}
+
+/** Follow-up requests within one client turn carry the state of the account they started on. */
+const issuerOf = ({ pool }: Plane, { turnStateOwner }: Turn): string | null =>
+  turnStateOwner === null ? null : (pool.byTag(turnStateOwner)?.id ?? null)
+
+const conversationOwner = (plane: Plane, turn: Turn) =>
+  turn.conversation === null
+    ? null
+    : plane.affinity.get('conversation', turn.conversation, plane.clock.now(), maxAgeMs(turn))
+
+/** For the second request of an unnamed conversation. */
+const firstServer = ({ affinity, clock }: Plane, { conversation, opening }: Turn): string | null =>
+  conversation !== null && conversation === opening ? affinity.openings.noted(opening, clock.now()) : null
+
+/** The recorded producer of the newest ciphertext in the input; null: none, or released. */
+export const recordedOwner = (plane: Plane, turn: Turn): string | null => {
+  const owner = newestProducer(plane, turn, () => true)
+  return owner === null || owner.mixed ? null : owner.accountId
+}
+
+/** The recorded producer of a compacted history. Sub-agents may move the conversation they share, but not this. */
+const anchorOwner = (plane: Plane, turn: Turn): string | null =>
+  newestProducer(plane, turn, isCompaction)?.accountId ?? null
+
+const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): Owner | null => {
+  if (!turn.hasCiphertext || !turn.body) return null
+  for (const item of objectsOf(turn.body.json.input).reverse()) {
+    const owner = isMeant(item) ? ciphertextOwner(plane, turn, item) : null
+    if (owner !== null) return owner
+  }
+  return null
+}
+
+/** The body for this account, unchanged unless it contains reasoning this account is known not to read. */
+export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array<ArrayBuffer> => {
+  const body = turn.body! // kept until the commit point, where attempts end
+  if (!turn.hasCiphertext) return body.bytes
+  const owner = conversationOwner(plane, turn)
+  const isAtHome = owner !== null && owner.accountId === accountId && !owner.mixed
+  if (isAtHome) return body.bytes
+  return dropReasoning(body, (item) => {
+    const producer = ciphertextOwner(plane, turn, item)?.accountId ?? null
+    return producer === null ? owner !== null : producer !== accountId // other accounts have served this conversation
+  })
+}
+
+/** Last resort: drops all reasoning. */
+export const withoutReasoning = (turn: Turn): Uint8Array<ArrayBuffer> => dropReasoning(turn.body!, () => true) // as in bodyFor
+
+const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): Owner | null =>
+  typeof item.encrypted_content === 'string'
+    ? plane.affinity.get('ciphertext', sha256(item.encrypted_content), plane.clock.now(), maxAgeMs(turn))
+    : null
+
+const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS
+
+/** Cuts matching `reasoning` items out of `input`; all other bytes stay as the client wrote them. */
+const dropReasoning = (
+  { bytes, json }: Pick<TurnBody, 'bytes' | 'json'>,
+  isUnreadable: (item: JsonObject) => boolean,
+): Uint8Array<ArrayBuffer> => {
+  const input: unknown[] = Array.isArray(json.input) ? json.input : []
+  const isCut = input.map((item) => isObject(item) && item.type === 'reasoning' && isUnreadable(item))
+  if (!isCut.includes(true)) return bytes
+  const list = topMembers(bytes).findLast(({ name }) => name === 'input')!.value // `json.input` was parsed from it
+  const items = elementsOf(bytes, list)
+  const kept = items.filter((_, index) => !isCut[index])
+  const texts = kept.flatMap(({ value, end }) => [COMMA, bytes.subarray(value, end)]).slice(1)
+  // some are cut, so there are items
+  return Buffer.concat([bytes.subarray(0, items[0]!.value), ...texts, bytes.subarray(items.at(-1)!.end)])
+}
+
+const COMMA = encodeUtf8(',')
+
+/** Records who owns the conversation and the new ciphertext. Returns the rows to write. */
+export const rememberOwners = (
+  affinity: AffinityMap,
+  turn: Turn,
+  { accountId, ciphertexts, now }: { accountId: string; ciphertexts: readonly string[]; now: number },
+) => {
+  const rows = ciphertexts.map((hash) => affinity.remember('ciphertext', hash, accountId, { now, mixed: false }))
+  if (turn.conversation !== null) {
+    const before = affinity.get('conversation', turn.conversation, now, maxAgeMs(turn))
+    const hasLeft = before !== null && (before.mixed || before.accountId !== accountId)
+    // a turn without ciphertext may belong to a sub-agent
+    const mixed = hasLeft || turn.log.moved || turn.log.isShortened
+    rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed }))
+  }
+  return rows.filter((row) => row !== null)
+}

@@ -1,0 +1,174 @@
+/** A turn past its commit point: the remaining events, metered, limited in silence and length, settled exactly once. */
+import { AppError } from '../../errors.ts'
+import type { SseEvent } from '../../lib/sse.ts'
+import type { Batch } from '../../upstream/stream.ts'
+import { isTerminal, type Terminal } from '../../upstream/terminal.ts'
+import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from '../exchange/classify.ts'
+import { absorbRateEvent } from '../exchange/rate-headers.ts'
+import { noUsage, sourceFailure } from '../sources/source-errors.ts'
+import { endedEarly, type FreshStream } from './first-events.ts'
+import { Meter } from './meter.ts'
+import { type FlowEnd, OpenAnswer } from './open-answer.ts'
+import { penalise } from './penalties.ts'
+import type { Plane } from './proxy-deps.ts'
+import type { Turn } from './turn.ts'
+
+export class Flow extends OpenAnswer {
+  readonly meter: Meter
+  /** Null: a model source serves the turn. */
+  readonly accountId: string | null
+  /** Upstream headers for the client. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly #fresh: FreshStream
+  #first: readonly SseEvent[] | null
+  /** Reads the next batch ahead, so that a complete answer leaves in the first write. */
+  #ahead: Promise<Batch | null> | null = null
+  #arrived: Batch | null = null
+  /** Since when we wait for the upstream; while the client is not reading, upstream silence does not count. */
+  #askedAt: number | null = null
+
+  /** `first` is separate so that the first chunks do not stay in memory as long as the stream. */
+  constructor(plane: Plane, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
+    super(plane, turn, fresh)
+    this.accountId = fresh.lease.account?.id ?? null
+    this.meter = fresh.meter ?? new Meter()
+    this.#fresh = fresh
+    this.#first = first
+    this.headers = fresh.headers
+    this.watch()
+    if (!this.end && !isTerminal(first.at(-1)?.type ?? null)) this.#readAhead()
+  }
+
+  #readAhead(): void {
+    this.#ahead = this.#ask()
+    this.#ahead.then(this.#onArrival, () => this.#onArrival(null)) // the next read reports the error
+  }
+
+  readonly #onArrival = (batch: Batch | null): void => {
+    this.#askedAt = null
+    if (this.#first !== null) this.#arrived = batch
+  }
+
+  /** Silence and total length are limits on the upstream, so exceeding them is an upstream error. */
+  beat(now: number): void {
+    if (this.end) return // ended by another watcher of the same beat
+    const { streamIdleTimeoutSeconds, streamTimeoutSeconds } = this.turn.settings
+    const { source } = this.turn.log
+    const idleMs = source ? source.timeoutMs : streamIdleTimeoutSeconds * 1000
+    const isSilent = this.#askedAt !== null && now - this.#askedAt > idleMs
+    const isTooLong = now - this.turn.arrivedAt > streamTimeoutSeconds * 1000
+    if (!isSilent && !isTooLong) return
+    const failure = failureFromThrown(new AppError('upstream_timeout'), 'stream')
+    if (isSilent) this.#penalise(failure)
+    this.fail(this.#errorOf(failure))
+  }
+
+  /** What the first `next` would return without waiting: the events up to the commit point. */
+  first(): Batch | null {
+    if (this.end) return this.#afterEnd(this.end)
+    const first = this.#first && this.#seen(this.#first, true)
+    const arrived = this.#arrived
+    this.#first = null
+    this.#arrived = null
+    if (!first || !arrived || this.end) return first
+    this.#ahead = null
+    return [...first, ...this.#seen(arrived, false)]
+  }
+
+  /**
+   * The next events; null after the terminal one, and events after it are dropped. Throws or rejects with the
+   * `AppError` of a stream that broke off; the turn is settled by then.
+   */
+  next(): Promise<Batch | null> | Batch | null {
+    if (this.end || this.#first !== null) return this.first()
+    const next = this.#ahead ?? this.#ask()
+    this.#ahead = null
+    return next.then(this.#onBatch, this.#onBreak)
+  }
+
+  #ask(): Promise<Batch | null> {
+    this.#askedAt = this.plane.clock.monotonic()
+    return this.#fresh.stream.read()
+  }
+
+  readonly #onBatch = (batch: Batch | null): Batch | null => {
+    this.#askedAt = null
+    if (this.end) return this.#afterEnd(this.end)
+    return batch ? this.#seen(batch, false) : this.#broken(endedEarly)
+  }
+
+  readonly #onBreak = (cause: unknown): null => {
+    this.#askedAt = null
+    return this.end ? this.#afterEnd(this.end) : this.#broken(failureFromThrown(cause, 'stream'))
+  }
+
+  #seen(events: Batch, isFirst: boolean): Batch {
+    for (let i = 0; i < events.length; i++) {
+      const event = events[i]! // i < length
+      this.meter.see(event)
+      if (this.meter.terminal !== null) {
+        if (this.#lacksUsage()) return events.slice(0, i)
+        this.#terminal(this.meter.terminal)
+        return i === events.length - 1 ? events : events.slice(0, i + 1)
+      }
+      if (event.type === 'codex.rate_limits' && !isFirst && this.accountId !== null)
+        absorbRateEvent(this.plane, this.accountId, event)
+    }
+    return events
+  }
+
+  /** Reports an error that happened between reads. */
+  #afterEnd({ error }: FlowEnd): null {
+    if (error && this.meter.terminal === null) throw error
+    return null
+  }
+
+  #broken(failure: UpstreamFailure): never {
+    this.#penalise(failure)
+    const error = this.#errorOf(failure)
+    this.fail(error)
+    throw error
+  }
+
+  #errorOf(failure: UpstreamFailure): AppError {
+    const { source } = this.turn.log
+    return source ? sourceFailure(source, failure) : classify(failure, this.plane.clock.now()).error
+  }
+
+  /** Ends an answer without the usage that the key's limits need, before its terminal event. */
+  #lacksUsage(): boolean {
+    const { source } = this.turn.log
+    if (!source?.demandsUsage || this.meter.hasUsage || !isSuccess(this.meter.terminal)) return false
+    this.meter.terminal = null // the client gets the error in its place
+    this.fail(noUsage(source))
+    return true
+  }
+
+  #terminal(type: Terminal): void {
+    const at = this.plane.clock.now()
+    this.#fresh.stream.drain()
+    if (isSuccess(type)) {
+      if (this.turn.log.upstreamTransport !== null && this.accountId !== null) {
+        this.plane.pool.health(this.accountId, { kind: 'success', at })
+        this.plane.pool.apply(this.accountId, { kind: 'succeeded', at })
+      }
+      this.finish({ status: 'ok', error: null })
+      return
+    }
+    const failure = failureFromEvent(this.meter.terminalEvent, at)
+    if (failure) this.#penalise(failure)
+    this.finish({ status: 'error', error: failure ? this.#errorOf(failure) : new AppError('upstream_error') })
+  }
+
+  #penalise(failure: UpstreamFailure): void {
+    if (this.accountId === null) return
+    const { penalty } = classify(failure, this.plane.clock.now())
+    penalise(this.plane, this.accountId, { failure, penalty, model: this.turn.model, surface: this.turn.surface })
+  }
+
+  protected override stopReading(): void {
+    this.#fresh.stream.cancel()
+  }
+}
+
+const isSuccess = (type: Terminal | null): boolean => type === 'response.completed' || type === 'response.incomplete'

@@ -321,7 +321,7 @@ const bodies = async (target: RunningTarget) => {
 const uploads = async (target: RunningTarget) => {
   report.heading('slow uploads')
   const text = requestBody('2kb', sessionId(1))
-  const bodyOf = (bytes: number) => Buffer.from(text.replace('{', `{"padding":"${'x'.repeat(bytes)}",`))
+  const getBody = (bytes: number) => Buffer.from(text.replace('{', `{"padding":"${'x'.repeat(bytes)}",`))
   const upload = async (name: string, body: Buffer, bytesPerSecond: number, stopAt = body.length) => {
     const startedAt = performance.now()
     const client = await post(target, 1, body.length)
@@ -336,12 +336,12 @@ const uploads = async (target: RunningTarget) => {
     return [name, status, client.isOpen ? '' : 'closed', `${seconds.toFixed(1)} s`]
   }
   const rows = await Promise.all([
-    upload('control: 400 KB at once', bodyOf(400_000), 4_000_000),
-    upload('400 KB at 8 KB/s', bodyOf(400_000), 8_000),
-    upload('400 KB at 2 KB/s', bodyOf(400_000), 2_000),
-    upload('20 KB at 400 B/s', bodyOf(20_000), 400),
-    upload('400 KB, silent after 40 KB', bodyOf(400_000), 40_000, 40_000),
-    upload('20 KB, silent after 1 KB', bodyOf(20_000), 1_000, 1_000),
+    upload('control: 400 KB at once', getBody(400_000), 4_000_000),
+    upload('400 KB at 8 KB/s', getBody(400_000), 8_000),
+    upload('400 KB at 2 KB/s', getBody(400_000), 2_000),
+    upload('20 KB at 400 B/s', getBody(20_000), 400),
+    upload('400 KB, silent after 40 KB', getBody(400_000), 40_000, 40_000),
+    upload('20 KB, silent after 1 KB', getBody(20_000), 1_000, 1_000),
   ])
   report.table(['upload', 'status', 'connection', 'after'], rows)
   const served = rows.slice(0, 4).filter(([, status]) => status === '200').length

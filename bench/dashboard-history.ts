@@ -61,10 +61,10 @@ export function writeHistory(sqlite: Database, plan: HistoryPlan): void {
     for (const count = until - written; written < until; written++) {
       const startedAt = at + Math.floor(((count - (until - written)) / count) * length)
       const talk = talks[Math.floor(random.float() * TALKS)]!
-      const turn = turnOf(talk, { id: random.orderedId('trn', startedAt), startedAt, random })
+      const turn = getTurn(talk, { id: random.orderedId('trn', startedAt), startedAt, random })
       addTurn(turn)
       const isExplained = turn.status === 'error' || written >= plan.logRows - EXPLAINED
-      addAttempt(attemptOf(turn, isExplained ? considered[written % considered.length]! : null))
+      addAttempt(getAttempt(turn, isExplained ? considered[written % considered.length]! : null))
       addUp(sums, turn, at)
     }
     for (const sum of sums.values()) addHour(sum)
@@ -83,7 +83,7 @@ const newTalk = ({ accountIds, keyIds }: HistoryPlan, random: Random): Talk => (
 
 const one = <T>(list: readonly T[], random: Random): T => list[Math.floor(random.float() * list.length)]!
 
-const turnOf = (talk: Talk, { id, startedAt, random }: { id: string; startedAt: number; random: Random }): Turn => {
+const getTurn = (talk: Talk, { id, startedAt, random }: { id: string; startedAt: number; random: Random }): Turn => {
   const chance = random.float()
   const status = chance < FAILED ? 'error' : chance < FAILED + CANCELLED ? 'cancelled' : 'ok'
   const isError = status === 'error'
@@ -125,7 +125,7 @@ const turnOf = (talk: Talk, { id, startedAt, random }: { id: string; startedAt: 
   }
 }
 
-const attemptOf = (turn: Turn, considered: string | null) => ({
+const getAttempt = (turn: Turn, considered: string | null) => ({
   requestRowId: turn.id,
   n: 1,
   accountId: turn.accountId,
@@ -152,7 +152,7 @@ const explanations = (accountIds: readonly string[], random: Random): string[] =
 const madeUpHour = (talks: readonly Talk[], hour: number, random: Random): Iterable<HourSum> => {
   const sums = new Map<string, HourSum>()
   for (const talk of talks)
-    for (let n = 0; n < 2; n++) addUp(sums, turnOf(talk, { id: '', startedAt: hour, random }), hour)
+    for (let n = 0; n < 2; n++) addUp(sums, getTurn(talk, { id: '', startedAt: hour, random }), hour)
   return sums.values()
 }
 

@@ -26,7 +26,7 @@ interface Listening {
 async function listen({ url, cookie }: DashboardServer, { path, address, stop }: Listening) {
   const get = (what: string, headers: Record<string, string> = {}) =>
     fetch(url + what, { headers: { cookie, 'x-forwarded-for': address, ...headers }, signal: stop.signal })
-  const parts = partsOf(await (await get(path, { accept: 'text/html' })).text())
+  const parts = getParts(await (await get(path, { accept: 'text/html' })).text())
   const stream = (await get('/api/events', { accept: 'text/event-stream' })).body
   const busy = new Set<Part>()
   const renew = async (part: Part) => {
@@ -44,7 +44,7 @@ async function listen({ url, cookie }: DashboardServer, { path, address, stop }:
 }
 
 /** The parts of a page that are fetched again, and of the log what ended since. */
-const partsOf = (html: string): Part[] => {
+const getParts = (html: string): Part[] => {
   const text = (value = '') => value.replaceAll('&amp;', '&')
   const live = [...html.matchAll(/data-live="([^"]+)" data-live-src="([^"]+)"/g)].map(([, topics, src]) => ({
     topics: text(topics).split(' '),

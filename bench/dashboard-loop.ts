@@ -33,11 +33,11 @@ async function measureCopy(lab: Lab, folder: BigFolder): Promise<void> {
   const server = await startDashboard(folder, { BUN_OPTIONS: '--preload ./bench/lag-told.ts', BENCH_LAG_FILE: file })
   const rows: [string, number, Lag][] = []
   const during = async (name: string, work: () => Promise<unknown>) => {
-    await lagOf(server, file)
+    await getLag(server, file)
     const startedAt = performance.now()
     await work()
     const seconds = (performance.now() - startedAt) / 1000
-    rows.push([name, seconds, await lagOf(server, file)])
+    rows.push([name, seconds, await getLag(server, file)])
   }
   try {
     await Bun.sleep(5000)
@@ -104,7 +104,7 @@ const deleteWithHistory = async (server: DashboardServer, id: string): Promise<v
     await Bun.sleep(500)
 }
 
-async function lagOf(server: DashboardServer, file: string): Promise<Lag> {
+async function getLag(server: DashboardServer, file: string): Promise<Lag> {
   rmSync(file, { force: true })
   process.kill(server.pid, 'SIGUSR1')
   while (!(await Bun.file(file).exists())) await Bun.sleep(5)

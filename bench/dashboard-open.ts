@@ -16,7 +16,7 @@ const PAGES = (accountId: string): string[] => [
   ...[`/accounts/${accountId}`, '/keys', '/reports'],
 ]
 /** Of CPU for a request: more than the rounds differ by among themselves. */
-const MOST_CPU = 1.05
+const MAX_CPU = 1.05
 /** As many people at work: their turns take as long as those of a model, so cores are left for who looks on. */
 const WORKERS = 40
 const LIKE_A_MODEL = { kind: 'slow', intervalMs: 10, events: 20 } as const
@@ -165,7 +165,7 @@ function show(lab: Lab, arms: readonly Arm[], rounds: readonly Map<string, Cell>
       `CPU for a request, ${name} / ${to}`,
       ratio(name, to, (cell) => cell.cpuUs).median,
       '<=',
-      MOST_CPU,
+      MAX_CPU,
       ' ×',
     )
   }

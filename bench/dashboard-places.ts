@@ -1,6 +1,6 @@
 /** Every address of the dashboard that is visited, by the route it belongs to, so that none is forgotten. */
 
-import { cursorOf } from '../src/model/log/request-log-query.ts'
+import { getCursor } from '../src/model/log/request-log-query.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
 
 /** What the addresses are about. */
@@ -155,10 +155,10 @@ const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Id
     'model=no-such-model',
     'client=codex_exec',
     'client=no-such-client',
-    `cursor=${cursorOf(middle)}`,
-    `cursor=${cursorOf(middle)}&search=nowhere`,
-    `newer=${cursorOf(end)}`,
-    `newer=${cursorOf(end)}&accountId=${account}&search=nowhere`,
+    `cursor=${getCursor(middle)}`,
+    `cursor=${getCursor(middle)}&search=nowhere`,
+    `newer=${getCursor(end)}`,
+    `newer=${getCursor(end)}&accountId=${account}&search=nowhere`,
     'limit=200',
     'slow=true',
     'status=rejected',
@@ -170,15 +170,15 @@ const filteredConversations = ({ account, middle }: Ids): string[] =>
   [
     '',
     'timeframe=1d',
-    `cursor=${cursorOf(middle)}`,
-    `cursor=${cursorOf(middle)}&search=nowhere`,
+    `cursor=${getCursor(middle)}`,
+    `cursor=${getCursor(middle)}&search=nowhere`,
     'search=gpt-5.3',
     'search=desk+42',
     'search=nowhere+to+be+found',
     `search=${account}`,
   ].map((query) => `/logs/conversations?${query}`)
 
-export const placesOf = (ids: Ids): Place[] => {
+export const getPlaces = (ids: Ids): Place[] => {
   const forgotten = everyRoute.filter(
     ({ method, path }) =>
       method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && ![...ENTRANCE, ...LISTS].includes(path),

@@ -67,13 +67,13 @@ async function fillFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string): P
   const { sqlite, db } = openDatabase(join(folder.dataDir, 'sluice.db'))
   for (const pragma of ['synchronous = OFF', 'cache_size = -800000']) sqlite.run(`PRAGMA ${pragma}`)
   const now = Date.now()
-  const accountIds = idsOf(sqlite, 'accounts')
+  const accountIds = getIds(sqlite, 'accounts')
   sqlite.transaction(() => {
     addKeys(sqlite, sizes.keys - 1, now)
     addPeople(sqlite, passwordHash, now)
     addPast(sqlite, accountIds, now)
     if (sizes.rows > 0) addSessions(sqlite, accountIds, now)
-    const keyIds = idsOf(sqlite, 'api_keys')
+    const keyIds = getIds(sqlite, 'api_keys')
     const logHours = Math.min(LOG_DAYS, sizes.days) * 24
     const plan = { now, accountIds, keyIds, logRows: sizes.rows, logHours, hours: sizes.days * 24 }
     if (sizes.rows > 0) writeHistory(sqlite, plan)
@@ -83,12 +83,12 @@ async function fillFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string): P
   while (commit(db, (tx) => addUpHours(tx, { before, rows: 50_000 })));
   addAudit(db, now)
   sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
-  const keyIds = idsOf(sqlite, 'api_keys')
+  const keyIds = getIds(sqlite, 'api_keys')
   sqlite.close()
   return { ...folder, sizes, accountIds, keyIds }
 }
 
-const idsOf = (sqlite: Database, table: 'accounts' | 'api_keys'): string[] =>
+const getIds = (sqlite: Database, table: 'accounts' | 'api_keys'): string[] =>
   sqlite
     .query<{ id: string }, []>(`SELECT id FROM ${table}`)
     .all()

@@ -72,7 +72,7 @@ export async function startDashboard(folder: BigFolder, env: Record<string, stri
       const spentMs = coreMs(pid) - before
       if (response.status !== 200 && response.status !== BUSY)
         throw new Error(`${path} answered ${response.status}: ${body.slice(0, 300)}`)
-      const ms = await log.msOf(response.headers.get('x-request-id') ?? '')
+      const ms = await log.getMs(response.headers.get('x-request-id') ?? '')
       return { ms, coreMs: spentMs, body }
     },
   }
@@ -114,7 +114,7 @@ function followLog(stream: ReadableStream<Uint8Array>) {
   }
   void read()
   return {
-    msOf(request: string): Promise<number> {
+    getMs(request: string): Promise<number> {
       const ms = known.get(request)
       known.delete(request)
       return ms === undefined ? new Promise((resolve) => waiting.set(request, resolve)) : Promise.resolve(ms)

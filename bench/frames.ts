@@ -27,7 +27,7 @@ export class FrameReader {
     const bytes = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk
     let from = 0
     for (let end = endOfFrame(bytes, from); end !== -1 && end <= bytes.length; end = endOfFrame(bytes, from)) {
-      this.#onFrame((bytes[from] ?? 0) & 15, payloadOf(bytes.subarray(from, end)))
+      this.#onFrame((bytes[from] ?? 0) & 15, getPayload(bytes.subarray(from, end)))
       from = end
     }
     this.#rest = from === bytes.length ? null : Buffer.from(bytes.subarray(from))
@@ -53,7 +53,7 @@ function payloadLength(bytes: Buffer, from: number): number {
 }
 
 /** Unmasked in place where it was masked. */
-function payloadOf(frame: Buffer): Buffer {
+function getPayload(frame: Buffer): Buffer {
   const second = frame[1] ?? 0
   const head = headLength(second)
   const payload = frame.subarray(head)

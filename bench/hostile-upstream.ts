@@ -16,9 +16,9 @@ const GOOD = answerEvents('resp_bench')
 
 type Answer = () => Response
 
-const good: Answer = () => streamOf(GOOD)
+const good: Answer = () => getStream(GOOD)
 
-const streamOf = (pieces: readonly Uint8Array[]): Response => {
+const getStream = (pieces: readonly Uint8Array[]): Response => {
   const rest = [...pieces]
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -34,7 +34,7 @@ const PLAIN_ERROR = '{"error":{"code":"server_error","message":"It broke."}}'
 const plainError: Answer = () => new Response(PLAIN_ERROR, { status: 500 })
 
 /** 1 GB of zeros, about 1 MB of gzip. */
-const bombOf = async (): Promise<Answer> => {
+const getBomb = async (): Promise<Answer> => {
   const gzip = createGzip({ level: 9 })
   const zeros = Buffer.alloc(10 * MB)
   const parts: Buffer[] = []
@@ -47,14 +47,14 @@ const bombOf = async (): Promise<Answer> => {
 }
 
 /** The events of a good answer with one of `bytes` in the middle, in pieces of 64 KiB. */
-const eventOf = (bytes: number, end: string): Answer => {
+const getEvent = (bytes: number, end: string): Answer => {
   const lines = ['event: response.output_item.done', '', '']
   const head = 'data: {"type":"response.output_item.done","item":{"text":"'
   lines[1] = `${head}${'x'.repeat(bytes - head.length)}"}}`
   const event = Buffer.from(lines.join(end) + end)
   const pieces: Uint8Array[] = [...GOOD.slice(0, -1)]
   for (let at = 0; at < event.length; at += 65_536) pieces.push(event.subarray(at, at + 65_536))
-  return () => streamOf([...pieces, ...GOOD.slice(-1)])
+  return () => getStream([...pieces, ...GOOD.slice(-1)])
 }
 
 class Lab {
@@ -105,7 +105,7 @@ const times = async (count: number, work: () => Promise<unknown>): Promise<void>
 }
 
 const bomb = async (lab: Lab, { url, apiKey, child }: RunningTarget): Promise<void> => {
-  const compressed = await bombOf()
+  const compressed = await getBomb()
   const requests = () => times(REQUESTS, () => ask(url, apiKey))
   const measured = async (answer: Answer) => {
     lab.answer = answer
@@ -127,7 +127,7 @@ const event = async (lab: Lab, { url, apiKey, child }: RunningTarget): Promise<v
     const least: Record<'direct' | 'sluice' | 'cpu', number[]> = { direct: [], sluice: [], cpu: [] }
     let peak = 0
     for (const megabytes of [4, 16]) {
-      lab.answer = eventOf(megabytes * MB, end)
+      lab.answer = getEvent(megabytes * MB, end)
       const direct: number[] = []
       const sluice: number[] = []
       await times(5, () => ask(url, apiKey))

@@ -10,14 +10,14 @@ import { systemRandom } from '../src/lib/random.ts'
 import { SseScanner } from '../src/lib/sse.ts'
 import { listAccounts } from '../src/model/accounts/accounts.ts'
 import { type KeyPolicy, KeyRing } from '../src/model/keys/key-ring.ts'
-import { placesOf } from '../src/ops/places.ts'
+import { getPlaces } from '../src/ops/places.ts'
 import { Ledger } from '../src/proxy/ledger/ledger.ts'
 import { conversationHash } from '../src/proxy/pool/affinity.ts'
 import { Meter } from '../src/proxy/turn/meter.ts'
 import { forwardable, upstreamHeaders } from '../src/upstream/headers.ts'
 
 const upstream = process.env.BENCH_UPSTREAM_URL ?? 'http://127.0.0.1:9'
-const { databasePath } = placesOf({ DATA_DIR: process.env.BENCH_DATA_DIR ?? '', ENCRYPTION_KEY_FILE: undefined })
+const { databasePath } = getPlaces({ DATA_DIR: process.env.BENCH_DATA_DIR ?? '', ENCRYPTION_KEY_FILE: undefined })
 const { sqlite, db } = openDatabase(databasePath)
 const keys = new KeyRing(db)
 const accounts = listAccounts(db).map(({ id, chatgptAccountId }) => ({

@@ -63,7 +63,7 @@ async function costOfOneStart(upstream: Upstream): Promise<Cost[]> {
   try {
     const order = [...folders.keys()]
     for (const folder of [...order, ...order.toReversed()])
-      running.push({ folder, target: await serverOf(folders[folder]!, upstream) }) // one of its own keys
+      running.push({ folder, target: await getServer(folders[folder]!, upstream) }) // one of its own keys
     await Promise.all(running.map(measured)) // not counted: compiling
     const costs = folders.map(() => ({ cpu: 0, main: 0 }))
     for (let n = 0; n < ROUNDS; n++)
@@ -77,7 +77,7 @@ async function costOfOneStart(upstream: Upstream): Promise<Cost[]> {
   }
 }
 
-async function serverOf(folder: string, { url }: Upstream): Promise<RunningTarget> {
+async function getServer(folder: string, { url }: Upstream): Promise<RunningTarget> {
   const [checkout, isCaptured] = folder.split('+')
   const seed = await seedSluice(['bun', `${checkout}/src/main.ts`], url, workDir)
   if (isCaptured) await captureAll(seed.dataDir)

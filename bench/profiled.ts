@@ -16,11 +16,11 @@ const seconds = Number(process.env.BENCH_PROFILE_SECONDS)
 if (file && Bun.isMainThread)
   process.on('SIGUSR2', async () => {
     const { stackTraces } = await profile(() => Bun.sleep(seconds * 1000), INTERVAL_US)
-    writeFileSync(`${file}.new`, JSON.stringify(sampledOf(stackTraces as unknown as Traces))) // as: see above
+    writeFileSync(`${file}.new`, JSON.stringify(getSampled(stackTraces as unknown as Traces))) // as: see above
     renameSync(`${file}.new`, file) // whole or not at all
   })
 
-const sampledOf = ({ traces }: Traces): Sampled[] => {
+const getSampled = ({ traces }: Traces): Sampled[] => {
   const root = `${process.cwd()}/`
   const byStack = new Map<string, Sampled>()
   for (const trace of traces) {

@@ -215,7 +215,7 @@ export function fairness({ seed, scale }: SoakContext): string {
   const selections = Math.ceil(500_000 * scale)
   const tolerance = 0.005 / Math.sqrt(scale)
   const worst = STRATEGIES.map((strategy) => {
-    const shares = sharesOf(strategy, selections, seed)
+    const shares = getShares(strategy, selections, seed)
     const off = Math.max(...shares.map((share, n) => Math.abs(share - (EXPECTED[strategy][n] ?? Number.NaN))))
     if (off <= tolerance) return `${strategy} ${(off * 100).toFixed(2)} %`
     const text = (values: readonly number[]) => values.map((value) => value.toFixed(3)).join(' ')
@@ -224,14 +224,14 @@ export function fairness({ seed, scale }: SoakContext): string {
   return `largest deviation ${worst.join(', ')}`
 }
 
-function sharesOf(strategy: Strategy, selections: number, seed: number): number[] {
+function getShares(strategy: Strategy, selections: number, seed: number): number[] {
   const random = seededRandom(seed)
   const start = 1_800_000_000_000
   const candidates = [10, 30, 50, 70, 90].map((used, n) => aCandidate(`acc_${n}`, used, start))
   const counts = new Map(candidates.map(({ id }) => [id, 0]))
   for (let n = 0; n < selections; n++) {
     const now = start + n
-    const choice = select(candidates, NEEDS, contextOf(strategy, now, random.float))
+    const choice = select(candidates, NEEDS, toContext(strategy, now, random.float))
     if (choice.kind !== 'chosen') throw new Error(`${strategy} chose nobody: ${choice.kind}`)
     counts.set(choice.id, (counts.get(choice.id) ?? 0) + 1)
     const chosen = candidates.find(({ id }) => id === choice.id)
@@ -242,7 +242,7 @@ function sharesOf(strategy: Strategy, selections: number, seed: number): number[
 
 const NEEDS = { model: null, tried: new Set<string>(), scope: null, owner: null, restricted: false, streamCap: 0 }
 
-function contextOf(strategy: Strategy, now: number, random: () => number): PolicyContext {
+function toContext(strategy: Strategy, now: number, random: () => number): PolicyContext {
   return {
     strategy,
     now,

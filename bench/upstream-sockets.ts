@@ -10,7 +10,7 @@ type Wire = { send: (bytes: Uint8Array) => void; drop: () => void; end: () => vo
 export type SocketSession = { push: (bytes: Buffer) => void; closed: () => void }
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
-const frames = answerEvents('resp_bench').map((event) => frameBytes(OPCODE.text, dataOf(event), false))
+const frames = answerEvents('resp_bench').map((event) => frameBytes(OPCODE.text, getData(event), false))
 const shortAnswer = Buffer.concat([...frames.slice(0, SHORT_ANSWER_EVENTS - 4), ...frames.slice(-4)])
 const head = Buffer.concat(frames.slice(0, 5))
 const tail = Buffer.concat(frames.slice(-4))
@@ -76,13 +76,13 @@ function stampNow(): Uint8Array {
 }
 
 function stampedFrame(): { bytes: Buffer; at: number } {
-  const delta = JSON.parse(dataOf(answerEvents('resp_bench')[10] ?? new Uint8Array()).toString())
+  const delta = JSON.parse(getData(answerEvents('resp_bench')[10] ?? new Uint8Array()).toString())
   const text = JSON.stringify({ ...delta, delta: `${STAMP_KEY}${'0'.repeat(STAMP_DIGITS)}` })
   const bytes = frameBytes(OPCODE.text, Buffer.from(text), false)
   return { bytes, at: bytes.indexOf(STAMP_KEY) + STAMP_KEY.length }
 }
 
-function dataOf(event: Uint8Array): Buffer {
+function getData(event: Uint8Array): Buffer {
   const bytes = Buffer.from(event)
   return bytes.subarray(bytes.indexOf('data: ') + 6, bytes.length - 2)
 }

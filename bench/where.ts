@@ -73,20 +73,20 @@ async function sampled(
   while (!(await Bun.file(file).exists())) await Bun.sleep(50)
   const stacks = (await Bun.file(file).json()) as Sampled[] // as: written by profiled.ts
   await child.stop()
-  return { perTurnUs: (coreMs * 1e6) / perSecond, parts: sharesOf(stacks) }
+  return { perTurnUs: (coreMs * 1e6) / perSecond, parts: getShares(stacks) }
 }
 
-const sharesOf = (stacks: readonly Sampled[]): Map<string, number> => {
+const getShares = (stacks: readonly Sampled[]): Map<string, number> => {
   const shares = new Map<string, number>()
   const total = stacks.reduce((sum, { samples }) => sum + samples, 0)
   for (const { frames, samples } of stacks) {
-    const part = partOf(frames)
+    const part = getPart(frames)
     shares.set(part, (shares.get(part) ?? 0) + samples / total)
   }
   return shares
 }
 
-const partOf = (frames: readonly string[]): string => {
+const getPart = (frames: readonly string[]): string => {
   for (const frame of frames) {
     const found = PARTS.find(([, pattern]) => pattern.test(frame))
     if (found) return found[0]

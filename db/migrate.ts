@@ -33,7 +33,7 @@ export function isOutdated(sqlite: Database, migrations: readonly Migration[]): 
 
 /** Why `migrate` would reject a previously migrated database, or null. Reads only. */
 export function schemaProblem(sqlite: Database, migrations: readonly Migration[]): string | null {
-  return problemOf(inOrder(migrations), appliedHashes(sqlite))
+  return getProblem(inOrder(migrations), appliedHashes(sqlite))
 }
 
 /**
@@ -48,13 +48,13 @@ export function schemaDifferences(sqlite: Database, migrations: readonly Migrati
     migrations.filter(({ name }) => applied.has(name)),
     0,
   )
-  const [theirs, ours] = [objectsOf(sqlite), objectsOf(expected)]
+  const [theirs, ours] = [getObjects(sqlite), getObjects(expected)]
   const names = new Set([...theirs.keys(), ...ours.keys()])
   return [...names].filter((name) => theirs.get(name) !== ours.get(name)).sort()
 }
 
 /** Maps "table accounts" to its definition, without SQLite's statistics (sqlite.org/fileformat2.html §2.6). */
-function objectsOf(sqlite: Database): Map<string, string> {
+function getObjects(sqlite: Database): Map<string, string> {
   const rows = sqlite
     .query<{ type: string; name: string; tbl_name: string; sql: string | null }, []>(
       'SELECT type, name, tbl_name, sql FROM sqlite_schema',
@@ -77,11 +77,11 @@ function inOrder(migrations: readonly Migration[]): Migration[] {
 function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration, now: number): boolean {
   const apply = sqlite.transaction(() => {
     const applied = appliedHashes(sqlite)
-    const problem = problemOf(ordered, applied)
+    const problem = getProblem(ordered, applied)
     if (problem !== null) throw new Error(problem)
     if (applied.has(migration.name)) return false
     runStatements(sqlite, migration)
-    sqlite.run('INSERT INTO migrations VALUES (?, ?, ?)', [migration.name, hashOf(migration), now])
+    sqlite.run('INSERT INTO migrations VALUES (?, ?, ?)', [migration.name, getHash(migration), now])
     return true
   })
   return apply.immediate()
@@ -92,7 +92,7 @@ function appliedHashes(sqlite: Database): Map<string, string> {
   return new Map(rows.map(({ name, hash }) => [name, hash]))
 }
 
-function problemOf(ordered: Migration[], applied: Map<string, string>): string | null {
+function getProblem(ordered: Migration[], applied: Map<string, string>): string | null {
   const known = new Set(ordered.map(({ name }) => name))
   const unknown = [...applied.keys()].filter((name) => !known.has(name))
   if (unknown.length > 0)
@@ -101,7 +101,7 @@ function problemOf(ordered: Migration[], applied: Map<string, string>): string |
   for (const migration of ordered) {
     const hash = applied.get(migration.name)
     if (hash === undefined) isBehind = true
-    else if (hash !== hashOf(migration)) return `Migration ${migration.name} was edited after it was applied.`
+    else if (hash !== getHash(migration)) return `Migration ${migration.name} was edited after it was applied.`
     else if (isBehind) return `A migration is missing before ${migration.name}, which is already applied.`
   }
   return null
@@ -135,6 +135,6 @@ function withoutForeignKeys<T>(sqlite: Database, run: () => T): T {
 }
 
 /** Ignores line endings, which a checkout may change. */
-function hashOf({ sql }: Migration): string {
+function getHash({ sql }: Migration): string {
   return createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
 }

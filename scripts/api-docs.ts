@@ -1,7 +1,7 @@
 /** Writes the generated parts of `docs/api.md` anew: tables of routes, fields and errors, between `<!-- … -->` and `<!-- end -->`. */
 import { join } from 'node:path'
-import { type Field, fieldOf, fieldsOf } from '../src/api-docs/fields.ts'
-import { type Operation, operationsOf } from '../src/api-docs/operations.ts'
+import { type Field, getField, getFields } from '../src/api-docs/fields.ts'
+import { getOperations, type Operation } from '../src/api-docs/operations.ts'
 import { whoMayShort } from '../src/api-docs/who.ts'
 import { CODES } from '../src/errors.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
@@ -11,7 +11,7 @@ export const API_DOCS = join(import.meta.dir, '../docs/api.md')
 const BLOCK = /<!-- (routes|fields|parameters|errors)(?: ([^\n]*?))? -->\n[\s\S]*?<!-- end -->/g
 
 /** `text` with its blocks as they are by the code. Throws for a block about a route there is none of. */
-export const rendered = (text: string, operations: readonly Operation[] = operationsOf(everyRoute)): string =>
+export const rendered = (text: string, operations: readonly Operation[] = getOperations(everyRoute)): string =>
   text.replaceAll(BLOCK, (_, kind: keyof typeof BLOCKS, what = '') => {
     const table = BLOCKS[kind](what, operations)
     return `<!-- ${[kind, what].filter(Boolean).join(' ')} -->\n\n${table}\n\n<!-- end -->`
@@ -28,16 +28,16 @@ const BLOCKS = {
     if (wanted.length === 0) throw new Error(`No route begins with ${what}.`)
     return table(
       ['Route', 'Access', 'Body', 'Description and response', 'Errors'],
-      wanted.map((one) => [namesOf(one, operations), whoMayShort(one), takes(one), does(one), refuses(one)]),
+      wanted.map((one) => [getNames(one, operations), whoMayShort(one), takes(one), does(one), refuses(one)]),
     )
   },
   fields: (what: string, operations: readonly Operation[]): string =>
-    fieldTable(fieldsOf(find(what, operations).body?.json ?? {})),
+    fieldTable(getFields(find(what, operations).body?.json ?? {})),
   parameters: (what: string, operations: readonly Operation[]): string =>
     fieldTable(
       find(what, operations)
         .parameters.filter((one) => one.in === 'query')
-        .map(({ name, schema, isRequired }) => fieldOf(name, schema, isRequired)),
+        .map(({ name, schema, isRequired }) => getField(name, schema, isRequired)),
     ),
   errors: (): string =>
     table(
@@ -56,7 +56,7 @@ const find = (name: string, operations: readonly Operation[]): Operation => {
   return found
 }
 
-const namesOf = (main: Operation, operations: readonly Operation[]): string =>
+const getNames = (main: Operation, operations: readonly Operation[]): string =>
   [main, ...operations.filter(({ aliasOf }) => aliasOf === main.id)]
     .map(({ method, path }) => `\`${method} ${path}\``)
     .join(', ')

@@ -16,7 +16,7 @@ const ROOT = resolve(import.meta.dir, '..')
 const MODEL = 'gpt-5.5'
 const OWN_KEY = 'laptop'
 const LARGEST_PORT = 65_535
-const MOST_REQUESTS = 1_000_000
+const MAX_REQUESTS = 1_000_000
 
 const USAGE = `Start Sluice with made-up accounts and a week of made-up requests.
 
@@ -85,11 +85,11 @@ const readOptions = (): Options | null => {
     return {
       port: String(wholeNumber('--port', values.port, LARGEST_PORT)),
       seed: parseSeed(values.seed),
-      requests: wholeNumber('--requests', values.requests, MOST_REQUESTS),
+      requests: wholeNumber('--requests', values.requests, MAX_REQUESTS),
       hasTraffic: values.traffic,
     }
   } catch (err) {
-    process.stderr.write(`sluice demo: ${sentenceOf(err)}\n\n${USAGE}`)
+    process.stderr.write(`sluice demo: ${getSentence(err)}\n\n${USAGE}`)
     return process.exit(2)
   }
 }
@@ -104,7 +104,7 @@ const withNegativeValues = (args: readonly string[]): string[] =>
 
 const NEGATIVE = /^-\d/
 
-const sentenceOf = (err: unknown): string => {
+const getSentence = (err: unknown): string => {
   const message = err instanceof Error ? err.message : String(err)
   const option = /^Option '(--\w+)\b.*argument (?:is ambiguous|missing)/.exec(message)?.[1]
   return option === undefined ? message : `${option} needs a value.`

@@ -11,7 +11,7 @@ const FORBIDDEN = [
 const LOCKED_URL = /"https?:[/][/]/
 
 /** Faults of one file as `path:line: why`; lockfiles are held to `LOCKED_URL` too. */
-export function faultsOf(path: string, text: string): string[] {
+export function getFaults(path: string, text: string): string[] {
   const rules = path.endsWith('bun.lock')
     ? [
         ...FORBIDDEN,
@@ -35,11 +35,11 @@ async function repositoryFaults(root: string): Promise<string[]> {
     .toString()
     .split('\0')
     .filter((path) => path !== '' && !path.endsWith('.min.js'))
-  const faults = await Promise.all(paths.map(async (path) => faultsOf(path, await textOf(`${root}/${path}`))))
+  const faults = await Promise.all(paths.map(async (path) => getFaults(path, await getText(`${root}/${path}`))))
   return faults.flat()
 }
 
-async function textOf(path: string): Promise<string> {
+async function getText(path: string): Promise<string> {
   const file = Bun.file(path)
   const text = (await file.exists()) ? await file.text() : '' // deleted but still in the index
   return text.includes('\0') ? '' : text

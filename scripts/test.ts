@@ -76,7 +76,7 @@ export function notesIn(output: string): string[] {
 }
 
 /** Which layer a test file belongs to, by its first folder below `tests/`. */
-export function layerOf(path: string): string {
+export function getLayer(path: string): string {
   const folder = path.split('/')[1] ?? ''
   return FOLDER_LAYERS.find((layer) => layer === folder) ?? 'unit'
 }
@@ -97,7 +97,7 @@ async function main(): Promise<void> {
   // Here once, because layers side by side would all install it.
   await ensureProgram(CHROMIUM, { isBest: true })
   const chosen = ORDER.filter((name) => only.length === 0 || only.includes(name))
-  await inLanes(chosen.flatMap(runsOf), LANES, async (run) => add(total, await run()))
+  await inLanes(chosen.flatMap(getRuns), LANES, async (run) => add(total, await run()))
   console.log(closingLine(total))
   process.exit(total.failed > 0 ? 1 : 0)
 }
@@ -115,7 +115,7 @@ async function installPackages(): Promise<Counts> {
 }
 
 /** The runs of a layer; the last to end prints the sum of all. */
-function runsOf(name: LayerName): (() => Promise<Counts>)[] {
+function getRuns(name: LayerName): (() => Promise<Counts>)[] {
   const runs = LAYERS[name]()
   if (typeof runs === 'string') {
     console.log(`${name.padEnd(8)} NOT RUN: ${runs}`)
@@ -178,7 +178,7 @@ const FOR_TESTS = { BUN_JSC_useFTLJIT: '0' }
 
 function testFiles(layer: string): string[] {
   const found = [...new Bun.Glob('tests/**/*.test.{ts,tsx}').scanSync({ cwd: ROOT })]
-  const own = found.filter((path) => !path.includes('/node_modules/') && layerOf(path) === layer)
+  const own = found.filter((path) => !path.includes('/node_modules/') && getLayer(path) === layer)
   return own.sort().map((path) => `./${path}`)
 }
 

@@ -45,7 +45,7 @@ const TICKS_A_BEAT = 8
 /** Minimum seconds between messages of a topic, for frequently changing numbers. */
 const EVERY_SECONDS: Partial<Record<LiveTopic, number>> = { usage: 5 }
 /** With more requests than this, rows are unreadable and fetching them would slow down requests. */
-const MOST_READ = 100
+const MAX_READ = 100
 const CROWDED_SECONDS = 5
 
 const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
@@ -164,7 +164,7 @@ export class LiveHub {
   }
 
   #tell(): void {
-    const topics = [...this.#pending].filter((topic) => this.#ticks % this.#secondsOf(topic) === 0)
+    const topics = [...this.#pending].filter((topic) => this.#ticks % this.#toSeconds(topic) === 0)
     if (topics.length === 0) return
     if (topics.includes('logs')) this.#untold = 0
     this.#number++
@@ -175,8 +175,8 @@ export class LiveHub {
     for (const listener of [...this.#listeners.keys()]) listener.changed({ id: this.lastId, topics })
   }
 
-  #secondsOf(topic: LiveTopic): number {
-    if (topic === 'logs' && this.#untold > MOST_READ) return CROWDED_SECONDS
+  #toSeconds(topic: LiveTopic): number {
+    if (topic === 'logs' && this.#untold > MAX_READ) return CROWDED_SECONDS
     return EVERY_SECONDS[topic] ?? 1
   }
 

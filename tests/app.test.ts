@@ -10,7 +10,7 @@ import { gateway } from '../src/routes/gateway.ts'
 const ROOT = join(import.meta.dir, '..')
 
 const concrete = (path: string): string => path.replace(/:\w+(\{[^}]*\}+)?/g, 'rtc_x')
-const pathsOf = (app: typeof gateway) => [...new Set(routeTable(app).map(({ path }) => concrete(path)))]
+const getPaths = (app: typeof gateway) => [...new Set(routeTable(app).map(({ path }) => concrete(path)))]
 
 test('each route is where its requests go, with a Host and without', () => {
   const strays = (paths: string[], home: boolean) =>
@@ -19,8 +19,8 @@ test('each route is where its requests go, with a Host and without', () => {
         (url) => isForGateway(url) !== home,
       ),
     )
-  expect(strays(pathsOf(gateway), true)).toEqual([])
-  expect(strays(pathsOf(dashboard), false)).toEqual([])
+  expect(strays(getPaths(gateway), true)).toEqual([])
+  expect(strays(getPaths(dashboard), false)).toEqual([])
 })
 
 test.each([

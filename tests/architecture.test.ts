@@ -178,17 +178,17 @@ const MAX_FUNCTION_LINES = 80
 const OPENS_A_BODY = /(=>|\)(: .+)?) \{$/
 const CONTROL_FLOW = /^\s*(\} )?(if|for|while|switch|else|catch|try|do)\b/
 
-const SOURCES = filesOf(EVERYTHING)
-const TESTS = filesOf(['tests'])
+const SOURCES = getFiles(EVERYTHING)
+const TESTS = getFiles(['tests'])
 
 describe('imports go downward', () => {
   test('every source file has a row in MAY_IMPORT', () => {
-    expect(SOURCES.filter((path) => rowOf(path) === undefined)).toEqual([])
+    expect(SOURCES.filter((path) => getRow(path) === undefined)).toEqual([])
   })
 
   test.each(Object.keys(MAY_IMPORT))('%s imports only what it may', (row) => {
-    const strays = SOURCES.filter((path) => rowOf(path) === row).flatMap((path) =>
-      importsOf(path)
+    const strays = SOURCES.filter((path) => getRow(path) === row).flatMap((path) =>
+      getImports(path)
         .filter((target) => !mayImport(row, target))
         .map((target) => `${path} imports ${target}`),
     )
@@ -213,7 +213,7 @@ describe('what waits for its first use', () => {
   })
 
   test('and each of them is there', () => {
-    const named = new Set(SOURCES.filter(isCode).flatMap((path) => [withoutExtension(path), ...importsOf(path)]))
+    const named = new Set(SOURCES.filter(isCode).flatMap((path) => [withoutExtension(path), ...getImports(path)]))
     expect(LATE.filter((name) => ![...named].some((one) => within(one, name)))).toEqual([])
   })
 
@@ -243,7 +243,7 @@ describe('what waits for its first use', () => {
 describe('only what may reach for it does', () => {
   test.each(BANNED)('$name', ({ pattern, allowed }) => {
     const offenders = SOURCES.filter((path) => isCode(path) && path !== 'src/main.ts' && !allowed.includes(path))
-    const found = offenders.flatMap((path) => [...codeOf(path).matchAll(pattern)].map(([text]) => `${path}: ${text}`))
+    const found = offenders.flatMap((path) => [...getCode(path).matchAll(pattern)].map(([text]) => `${path}: ${text}`))
     expect(found).toEqual([])
   })
 
@@ -257,7 +257,7 @@ describe('only what may reach for it does', () => {
 
 describe('pieces stay small enough to read', () => {
   test('the first line of a file says what it is for', () => {
-    const silent = [...SOURCES, ...TESTS, ...filesOf(['scripts', 'bench'])].filter(
+    const silent = [...SOURCES, ...TESTS, ...getFiles(['scripts', 'bench'])].filter(
       (path) => isCode(path) && !/^(#!.*\n)?(\/\*\* @jsx.*\n)?\/\*\*[ \n]/.test(read(path)),
     )
     expect(silent).toEqual([])
@@ -270,7 +270,7 @@ describe('pieces stay small enough to read', () => {
 
   test(`no function is longer than ${MAX_FUNCTION_LINES} lines`, () => {
     const long = SOURCES.filter(isCode).flatMap((path) =>
-      functionsOf(read(path))
+      getFunctions(read(path))
         .filter(({ lines }) => lines > MAX_FUNCTION_LINES)
         .map(({ line, lines }) => `${path}:${line} has ${lines} lines`),
     )
@@ -278,7 +278,9 @@ describe('pieces stay small enough to read', () => {
   })
 
   test('no test is left out, and none is left alone', () => {
-    const marked = TESTS.filter((path) => isCode(path) && /\b(test|it|describe)\.(only|skip|todo)\b/.test(codeOf(path)))
+    const marked = TESTS.filter(
+      (path) => isCode(path) && /\b(test|it|describe)\.(only|skip|todo)\b/.test(getCode(path)),
+    )
     expect(marked).toEqual([])
   })
 })
@@ -303,12 +305,12 @@ describe('these checks can fail', () => {
 
   test('a function is measured from its first line to its closing brace', () => {
     const body = '  call()\n'.repeat(90)
-    expect(functionsOf(`export function long(\n  a: string,\n): void {\n${body}}\n`)).toEqual([{ line: 1, lines: 94 }])
-    expect(functionsOf(`const long = async (a: string) => {\n${body}}\n`)).toEqual([{ line: 1, lines: 92 }])
-    expect(functionsOf(`class A {\n  async long(a: string) {\n  ${body.trim()}\n  }\n}\n`)).toEqual([
+    expect(getFunctions(`export function long(\n  a: string,\n): void {\n${body}}\n`)).toEqual([{ line: 1, lines: 94 }])
+    expect(getFunctions(`const long = async (a: string) => {\n${body}}\n`)).toEqual([{ line: 1, lines: 92 }])
+    expect(getFunctions(`class A {\n  async long(a: string) {\n  ${body.trim()}\n  }\n}\n`)).toEqual([
       { line: 2, lines: 92 },
     ])
-    expect(functionsOf(`const table = {\n${body}}\n\nif (a) {\n${body}}\n`)).toEqual([])
+    expect(getFunctions(`const table = {\n${body}}\n\nif (a) {\n${body}}\n`)).toEqual([])
   })
 
   test('a folder may not be entered by the start of its name', () => {
@@ -317,12 +319,12 @@ describe('these checks can fail', () => {
     expect(mayImport('src/proxy', 'src/admin/accounts')).toBe(false)
     expect(mayImport('src/proxy', 'tests/support/clock')).toBe(false)
     expect(mayImport('src/lib', 'hono')).toBe(false)
-    expect(rowOf('src/errors.ts')).toBe('src/errors')
-    expect(rowOf('src/elsewhere/file.ts')).toBeUndefined()
+    expect(getRow('src/errors.ts')).toBe('src/errors')
+    expect(getRow('src/elsewhere/file.ts')).toBeUndefined()
   })
 })
 
-function filesOf(folders: string[]): string[] {
+function getFiles(folders: string[]): string[] {
   return folders
     .filter((folder) => existsSync(join(ROOT, folder)))
     .flatMap((folder) => [...new Bun.Glob(`${folder}/**/*.{ts,tsx}`).scanSync({ cwd: ROOT })])
@@ -339,7 +341,7 @@ function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
 }
 
-function rowOf(path: string): string | undefined {
+function getRow(path: string): string | undefined {
   const rows = Object.keys(MAY_IMPORT).filter((row) => within(withoutExtension(path), row))
   return rows.sort((a, b) => b.length - a.length)[0]
 }
@@ -355,8 +357,8 @@ function within(path: string, folder: string): boolean {
 }
 
 /** Values only: `scanImports` leaves type-only imports out. Our own files come back from the root, without extension. */
-function importsOf(path: string, isLoadedAtOnce = (_kind: string) => true): string[] {
-  const imports = new Bun.Transpiler({ loader: loaderOf(path) }).scanImports(read(path))
+function getImports(path: string, isLoadedAtOnce = (_kind: string) => true): string[] {
+  const imports = new Bun.Transpiler({ loader: getLoader(path) }).scanImports(read(path))
   return imports
     .filter(({ kind }) => isLoadedAtOnce(kind))
     .map((one) => (one.path.startsWith('.') ? withoutExtension(normalize(join(dirname(path), one.path))) : one.path))
@@ -379,7 +381,7 @@ function importsInTry(source: string): number[] {
 
 /** Everything that is loaded with `path`, at any depth, what it imports later left out. */
 function loadedBy(path: string, known = new Set<string>()): Set<string> {
-  for (const name of importsOf(path, (kind) => kind !== 'dynamic-import')) {
+  for (const name of getImports(path, (kind) => kind !== 'dynamic-import')) {
     if (known.has(name)) continue
     known.add(name)
     const file = SOURCES.find((one) => isCode(one) && withoutExtension(one) === name)
@@ -392,12 +394,12 @@ function withoutExtension(path: string): string {
   return path.replace(/\.[a-z]+$/, '')
 }
 
-function loaderOf(path: string): 'ts' | 'tsx' {
+function getLoader(path: string): 'ts' | 'tsx' {
   return path.endsWith('.tsx') ? 'tsx' : 'ts'
 }
 
-function codeOf(path: string): string {
-  return bare(read(path), loaderOf(path))
+function getCode(path: string): string {
+  return bare(read(path), getLoader(path))
 }
 
 /** Code without types, comments and string contents, in which whatever is bound locally has another name. */
@@ -415,15 +417,15 @@ function global(names: string): RegExp {
  * Where functions with a body of several lines begin, and how many lines they have. It trusts the formatter: a body
  * opens with a brace at the end of a line, and closes on the first later line that starts with a brace at the same depth.
  */
-function functionsOf(source: string): { line: number; lines: number }[] {
+function getFunctions(source: string): { line: number; lines: number }[] {
   const lines = source.split('\n')
   const depth = (line: string) => line.length - line.trimStart().length
-  const beginningOf = (at: number, opening: string) =>
+  const getBeginning = (at: number, opening: string) =>
     lines.findLastIndex((line, i) => i < at && line !== '' && depth(line) === depth(opening))
 
   return lines.flatMap((opening, at) => {
     if (!OPENS_A_BODY.test(opening)) return []
-    const start = /^\s*[)\]}]/.test(opening) ? beginningOf(at, opening) : at // the tail of a parameter list
+    const start = /^\s*[)\]}]/.test(opening) ? getBeginning(at, opening) : at // the tail of a parameter list
     if (CONTROL_FLOW.test(lines[start] ?? '')) return []
     const after = lines.slice(at + 1)
     const length = after.findIndex((line) => depth(line) === depth(opening) && line.trimStart().startsWith('}'))

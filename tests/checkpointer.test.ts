@@ -168,7 +168,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
 
   afterEach(() => logged.remove())
 
-  const checkpointerOf = (file: string) =>
+  const getCheckpointer = (file: string) =>
     new Checkpointer({
       path: file,
       pagesBehind: () => pagesBehind(logged.sqlite),
@@ -179,7 +179,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
 
   test('writes what was committed into the file', async () => {
     expect(statSync(logged.path).size).toBeLessThan(5_000_000)
-    const checkpointer = checkpointerOf(logged.path)
+    const checkpointer = getCheckpointer(logged.path)
     checkpointer.written()
     await checkpointer.stop()
     expect(statSync(logged.path).size).toBeGreaterThan(5_000_000)
@@ -188,7 +188,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
 
   test('says why it cannot, and makes no file', async () => {
     const elsewhere = join(logged.dir, 'none.db')
-    const checkpointer = checkpointerOf(elsewhere)
+    const checkpointer = getCheckpointer(elsewhere)
     checkpointer.written()
     await checkpointer.stop()
     expect(lines).toEqual([expect.stringContaining('unable to open database file')])

@@ -11,7 +11,7 @@ import { PROGRAMS } from '../scripts/release.ts'
 const ROOT = resolve(import.meta.dir, '..')
 const STAGES = readFileSync(`${ROOT}/Dockerfile`, 'utf8')
   .split(/^(?=FROM )/m)
-  .map(instructionsOf)
+  .map(getInstructions)
   .filter((stage) => stage.length > 0)
 const [building = [], final = []] = STAGES
 
@@ -23,26 +23,26 @@ interface Instruction {
 describe('the build stage', () => {
   test('runs on the Bun that package.json pins', () => {
     const image = `oven/${manifest.packageManager.replace('@', ':')}`
-    expect(valuesOf(building, 'FROM')).toEqual([`--platform=$BUILDPLATFORM ${image} AS build`])
+    expect(getValues(building, 'FROM')).toEqual([`--platform=$BUILDPLATFORM ${image} AS build`])
   })
 
   test('is built by the build script, to where the final stage copies from', () => {
-    expect(valuesOf(building, 'RUN').at(-1)).toStartWith('bun scripts/build.ts --outfile dist/sluice --target ')
-    expect(valuesOf(final, 'COPY')).toEqual(['--from=build /source/dist/sluice /usr/local/bin/sluice'])
+    expect(getValues(building, 'RUN').at(-1)).toStartWith('bun scripts/build.ts --outfile dist/sluice --target ')
+    expect(getValues(final, 'COPY')).toEqual(['--from=build /source/dist/sluice /usr/local/bin/sluice'])
   })
 
   test.each([
     ['amd64', 'bun-linux-x64-baseline'],
     ['arm64', 'bun-linux-arm64'],
   ])('compiles for %s', (architecture, target) => {
-    const word = valuesOf(building, 'RUN').at(-1)!.split('--target ')[1]
+    const word = getValues(building, 'RUN').at(-1)!.split('--target ')[1]
     const { stdout } = Bun.spawnSync(['sh', '-c', `echo ${word}`], { env: { TARGETARCH: architecture } })
     expect(stdout.toString().trim()).toBe(target)
     expect(Object.values(PROGRAMS)).toContain(target)
   })
 
   test('installs what the lockfile says and nothing for development', () => {
-    expect(valuesOf(building, 'RUN')[0]).toBe('bun install --frozen-lockfile --production')
+    expect(getValues(building, 'RUN')[0]).toBe('bun install --frozen-lockfile --production')
   })
 
   test.each(copiedFiles())('copies %s, which exists and is let into the build context', (path) => {
@@ -61,17 +61,17 @@ describe('the build stage', () => {
 
 describe('the final stage', () => {
   test('runs without root and keeps its data in one volume', () => {
-    expect(valuesOf(final, 'USER')).toEqual(['65532:65532'])
-    expect(valuesOf(final, 'VOLUME')).toEqual(['/data'])
-    expect(valuesOf(final, 'ENV').join(' ')).toContain('HOST=0.0.0.0 CODEX_LB_DATA_DIR=/data')
-    expect(valuesOf(final, 'RUN')).toEqual(['install -d -o 65532 -g 65532 -m 1777 /data'])
+    expect(getValues(final, 'USER')).toEqual(['65532:65532'])
+    expect(getValues(final, 'VOLUME')).toEqual(['/data'])
+    expect(getValues(final, 'ENV').join(' ')).toContain('HOST=0.0.0.0 CODEX_LB_DATA_DIR=/data')
+    expect(getValues(final, 'RUN')).toEqual(['install -d -o 65532 -g 65532 -m 1777 /data'])
   })
 
   test('serves by default, says whether it is well, and takes other commands', () => {
-    expect(valuesOf(final, 'ENTRYPOINT')).toEqual(['["/usr/local/bin/sluice"]'])
-    expect(valuesOf(final, 'CMD')).toEqual(['["serve"]'])
-    expect(valuesOf(final, 'HEALTHCHECK')[0]).toEndWith('CMD ["/usr/local/bin/sluice", "healthcheck"]')
-    expect(valuesOf(final, 'EXPOSE')).toEqual(['2455 1455'])
+    expect(getValues(final, 'ENTRYPOINT')).toEqual(['["/usr/local/bin/sluice"]'])
+    expect(getValues(final, 'CMD')).toEqual(['["serve"]'])
+    expect(getValues(final, 'HEALTHCHECK')[0]).toEndWith('CMD ["/usr/local/bin/sluice", "healthcheck"]')
+    expect(getValues(final, 'EXPOSE')).toEqual(['2455 1455'])
   })
 })
 
@@ -123,7 +123,7 @@ test('the build command keeps a hostile working directory out and NODE_ENV right
   expect(command.slice(-2)).toEqual(['--outfile', 'out'])
 })
 
-function instructionsOf(stage: string): Instruction[] {
+function getInstructions(stage: string): Instruction[] {
   const lines = stage.replaceAll(/\\\n\s*/g, '').split('\n')
   return lines.flatMap((line) => {
     const [, name, value] = /^([A-Z]+) +(.+)$/.exec(line) ?? []
@@ -131,10 +131,10 @@ function instructionsOf(stage: string): Instruction[] {
   })
 }
 
-function valuesOf(stage: Instruction[], name: string): string[] {
+function getValues(stage: Instruction[], name: string): string[] {
   return stage.filter((one) => one.name === name).map((one) => one.value)
 }
 
 function copiedFiles(): string[] {
-  return valuesOf(building, 'COPY').flatMap((value) => value.split(' ').slice(0, -1))
+  return getValues(building, 'COPY').flatMap((value) => value.split(' ').slice(0, -1))
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { AppError } from '../src/errors.ts'
 import { createLog } from '../src/lib/log.ts'
 import { createReader, type Reader } from '../src/threads/reader.ts'
-import { DEADLINE_MS, MOST_WAITING, START_MS, WAIT_MS } from '../src/threads/reader-lane.ts'
+import { DEADLINE_MS, MAX_WAITING, START_MS, WAIT_MS } from '../src/threads/reader-lane.ts'
 import type { FromWorker, ToWorker } from '../src/threads/reader-worker.ts'
 import { ManualClock } from './support/clock.ts'
 
@@ -159,7 +159,7 @@ describe('what waits is bounded', () => {
 
   test('for all together', async () => {
     const { reader, clock, ask } = setUp()
-    const calls = Array.from({ length: MOST_WAITING + 2 }, (_, n) => ask(`somebody ${n}`, 'x'))
+    const calls = Array.from({ length: MAX_WAITING + 2 }, (_, n) => ask(`somebody ${n}`, 'x'))
     expect(await calls.at(-1)).toBe('busy')
     await leave(reader, clock)
   })

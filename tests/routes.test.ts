@@ -1,12 +1,12 @@
 /** The route table as a whole: what a reviewer must see change, and what no route may lack. */
 import { expect, test } from 'bun:test'
-import { demandOneAccessGate, formatRoutes, type RouteRow } from '../src/http/route-table.ts'
+import { formatRoutes, type RouteRow, requireOneAccessGate } from '../src/http/route-table.ts'
 import { dashboard } from '../src/routes/dashboard.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
 import { gateway } from '../src/routes/gateway.ts'
 
 const rows = everyRoute
-const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+const getName = ({ method, path }: RouteRow) => `${method} ${path}`
 const isMutation = ({ method }: RouteRow) => !['GET', 'HEAD', 'OPTIONS'].includes(method)
 
 /** What mutates nothing an administrator would want to read about: offers, challenges, and a measurement. */
@@ -53,26 +53,26 @@ test('the table is the one that was reviewed', () => {
 
 test('every route has exactly one access gate, ahead of its capability rule', () => {
   expect(rows.length).toBeGreaterThan(10)
-  for (const app of [gateway, dashboard]) expect(() => demandOneAccessGate(app)).not.toThrow()
+  for (const app of [gateway, dashboard]) expect(() => requireOneAccessGate(app)).not.toThrow()
 })
 
 test('no route that changes something in the dashboard is open, but those of signing in', () => {
   const open = rows.filter((row) => isMutation(row) && row.path.startsWith('/api/') && row.access[0]?.access === 'open')
-  expect(open.map(nameOf).toSorted()).toEqual(OPEN.toSorted())
+  expect(open.map(getName).toSorted()).toEqual(OPEN.toSorted())
 })
 
 test('every route for model clients asks for a key and states what it does with a required capability', () => {
   const model = rows.filter(({ path }) => path.startsWith('/v1/') || path.startsWith('/backend-api/'))
   expect(model.length).toBeGreaterThan(5)
   const careless = model.filter((row) => row.access[0]?.access !== 'client-key' || row.capability === null)
-  expect(careless.map(nameOf)).toEqual([])
+  expect(careless.map(getName)).toEqual([])
 })
 
 test('every dashboard mutation names its audit event', () => {
   const unnamed = rows.filter((row) => {
     const rule = row.access[0]
     const isDashboard = rule !== undefined && rule.access !== 'client-key'
-    return isMutation(row) && isDashboard && !('audit' in rule) && !UNAUDITED.includes(nameOf(row))
+    return isMutation(row) && isDashboard && !('audit' in rule) && !UNAUDITED.includes(getName(row))
   })
-  expect(unnamed.map(nameOf)).toEqual([])
+  expect(unnamed.map(getName)).toEqual([])
 })

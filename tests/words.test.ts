@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Glob } from 'bun'
 import { CODES, type Code } from '../src/errors.ts'
-import { commentsOf, proseOf, stringsOf } from './support/wording.ts'
+import { getComments, getProse, getStrings } from './support/wording.ts'
 
 const ROOT = join(import.meta.dir, '..')
 
@@ -67,14 +67,14 @@ const BANNED: readonly [phrase: RegExp, instead: string][] = [
 const filesIn = (patterns: readonly string[]): string[] =>
   patterns.flatMap((pattern) => [...new Glob(pattern).scanSync(ROOT)]).toSorted()
 
-const textOf = (file: string) => {
+const getText = (file: string) => {
   const text = readFileSync(join(ROOT, file), 'utf8')
-  return file.endsWith('.md') ? proseOf(text) : stringsOf(text, { isJsx: file.endsWith('.tsx') })
+  return file.endsWith('.md') ? getProse(text) : getStrings(text, { isJsx: file.endsWith('.tsx') })
 }
 
 /** `file:line: phrase (what to write)` for each banned phrase in a file. */
 const findingsIn = (file: string): string[] =>
-  textOf(file).flatMap(({ number, text }) =>
+  getText(file).flatMap(({ number, text }) =>
     BANNED.flatMap(([phrase, instead]) => {
       const found = phrase.exec(text)?.[0]
       return found === undefined ? [] : [`${file}:${number}: "${found}" → ${instead}`]
@@ -95,7 +95,7 @@ const BANNED_IN_COMMENTS =
 
 test('comments have none of the phrases that only this repository used', () => {
   const found = filesIn(['{src,views}/**/*.{ts,tsx,js}', 'db/*.ts']).flatMap((file) =>
-    commentsOf(readFileSync(join(ROOT, file), 'utf8')).flatMap(({ number, text }) => {
+    getComments(readFileSync(join(ROOT, file), 'utf8')).flatMap(({ number, text }) => {
       const phrase = BANNED_IN_COMMENTS.exec(text)?.[0]
       return phrase === undefined ? [] : [`${file}:${number}: "${phrase}"`]
     }),
@@ -116,7 +116,7 @@ const ABOUT_USERS = [
 const ACCOUNT = /(?<!\bMy )(?<!\bChatGPT )\baccounts?\b/i
 
 const usersCalledAccounts = (file: string): string[] =>
-  textOf(file).flatMap(({ number, text }) => (ACCOUNT.test(text) ? [`${file}:${number}: ${text.trim()}`] : []))
+  getText(file).flatMap(({ number, text }) => (ACCOUNT.test(text) ? [`${file}:${number}: ${text.trim()}`] : []))
 
 /** Errors about accounts of the pool. */
 const ABOUT_THE_POOL = new Set<Code>([
@@ -167,7 +167,7 @@ describe('what is read', () => {
       "const c = 'invalid_code'",
       '<p>Third text <b>and fourth</b></p>',
     ].join('\n')
-    expect(stringsOf(source, { isJsx: true }).map(({ number, text }) => [number, text.trim()])).toEqual([
+    expect(getStrings(source, { isJsx: true }).map(({ number, text }) => [number, text.trim()])).toEqual([
       [2, 'first text'],
       [3, 'second … text'],
       [5, 'Third text'],
@@ -177,7 +177,7 @@ describe('what is read', () => {
 
   test('in comments, over several lines', () => {
     const source = ['/**', ' * One', ' * two', ' */', "const a = '// no' // three"].join('\n')
-    expect(commentsOf(source).map(({ number, text }) => [number, text.trim()])).toEqual([
+    expect(getComments(source).map(({ number, text }) => [number, text.trim()])).toEqual([
       [1, '/** One two'],
       [5, '// three'],
     ])
@@ -185,7 +185,7 @@ describe('what is read', () => {
 
   test('in Markdown: prose without code and link targets', () => {
     const text = ['One `nobody` [two](nobody.md)', '```sh', 'nobody', '```', 'three'].join('\n')
-    expect(proseOf(text)).toEqual([
+    expect(getProse(text)).toEqual([
       { number: 1, text: 'One  [two]' },
       { number: 5, text: 'three' },
     ])

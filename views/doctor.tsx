@@ -25,7 +25,7 @@ export const DoctorPage: FC<DoctorReport> = ({ verdict, counts, findings, checke
     <p class={`health tone-${VERDICT_TONES[verdict]}`}>
       <span class="dot" aria-hidden="true" />
       <strong>{WORDS[verdict].sentence}</strong>
-      <span>{summaryOf(counts)}</span>
+      <span>{getSummary(counts)}</span>
       <span>
         checked <Since at={checkedAt} now={now} />
       </span>
@@ -55,7 +55,7 @@ const NOUNS: Record<Verdict, [one: string, many: string]> = {
   ok: ['OK', 'OK'],
 }
 
-const summaryOf = (counts: DoctorReport['counts']): string =>
+const getSummary = (counts: DoctorReport['counts']): string =>
   ORDER.filter((verdict) => counts[verdict] > 0)
     .map((verdict) => `${counts[verdict]} ${NOUNS[verdict][counts[verdict] === 1 ? 0 : 1]}`)
     .join(', ')

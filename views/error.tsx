@@ -22,17 +22,17 @@ const TITLES: Readonly<Record<string, string>> = {
   cross_site_request_rejected: 'Request from another site rejected',
 }
 
-const titleOf = ({ code, status }: ErrorProps): string => {
+const getTitle = ({ code, status }: ErrorProps): string => {
   const known = TITLES[code]
   if (known) return known
   if (status >= 500) return 'Something went wrong'
   return status === 401 || status === 403 ? 'You don’t have access' : 'Something is wrong with this request'
 }
 
-export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => (
+export const ErrorPage: FC<ErrorProps> & { title: typeof getTitle } = (props) => (
   <section class="problem">
     <p class="problem-status">{props.status}</p>
-    <h1>{titleOf(props)}</h1>
+    <h1>{getTitle(props)}</h1>
     <p class="problem-message">{props.message}</p>
     {props.arrived && <HostLost {...props.arrived} />}
     <p class="problem-facts">
@@ -50,7 +50,7 @@ export const ErrorPage: FC<ErrorProps> & { title: typeof titleOf } = (props) => 
   </section>
 )
 
-ErrorPage.title = titleOf
+ErrorPage.title = getTitle
 
 const WAYS: Readonly<Record<string, [label: string, href: string]>> = {
   proxy_auth_required: ['Try again', '/dashboard'],

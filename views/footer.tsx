@@ -1,7 +1,7 @@
 /** The footer of every page. The script reloads it after changes, and marks the tab while no request can be served. */
 import type { FC } from 'hono/jsx'
 import type { Service } from '../src/http/service.ts'
-import { alarmOf } from './levels.ts'
+import { getAlarm } from './levels.ts'
 import { choiceWords } from './settings/words.ts'
 import { Since } from './ui/time.tsx'
 
@@ -15,7 +15,7 @@ export interface FooterProps {
 export const Footer: FC<FooterProps> = ({ version, isGuest, service }) => (
   <footer
     id="foot"
-    data-alarm={alarmOf(service?.level) ?? undefined}
+    data-alarm={getAlarm(service?.level) ?? undefined}
     {...(service && { 'data-live': 'health settings minute', 'data-live-src': '/footer' })}
   >
     <span>Sluice {version}</span>

@@ -12,7 +12,7 @@ export const LEVELS: Readonly<Record<ServiceLevel, readonly [word: string, tone:
 }
 
 /** The text that turns the browser tab red; null: none. */
-export const alarmOf = (level: ServiceLevel | undefined): string | null => {
+export const getAlarm = (level: ServiceLevel | undefined): string | null => {
   if (level === undefined) return null
   const [word, tone] = LEVELS[level]
   return tone === 'bad' ? word : null

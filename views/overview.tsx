@@ -10,7 +10,7 @@ import { live } from './ui/live.tsx'
 
 /** Refreshed as a whole, so that its parts agree. */
 export const OverviewPage: FC<Overview> = ({ generatedAt, period, now, pool, figures }) => (
-  <div class="page overview" data-now={generatedAt} {...live({ id: 'overview', topics: TOPICS, src: hrefOf(period) })}>
+  <div class="page overview" data-now={generatedAt} {...live({ id: 'overview', topics: TOPICS, src: getHref(period) })}>
     <h1 class="sr">Overview</h1>
     <OverviewNow {...now} at={generatedAt} />
     {now.health.total > 0 && <PeriodSwitch current={period} />}
@@ -23,12 +23,12 @@ export const OverviewPage: FC<Overview> = ({ generatedAt, period, now, pool, fig
 
 const TOPICS = ['accounts', 'keys', 'settings', 'usage', 'health', 'minute'] as const
 
-const hrefOf = (period: Period): string => `/dashboard?period=${period}`
+const getHref = (period: Period): string => `/dashboard?period=${period}`
 
 const PeriodSwitch: FC<{ current: Period }> = ({ current }) => (
   <nav class="periods" aria-label="Period">
     {PERIOD_CHOICES.map((period) => (
-      <a href={hrefOf(period)} aria-current={period === current ? 'true' : undefined}>
+      <a href={getHref(period)} aria-current={period === current ? 'true' : undefined}>
         {period.replace(/\d+/, '$& ')}
       </a>
     ))}

@@ -47,7 +47,7 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
           <SettingsPart
             section="security"
             settings={settings}
-            notes={security ? notesOf(security, props.people?.total !== 0) : {}}
+            notes={security ? getNotes(security, props.people?.total !== 0) : {}}
           />
         )}
         {settings && <SettingsPart section="guests" settings={settings} />}
@@ -59,7 +59,7 @@ export const SettingsPage: FC<SettingsProps> = (props) => {
   )
 }
 
-const notesOf = (security: SecurityProps, hasUsers: boolean) => ({
+const getNotes = (security: SecurityProps, hasUsers: boolean) => ({
   totpRequiredOnLogin: wouldEnroll(security.usersWithoutTotpCount, 'user', hasUsers),
   totpRequiredForAdminRole: wouldEnroll(security.adminsWithoutTotpCount, 'administrator', hasUsers),
 })

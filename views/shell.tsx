@@ -3,8 +3,8 @@ import { type Child, type FC, type PropsWithChildren, useContext } from 'hono/js
 import type { Service } from '../src/http/service.ts'
 import { type Grants, holds, type Permission } from '../src/model/users/permissions.ts'
 import { Footer } from './footer.tsx'
-import { alarmOf } from './levels.ts'
-import { titleOf } from './titles.ts'
+import { getAlarm } from './levels.ts'
+import { getTitle } from './titles.ts'
 import { IconButton, Submit } from './ui/button.tsx'
 import {
   ChartIcon,
@@ -102,7 +102,7 @@ const entriesFor = ({ kind, grants }: Visitor): Entry[] =>
 export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
   const { path, title, theme, assets, version, visitor, liveId, children } = props
   const clock = useContext(ViewerClockContext)
-  const alarm = alarmOf(props.service?.level)
+  const alarm = getAlarm(props.service?.level)
   return (
     <html
       lang="en"
@@ -121,7 +121,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
         />
         <title>
           {alarm && `● ${alarm} · `}
-          {title ?? titleOf(path)} · Sluice
+          {title ?? getTitle(path)} · Sluice
         </title>
         <link rel="icon" href={alarm ? redden(FAVICON) : FAVICON} />
         <link rel="stylesheet" href={assets.style} />

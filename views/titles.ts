@@ -56,7 +56,7 @@ const TITLES: Readonly<Record<string, string>> = {
 }
 
 /** A page without a title uses its parent's. */
-export const titleOf = (path: string): string => {
+export const getTitle = (path: string): string => {
   for (let part = path; part !== ''; part = part.slice(0, part.lastIndexOf('/'))) {
     const title = TITLES[part]
     if (title !== undefined) return title

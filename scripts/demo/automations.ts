@@ -3,7 +3,7 @@ import type { Tx } from '../../db/commit.ts'
 import { DAY_MS } from '../../src/lib/durations.ts'
 import { systemRandom } from '../../src/lib/random.ts'
 import type { Actor } from '../../src/model/audit/audit.ts'
-import { createAutomation, scheduleOf } from '../../src/model/automations/automations.ts'
+import { createAutomation, getSchedule } from '../../src/model/automations/automations.ts'
 import { claimSlot, endAccount, type Note } from '../../src/model/automations/runs.ts'
 import { latestSlot } from '../../src/model/automations/schedule.ts'
 
@@ -52,7 +52,7 @@ export const addAutomations = (
     doing,
   )
   const slots = [mornings, nightly].flatMap((automation) =>
-    Array.from({ length: DAYS }, (_, day) => latestSlot(scheduleOf(automation), now - day * DAY_MS))
+    Array.from({ length: DAYS }, (_, day) => latestSlot(getSchedule(automation), now - day * DAY_MS))
       .filter((slot) => slot !== null)
       .map((slot) => ({ automation, slot })),
   )

@@ -116,7 +116,7 @@ export const DEMO_ACCOUNTS: readonly DemoAccount[] = [
 /** Adds the accounts to the stand-in, which from then on treats each as its state says. */
 export const addToUpstream = (upstream: Upstream, now: number): void => {
   for (const account of DEMO_ACCOUNTS) {
-    const added = upstream.addAccount(optionsOf(account, now))
+    const added = upstream.addAccount(getOptions(account, now))
     if (account.status === 'rate_limited') added.always(faults.usageLimit({ resetsAt: now + (account.endsInMs ?? 0) }))
     if (account.status === 'quota_exceeded')
       added.setResetCredits([{ id: 'credit-1', grantedAt: now - 6 * DAY_MS, expiresAt: now + 24 * DAY_MS }])
@@ -125,7 +125,7 @@ export const addToUpstream = (upstream: Upstream, now: number): void => {
   }
 }
 
-const optionsOf = (account: DemoAccount, now: number): AccountOptions => ({
+const getOptions = (account: DemoAccount, now: number): AccountOptions => ({
   email: account.email,
   plan: account.plan,
   models: [...MODELS, ...(account.plan === 'pro' ? [PRO_MODEL] : [])],

@@ -10,7 +10,7 @@ import { type Random, seededRandom, systemRandom } from '../../src/lib/random.ts
 import { noteAccountEvent } from '../../src/model/accounts/account-events.ts'
 import { importAccounts, readAuthFiles } from '../../src/model/accounts/account-import.ts'
 import { type AccountEvent, nextState } from '../../src/model/accounts/account-state.ts'
-import { editAccount, getAccount, pauseAccount, saveState, stateOf } from '../../src/model/accounts/accounts.ts'
+import { editAccount, getAccount, getState, pauseAccount, saveState } from '../../src/model/accounts/accounts.ts'
 import type { UsageSnapshot } from '../../src/model/accounts/usage-windows.ts'
 import type { Actor } from '../../src/model/audit/audit.ts'
 import { createKey, updateKey } from '../../src/model/keys/api-keys.ts'
@@ -92,7 +92,7 @@ export const seedDemo = async ({
       addAutomations(tx, { accountIds, actor: actorAt(at), now })
       const keyIds = new Map(issued.map(({ name, row }) => [name, row.id]))
       const entries = week({ now, requests, random, accountIds, keyIds })
-      ledgerWriter(sqlite).write(entries, usageOf(accountIds, now))
+      ledgerWriter(sqlite).write(entries, getUsage(accountIds, now))
       addSamples(tx, accountIds, now)
       const changes = [...accountChanges(tx, accountIds, now), ...keyChanges(tx, keyIds, now)]
       for (const { apply } of changes.toSorted((a, b) => a.at - b.at)) apply()
@@ -134,10 +134,10 @@ const addAccounts = (tx: Tx, { upstream, at, random, sealer }: Adding): Map<stri
   return new Map(DEMO_ACCOUNTS.map(({ name, email }) => [name, idOf.get(email) ?? '']))
 }
 
-const usageOf = (accountIds: Ids, now: number): Map<string, UsageSnapshot> =>
-  new Map(DEMO_ACCOUNTS.map((account) => [accountIds.get(account.name) ?? '', snapshotOf(account, now)]))
+const getUsage = (accountIds: Ids, now: number): Map<string, UsageSnapshot> =>
+  new Map(DEMO_ACCOUNTS.map((account) => [accountIds.get(account.name) ?? '', getSnapshot(account, now)]))
 
-const snapshotOf = (account: DemoAccount, now: number): UsageSnapshot => ({
+const getSnapshot = (account: DemoAccount, now: number): UsageSnapshot => ({
   at: now,
   windows: {
     fiveHour: { usedPercent: account.fiveHourPercent, windowMinutes: 300, resetAt: fiveHourReset(account, now) },
@@ -200,19 +200,19 @@ const accountChanges = (tx: Tx, accountIds: Ids, now: number): Change[] =>
     if (isLastResort)
       changes.push(change(now - 5 * DAY_MS, (actor) => editAccount(tx, id, { routingPolicy: 'preserve' }, actor)))
     if (status === 'paused') changes.push(change(at, (actor) => pauseAccount(tx, id, actor)))
-    const event = eventOf(account, at, now)
+    const event = getEvent(account, at, now)
     if (event) changes.push(change(at, () => applyEvent(tx, id, event)))
     return changes
   })
 
 const applyEvent = (tx: Tx, accountId: string, event: AccountEvent): void => {
-  const state = nextState(stateOf(getAccount(tx, accountId)), event)
+  const state = nextState(getState(getAccount(tx, accountId)), event)
   saveState(tx, accountId, state)
   noteAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
 }
 
 /** What brought the account to its state. */
-const eventOf = ({ status, endsInMs = 0 }: DemoAccount, at: number, now: number): AccountEvent | null => {
+const getEvent = ({ status, endsInMs = 0 }: DemoAccount, at: number, now: number): AccountEvent | null => {
   const limited = { at, resetAt: now + endsInMs, retryAfterMs: null, cause: 'usage_limit_reached' }
   const evidence = '429 usage_limit_reached: The usage limit has been reached'
   switch (status) {

@@ -31,7 +31,7 @@ const RACK = {
 const LAPTOP = { name: 'Laptop (Ollama)', baseUrl: 'http://192.168.1.23:11434/v1', models: [{ model: 'llama3.3' }] }
 
 export const addSources = (tx: Tx, { actor, random, sealer, testedAt }: Doing): void => {
-  const doing = { actor, random, sealer, demandConfirmation: () => {} }
+  const doing = { actor, random, sealer, requireConfirmation: () => {} }
   const at = iso(testedAt)
   const call = { model: RACK.models[0]?.model ?? '', ok: true, error: null }
   const rack = createSource(tx, NewSource.parse(RACK), doing)

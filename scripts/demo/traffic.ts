@@ -13,7 +13,7 @@ const INPUTS = [
 ]
 
 /** Pasted behind the question, so that requests have a believable size. */
-const CODE = `\n\nfunction totalOf(rows) {\n  return rows.reduce((sum, row) => sum + row.amount, 0)\n}`.repeat(10)
+const CODE = `\n\nfunction getTotal(rows) {\n  return rows.reduce((sum, row) => sum + row.amount, 0)\n}`.repeat(10)
 
 /** Until the process ends. A request that fails shows in the request log. */
 export const sendTraffic = async (url: string, keys: ReadonlyMap<string, string>, random: Random): Promise<void> => {

@@ -34,14 +34,14 @@ interface Arrival {
 
 /** As many as planned, spread over clients and hours by how busy they are; those of the incidents come on top of the hours. */
 const arrivals = ({ now, requests, random }: WeekPlan): Arrival[] => {
-  const slots = slotsOf(now)
+  const slots = getSlots(now)
   const inIncidents = INCIDENTS.flatMap(({ startMs, lengthMs, requests: count }) =>
     Array.from({ length: Math.round((count * requests) / 20_000) }, () => ({
       at: now - startMs + Math.floor(random.float() * lengthMs),
-      client: pick(slots.get(hourOf(now - startMs)) ?? EVERY_CLIENT, random),
+      client: pick(slots.get(getHour(now - startMs)) ?? EVERY_CLIENT, random),
     })),
   )
-  const hours: Weighted<number> = [...slots].map(([hour, clients]) => [hour, sumOf(clients)])
+  const hours: Weighted<number> = [...slots].map(([hour, clients]) => [hour, getSum(clients)])
   const choose = chooser(hours)
   const others = Array.from({ length: requests - inIncidents.length }, () => {
     const hour = choose(random)
@@ -56,9 +56,9 @@ const arrivals = ({ now, requests, random }: WeekPlan): Arrival[] => {
 const EVERY_CLIENT: Weighted<DemoClient> = CLIENTS.map((client) => [client, client.weight])
 
 /** Hour → its clients with their weights. */
-const slotsOf = (now: number): Map<number, Weighted<DemoClient>> => {
+const getSlots = (now: number): Map<number, Weighted<DemoClient>> => {
   const slots = new Map<number, Weighted<DemoClient>>()
-  for (let hour = hourOf(now - WEEK_MS); hour < now; hour += HOUR_MS) {
+  for (let hour = getHour(now - WEEK_MS); hour < now; hour += HOUR_MS) {
     const part = Math.min(HOUR_MS, now - hour) / HOUR_MS
     slots.set(
       hour,
@@ -68,7 +68,7 @@ const slotsOf = (now: number): Map<number, Weighted<DemoClient>> => {
   return slots
 }
 
-const hourOf = (at: number): number => at - (at % HOUR_MS)
+const getHour = (at: number): number => at - (at % HOUR_MS)
 
 interface Conversation {
   hash: string
@@ -102,7 +102,7 @@ const requestAt = (plan: WeekPlan, conversations: Map<string, Conversation>, { a
     at,
     count: failure?.tried ?? (random.float() < RETRIED_SHARE ? 2 : 1),
   })
-  return entryOf(plan, { at, client, talk, failure, isCancelled, tried })
+  return getEntry(plan, { at, client, talk, failure, isCancelled, tried })
 }
 
 const newConversation = (plan: WeekPlan, { models }: DemoClient, at: number): Conversation => {
@@ -139,17 +139,17 @@ interface Made extends Arrival {
   tried: readonly DemoAccount[]
 }
 
-const entryOf = (plan: WeekPlan, made: Made): LedgerEntry => {
+const getEntry = (plan: WeekPlan, made: Made): LedgerEntry => {
   const { at, client, talk, failure, isCancelled } = made
   const { random, keyIds, accountIds } = plan
   const id = random.orderedId('trn', at)
   const isDone = failure === null && !isCancelled
   const serviceTier = pick(client.tiers, random)
-  const use = isDone ? useOf(client, talk, random) : null
+  const use = isDone ? getUse(client, talk, random) : null
   const connectMs = 25 + random.float() * 60
   const firstEventMs = connectMs + 350 + random.float() ** 3 * (serviceTier === 'flex' ? 9000 : 3500)
   const totalMs = firstEventMs + (failure ? random.float() * 2500 : 800 + random.float() ** 2 * 28_000)
-  const attempts = attemptsOf(plan, made, totalMs)
+  const attempts = getAttempts(plan, made, totalMs)
   const row: LedgerEntry['row'] = {
     id,
     requestId: random.orderedId('req', at),
@@ -194,7 +194,7 @@ const entryOf = (plan: WeekPlan, made: Made): LedgerEntry => {
   }
 }
 
-const useOf = ({ input, output }: DemoClient, { length }: Conversation, random: Random) => {
+const getUse = ({ input, output }: DemoClient, { length }: Conversation, random: Random) => {
   const inputTokens = Math.floor(input * (0.35 + 0.9 * random.float()) * (1 + length / 10))
   const outputTokens = Math.floor(output * (0.2 + 2.2 * random.float() ** 2))
   const cachedShare = length === 1 ? 0.15 * random.float() : 0.78 + 0.18 * random.float()
@@ -209,7 +209,7 @@ const useOf = ({ input, output }: DemoClient, { length }: Conversation, random: 
 const RETRIED = { code: 'slow_down', message: 'slow down', status: 503 }
 
 /** All but the last failed; the last ends as the request does. */
-const attemptsOf = (plan: WeekPlan, made: Made, totalMs: number): AttemptRecord[] => {
+const getAttempts = (plan: WeekPlan, made: Made, totalMs: number): AttemptRecord[] => {
   const { at, failure, isCancelled, tried } = made
   const eachMs = tried.length === 1 ? 0 : Math.min(900, totalMs / (2 * tried.length))
   return tried.map(({ name }, index) => {
@@ -236,7 +236,7 @@ const attemptsOf = (plan: WeekPlan, made: Made, totalMs: number): AttemptRecord[
 const consideredBy = ({ now, accountIds, random }: WeekPlan, { at, tried }: Made, index: number): Considered[] =>
   DEMO_ACCOUNTS.map((account) => {
     const before = tried.slice(0, index).includes(account)
-    const skipped = before ? 'tried' : skipOf(account, at, now)
+    const skipped = before ? 'tried' : getSkip(account, at, now)
     const score = skipped === null ? rounded(account.weight * (0.5 + random.float())) : null
     const until = skipped !== null && !before && account.endsInMs ? now + account.endsInMs : null
     return { id: accountIds.get(account.name) ?? '', score, skipped, until }
@@ -251,18 +251,18 @@ const SKIPPED = {
   deactivated: 'deactivated',
 } as const satisfies Record<DemoAccount['status'], Considered['skipped']>
 
-const skipOf = (account: DemoAccount, at: number, now: number): Considered['skipped'] =>
+const getSkip = (account: DemoAccount, at: number, now: number): Considered['skipped'] =>
   isUsable(account, at, now) ? (account.isLastResort ? 'policy_class' : null) : SKIPPED[account.status]
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
-const sumOf = (choices: Weighted<unknown>): number => choices.reduce((sum, [, weight]) => sum + weight, 0)
+const getSum = (choices: Weighted<unknown>): number => choices.reduce((sum, [, weight]) => sum + weight, 0)
 
 const pick = <T>(choices: Weighted<T>, random: Random): T => chooser(choices)(random)
 
 /** Draws by weight. At least one choice must have some. */
 const chooser = <T>(choices: Weighted<T>): ((random: Random) => T) => {
-  const total = sumOf(choices)
+  const total = getSum(choices)
   return (random) => {
     let rest = random.float() * total
     const found = choices.find(([, weight]) => {

@@ -12,7 +12,7 @@ import { findVariable, variableName } from '../lib/env-names.ts'
 import { PROXY_VARIABLES, withoutLogin } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
-import { type Frame, frameOf } from './settings-frame.ts'
+import { type Frame, getFrame } from './settings-frame.ts'
 
 export interface Variable {
   name: string
@@ -48,24 +48,24 @@ interface Component {
 }
 
 /** The environment contains paths and addresses, so it is only for operators. */
-export const showAbout = createHandlers(requires('dashboard:read'), (c) => reply(c, aboutOf(c), AboutPage))
+export const showAbout = createHandlers(requires('dashboard:read'), (c) => reply(c, getAbout(c), AboutPage))
 
-const aboutOf = (c: Ctx): About => {
+const getAbout = (c: Ctx): About => {
   const { env, clock, lifecycle } = c.env
   const mayRun = holds(c.var.principal.grants, 'ops:write')
   return {
-    frame: frameOf(c, 'about'),
+    frame: getFrame(c, 'about'),
     version: VERSION,
     runtime: `Bun ${Bun.version}`,
     startedAt: iso(lifecycle.startedAt),
     now: iso(clock.now()),
-    environment: mayRun ? { variables: variablesOf(env), unknown: [...env.unknown].toSorted() } : null,
+    environment: mayRun ? { variables: getVariables(env), unknown: [...env.unknown].toSorted() } : null,
     components: COMPONENTS,
   }
 }
 
 /** Every variable that is read, with its effective value. Secrets and passwords in URLs are left out. */
-export const variablesOf = (config: Config): Variable[] => {
+export const getVariables = (config: Config): Variable[] => {
   const { raw, unknown: _, conflicts: __, ...values } = config
   const own = Object.entries(values).map(([name, value]) => ownVariable(name, value, raw))
   return [...own, ...PROXY_VARIABLES.flatMap((name) => egressVariable(name, raw))]
@@ -73,7 +73,7 @@ export const variablesOf = (config: Config): Variable[] => {
 
 const ownVariable = (key: string, value: unknown, raw: Config['raw']): Variable => {
   const isSecret = /(TOKEN|SECRET|PASSWORD)$/.test(key)
-  const text = textOf(value)
+  const text = getText(value)
   const isSet = findVariable(raw, key) !== null
   return { name: variableName(key), value: isSecret && text !== null ? '' : text, isSet, isSecret }
 }
@@ -84,7 +84,7 @@ const egressVariable = (name: string, raw: Config['raw']): Variable[] => {
   return [{ name: found, value: withoutLogin(raw[found] ?? ''), isSet: true, isSecret: false }]
 }
 
-const textOf = (value: unknown): string | null => {
+const getText = (value: unknown): string | null => {
   if (value === undefined) return null
   if (Array.isArray(value)) return (value as Cidr[]).map(formatCidr).join(', ') // as: the only lists in there
   return withoutLogin(String(value))

@@ -21,11 +21,11 @@ import { listRoleViews, permissionViews } from '../model/users/people-roles-view
 import { listUsers, type User } from '../model/users/people-view.ts'
 import { holds, isAdminLevel, PERMISSIONS } from '../model/users/permissions.ts'
 import { listRoles } from '../model/users/roles.ts'
-import { sessionsOf } from './auth/sessions.ts'
+import { getSessions } from './auth/sessions.ts'
 import { purgeInvites } from './people/invites.ts'
 import { proxyProvider } from './people/providers.ts'
 import { said } from './said.ts'
-import { frameOf, settingsOfTab } from './settings-frame.ts'
+import { getFrame, settingsOfTab } from './settings-frame.ts'
 
 /** Shown on the settings page; the others have their own page. */
 const FIRST = 5
@@ -33,11 +33,11 @@ const FIRST = 5
 export const showSettings = createHandlers(signedIn(), (c) => {
   const { principal } = c.var
   const props: SettingsProps = {
-    frame: frameOf(c, 'general'),
+    frame: getFrame(c, 'general'),
     settings: settingsOfTab(c, 'general'),
-    me: principal.kind === 'account' ? meOf(c, principal) : null,
+    me: principal.kind === 'account' ? getMe(c, principal) : null,
     authMode: c.env.env.DASHBOARD_AUTH_MODE,
-    security: holds(principal.grants, 'security:write') ? securityOf(c) : null,
+    security: holds(principal.grants, 'security:write') ? getSecurity(c) : null,
     people: holds(principal.grants, 'users:manage') ? firstPeople(c, principal) : null,
     now: iso(c.env.clock.now()),
     ...said(c),
@@ -45,14 +45,14 @@ export const showSettings = createHandlers(signedIn(), (c) => {
   return principal.kind === 'guest' ? c.redirect('/login') : reply(c, props, SettingsPage)
 })
 
-const securityOf = ({ env: { db, settings } }: Ctx): SecurityProps => ({
+const getSecurity = ({ env: { db, settings } }: Ctx): SecurityProps => ({
   guestAccessEnabled: settings.current().guestAccessEnabled,
   usersWithoutTotpCount: countWithoutTotp(db, () => true),
   adminsWithoutTotpCount: countWithoutTotp(db, ({ grants }) => isAdminLevel(grants)),
   guestPasswordConfigured: guestPasswordHash(db) !== null,
 })
 
-const meOf = (c: Ctx, { id, person: { row, role } }: AccountPrincipal): SettingsProps['me'] => {
+const getMe = (c: Ctx, { id, person: { row, role } }: AccountPrincipal): SettingsProps['me'] => {
   const passkeys = listPasskeys(c.env.db, id).length
   const hasTotp = row.totpSecretSealed !== null
   const ways = [
@@ -91,7 +91,7 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
     now: iso(clock.now()),
     ...said(c),
   }
-  return reply(c, { ...props, frame: frameOf(c, 'access') }, AccessTab)
+  return reply(c, { ...props, frame: getFrame(c, 'access') }, AccessTab)
 })
 
 /** Expired invites are deleted first, as in the API's list. */
@@ -110,7 +110,7 @@ const peopleFor = (c: Ctx, principal: Principal) => {
       isSelf: user.id === principal.id,
       isManageable,
       afterDeletion: isProxyTrusted(c) && isAnnounced(user) ? newcomer : null,
-      sessions: isManageable ? sessionsOf(c, user.id).items : [],
+      sessions: isManageable ? getSessions(c, user.id).items : [],
     }
   })
 }

@@ -8,11 +8,11 @@ import { body, parse } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
-import { pageOf } from '../http/return-path.ts'
+import { getPage } from '../http/return-path.ts'
 import { inSlices } from '../lib/slices.ts'
 import { clearLeftovers } from '../model/accounts/account-leftovers.ts'
 import { ROUTING_POLICIES } from '../model/accounts/account-summary.ts'
-import { Tags, tagsOf } from '../model/accounts/account-tags.ts'
+import { getTags, Tags } from '../model/accounts/account-tags.ts'
 import { deleteAccount, editAccount, pauseAccount, reactivateAccount } from '../model/accounts/accounts.ts'
 import type { Actor } from '../model/audit/audit.ts'
 import { back } from './return-link.ts'
@@ -45,7 +45,7 @@ export const pauseAccounts = createHandlers(
   body(Chosen),
   async (c) => {
     const outcome = await toEach(c, c.req.valid('json').accountIds, pauseAccount)
-    return proceed(c, { status: 'paused', ...outcome }, back(c, doneOf(outcome, 'accounts_paused')))
+    return proceed(c, { status: 'paused', ...outcome }, back(c, getDone(outcome, 'accounts_paused')))
   },
 )
 
@@ -54,7 +54,7 @@ export const reactivateAccounts = createHandlers(
   body(Chosen),
   async (c) => {
     const outcome = await toEach(c, c.req.valid('json').accountIds, reactivateAccount)
-    return proceed(c, { status: 'reactivated', ...outcome }, back(c, doneOf(outcome, 'accounts_reactivated')))
+    return proceed(c, { status: 'reactivated', ...outcome }, back(c, getDone(outcome, 'accounts_reactivated')))
   },
 )
 
@@ -65,7 +65,7 @@ export const setRoutingPolicies = createHandlers(
   async (c) => {
     const { accountIds, routingPolicy } = c.req.valid('json')
     const outcome = await toEach(c, accountIds, (tx, id, who) => editAccount(tx, id, { routingPolicy }, who))
-    return proceed(c, { status: 'updated', ...outcome }, back(c, doneOf(outcome, 'accounts_updated')))
+    return proceed(c, { status: 'updated', ...outcome }, back(c, getDone(outcome, 'accounts_updated')))
   },
 )
 
@@ -76,10 +76,10 @@ export const changeTags = createHandlers(
   async (c) => {
     const { accountIds, add, remove } = c.req.valid('json')
     const outcome = await toEach(c, accountIds, (tx, id, who) => {
-      const tags = [...tagsOf(tx, id), ...add].filter((tag) => !remove.includes(tag))
+      const tags = [...getTags(tx, id), ...add].filter((tag) => !remove.includes(tag))
       editAccount(tx, id, { tags: parse(Tags, [...new Set(tags)]) }, who)
     })
-    return proceed(c, { status: 'updated', ...outcome }, back(c, doneOf(outcome, 'accounts_tagged')))
+    return proceed(c, { status: 'updated', ...outcome }, back(c, getDone(outcome, 'accounts_tagged')))
   },
 )
 
@@ -90,13 +90,13 @@ export const deleteAccounts = createHandlers(
   async (c) => {
     const { accountIds, deleteHistory } = c.req.valid('json')
     const outcome = await deleteEach(c, accountIds, { deleteHistory })
-    const isOnList = pageOf(c)?.pathname === '/accounts'
-    const then = isOnList ? back(c, doneOf(outcome, 'accounts_deleted')) : '/accounts?done=account_deleted'
+    const isOnList = getPage(c)?.pathname === '/accounts'
+    const then = isOnList ? back(c, getDone(outcome, 'accounts_deleted')) : '/accounts?done=account_deleted'
     return proceed(c, { status: 'deleted', ...outcome }, then)
   },
 )
 
-const doneOf = ({ changed, refused }: Outcome, done: string): string => {
+const getDone = ({ changed, refused }: Outcome, done: string): string => {
   if (refused.length === 0) return done
   return changed.length === 0 ? `${done}_none` : `${done}_partly`
 }
@@ -109,7 +109,7 @@ const toEach = async (c: Ctx, accountIds: readonly string[], change: Change, atO
   const tries = await inSlices(
     c.env.clock,
     [...new Set(accountIds)],
-    (ids) => commit(c.env.db, (tx) => ids.map((id) => ({ id, refusal: refusalOf(() => change(tx, id, who)) }))),
+    (ids) => commit(c.env.db, (tx) => ids.map((id) => ({ id, refusal: getRefusal(() => change(tx, id, who)) }))),
     atOnce,
   )
   for (const { id, refusal } of tries)
@@ -147,7 +147,7 @@ const clearBehind = async ({ env }: Ctx): Promise<void> => {
 }
 
 /** The model functions throw before writing, so a rejection leaves nothing in the transaction. */
-const refusalOf = (apply: () => unknown): AppError | null => {
+const getRefusal = (apply: () => unknown): AppError | null => {
   try {
     apply()
     return null

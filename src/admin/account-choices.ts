@@ -3,7 +3,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { naturalOrder } from '../lib/natural-order.ts'
 import { tellApart } from '../model/accounts/account-names.ts'
 import { maskEmails } from '../model/accounts/account-summary.ts'
-import { blindersOf } from './requests.ts'
+import { getHiddenFields } from './requests.ts'
 
 export interface Choice {
   id: string
@@ -12,7 +12,7 @@ export interface Choice {
 
 /** All accounts by name, masked for users who do not manage them. */
 export const accountChoices = (c: Ctx): Choice[] => {
-  const { hidesAccounts } = blindersOf(c.var.principal)
+  const { hidesAccounts } = getHiddenFields(c.var.principal)
   const called = c.env.pool.all().map(({ id, displayName, planType }) => {
     return { id, name: hidesAccounts ? maskEmails(displayName) : displayName, planType }
   })

@@ -10,7 +10,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { reply, representation } from '../http/reply.tsx'
-import { zipOf } from '../lib/zip-write.ts'
+import { getZip } from '../lib/zip-write.ts'
 import {
   codexAuthJson,
   EXPORT_FORMATS,
@@ -43,7 +43,7 @@ export const exportAuth = createHandlers(
     const { row, tokens } = commit(c.env.db, (tx) => taken(c, tx, { id: idOf(c), format }))
     const kind = representation(c)
     if (kind === 'json') return c.json(exportedAuth(row, tokens))
-    const file = { filename: fileNameFor(row, format), text: textOf(row, tokens, format) }
+    const file = { filename: fileNameFor(row, format), text: getText(row, tokens, format) }
     if (kind === 'fragment') return reply(c, file, ExportedPage)
     return c.body(file.text, 200, {
       'content-type': 'application/json; charset=utf-8',
@@ -65,10 +65,10 @@ export const exportAccounts = createHandlers(
     const files = commit(c.env.db, (tx) =>
       [...new Set(accountIds)].map((id) => {
         const { row, tokens } = taken(c, tx, { id, format })
-        return { name: `${id}/${fileNameFor(row, format)}`, text: textOf(row, tokens, format) }
+        return { name: `${id}/${fileNameFor(row, format)}`, text: getText(row, tokens, format) }
       }),
     )
-    return c.body(zipOf(files), 200, {
+    return c.body(getZip(files), 200, {
       'content-type': 'application/zip',
       'content-disposition': 'attachment; filename="accounts.zip"',
     })
@@ -90,5 +90,5 @@ const taken = (
   return { row, tokens }
 }
 
-const textOf = (row: AccountRow, tokens: AccountTokens, format: ExportFormat): string =>
+const getText = (row: AccountRow, tokens: AccountTokens, format: ExportFormat): string =>
   `${JSON.stringify(format === 'codex' ? codexAuthJson(row, tokens) : opencodeAuthJson(row, tokens), null, 2)}\n`

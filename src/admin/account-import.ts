@@ -118,7 +118,7 @@ export const preflightImport = createHandlers(
     const entries = await judgeFiles(db, uploaded.files, { sealer, clock, failures: uploaded.failures })
     // With scripts, the form keeps its contents.
     const isInvalid = entries.every(({ verdict }) => verdict === 'broken')
-    if (isInvalid && representation(c) === 'fragment') throw allBad(failuresOf(entries))
+    if (isInvalid && representation(c) === 'fragment') throw allBad(getFailures(entries))
     const draft = importDrafts.keep(c.var.principal.id, entries)
     const [only] = entries
     if (c.req.valid('query').importSingle && entries.length === 1 && only?.account && isWorthwhile(only))
@@ -127,11 +127,11 @@ export const preflightImport = createHandlers(
   },
 )
 
-const failuresOf = (entries: readonly PreflightEntry[]): ImportFailure[] =>
+const getFailures = (entries: readonly PreflightEntry[]): ImportFailure[] =>
   entries.map(({ file, reason }) => ({ file, message: (reason ?? '').replace(/^The file/, file) }))
 
 const finish = (c: Ctx, draft: Draft, accounts: readonly ImportedAccount[]): Promise<void> =>
-  c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(outcomeOf))
+  c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(getOutcome))
 
 const Choice = z.strictObject({
   files: z
@@ -149,7 +149,7 @@ export const importChosen = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
   body(Choice),
   async (c) => {
-    const draft = draftOf(c, idOf(c))
+    const draft = getDraft(c, idOf(c))
     if (draft.outcome === null) {
       const accounts = chosen(draft, c.req.valid('json').files)
       await finish(c, draft, accounts)
@@ -169,19 +169,19 @@ const chosen = ({ entries }: Draft, ids: readonly string[]) =>
   })
 
 /** Throws `import_not_found`. */
-export const draftValue = (c: Ctx, id: string): ImportValue => importValue(c, draftOf(c, id))
+export const draftValue = (c: Ctx, id: string): ImportValue => importValue(c, getDraft(c, id))
 
-const draftOf = (c: Ctx, id: string): Draft => c.env.importDrafts.get(id, c.var.principal.id)
+const getDraft = (c: Ctx, id: string): Draft => c.env.importDrafts.get(id, c.var.principal.id)
 
 const importValue = (c: Ctx, { id: preflightId, entries, expiresAt, outcome }: Draft): ImportValue => ({
   preflightId,
   expiresAt: iso(expiresAt),
   generatedAt: iso(c.env.clock.now()),
-  files: entries.map(fileOf),
+  files: entries.map(getFile),
   accounts: outcome,
 })
 
-const fileOf = ({ id, file, verdict, reason, account, existing }: PreflightEntry): PreflightFile => ({
+const getFile = ({ id, file, verdict, reason, account, existing }: PreflightEntry): PreflightFile => ({
   id,
   file,
   verdict,
@@ -194,7 +194,7 @@ const fileOf = ({ id, file, verdict, reason, account, existing }: PreflightEntry
   existing,
 })
 
-const outcomeOf = (row: ImportedRow): ImportOutcome => ({
+const getOutcome = (row: ImportedRow): ImportOutcome => ({
   accountId: row.id,
   displayName: displayName(row),
   planType: row.planType,
@@ -216,17 +216,17 @@ const uploads = async (c: Ctx): Promise<OpenedFiles> => {
       message: 'Select a file or paste the text of an auth.json.',
       param: FIELD,
     })
-  demandFew(parts)
+  requireFew(parts)
   const budget = importBudget()
   const read: OpenedFiles[] = []
   // sequentially, so that only one is unpacked at a time
   for (const part of parts) read.push(await readPart(part, budget))
   const files = read.flatMap(({ files }) => files)
-  demandFew(files)
+  requireFew(files)
   return { files, failures: read.flatMap(({ failures }) => failures) }
 }
 
-const demandFew = ({ length }: readonly unknown[]): void => {
+const requireFew = ({ length }: readonly unknown[]): void => {
   if (length > MAX_IMPORT_FILES)
     throw new AppError('invalid_auth_json', {
       message: `You can import at most ${MAX_IMPORT_FILES} files in one go.`,

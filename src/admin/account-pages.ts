@@ -28,11 +28,11 @@ import { inOrder } from '../model/accounts/account-order.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
 import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/accounts/account-summary.ts'
 import { openTokens } from '../model/accounts/account-tokens.ts'
-import { lastUsesOf, NO_USE, usesOf } from '../model/accounts/account-totals.ts'
+import { getLastUses, getUses, NO_USE } from '../model/accounts/account-totals.ts'
 import { TREND_HOURS, trendPoints, withPresent } from '../model/accounts/account-trends.ts'
 import { type AccountView, wireAccount } from '../model/accounts/account-view.ts'
 import { type AccountRow, getAccount } from '../model/accounts/accounts.ts'
-import { resetAttemptsOf } from '../model/accounts/reset-attempts.ts'
+import { getResetAttempts } from '../model/accounts/reset-attempts.ts'
 import { resetCreditsView } from '../model/accounts/reset-credits.ts'
 import { planReset, ruleFor } from '../model/accounts/reset-rule.ts'
 import { capacityCredits, perWindow, type WindowLength } from '../model/accounts/usage-windows.ts'
@@ -42,8 +42,8 @@ import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { refusalFor } from './account-window.ts'
 import { routeView } from './egress.ts'
 import { ownerChoices } from './owner-choices.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { blindersOf } from './requests.ts'
+import { toReader } from './reader-for-caller.ts'
+import { getHiddenFields } from './requests.ts'
 import { said } from './said.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
@@ -73,8 +73,8 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
 })
 
 const listedAccounts = (c: Ctx): ListedAccount[] => {
-  const uses = usesOf(c.env.db)
-  const lastUses = lastUsesOf(c.env.db)
+  const uses = getUses(c.env.db)
+  const lastUses = getLastUses(c.env.db)
   return viewsFor(c).map((view) => {
     const { requestCount, totalCostUsd } = uses.get(view.accountId) ?? NO_USE
     const lastUsedAt = isoOrNull(lastUses.get(view.accountId))
@@ -84,12 +84,12 @@ const listedAccounts = (c: Ctx): ListedAccount[] => {
 
 /** 7 days, hourly, as percent left. Throws `account_not_found`. */
 export const showAccountTrends = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), async (c) => {
-  const view = viewOf(c)
-  return c.json({ accountId: view.accountId, ...trendPoints(await trendOf(c, view), view.windows.weekly) })
+  const view = getView(c)
+  return c.json({ accountId: view.accountId, ...trendPoints(await getTrend(c, view), view.windows.weekly) })
 })
 
-const trendOf = async (c: Ctx, { accountId, windows, usageAt }: AccountView) =>
-  withPresent(await readerOf(c).accountTrend(accountId, c.env.clock.now()), windows, usageAt)
+const getTrend = async (c: Ctx, { accountId, windows, usageAt }: AccountView) =>
+  withPresent(await toReader(c).accountTrend(accountId, c.env.clock.now()), windows, usageAt)
 
 const TABS = ['usage', 'routing', 'events', 'credentials'] as const satisfies readonly TabName[]
 
@@ -101,7 +101,7 @@ const TabQuery = z.object({
 /** A tab the user may not open becomes the first one. Throws `account_not_found`. */
 export const showAccount = createHandlers(requires('accounts:read'), query(TabQuery), async (c) => {
   const asked = c.req.valid('query')
-  const view = viewOf(c)
+  const view = getView(c)
   const tabs = TABS.filter((tab) => tab !== 'credentials' || mayWrite(c))
   const tab = tabs.includes(asked.tab) ? asked.tab : 'usage'
   const row = getAccount(c.env.db, view.accountId)
@@ -111,7 +111,7 @@ export const showAccount = createHandlers(requires('accounts:read'), query(TabQu
     workspace: mayWrite(c) ? row.workspaceLabel : null,
     actions: offeredActions(view, mayWrite(c)),
     tabs,
-    content: await contentOf(c, { tab, before: asked.before, view, row }),
+    content: await getContent(c, { tab, before: asked.before, view, row }),
     mayWrite: mayWrite(c),
     now: iso(c.env.clock.now()),
     done,
@@ -128,49 +128,49 @@ interface Shown {
   row: AccountRow
 }
 
-const contentOf = async (c: Ctx, { tab, before, view, row }: Shown): Promise<Tab> => {
+const getContent = async (c: Ctx, { tab, before, view, row }: Shown): Promise<Tab> => {
   switch (tab) {
     case 'usage':
-      return usageOf(c, view)
+      return getUsage(c, view)
     case 'routing':
-      return routingOf(c, view)
+      return getRouting(c, view)
     case 'events': {
-      const page = await readerOf(c).accountHistory(view.accountId, before)
+      const page = await toReader(c).accountHistory(view.accountId, before)
       return { tab, before, ...(mayWrite(c) ? page : maskedHistory(page)) }
     }
     case 'credentials':
-      return credentialsOf(c, row)
+      return getCredentials(c, row)
   }
 }
 
-const usageOf = async (c: Ctx, view: AccountView): Promise<Tab> => {
+const getUsage = async (c: Ctx, view: AccountView): Promise<Tab> => {
   const { clock, resetCredits, random } = c.env
   const now = clock.now()
   const since = Math.floor(now / HOUR_MS) * HOUR_MS - (TREND_HOURS - 1) * HOUR_MS
-  const [trend, spend] = await Promise.all([trendOf(c, view), readerOf(c).accountSpend(view.accountId, since)])
+  const [trend, spend] = await Promise.all([getTrend(c, view), toReader(c).accountSpend(view.accountId, since)])
   const credits = resetCredits.of(view.accountId)
   const resets = credits && resetCreditsView(credits, now)
   return {
     tab: 'usage',
     credits: perWindow((length) => creditsIn(view, length)),
     trend,
-    spend: { ...spend, byKey: blindersOf(c.var.principal).hidesKeys ? null : spend.byKey },
+    spend: { ...spend, byKey: getHiddenFields(c.var.principal).hidesKeys ? null : spend.byKey },
     resetCredits: resets,
     resetRefusal: resetRefusal(c, view, resets?.availableCount ?? null),
     redeemRequestId: random.id('rdm'),
-    window: windowOf(c, view),
-    resetRule: resetRuleOf(c, view),
+    window: getWindow(c, view),
+    resetRule: getResetRule(c, view),
   }
 }
 
-const resetRuleOf = (c: Ctx, { accountId }: AccountView): ResetRuleProps => {
+const getResetRule = (c: Ctx, { accountId }: AccountView): ResetRuleProps => {
   const { db, pool, settings, clock, resetCredits } = c.env
   const now = clock.now()
   const current = settings.current()
   const account = pool.get(accountId)
   const credits = resetCredits.of(accountId)
   const row = getAccount(db, accountId)
-  const attempts = resetAttemptsOf(db, accountId)
+  const attempts = getResetAttempts(db, accountId)
   const plan =
     account && credits
       ? planReset(ruleFor(row, current), { credits, attempts, usage: account.usage, state: account.state }, now)
@@ -186,7 +186,7 @@ const resetRuleOf = (c: Ctx, { accountId }: AccountView): ResetRuleProps => {
 
 const NO_RULE = { resetPolicy: null, keepCredits: null, minBlockedMinutes: null, percent: null }
 
-const windowOf = (c: Ctx, { accountId }: AccountView): WindowProps => {
+const getWindow = (c: Ctx, { accountId }: AccountView): WindowProps => {
   const { db, settings, clock } = c.env
   const last = lastWindowStart(db, accountId)
   const { windowStart, windowStartHours, windowStartZone } = settings.current()
@@ -220,17 +220,17 @@ const resetRefusal = (c: Ctx, { status }: AccountView, available: number | null)
   return available === 0 ? 'This account has no reset credits.' : null
 }
 
-const routingOf = (c: Ctx, view: AccountView): Tab => {
+const getRouting = (c: Ctx, view: AccountView): Tab => {
   const { settings, catalog } = c.env
   const { routingStrategy, proxyAccountStreamLimit } = settings.current()
-  const models = catalog.modelsOf(view.accountId)
+  const models = catalog.getModels(view.accountId)
   return {
     tab: 'routing',
     strategy: routingStrategy,
     streamLimit: proxyAccountStreamLimit,
     models: models && [...models].toSorted(),
     owners: mayWrite(c) ? ownerChoices(c) : [],
-    order: orderOf(c, view),
+    order: getOrder(c, view),
     sessions: holds(c.var.principal.grants, 'ops:write')
       ? { href: stickyLink({ accountQuery: view.accountId }), mayRelease: holdsWrite(c.var.principal.grants) }
       : null,
@@ -239,12 +239,12 @@ const routingOf = (c: Ctx, view: AccountView): Tab => {
   }
 }
 
-const orderOf = (c: Ctx, { accountId, position }: AccountView) => {
+const getOrder = (c: Ctx, { accountId, position }: AccountView) => {
   const order = inOrder(c.env.db)
   return { place: order.findIndex(({ id }) => id === accountId) + 1, of: order.length, isSet: position !== null }
 }
 
-const credentialsOf = (c: Ctx, row: AccountRow): Tab => {
+const getCredentials = (c: Ctx, row: AccountRow): Tab => {
   const { sealer, clock } = c.env
   const health = { now: clock.now(), renewAfterMs: REFRESH_AFTER_MS }
   return {
@@ -262,11 +262,11 @@ const mayWrite = (c: Ctx): boolean => holds(c.var.principal.grants, 'accounts:wr
 
 const viewsFor = (c: Ctx): AccountView[] => {
   const views = c.env.pool.describe()
-  return namedApart(blindersOf(c.var.principal).hidesAccounts ? views.map(maskedView) : views)
+  return namedApart(getHiddenFields(c.var.principal).hidesAccounts ? views.map(maskedView) : views)
 }
 
 /** Throws `account_not_found`. */
-const viewOf = (c: Ctx): AccountView => {
+const getView = (c: Ctx): AccountView => {
   const view = viewsFor(c).find(({ accountId }) => accountId === idOf(c))
   if (!view) throw new AppError('account_not_found')
   return view

@@ -13,7 +13,7 @@ import { noteAccountEvent } from '../model/accounts/account-events.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
 import { usedNow } from '../model/accounts/usage-windows.ts'
 import { append } from '../model/audit/audit.ts'
-import { whyOf } from '../upstream/ask.ts'
+import { getWhy } from '../upstream/ask.ts'
 import { probe } from '../upstream/probe.ts'
 import { fetchUsage } from '../upstream/usage.ts'
 import { back } from './return-link.ts'
@@ -34,13 +34,13 @@ export const probeAccount = createHandlers(
   },
 )
 
-const MOST_PROBES = 100
+const MAX_PROBES = 100
 const PROBES_AT_ONCE = 10
 /** Enough for ten rounds of probes that all time out. */
 const PATIENCE_SECONDS = 255
 
 const Chosen = z.strictObject({
-  accountIds: z.array(z.string().max(255)).min(1).max(MOST_PROBES).describe('The accounts to probe.'),
+  accountIds: z.array(z.string().max(255)).min(1).max(MAX_PROBES).describe('The accounts to probe.'),
 })
 
 /** Answers `{status, probed, refused}`. For a single account the reason is thrown. */
@@ -79,16 +79,16 @@ type ProbeAnswer = Awaited<ReturnType<typeof probeOne>>
 
 /** Sends the request and records its result. Throws `account_not_found`, `account_not_probable`. */
 const probeOne = async (c: Ctx, id: string, model?: string) => {
-  const { pool, plane, clock, db } = c.env
+  const { pool, proxyDeps, clock, db } = c.env
   const before = standing(c, id)
   if (!isInUse(before)) throw new AppError('account_not_probable')
-  const deps = { ...plane.upstream, credentials: plane.credentials }
+  const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials }
   const { status, ok } = await probe(deps, id, modelFor(c, id, model))
   pool.apply(id, { kind: 'checked', at: clock.now(), ok, by: 'probe' })
   if (ok) pool.health(id, { kind: 'success', at: clock.now() })
   await fetchUsage(deps, id).then(
     (snapshot) => pool.observe(id, snapshot),
-    (err: unknown) => c.env.log.info('no usage after a probe', { account: id, ...whyOf(err) }),
+    (err: unknown) => c.env.log.info('no usage after a probe', { account: id, ...getWhy(err) }),
   )
   const who = actor(c)
   commit(db, (tx) => {
@@ -118,7 +118,7 @@ const probeNote = (status: number, ok: boolean) => ({
 /** The requested model, or one the account offers. */
 const modelFor = (c: Ctx, id: string, wanted: string | undefined): string => {
   if (wanted !== undefined) return wanted
-  const offered = c.env.catalog.modelsOf(id)
+  const offered = c.env.catalog.getModels(id)
   return offered && !offered.has(DEFAULT_MODEL) ? ([...offered][0] ?? DEFAULT_MODEL) : DEFAULT_MODEL
 }
 

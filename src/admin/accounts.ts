@@ -13,7 +13,7 @@ import { tokenHealth } from '../model/accounts/account-export.ts'
 import { type AccountSummary, masked, ROUTING_POLICIES, summarise } from '../model/accounts/account-summary.ts'
 import { Tags } from '../model/accounts/account-tags.ts'
 import { openTokens } from '../model/accounts/account-tokens.ts'
-import { NO_USE, usesOf } from '../model/accounts/account-totals.ts'
+import { getUses, NO_USE } from '../model/accounts/account-totals.ts'
 import {
   type AccountEdit,
   type AccountRow,
@@ -39,16 +39,16 @@ export { probeAccount, probeAccounts } from './account-probe.ts'
 /** `{accounts}`: each with its state, whether it is available now, and why not. */
 export const listAccounts = createHandlers(requires('dashboard:read', { and: 'accounts:read' }), (c) => {
   const mayWrite = holds(c.var.principal.grants, 'accounts:write')
-  const accounts = summariesOf(c, { withTokens: mayWrite })
+  const accounts = getSummaries(c, { withTokens: mayWrite })
   return c.json({ accounts: mayWrite ? accounts : accounts.map(masked) })
 })
 
-const summariesOf = (c: Ctx, { withTokens }: { withTokens: boolean }): AccountSummary[] => {
+const getSummaries = (c: Ctx, { withTokens }: { withTokens: boolean }): AccountSummary[] => {
   const { db, pool, resetCredits, clock, sealer } = c.env
   const now = clock.now()
   const views = pool.describe()
   const sharing = Map.groupBy(views, ({ email }) => email)
-  const uses = usesOf(db)
+  const uses = getUses(db)
   const starts = lastWindowStarts(db)
   return views.flatMap((view) => {
     const account = pool.get(view.accountId)

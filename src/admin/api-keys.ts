@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { shownKeyAt } from '../../views/keys/new.tsx'
 import { actor, demand } from '../auth/principal.ts'
-import { demandKeyScope, demandScope } from '../auth/view-scope.ts'
+import { requireKeyScope, requireScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -20,14 +20,14 @@ import {
   updateKey,
 } from '../model/keys/api-keys.ts'
 import { KeyPatch, NewKey } from '../model/keys/key-input.ts'
-import { demandMemberPatch, newMemberKey } from '../model/keys/member-keys.ts'
+import { newMemberKey, requireMemberPatch } from '../model/keys/member-keys.ts'
 import { keyBody } from './key-form.ts'
 import { connectionFor } from './key-pages.ts'
 import { storeSettings } from './settings.ts'
 
 export const listApiKeys = createHandlers(requiresOwn('api_keys:read'), (c) => {
   const now = c.env.clock.now()
-  const scope = demandScope(c.var.principal, 'api_keys:read')
+  const scope = requireScope(c.var.principal, 'api_keys:read')
   return c.json(listKeys(c.env.db, scope).map((row) => shownKey(row, now, scope)))
 })
 
@@ -41,7 +41,7 @@ const KeyToCreate = NewKey.extend({
 /** Throws `validation_error`, `key_limit_reached`, and with `requireKeys` what a change of that setting does. */
 export const createApiKey = createHandlers(writesKeys({ audit: 'api_key_created' }), keyBody(KeyToCreate), (c) => {
   const { requireKeys = false, ...input } = c.req.valid('json')
-  const doing = doingOf(c)
+  const doing = getDoing(c)
   const issued = commit(c.env.db, (tx) => {
     const own = ownRules(c, doing)
     const made = createKey(tx, own ? newMemberKey(tx, input, own) : input, doing)
@@ -52,18 +52,18 @@ export const createApiKey = createHandlers(writesKeys({ audit: 'api_key_created'
 })
 
 export const editApiKey = createHandlers(writesKeys({ audit: 'api_key_updated' }), keyBody(KeyPatch), (c) => {
-  const doing = doingOf(c)
+  const doing = getDoing(c)
   const row = commit(c.env.db, (tx) => {
     const patch = c.req.valid('json')
     const own = ownRules(c, doing)
-    if (own) demandMemberPatch(getKey(tx, idOf(c), doing.scope), patch, own)
+    if (own) requireMemberPatch(getKey(tx, idOf(c), doing.scope), patch, own)
     return updateKey(tx, idOf(c), patch, doing)
   })
   return proceed(c, shownKey(row, doing.actor.at, doing.scope), `/keys/${row.id}?done=api_key_updated`)
 })
 
 export const regenerateApiKey = createHandlers(writesKeys({ audit: 'api_key_regenerated' }), (c) => {
-  const doing = doingOf(c)
+  const doing = getDoing(c)
   return show(
     c,
     commit(c.env.db, (tx) => regenerateKey(tx, idOf(c), doing)),
@@ -72,19 +72,19 @@ export const regenerateApiKey = createHandlers(writesKeys({ audit: 'api_key_rege
 })
 
 export const deleteApiKey = createHandlers(writesKeys({ audit: 'api_key_deleted' }), (c) => {
-  commit(c.env.db, (tx) => deleteKey(tx, idOf(c), doingOf(c)))
+  commit(c.env.db, (tx) => deleteKey(tx, idOf(c), getDoing(c)))
   return proceed(c, null, '/keys?done=api_key_deleted')
 })
 
 /** The gate suffices for one's own key; assigning it to others, or to no one, needs `api_keys:assign`. */
-const doingOf = (c: Ctx) => ({
+const getDoing = (c: Ctx) => ({
   actor: actor(c),
-  scope: demandKeyScope(c.var.principal),
+  scope: requireKeyScope(c.var.principal),
   random: c.env.random,
-  demandAssign: () => demand(c.var.principal, 'api_keys:assign'),
+  requireAssign: () => demand(c.var.principal, 'api_keys:assign'),
 })
 
-type Doing = ReturnType<typeof doingOf>
+type Doing = ReturnType<typeof getDoing>
 
 /** The bounds of users who manage only their own keys; null: there are none. */
 const ownRules = ({ env }: Ctx, { scope, actor: { at } }: Doing) =>

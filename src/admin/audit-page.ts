@@ -16,9 +16,9 @@ import { filled } from '../model/form-query.ts'
 import { listPeople } from '../model/users/people.ts'
 import { listRoles } from '../model/users/roles.ts'
 import type { Choice } from './account-choices.ts'
-import { optionsOf } from './logs-page.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { type Frame, frameOf } from './settings-frame.ts'
+import { getOptions } from './logs-page.ts'
+import { toReader } from './reader-for-caller.ts'
+import { type Frame, getFrame } from './settings-frame.ts'
 
 export interface Audit extends Omit<AuditPage, 'items'> {
   items: NamedEntry[]
@@ -66,17 +66,17 @@ const PageQuery = AuditQuery.extend({
 /** Throws `validation_error` for an unknown filter, `busy` when verification takes too long. */
 export const showAuditLog = createHandlers(requires('audit:read'), query(PageQuery), async (c) => {
   const { verify, ...asked } = c.req.valid('query')
-  const page = await readerOf(c).auditLog(asked)
+  const page = await toReader(c).auditLog(asked)
   const people = listPeople(c.env.db).map(({ row }) => ({ id: row.id, name: row.username }))
   const value: Audit = {
     ...page,
     items: named(c, page.items, people),
-    frame: frameOf(c, 'audit'),
+    frame: getFrame(c, 'audit'),
     now: iso(c.env.clock.now()),
-    filters: filtersOf(asked),
+    filters: getFilters(asked),
     options: { actions: Object.keys(EVENTS), targetTypes: TARGET_TYPES, people: [...WITHOUT_ACCOUNT, ...people] },
-    chain: await chainOf(c, verify === '1'),
-    links: linksOf(c, page),
+    chain: await getChain(c, verify === '1'),
+    links: getLinks(c, page),
   }
   return reply(c, value, AuditLogPage)
 })
@@ -84,9 +84,9 @@ export const showAuditLog = createHandlers(requires('audit:read'), query(PageQue
 /** Verified with every page; takes the reader about four milliseconds. */
 const CHECKED_ROWS = 1000
 
-const chainOf = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
+const getChain = async (c: Ctx, isAsked: boolean): Promise<Chain> => {
   const rows = readHead(c.env.db)?.count ?? 0
-  return isAsked || rows <= CHECKED_ROWS ? readerOf(c).auditVerdict() : { isWhole: null, rows }
+  return isAsked || rows <= CHECKED_ROWS ? toReader(c).auditVerdict() : { isWhole: null, rows }
 }
 
 /** Actors that are not users. */
@@ -100,7 +100,7 @@ const ACTOR_NAMES: Readonly<Record<string, string>> = {
 const WITHOUT_ACCOUNT = Object.entries(ACTOR_NAMES).map(([id, name]) => ({ id, name }))
 
 const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]): NamedEntry[] => {
-  const { accounts, keys } = optionsOf(c)
+  const { accounts, keys } = getOptions(c)
   const names = new Map(
     [...people, ...listRoles(c.env.db), ...accounts, ...(keys ?? [])].map(({ id, name }) => [id, name]),
   )
@@ -111,7 +111,7 @@ const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]):
   }))
 }
 
-const filtersOf = (asked: AuditQuery): Filters => ({
+const getFilters = (asked: AuditQuery): Filters => ({
   action: asked.action ?? '',
   actor: asked.actor_user_id ?? '',
   targetType: asked.target_type ?? '',
@@ -123,7 +123,7 @@ const filtersOf = (asked: AuditQuery): Filters => ({
 
 const FILTERS = ['action', 'actor_user_id', 'target_type', 'target_id', 'severity', 'reason', 'since', 'until']
 
-const linksOf = (c: Ctx, { nextCursor }: AuditPage): Audit['links'] => {
+const getLinks = (c: Ctx, { nextCursor }: AuditPage): Audit['links'] => {
   const link = (drop: readonly string[], add: Record<string, string> = {}) =>
     linkFrom(c, '/audit', { drop: [...drop, 'verify'], add })
   const has = (names: readonly string[]) => names.some((name) => c.req.query(name))

@@ -3,8 +3,8 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { AuditQuery } from '../model/audit/audit-log.ts'
-import { readerOf } from './reader-for-caller.ts'
+import { toReader } from './reader-for-caller.ts'
 
 export const listAuditLog = createHandlers(requires('audit:read'), query(AuditQuery), async (c) =>
-  c.json(await readerOf(c).auditLog(c.req.valid('query'))),
+  c.json(await toReader(c).auditLog(c.req.valid('query'))),
 )

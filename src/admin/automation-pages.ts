@@ -12,7 +12,7 @@ import { reply } from '../http/reply.tsx'
 import { viewerZone } from '../http/viewer-clock.ts'
 import { iso } from '../lib/iso.ts'
 import { getAutomation } from '../model/automations/automations.ts'
-import { AutomationFilters, automationPage, getRun, lastRunOf, RunFilters } from '../model/automations/lists.ts'
+import { AutomationFilters, automationPage, getLastRun, getRun, RunFilters } from '../model/automations/lists.ts'
 import { SERVER_ZONE } from '../model/automations/schedule.ts'
 import {
   type AutomationView,
@@ -24,10 +24,10 @@ import {
 import { EFFORTS } from '../model/catalog/efforts.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
-import { automationBlinders, runsOf } from './automations.ts'
+import { automationHiddenFields, getRuns } from './automations.ts'
 import { listedModels } from './key-models.ts'
 import { said } from './said.ts'
-import { type Frame, frameOf } from './settings-frame.ts'
+import { type Frame, getFrame } from './settings-frame.ts'
 
 interface Page {
   frame: Frame
@@ -38,10 +38,10 @@ interface Page {
   canWrite: boolean
 }
 
-const pageOf = (c: Ctx): Page => {
+const getPage = (c: Ctx): Page => {
   const { done, problem } = said(c)
   const canWrite = mayWrite(c.var.principal.grants)
-  return { frame: frameOf(c, 'automations'), now: iso(c.env.clock.now()), done, problem, canWrite }
+  return { frame: getFrame(c, 'automations'), now: iso(c.env.clock.now()), done, problem, canWrite }
 }
 
 export interface Automations extends Page {
@@ -58,24 +58,24 @@ export interface Runs {
   older: number | null
 }
 
-const MOST_LISTED = 1000
+const MAX_LISTED = 1000
 const RUNS_LISTED = 25
 
 const PageQuery = z.object({ offset: z.coerce.number().int().min(0).max(100_000).default(0) })
 
 export const showAutomations = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {
   const now = c.env.clock.now()
-  const { items } = automationPage(c.env.db, { ...AutomationFilters.parse({}), limit: MOST_LISTED, offset: 0 })
+  const { items } = automationPage(c.env.db, { ...AutomationFilters.parse({}), limit: MAX_LISTED, offset: 0 })
   const value: Automations = {
-    ...pageOf(c),
-    automations: items.map((item) => toAutomation(item, now, automationBlinders(c))),
+    ...getPage(c),
+    automations: items.map((item) => toAutomation(item, now, automationHiddenFields(c))),
     runs: runsFrom(c, c.req.valid('query').offset, []),
   }
   return reply(c, value, AutomationsPage)
 })
 
 const runsFrom = (c: Ctx, offset: number, automationId: string[]): Runs => {
-  const { items, total } = runsOf(c, { ...RunFilters.parse({}), automationId, limit: RUNS_LISTED, offset })
+  const { items, total } = getRuns(c, { ...RunFilters.parse({}), automationId, limit: RUNS_LISTED, offset })
   return {
     items,
     total,
@@ -124,7 +124,7 @@ const NewQuery = z.object({ ready: z.enum(READY_MADE).optional() })
 export const showNewAutomation = createHandlers(writes(), query(NewQuery), (c) => {
   const { ready } = c.req.valid('query')
   const draft = readyMade(ready ?? null, viewerZone(c) ?? SERVER_ZONE)
-  return reply(c, { ...pageOf(c), draft, choices: choicesFor(c) } satisfies NewAutomationForm, NewAutomationPage)
+  return reply(c, { ...getPage(c), draft, choices: choicesFor(c) } satisfies NewAutomationForm, NewAutomationPage)
 })
 
 const WORKING_DAYS: AutomationDraft['schedule']['days'] = ['mon', 'tue', 'wed', 'thu', 'fri']
@@ -163,11 +163,11 @@ export interface OneAutomation extends Page {
 /** Throws `automation_not_found`. */
 export const showAutomation = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {
   const row = getAutomation(c.env.db, idOf(c))
-  const page = pageOf(c)
-  const shown = { row, lastRun: lastRunOf(c.env.db, row.id) }
+  const page = getPage(c)
+  const shown = { row, lastRun: getLastRun(c.env.db, row.id) }
   const value: OneAutomation = {
     ...page,
-    automation: toAutomation(shown, c.env.clock.now(), automationBlinders(c)),
+    automation: toAutomation(shown, c.env.clock.now(), automationHiddenFields(c)),
     choices: page.canWrite ? choicesFor(c) : null,
     accounts: accountChoices(c).filter(({ id }) => row.accountIds?.includes(id)),
     runs: runsFrom(c, c.req.valid('query').offset, [row.id]),
@@ -184,10 +184,10 @@ export interface OneRun extends Page, RunDetails {
 
 /** Throws `automation_run_not_found`. */
 export const showRunPage = createHandlers(requires('dashboard:read'), (c) => {
-  const details = toRunDetails(getRun(c.env.db, idOf(c)), automationBlinders(c))
+  const details = toRunDetails(getRun(c.env.db, idOf(c)), automationHiddenFields(c))
   const ids = new Set(details.accounts.map(({ accountId }) => accountId))
   const value: OneRun = {
-    ...pageOf(c),
+    ...getPage(c),
     ...details,
     names: accountChoices(c).filter(({ id }) => ids.has(id)),
     opensAccounts: holds(c.var.principal.grants, 'accounts:read'),

@@ -22,8 +22,8 @@ import {
   AutomationQuery,
   automationOptions,
   automationPage,
+  getLastRun,
   getRun,
-  lastRunOf,
   RunFilters,
   RunQuery,
   RunsOfOneQuery,
@@ -31,16 +31,16 @@ import {
   runPage,
 } from '../model/automations/lists.ts'
 import { startManualRun } from '../model/automations/runs.ts'
-import { type AutomationBlinders, toAutomation, toRun, toRunDetails } from '../model/automations/view.ts'
+import { type AutomationHiddenFields, toAutomation, toRun, toRunDetails } from '../model/automations/view.ts'
 import { mayWrite } from '../model/users/permissions.ts'
-import { blindersOf } from './requests.ts'
+import { getHiddenFields } from './requests.ts'
 
 const PAGE = '/settings/automations'
 
 export const listAutomationJobs = createHandlers(requires('dashboard:read'), query(AutomationQuery), (c) => {
   const { items, ...page } = automationPage(c.env.db, c.req.valid('query'))
   const now = c.env.clock.now()
-  return c.json({ items: items.map((item) => toAutomation(item, now, automationBlinders(c))), ...page })
+  return c.json({ items: items.map((item) => toAutomation(item, now, automationHiddenFields(c))), ...page })
 })
 
 export const listAutomationOptions = createHandlers(requires('dashboard:read'), query(AutomationFilters), (c) =>
@@ -81,18 +81,18 @@ export const runAutomationNow = createHandlers(writes({ audit: 'automation_start
     append(tx, who, 'automation_started', { target: automation.id, details: { name: automation.name } })
     return { run: startManualRun(tx, { automation, accountIds, now: clock.now(), random }), automation }
   })
-  const value = toRun({ run, name: automation.name }, automationBlinders(c))
+  const value = toRun({ run, name: automation.name }, automationHiddenFields(c))
   return proceed(c, value, `${PAGE}/runs/${run.id}`, 202)
 })
 
 /** Throws `automation_not_found`. */
 export const listRunsOfAutomation = createHandlers(requires('dashboard:read'), query(RunsOfOneQuery), (c) => {
   const { id } = getAutomation(c.env.db, idOf(c))
-  return c.json(runsOf(c, { ...RunFilters.parse({}), ...c.req.valid('query'), automationId: [id] }))
+  return c.json(getRuns(c, { ...RunFilters.parse({}), ...c.req.valid('query'), automationId: [id] }))
 })
 
 export const listAutomationRuns = createHandlers(requires('dashboard:read'), query(RunQuery), (c) =>
-  c.json(runsOf(c, c.req.valid('query'))),
+  c.json(getRuns(c, c.req.valid('query'))),
 )
 
 export const listAutomationRunOptions = createHandlers(requires('dashboard:read'), query(RunFilters), (c) =>
@@ -101,24 +101,24 @@ export const listAutomationRunOptions = createHandlers(requires('dashboard:read'
 
 /** Throws `automation_run_not_found`. */
 export const showAutomationRun = createHandlers(requires('dashboard:read'), (c) =>
-  c.json(toRunDetails(getRun(c.env.db, idOf(c)), automationBlinders(c))),
+  c.json(toRunDetails(getRun(c.env.db, idOf(c)), automationHiddenFields(c))),
 )
 
-export const runsOf = (c: Ctx, asked: Parameters<typeof runPage>[1]) => {
+export const getRuns = (c: Ctx, asked: Parameters<typeof runPage>[1]) => {
   const { items, ...page } = runPage(c.env.db, asked)
-  return { items: items.map((item) => toRun(item, automationBlinders(c))), ...page }
+  return { items: items.map((item) => toRun(item, automationHiddenFields(c))), ...page }
 }
 
-export const automationBlinders = (c: Ctx): AutomationBlinders => ({
+export const automationHiddenFields = (c: Ctx): AutomationHiddenFields => ({
   hidesPrompt: !mayWrite(c.var.principal.grants),
-  hidesMessages: blindersOf(c.var.principal).hidesAccounts,
+  hidesMessages: getHiddenFields(c.var.principal).hidesAccounts,
 })
 
 const shown = (c: Ctx, row: AutomationRow) =>
-  toAutomation({ row, lastRun: lastRunOf(c.env.db, row.id) }, c.env.clock.now(), automationBlinders(c))
+  toAutomation({ row, lastRun: getLastRun(c.env.db, row.id) }, c.env.clock.now(), automationHiddenFields(c))
 
 const knownTo = ({ env: { pool, catalog } }: Ctx): Parameters<typeof fieldsFrom>[2] => ({
   accountExists: (id) => pool.get(id) !== null,
   modelExists: catalog.isEmpty ? null : (model) => catalog.find(model) !== null,
-  effortsOf: (model) => catalog.effortsOf(model),
+  getEfforts: (model) => catalog.getEfforts(model),
 })

@@ -13,13 +13,13 @@ import { append } from '../model/audit/audit.ts'
 import { holds, PERMISSIONS } from '../model/users/permissions.ts'
 import type { Backup } from '../ops/backups.ts'
 
-export const listBackups = createHandlers(requires('ops:write'), async (c) => c.json(await backupsOf(c)))
+export const listBackups = createHandlers(requires('ops:write'), async (c) => c.json(await getBackups(c)))
 
 export const mayDownload = ({ grants }: Principal): boolean =>
   PERMISSIONS.every((permission) => holds(grants, permission))
 
 /** For the settings page, newest first. */
-export const backupsOf = async (c: Ctx) => {
+export const getBackups = async (c: Ctx) => {
   const { backupIntervalHours, backupKeep } = c.env.settings.current()
   const backups = (await c.env.ops.backups.list()).map(toView)
   return { backups, backupIntervalHours, backupKeep }

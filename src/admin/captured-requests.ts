@@ -23,12 +23,12 @@ import {
   readRequest,
   streamSide,
 } from '../model/captures/archive.ts'
-import { type CapturedEvent, eventsOf, textOrBase64 } from '../model/captures/captured-events.ts'
-import { curlOf } from '../model/captures/curl.ts'
+import { type CapturedEvent, getEvents, textOrBase64 } from '../model/captures/captured-events.ts'
+import { getCurl } from '../model/captures/curl.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { type CaptureView, captureOf, captureView } from './captures.ts'
-import { blindersOf } from './requests.ts'
+import { getHiddenFields } from './requests.ts'
 import { said } from './said.ts'
 
 const ListQuery = z.object({
@@ -105,7 +105,7 @@ export interface CapturedView extends CapturedRow {
 
 export const listCapturedRequests = createHandlers(requires('conversations:read'), query(ListQuery), async (c) => {
   const { captureId, cursor, limit } = c.req.valid('query')
-  return c.json(await pageOf(c, { captureId, cursor, limit }))
+  return c.json(await getPage(c, { captureId, cursor, limit }))
 })
 
 interface Wanted {
@@ -114,26 +114,26 @@ interface Wanted {
   limit: number
 }
 
-const pageOf = async (c: Ctx, { captureId, cursor = undefined, limit }: Wanted) => {
+const getPage = async (c: Ctx, { captureId, cursor = undefined, limit }: Wanted) => {
   await c.env.captures.flush() // what has just arrived
   const of = captureId === undefined ? c.env.captures.list() : [captureOf(c, captureId)]
   const ids = of.map(({ id }) => id)
-  const { items, next } = await listRequests(archiveOf(c), ids, { cursor: cursor ?? null, limit })
+  const { items, next } = await listRequests(getArchive(c), ids, { cursor: cursor ?? null, limit })
   const names = keysFor(c)
-  return { items: items.map((item) => rowOf(item, names)), nextCursor: next }
+  return { items: items.map((item) => getRow(item, names)), nextCursor: next }
 }
 
-const archiveOf = ({ env }: Ctx) => ({ dir: env.captures.dir, sealer: env.sealer })
+const getArchive = ({ env }: Ctx) => ({ dir: env.captures.dir, sealer: env.sealer })
 
 type KeyNames = ReadonlyMap<string, string> | null
 
 /** Null for users who may not see keys. */
 const keysFor = (c: Ctx): KeyNames => {
-  const { hidesKeys, scope } = blindersOf(c.var.principal)
+  const { hidesKeys, scope } = getHiddenFields(c.var.principal)
   return hidesKeys ? null : new Map(keyNames(c.env.db, scope).map(({ id, name }) => [id, name]))
 }
 
-const rowOf = ({ id, captureId, request, end, bytes }: ListedRequest, names: KeyNames): CapturedRow => ({
+const getRow = ({ id, captureId, request, end, bytes }: ListedRequest, names: KeyNames): CapturedRow => ({
   id,
   captureId,
   requestedAt: request && iso(request.at),
@@ -159,11 +159,11 @@ export const showCapturedRequest = createHandlers(
   async (c) => {
     const { part, q } = c.req.valid('query')
     const id = idOf(c)
-    const content = await contentOf(c, id, part ? 0 : MAX_JSON_BYTES)
+    const content = await getContent(c, id, part ? 0 : MAX_JSON_BYTES)
     noteRead(c, content)
-    if (!part) return c.json(viewOf(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
+    if (!part) return c.json(getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
     const attempts = content.attempts.length
-    const stream = streamSide(archiveOf(c), content.captureId, { id, side: part, attempts })
+    const stream = streamSide(getArchive(c), content.captureId, { id, side: part, attempts })
     return new Response(stream, {
       headers: {
         'content-type': 'application/octet-stream',
@@ -188,10 +188,10 @@ export const showCapturedTab = createHandlers(
   query(TabQuery),
   async (c) => {
     const { q } = c.req.valid('query')
-    const content = await contentOf(c, idOf(c), MAX_PAGE_BYTES)
+    const content = await getContent(c, idOf(c), MAX_PAGE_BYTES)
     noteRead(c, content)
-    const all = viewOf(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
-    const shown = viewOf(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
+    const all = getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
+    const shown = getView(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
     const value: CapturedTab = {
       ...shown,
       generatedAt: iso(c.env.clock.now()),
@@ -206,10 +206,10 @@ export const showCapturedTab = createHandlers(
 const countEvents = ({ attempts }: CapturedView): number =>
   attempts.reduce((sum, { events }) => sum + (events?.length ?? 0), 0)
 
-const contentOf = async (c: Ctx, id: string, maxBytes: number): Promise<CapturedContent> => {
+const getContent = async (c: Ctx, id: string, maxBytes: number): Promise<CapturedContent> => {
   await c.env.captures.flush() // what has just arrived
   const [capture] = c.env.captures.holding(id)
-  const content = capture && (await readRequest(archiveOf(c), capture.id, { id, maxBytes }).catch(asUnreadable))
+  const content = capture && (await readRequest(getArchive(c), capture.id, { id, maxBytes }).catch(asUnreadable))
   if (content) return content
   throw new AppError('not_found', { message: 'This request was not captured, or its capture has been deleted.' })
 }
@@ -227,7 +227,7 @@ const noteRead = (c: Ctx, { id, captureId }: CapturedContent): void => {
   commit(c.env.db, (tx) => append(tx, who, 'captured_request_read', { target: id, details: { capture: captureId } }))
 }
 
-const viewOf = (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter): CapturedView => {
+const getView = (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter): CapturedView => {
   const { body, attempts, isCut, request } = content
   const bytes = Buffer.concat(body)
   const { text, base64 } = textOrBase64(bytes)
@@ -236,12 +236,13 @@ const viewOf = (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter)
   const { method = '', target = '' } = request ?? {}
   const isWhole = bytes.length === bodyBytes
   return {
-    ...rowOf(content, keysFor(c)),
+    ...getRow(content, keysFor(c)),
     request: { headers: headers.map(named), body: text, bodyBase64: base64, bodyBytes },
-    attempts: attempts.map((attempt) => answerOf(c, attempt, { q, maxEvents })),
+    attempts: attempts.map((attempt) => getAnswer(c, attempt, { q, maxEvents })),
     isCut,
     curl:
-      request && curlOf({ origin: originForLinks(c), method, target, headers, body: isWhole ? text : null, bodyBytes }),
+      request &&
+      getCurl({ origin: originForLinks(c), method, target, headers, body: isWhole ? text : null, bodyBytes }),
   }
 }
 
@@ -250,10 +251,10 @@ interface EventFilter {
   maxEvents: number
 }
 
-const answerOf = (c: Ctx, attempt: CapturedAttempt, { q, maxEvents }: EventFilter): CapturedAnswer => {
+const getAnswer = (c: Ctx, attempt: CapturedAttempt, { q, maxEvents }: EventFilter): CapturedAnswer => {
   const { accountId, source, at, status, headers, error, parts } = attempt
-  const { hidesAccounts } = blindersOf(c.var.principal)
-  const events = eventsOf(parts)
+  const { hidesAccounts } = getHiddenFields(c.var.principal)
+  const events = getEvents(parts)
   const { text, base64 } = events ? NO_BODY : textOrBase64(Buffer.concat(parts.map(({ bytes }) => bytes)))
   return {
     accountId: hidesAccounts ? null : accountId,
@@ -326,7 +327,7 @@ export interface CapturedList {
 /** `GET /logs/captures/:id`. Throws `not_found`. */
 export const showCapturedList = createHandlers(requires('conversations:read'), query(PageQuery), async (c) => {
   const { cursor } = c.req.valid('query')
-  const { items, nextCursor } = await pageOf(c, { captureId: idOf(c), cursor, limit: PAGE })
+  const { items, nextCursor } = await getPage(c, { captureId: idOf(c), cursor, limit: PAGE })
   const capture = captureView(c, captureOf(c, idOf(c)))
   const { done, problem } = said(c)
   const value: CapturedList = {

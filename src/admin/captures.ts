@@ -7,7 +7,7 @@ import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
-import { captureNoticeOf } from '../http/capture-notice.ts'
+import { getCaptureNotice } from '../http/capture-notice.ts'
 import { requires, signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
@@ -20,7 +20,7 @@ import type { Capture, EndReason } from '../model/captures/capture.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
-import { blindersOf } from './requests.ts'
+import { getHiddenFields } from './requests.ts'
 import { said } from './said.ts'
 
 const MIB = 1024 * 1024
@@ -83,7 +83,7 @@ export const listCaptures = createHandlers(requires('security:write', looksOn), 
 export const showCaptures = createHandlers(requires('security:write', looksOn), (c) => {
   const { grants } = c.var.principal
   const { done, problem } = said(c)
-  const { hidesKeys, scope } = blindersOf(c.var.principal)
+  const { hidesKeys, scope } = getHiddenFields(c.var.principal)
   const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
   const value: CapturesView = {
     generatedAt: iso(c.env.clock.now()),
@@ -104,10 +104,10 @@ export const startCapture = createHandlers(
   body(NewCapture),
   async (c) => {
     const { keyId = null, accountId = null, minutes, maxMiB } = c.req.valid('json')
-    const scope = demandScope(c, { keyId: keyId || null, accountId: accountId || null })
+    const scope = requireScope(c, { keyId: keyId || null, accountId: accountId || null })
     const { captures, db } = c.env
     const maxBytes = maxMiB * MIB
-    await captures.demandRoom({ ...scope, maxBytes })
+    await captures.requireRoom({ ...scope, maxBytes })
     const who = actor(c)
     const started = commit(db, (tx) => {
       const target = scope.keyId ?? scope.accountId
@@ -119,7 +119,7 @@ export const startCapture = createHandlers(
 )
 
 /** Exactly one, and it exists. */
-const demandScope = (c: Ctx, scope: Pick<Capture, 'keyId' | 'accountId'>): typeof scope => {
+const requireScope = (c: Ctx, scope: Pick<Capture, 'keyId' | 'accountId'>): typeof scope => {
   const { keyId, accountId } = scope
   if ((keyId === null) === (accountId === null)) throw wrongField('keyId', 'Choose either a key or an account')
   if (keyId !== null && !keyNames(c.env.db, 'all').some(({ id }) => id === keyId))
@@ -154,7 +154,7 @@ export const captureOf = (c: Ctx, id: string): Capture => {
 
 /** The red line of every page, fetched again when a capture starts or ends. */
 export const showCaptureLine = createHandlers(signedIn(), (c) =>
-  reply(c, { notice: captureNoticeOf(c), isLive: true, now: iso(c.env.clock.now()) }, CaptureLine),
+  reply(c, { notice: getCaptureNotice(c), isLive: true, now: iso(c.env.clock.now()) }, CaptureLine),
 )
 
 /** Newest first. */
@@ -164,7 +164,7 @@ export const captureViews = (c: Ctx): CaptureView[] => {
 }
 
 export const captureView = (c: Ctx, capture: Capture): CaptureView => {
-  const { hidesAccounts, hidesKeys } = blindersOf(c.var.principal)
+  const { hidesAccounts, hidesKeys } = getHiddenFields(c.var.principal)
   const { keyId, accountId, startedBy, startedAt, endsAt, endedAt, maxBytes } = capture
   const key = keyId === null ? undefined : keyNames(c.env.db, 'all').find(({ id }) => id === keyId)
   const account = accountId === null ? null : c.env.pool.get(accountId)

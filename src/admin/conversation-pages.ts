@@ -16,9 +16,9 @@ import type { LogEntry } from '../model/log/request-log-entry.ts'
 import { Cursor, LogQuery } from '../model/log/request-log-query.ts'
 import { stickyKey } from '../model/sticky/session-key.ts'
 import { holds } from '../model/users/permissions.ts'
-import { conversationOf, conversationPath, conversationsOf } from './conversations.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { sightOf } from './requests.ts'
+import { conversationPath, getConversation, getConversations } from './conversations.ts'
+import { toReader } from './reader-for-caller.ts'
+import { getVisibility } from './requests.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
 const LIST = '/logs/conversations'
@@ -35,7 +35,7 @@ export interface Conversations extends ConversationPage {
 
 export const showConversations = createHandlers(requires('conversations:read'), query(ConversationQuery), async (c) => {
   const asked = c.req.valid('query')
-  const page = await conversationsOf(c, asked)
+  const page = await getConversations(c, asked)
   const value: Conversations = {
     ...page,
     now: iso(c.env.clock.now()),
@@ -79,11 +79,11 @@ const TurnsQuery = z.object({ cursor: filled(Cursor).describe('`nextCursor` of t
 /** Throws `not_found`. */
 export const showConversationPage = createHandlers(requires('conversations:read'), query(TurnsQuery), async (c) => {
   const { cursor } = c.req.valid('query')
-  const detail = await conversationOf(c)
+  const detail = await getConversation(c)
   const { conversationId } = detail
-  const turns = await readerOf(c).requestLogs(
+  const turns = await toReader(c).requestLogs(
     { ...LogQuery.parse({ conversation_id: conversationId }), cursor },
-    sightOf(c),
+    getVisibility(c),
   )
   const value: ConversationView = {
     ...detail,

@@ -5,7 +5,7 @@ import { raw } from 'hono/html'
 import { z } from 'zod'
 import { DocsPage } from '../../views/docs/page.tsx'
 import { openApi } from '../api-docs/openapi.ts'
-import { type Operation, operationsOf } from '../api-docs/operations.ts'
+import { getOperations, type Operation } from '../api-docs/operations.ts'
 import { ALL_ERRORS, findIn, SHARED_ERRORS, type ShownGroup, shownGroups } from '../api-docs/shown.ts'
 import type { AppEnv, Ctx } from '../boot/bindings.ts'
 import { signedIn } from '../http/gates.ts'
@@ -43,18 +43,18 @@ const DocsQuery = z.object({ q: z.string().trim().max(100).default('').describe(
 export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => {
   const kept: { operations?: Operation[]; document?: Document; page?: Page } = {}
   const operations = (): Operation[] => {
-    kept.operations ??= operationsOf(apps.flatMap(routeTable))
+    kept.operations ??= getOperations(apps.flatMap(routeTable))
     return kept.operations
   }
   const document = (): Document => {
-    kept.document ??= documentOf(operations())
+    kept.document ??= getDocument(operations())
     return kept.document
   }
   /** Pages differ only in the address. */
   const pageAt = (address: Address): Page => {
     const { page } = kept
     if (page?.docs.baseUrl === address.baseUrl && page.docs.isGuess === address.isGuess) return page
-    const docs = docsOf(address, operations(), '')
+    const docs = getDocs(address, operations(), '')
     kept.page = { docs, html: String(DocsPage(docs)) }
     return kept.page
   }
@@ -74,8 +74,8 @@ export const documentation = (apps: readonly Pick<Hono<AppEnv>, 'routes'>[]) => 
   /** `GET /docs/api`. */
   const showDocs = createHandlers(signedIn(), query(DocsQuery), (c) => {
     const { q } = c.req.valid('query')
-    if (q !== '') return reply(c, docsOf(addressOf(c), operations(), q), DocsPage)
-    const { docs, html } = pageAt(addressOf(c))
+    if (q !== '') return reply(c, getDocs(getAddress(c), operations(), q), DocsPage)
+    const { docs, html } = pageAt(getAddress(c))
     return reply(c, docs, () => raw(html))
   })
 
@@ -88,19 +88,19 @@ interface Page {
   html: string
 }
 
-const documentOf = (operations: readonly Operation[]): Document => {
+const getDocument = (operations: readonly Operation[]): Document => {
   const text = JSON.stringify(openApi(operations))
   return { text, compressed: new Uint8Array(gzipSync(text)) }
 }
 
 type Address = Pick<Docs, 'baseUrl' | 'isGuess'>
 
-const addressOf = (c: Ctx): Address => ({
+const getAddress = (c: Ctx): Address => ({
   baseUrl: originForLinks(c),
   isGuess: publicOrigin(c) === null,
 })
 
-const docsOf = (address: Address, operations: readonly Operation[], search: string): Docs => {
+const getDocs = (address: Address, operations: readonly Operation[], search: string): Docs => {
   const groups = shownGroups(operations, address.baseUrl)
   const { total, ids } = findIn(groups, search)
   return { ...address, search, total, found: [...ids], groups, sharedErrors: SHARED_ERRORS, errors: ALL_ERRORS }

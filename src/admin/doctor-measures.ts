@@ -30,7 +30,7 @@ export const showKeyTestChecks = createHandlers(measurer(), (c) => reply(c, {}, 
 
 /** Concurrent measurements, in total and per user and address; a browser runs them one after another. */
 const MOST = 32
-const MOST_EACH = 4
+const MAX_EACH = 4
 
 /** Events with the headers of a model's answer; the last is `end`, without which the stream was cut off. Throws `busy`. */
 export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
@@ -47,7 +47,7 @@ export const streamForBrowser = createHandlers(measurer(), query(Pace), (c) => {
 const takeSeat = (c: Ctx): (() => void) => {
   const leave = c.env.seats.take([
     { of: 'measure', most: MOST },
-    { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MOST_EACH },
+    { of: `measure ${c.var.principal.id} ${c.var.clientIp}`, most: MAX_EACH },
   ])
   if (!leave)
     throw new AppError('busy', {
@@ -89,7 +89,7 @@ export const socketForBrowser = createHandlers(measurer(), (c) => {
 })
 
 /** Upload limits: more than the script sends, but limited so that no client can keep a seat. */
-const MOST_BYTES = 8 * 1024 * 1024
+const MAX_BYTES = 8 * 1024 * 1024
 const UPLOAD_MS = 60_000
 /** A header name with underscores, like `session_id`: nginx drops those by default. */
 const PROBE_HEADER = 'x_sluice_probe'
@@ -100,7 +100,7 @@ const PROBE_HEADER = 'x_sluice_probe'
  */
 export const uploadFromBrowser = createHandlers(measurer(), async (c) => {
   rejectOtherSites(c)
-  if (Number(c.req.header('content-length')) > MOST_BYTES) throw new AppError('payload_too_large')
+  if (Number(c.req.header('content-length')) > MAX_BYTES) throw new AppError('payload_too_large')
   const leave = takeSeat(c)
   try {
     c.env.server?.timeout(c.req.raw, 0) // the idle limit would cut off a slow upload
@@ -122,7 +122,7 @@ const countBytes = async ({ req, env }: Ctx): Promise<number> => {
   try {
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
       bytes += piece.value.length
-      if (bytes > MOST_BYTES) throw new AppError('payload_too_large')
+      if (bytes > MAX_BYTES) throw new AppError('payload_too_large')
     }
   } finally {
     stop()

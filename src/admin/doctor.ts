@@ -26,7 +26,7 @@ export const showDoctor = createHandlers(requires('dashboard:read'), async (c) =
   const findings = [...report.findings, ...(await runChecks(proxyChecks(seenRequest(c))))]
   const value: DoctorReport = {
     verdict: worst(findings),
-    counts: countsOf(findings),
+    counts: getCounts(findings),
     findings: holds(c.var.principal.grants, 'security:write') ? findings : null,
     checkedAt: iso(report.at),
     now: iso(c.env.clock.now()),
@@ -34,7 +34,7 @@ export const showDoctor = createHandlers(requires('dashboard:read'), async (c) =
   return reply(c, value, DoctorPage)
 })
 
-const countsOf = (findings: readonly Finding[]): Record<Verdict, number> => {
+const getCounts = (findings: readonly Finding[]): Record<Verdict, number> => {
   const counts = { ok: 0, unknown: 0, warning: 0, problem: 0 }
   for (const { verdict } of findings) counts[verdict]++
   return counts

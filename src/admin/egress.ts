@@ -40,7 +40,7 @@ import { testEgress } from '../upstream/egress-test.ts'
 import { back } from './return-link.ts'
 
 /** Everything about outbound proxies, without passwords. */
-export const egressOf = (c: Ctx) => {
+export const getEgress = (c: Ctx) => {
   const { egressRouting, egressDefaultPoolId } = c.env.settings.current()
   return {
     routingEnabled: egressRouting,
@@ -51,11 +51,11 @@ export const egressOf = (c: Ctx) => {
   }
 }
 
-export type EgressPage = ReturnType<typeof egressPageOf>
+export type EgressPage = ReturnType<typeof getEgressPage>
 
 /** The same with names and words, for the page. */
-export const egressPageOf = (c: Ctx) => {
-  const all = egressOf(c)
+export const getEgressPage = (c: Ctx) => {
+  const all = getEgress(c)
   const names = accountNames(c.env.db, { hidesAccounts: false })
   return {
     ...all,
@@ -125,7 +125,7 @@ const poolView = (c: Ctx, { id, name, isActive }: EgressPoolRow) => {
   }
 }
 
-export const showEgress = createHandlers(requires('ops:write'), (c) => c.json(egressOf(c)))
+export const showEgress = createHandlers(requires('ops:write'), (c) => c.json(getEgress(c)))
 
 /** Host and password are security settings (interface §2). */
 const guards = (audit: AuditEvent) => requires('security:write', { stepUp: true, audit })
@@ -160,12 +160,12 @@ export const removeEndpoint = createHandlers(guards('proxy_endpoint_deleted'), (
 
 /** Fetches ChatGPT's trace page through this endpoint alone, at most 8 s. Throws `proxy_endpoint_not_found`. */
 export const testEndpoint = createHandlers(operates('proxy_endpoint_tested'), async (c) => {
-  const { db, egress, plane, clock } = c.env
+  const { db, egress, proxyDeps, clock } = c.env
   const row = getEndpoint(db, idOf(c))
   const who = actor(c)
   const route = egress.through(row)
   const result = route
-    ? await testEgress(plane.upstream, route)
+    ? await testEgress(proxyDeps.upstream, route)
     : { at: clock.now(), ok: false, statusCode: null, elapsedMs: 0, exitAddress: null, error: UNREADABLE }
   commit(c.env.db, (tx) => noteTest(tx, row, result, { ...who, at: clock.now() }))
   return goBack(c, { endpointId: row.id, ...testView(result) }, 'proxy_endpoint_tested')
@@ -198,17 +198,17 @@ export const addPoolMember = createHandlers(operates('proxy_pool_member_added'),
   return goBack(c, poolView(c, row), 'proxy_pool_member_added')
 })
 
-const memberOf = (c: Ctx) => ({ poolId: idOf(c), endpointId: c.req.param('endpointId') ?? '' })
+const toMember = (c: Ctx) => ({ poolId: idOf(c), endpointId: c.req.param('endpointId') ?? '' })
 
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`. */
 export const changePoolMember = createHandlers(operates('proxy_pool_member_updated'), body(MemberEdit), (c) => {
-  const row = commit(c.env.db, (tx) => editMember(tx, memberOf(c), c.req.valid('json'), actor(c)))
+  const row = commit(c.env.db, (tx) => editMember(tx, toMember(c), c.req.valid('json'), actor(c)))
   return goBack(c, poolView(c, row), 'proxy_pool_member_updated')
 })
 
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`. */
 export const removePoolMember = createHandlers(operates('proxy_pool_member_removed'), (c) => {
-  const row = commit(c.env.db, (tx) => removeMember(tx, memberOf(c), actor(c)))
+  const row = commit(c.env.db, (tx) => removeMember(tx, toMember(c), actor(c)))
   return goBack(c, poolView(c, row), 'proxy_pool_member_removed')
 })
 

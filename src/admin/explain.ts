@@ -12,10 +12,10 @@ import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import type { KeyPolicy } from '../model/keys/key-ring.ts'
 import { type Explanation, explain } from '../model/log/explain.ts'
-import { keyHashOf } from '../model/log/request-log-choices.ts'
+import { getKeyHash } from '../model/log/request-log-choices.ts'
 import { choicesFor } from '../model/sources/choices.ts'
 import { accountChoices } from './account-choices.ts'
-import { type Logs, optionsOf } from './logs-page.ts'
+import { getOptions, type Logs } from './logs-page.ts'
 
 const ExplainQuery = z.object({
   model: z.string().trim().max(200).default('').describe('The requested model. Empty: any.'),
@@ -27,7 +27,7 @@ const ExplainQuery = z.object({
  * `validation_error` for an unknown parameter.
  */
 export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), (c) =>
-  c.json(explanationOf(c, c.req.valid('query'))),
+  c.json(getExplanation(c, c.req.valid('query'))),
 )
 
 export interface ExplainView {
@@ -45,8 +45,8 @@ export const showSimulator = createHandlers(requires('accounts:read'), query(Exp
   const view: ExplainView = {
     generatedAt: iso(c.env.clock.now()),
     asked,
-    options: optionsOf(c),
-    explanation: isAsked ? explanationOf(c, asked) : null,
+    options: getOptions(c),
+    explanation: isAsked ? getExplanation(c, asked) : null,
   }
   return reply(c, view, SimulatorPage)
 })
@@ -56,9 +56,9 @@ export const leadToSimulator = createHandlers(requires('accounts:read'), (c) =>
   c.redirect(SIMULATOR + new URL(c.req.url).search, 301),
 )
 
-const explanationOf = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
+const getExplanation = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
   const { pool, settings, clock, overflow } = c.env
-  const policy = key === '' ? null : keyOf(c, key)
+  const policy = key === '' ? null : toKey(c, key)
   const asked = policy?.enforcedModel ?? (model === '' ? null : model)
   const wanted = { model: asked, key: policy, capability: 'responses', isStreamed: true } as const
   return explain(pool, {
@@ -71,9 +71,9 @@ const explanationOf = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): E
   })
 }
 
-const keyOf = (c: Ctx, id: string): KeyPolicy => {
+const toKey = (c: Ctx, id: string): KeyPolicy => {
   demand(c.var.principal, 'api_keys:read')
-  const hash = keyHashOf(c.env.db, id)
+  const hash = getKeyHash(c.env.db, id)
   const policy = hash === null ? null : c.env.keys.byHash(hash)
   if (!policy) throw new AppError('not_found', { param: 'key', message: 'This API key does not exist.' })
   return policy

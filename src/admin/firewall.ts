@@ -13,10 +13,10 @@ import { holds } from '../model/users/permissions.ts'
 
 const NewEntry = z.strictObject({ ipAddress: z.string().max(100).describe('An address, or a range in CIDR form.') })
 
-export const showFirewall = createHandlers(requires('dashboard:read'), (c) => c.json(firewallOf(c)))
+export const showFirewall = createHandlers(requires('dashboard:read'), (c) => c.json(getFirewall(c)))
 
 /** Client addresses are only for operators; other users see whether there is a list. */
-export const firewallOf = (c: Ctx) => {
+export const getFirewall = (c: Ctx) => {
   const entries = listEntries(c.env.db).map(toEntry)
   const mode: 'allow_all' | 'allowlist_active' = entries.length === 0 ? 'allow_all' : 'allowlist_active'
   return { mode, entries: holds(c.var.principal.grants, 'ops:write') ? entries : [] }

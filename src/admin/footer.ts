@@ -4,13 +4,13 @@ import { VERSION } from '../boot/version.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
-import { serviceOf } from '../http/service.ts'
+import { getService } from '../http/service.ts'
 
 export const showFooter = createHandlers(requires('dashboard:read'), (c) => {
   const value: FooterProps = {
     version: VERSION,
     isGuest: c.var.principal.kind === 'guest',
-    service: serviceOf(c),
+    service: getService(c),
   }
   return reply(c, value, Footer)
 })

@@ -67,10 +67,10 @@ const guideCalled = (slug: string): Guide => {
   if (known) return known
   const source = SOURCES.find((one) => one.slug === slug)
   if (!source) throw new AppError('not_found')
-  const guide = { ...renderMarkdown(source.text, pageOf), slug, guides: ENTRIES }
+  const guide = { ...renderMarkdown(source.text, getPage), slug, guides: ENTRIES }
   rendered.set(slug, guide)
   return guide
 }
 
 /** `operating.md#users` is `/docs/operating#users`. */
-const pageOf = (href: string): string => href.replace(/^([\w-]+)\.md(?=#|$)/, '/docs/$1')
+const getPage = (href: string): string => href.replace(/^([\w-]+)\.md(?=#|$)/, '/docs/$1')

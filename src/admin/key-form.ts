@@ -26,7 +26,7 @@ export const LimitRows = z.object(
 )
 
 /** Rows without an amount are left out. */
-export const limitsIn = (rows: z.output<typeof LimitRows>) => Object.values(rows).flatMap((row) => limitOf(row) ?? [])
+export const limitsIn = (rows: z.output<typeof LimitRows>) => Object.values(rows).flatMap((row) => getLimit(row) ?? [])
 
 /** An empty choice enforces nothing. */
 const choice = z.string().optional()
@@ -84,7 +84,7 @@ export const keyBody = <S extends z.ZodObject>(schema: S) => {
     if (!/form/.test(c.req.header('content-type') ?? '')) return asJson(c as never, next) // as: the same context
     return asForm(c as never, async () => {
       const form: KeyForm = c.req.valid('json' as never) // as: set just before
-      c.req.addValidatedData('json', parse(schema, inputOf(form, c.env.clock.now())))
+      c.req.addValidatedData('json', parse(schema, getInput(form, c.env.clock.now())))
       await next()
     })
   }
@@ -92,7 +92,7 @@ export const keyBody = <S extends z.ZodObject>(schema: S) => {
 }
 
 /** `now` is ms since epoch: a form gives the expiry in days. */
-const inputOf = (form: KeyForm, now: number): Record<string, unknown> => {
+const getInput = (form: KeyForm, now: number): Record<string, unknown> => {
   const {
     expiry,
     neverExpires,
@@ -137,7 +137,7 @@ const expiresAt = (expiry: KeyForm['expiry'], now: number): string | undefined =
   return iso(now + Number(expiry) * DAY_MS)
 }
 
-const limitOf = (row: z.output<typeof LimitRow> | undefined) => {
+const getLimit = (row: z.output<typeof LimitRow> | undefined) => {
   if (row?.amount === undefined) return null
   const { amount, type, window, model } = row
   const maxValue = type === 'cost_usd' ? Math.round(amount * MICROS) : amount

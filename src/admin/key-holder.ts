@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { EnterKeyPage, type EnterKeyProps, KeyHolderPage, NewSecretPage } from '../../views/keys/holder.tsx'
 import {
-  demandKeyHolder,
-  demandKeyPage,
   enterKey,
   holderActor,
   type KeyHolder,
   keyHolder,
   leaveKey,
   openSession,
+  requireKeyHolder,
+  requireKeyPage,
 } from '../auth/key-holder.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -37,12 +37,12 @@ const REASON = 'anyone with an API key, if the page is on'
 const REQUESTS = 50
 const DAYS = 14
 
-export type KeyHolderView = Awaited<ReturnType<typeof viewOf>>
+export type KeyHolderView = Awaited<ReturnType<typeof getView>>
 
 /** Asks for the key, or shows its use. Throws `not_found` while the page is off, and `ip_forbidden`. */
-export const showKeyPage = createHandlers(open(REASON, { check: demandKeyPage }), async (c) => {
+export const showKeyPage = createHandlers(open(REASON, { check: requireKeyPage }), async (c) => {
   const holder = keyHolder(c)
-  if (holder) return reply(c, await viewOf(c, holder), KeyHolderPage)
+  if (holder) return reply(c, await getView(c, holder), KeyHolderPage)
   return reply(c, { isKeyNeeded: true, ...said(c) } satisfies EnterKeyProps, EnterKeyPage)
 })
 
@@ -52,7 +52,7 @@ const Entry = z.strictObject({
 
 /** Throws as above, `invalid_key` and `key_rate_limited`. */
 export const enterKeyPage = createHandlers(
-  open(REASON, { audit: 'key_page_opened', check: demandKeyPage }),
+  open(REASON, { audit: 'key_page_opened', check: requireKeyPage }),
   body(Entry),
   async (c) => {
     const holder = await enterKey(c, c.req.valid('json').secret)
@@ -60,7 +60,7 @@ export const enterKeyPage = createHandlers(
   },
 )
 
-export const leaveKeyPage = createHandlers(open(REASON, { audit: 'key_page_closed', check: demandKeyPage }), (c) => {
+export const leaveKeyPage = createHandlers(open(REASON, { audit: 'key_page_closed', check: requireKeyPage }), (c) => {
   leaveKey(c)
   return proceed(c, null, '/key')
 })
@@ -69,7 +69,7 @@ export const leaveKeyPage = createHandlers(open(REASON, { audit: 'key_page_close
 export const renewOwnSecret = createHandlers(
   open(REASON, { audit: 'api_key_regenerated', check: checkHolder }),
   (c) => {
-    const { policy } = demandKeyHolder(c)
+    const { policy } = requireKeyHolder(c)
     const { db, random, ownChanges } = c.env
     ownChanges.take(`key ${policy.id}`, 'key_rate_limited')
     const scope = { keyId: policy.id }
@@ -85,21 +85,21 @@ export const renewOwnSecret = createHandlers(
 )
 
 function checkHolder(c: Ctx): void {
-  demandKeyPage(c)
-  demandKeyHolder(c)
+  requireKeyPage(c)
+  requireKeyHolder(c)
 }
 
-const viewOf = async (c: Ctx, { policy, keyHash }: KeyHolder) => {
+const getView = async (c: Ctx, { policy, keyHash }: KeyHolder) => {
   const { db, clock, reader } = c.env
   const now = clock.now()
   const scope = { keyId: policy.id }
   const row = getKey(db, policy.id, scope)
   const apiKey = toApiKey(row, now)
   const reads = reader.for(`key ${policy.id}`)
-  const blinders = { scope, hidesAccounts: true, hidesKeys: false }
+  const hiddenFields = { scope, hidesAccounts: true, hidesKeys: false }
   const [logs, report] = await Promise.all([
-    reads.requestLogs(LogQuery.parse({ limit: REQUESTS }), { ...blinders, sensitive: false }),
-    reads.report(lastDays(c, now), blinders, now),
+    reads.requestLogs(LogQuery.parse({ limit: REQUESTS }), { ...hiddenFields, sensitive: false }),
+    reads.report(lastDays(c, now), hiddenFields, now),
   ])
   return {
     generatedAt: iso(now),

@@ -1,6 +1,6 @@
 /** The catalog's models, for the key pages. */
 import type { Ctx } from '../boot/bindings.ts'
-import { objectOf, objectsOf, parseJson, textOf } from '../lib/json.ts'
+import { getObject, getObjects, getText, parseJson } from '../lib/json.ts'
 import { decodeUtf8 } from '../lib/utf8.ts'
 import type { ModelPolicy } from '../model/catalog/catalog.ts'
 
@@ -13,6 +13,6 @@ interface ModelChoice {
 /** The models a client with this policy gets from `GET /v1/models`, in the same order; null: all. */
 export const listedModels = (c: Ctx, policy: ModelPolicy | null): ModelChoice[] => {
   const { bytes } = c.env.catalog.public(policy)
-  const { data } = objectOf(parseJson(decodeUtf8(bytes)))
-  return objectsOf(data).map((entry) => ({ id: textOf(entry.id), name: textOf(entry.id) }))
+  const { data } = getObject(parseJson(decodeUtf8(bytes)))
+  return getObjects(data).map((entry) => ({ id: getText(entry.id), name: getText(entry.id) }))
 }

@@ -4,7 +4,7 @@ import type { KeyChoices } from '../../views/keys/form.tsx'
 import { KeysPage, type KeysProps } from '../../views/keys/list.tsx'
 import { EditKeyPage, type EditKeyProps, NewKeyPage, type NewKeyProps } from '../../views/keys/new.tsx'
 import { EXAMPLE_MODEL } from '../../views/keys/snippets.ts'
-import { canChangeOwnKeys, demandKeyScope, demandScope } from '../auth/view-scope.ts'
+import { canChangeOwnKeys, requireKeyScope, requireScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { open, requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -25,9 +25,9 @@ import { mayWrite } from '../model/users/permissions.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
 import { optionalKeys } from './key-requirement.ts'
-import { weekOf } from './key-week.ts'
+import { getWeek } from './key-week.ts'
 import { ownerChoices } from './owner-choices.ts'
-import { blindersOf } from './requests.ts'
+import { getHiddenFields } from './requests.ts'
 import { said } from './said.ts'
 
 /** More would exceed the page size limit. */
@@ -36,7 +36,7 @@ const PAGE_SIZE = 20
 export const showKeys = createHandlers(requiresOwn('api_keys:read'), query(KeysQuery), (c) => {
   const now = c.env.clock.now()
   const asked = c.req.valid('query')
-  const scope = demandScope(c.var.principal, 'api_keys:read')
+  const scope = requireScope(c.var.principal, 'api_keys:read')
   const all = listKeys(c.env.db, scope).map((row) => shownKey(row, now, scope))
   const found = arrangeKeys(all, asked)
   const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE))
@@ -59,7 +59,7 @@ export const showKeys = createHandlers(requiresOwn('api_keys:read'), query(KeysQ
 export const goToKeys = createHandlers(open('redirect to the keys'), (c) => c.redirect('/keys', 301))
 
 export const showNewKey = createHandlers(writesKeys(), (c) => {
-  const scope = demandKeyScope(c.var.principal)
+  const scope = requireKeyScope(c.var.principal)
   const isFirst = listKeys(c.env.db, scope).length === 0
   const props: NewKeyProps = {
     choices: choicesFor(c),
@@ -72,10 +72,10 @@ export const showNewKey = createHandlers(writesKeys(), (c) => {
 /** Throws `not_found`. */
 export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) => {
   const { db, clock } = c.env
-  const scope = demandScope(c.var.principal, 'api_keys:read')
+  const scope = requireScope(c.var.principal, 'api_keys:read')
   const row = getKey(db, idOf(c), scope)
   const now = clock.now()
-  const week = await weekOf(c, row.id)
+  const week = await getWeek(c, row.id)
   const apiKey = shownKey(row, now, scope)
   const { cost, tokens } = keyTrends(row.id, week)
   const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
@@ -88,7 +88,7 @@ export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) =>
     trends: { cost, tokens },
     connection: connectionFor(c, row),
     optional: optionalKeys(c),
-    accountNames: namesOf(c, row.assignedAccountIds ?? []),
+    accountNames: getNames(c, row.assignedAccountIds ?? []),
     sourceNames: row.assignedSourceIds ? sourceChoices(c) : [],
     isOwn: scope !== 'all',
     canWrite: canChangeKeys(c),
@@ -99,7 +99,7 @@ export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) =>
 
 /** Throws `not_found`. */
 export const showEditKey = createHandlers(writesKeys(), (c) => {
-  const scope = demandKeyScope(c.var.principal)
+  const scope = requireKeyScope(c.var.principal)
   const row = getKey(c.env.db, idOf(c), scope)
   const props: EditKeyProps = {
     apiKey: shownKey(row, c.env.clock.now(), scope),
@@ -113,8 +113,8 @@ export const canChangeKeys = ({ var: { principal } }: Ctx): boolean =>
   mayWrite(principal.grants) || canChangeOwnKeys(principal)
 
 /** Users who may not see accounts get ids instead of names. */
-const namesOf = (c: Ctx, ids: readonly string[]) =>
-  blindersOf(c.var.principal).hidesAccounts || ids.length === 0
+const getNames = (c: Ctx, ids: readonly string[]) =>
+  getHiddenFields(c.var.principal).hidesAccounts || ids.length === 0
     ? []
     : accountChoices(c).filter(({ id }) => ids.includes(id))
 
@@ -135,7 +135,7 @@ const sourceChoices = (c: Ctx) => [...sourceNames(c.env.db)].map(([id, name]) =>
 const choicesFor = (c: Ctx): KeyChoices => {
   const { limits, models, expiresDays } = c.env.settings.current().memberKeyDefaults
   const isOwn = canChangeOwnKeys(c.var.principal)
-  const isBlind = blindersOf(c.var.principal).hidesAccounts
+  const isBlind = getHiddenFields(c.var.principal).hidesAccounts
   return {
     models: listedModels(c, null).filter(({ id }) => !isOwn || models === null || models.includes(id)),
     accounts: isBlind ? [] : accountChoices(c),

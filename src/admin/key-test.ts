@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { KeyTestResult } from '../../views/keys/test.tsx'
 import { actor } from '../auth/principal.ts'
-import { canChangeOwnKeys, demandKeyScope } from '../auth/view-scope.ts'
+import { canChangeOwnKeys, requireKeyScope } from '../auth/view-scope.ts'
 import type { Bindings, Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
-import { isObject, objectOf, textOf } from '../lib/json.ts'
+import { getObject, getText, isObject } from '../lib/json.ts'
 import { SseScanner } from '../lib/sse.ts'
 import { eventJson } from '../lib/sse-payload.ts'
 import { append } from '../model/audit/audit.ts'
@@ -62,7 +62,7 @@ export const testApiKey = (serve: Serve) =>
   createHandlers(writesKeys({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
     const who = actor(c)
     const row = commit(c.env.db, (tx) => {
-      const key = getKey(tx, idOf(c), demandKeyScope(c.var.principal))
+      const key = getKey(tx, idOf(c), requireKeyScope(c.var.principal))
       append(tx, who, 'api_key_tested', { target: key.id, details: { name: key.name } })
       return key
     })
@@ -89,7 +89,7 @@ const testKey = async (c: Ctx, serve: Serve, row: StoredKey, asked?: string): Pr
     isKeyRequired,
     model,
     logId: turn?.id ?? null,
-    account: canChangeOwnKeys(c.var.principal) ? null : (accountNameOf(c, turn?.accountId) ?? null),
+    account: canChangeOwnKeys(c.var.principal) ? null : (getAccountName(c, turn?.accountId) ?? null),
     attempts: turn?.attempts ?? 0,
     inputTokens: turn?.inputTokens ?? null,
     outputTokens: turn?.outputTokens ?? null,
@@ -97,7 +97,7 @@ const testKey = async (c: Ctx, serve: Serve, row: StoredKey, asked?: string): Pr
   }
 }
 
-const accountNameOf = (c: Ctx, id: string | null | undefined) =>
+const getAccountName = (c: Ctx, id: string | null | undefined) =>
   accountChoices(c).find((choice) => choice.id === id)?.name
 
 const NOTHING: Omit<KeyTest, 'keyId' | 'requestId' | 'isKeyRequired'> = {
@@ -134,7 +134,7 @@ const send = async (c: Ctx, serve: Serve, sending: Sending): Promise<Heard> => {
     const response = await serve(request, env)
     const heard = response.ok
       ? await listen(response, { signal: controller.signal, elapsedMs: () => clock.monotonic() - startedAt })
-      : { firstTokenMs: null, text: '', error: await refusalOf(response) }
+      : { firstTokenMs: null, text: '', error: await getRefusal(response) }
     const error = controller.signal.aborted ? TOO_LATE : heard.error
     return { ...heard, error, totalMs: clock.monotonic() - startedAt }
   } finally {
@@ -192,9 +192,9 @@ const listen = async (response: Response, { signal, elapsedMs }: Listening): Pro
     for (const { bytes, type } of scanner.push(chunk.value)) {
       if (type === 'response.output_text.delta') {
         heard.firstTokenMs ??= elapsedMs()
-        heard.text = (heard.text + textOf(objectOf(eventJson(bytes)).delta)).slice(0, SHOWN_CHARS)
+        heard.text = (heard.text + getText(getObject(eventJson(bytes)).delta)).slice(0, SHOWN_CHARS)
       } else if (type === 'response.completed' || type === 'response.incomplete') heard.error = null
-      else if (type === 'response.failed' || type === 'error') heard.error = failureOf(eventJson(bytes))
+      else if (type === 'response.failed' || type === 'error') heard.error = getFailure(eventJson(bytes))
     }
   }
   return heard
@@ -202,14 +202,14 @@ const listen = async (response: Response, { signal, elapsedMs }: Listening): Pro
 
 const INCOMPLETE = { status: 502, code: 'stream_incomplete', message: 'The answer ended before it was complete.' }
 
-const refusalOf = async (response: Response): Promise<KeyTest['error']> => ({
-  ...failureOf(await response.json().catch(() => null)),
+const getRefusal = async (response: Response): Promise<KeyTest['error']> => ({
+  ...getFailure(await response.json().catch(() => null)),
   status: response.status,
 })
 
 /** An error envelope, a `response.failed` event or an `error` event. */
-const failureOf = (said: unknown): NonNullable<KeyTest['error']> => {
-  const event = objectOf(said)
-  const error = [event.error, objectOf(event.response).error].find(isObject) ?? event
-  return { status: 502, code: textOf(error.code) || 'upstream_error', message: textOf(error.message) }
+const getFailure = (said: unknown): NonNullable<KeyTest['error']> => {
+  const event = getObject(said)
+  const error = [event.error, getObject(event.response).error].find(isObject) ?? event
+  return { status: 502, code: getText(error.code) || 'upstream_error', message: getText(error.message) }
 }

@@ -39,8 +39,8 @@ const MAX_UNREAD = 64
  * share one.
  */
 const MOST = 256
-const MOST_OF_ONE = 64
-const MOST_EACH = 8
+const MAX_OF_ONE = 64
+const MAX_EACH = 8
 const EventsQuery = z.object({
   since: z
     .string()
@@ -53,7 +53,7 @@ const EventsQuery = z.object({
  * each heartbeat, and immediately when sessions or users change. Throws `busy` when too many listen.
  */
 export const streamChanges = createHandlers(signedIn(), query(EventsQuery), (c) => {
-  const leave = c.env.seats.take(claimsOf(c))
+  const leave = c.env.seats.take(getClaims(c))
   if (!leave)
     throw new AppError('busy', { message: 'Too many dashboards are open. Close some tabs.', retryAfterSeconds: 30 })
   c.env.server?.timeout(c.req.raw, 0)
@@ -64,12 +64,12 @@ export const streamChanges = createHandlers(signedIn(), query(EventsQuery), (c) 
   })
 })
 
-const claimsOf = (c: Ctx): Claim[] => {
+const getClaims = (c: Ctx): Claim[] => {
   const { id } = c.var.principal
   return [
     { of: 'live', most: MOST },
-    { of: `live ${id}`, most: MOST_OF_ONE },
-    { of: `live ${id} ${c.var.clientIp}`, most: MOST_EACH },
+    { of: `live ${id}`, most: MAX_OF_ONE },
+    { of: `live ${id} ${c.var.clientIp}`, most: MAX_EACH },
   ]
 }
 

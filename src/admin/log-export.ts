@@ -11,8 +11,8 @@ import type { RejectedClient } from '../model/log/rejected-clients.ts'
 import type { LogEntry } from '../model/log/request-log-entry.ts'
 import { LogPageQuery, toLogQuery, toRejectedQuery } from '../model/log/request-log-page.ts'
 import { Cursor, LogQuery } from '../model/log/request-log-query.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { demandSight, sightOf } from './requests.ts'
+import { toReader } from './reader-for-caller.ts'
+import { getVisibility, requireVisibility } from './requests.ts'
 
 const ExportQuery = LogPageQuery.extend({
   format: z.enum(['csv', 'json']).default('csv').describe('The format of the file.'),
@@ -21,13 +21,13 @@ const ExportQuery = LogPageQuery.extend({
 /** Newest first. A file has 100,000 rows at most. */
 export const exportLogs = createHandlers(requiresOwn('dashboard:read'), query(ExportQuery), async (c) => {
   const { format, ...asked } = c.req.valid('query')
-  demandSight(c, asked)
+  requireVisibility(c, asked)
   const now = c.env.clock.now()
   const isRejected = asked.status.includes('rejected')
   const pageAt = isRejected ? rejectedPages(c, asked, now) : requestPages(c, asked, now)
   const write = format === 'json' ? jsonWriter() : csvWriter(isRejected ? REJECTED_COLUMNS : REQUEST_COLUMNS)
   const name = `sluice-${isRejected ? 'rejected-clients' : 'log'}-${iso(now).slice(0, 10)}.${format}`
-  return c.body(await streamOf(c, pageAt, write), 200, {
+  return c.body(await getStream(c, pageAt, write), 200, {
     'content-type': TYPES[format],
     'content-disposition': `attachment; filename="${name}"`,
   })
@@ -40,10 +40,10 @@ const ApiQuery = LogQuery.omit({ limit: true, offset: true, cursor: true, newer:
 /** The same with the filters of `/api/request-logs`. Throws `permission_required` for filters the user may not use. */
 export const exportRequestLogs = createHandlers(requiresOwn('dashboard:read'), query(ApiQuery), async (c) => {
   const { format, ...asked } = c.req.valid('query')
-  demandSight(c, asked)
+  requireVisibility(c, asked)
   const write = format === 'ndjson' ? LINES : csvWriter(REQUEST_COLUMNS)
   const name = `sluice-log-${iso(c.env.clock.now()).slice(0, 10)}.${format}`
-  return c.body(await streamOf(c, pagesOf(c, { ...asked, offset: 0 }), write), 200, {
+  return c.body(await getStream(c, getPages(c, { ...asked, offset: 0 }), write), 200, {
     'content-type': TYPES[format],
     'content-disposition': `attachment; filename="${name}"`,
   })
@@ -56,7 +56,7 @@ const TYPES = {
 } as const
 
 /** The most a spreadsheet can open. */
-const MOST_ROWS = 100_000
+const MAX_ROWS = 100_000
 const ROWS_AT_ONCE = 1000
 
 type Row = LogEntry | RejectedClient
@@ -70,12 +70,12 @@ type PageAt = (cursor: Cursor | null) => Promise<Page>
 
 const cursorFrom = (text: string | null): Cursor | null => (text === null ? null : Cursor.parse(text))
 
-const requestPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => pagesOf(c, toLogQuery(asked, now))
+const requestPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => getPages(c, toLogQuery(asked, now))
 
-const pagesOf = (c: Ctx, asked: Omit<LogQuery, 'limit' | 'cursor' | 'newer'>): PageAt => {
+const getPages = (c: Ctx, asked: Omit<LogQuery, 'limit' | 'cursor' | 'newer'>): PageAt => {
   const question = { ...asked, limit: ROWS_AT_ONCE, newer: undefined }
   return async (cursor) => {
-    const page = await readerOf(c).requestLogs({ ...question, cursor: cursor ?? undefined }, sightOf(c))
+    const page = await toReader(c).requestLogs({ ...question, cursor: cursor ?? undefined }, getVisibility(c))
     return { rows: page.requests, next: cursorFrom(page.nextCursor) }
   }
 }
@@ -84,9 +84,9 @@ const rejectedPages = (c: Ctx, asked: LogPageQuery, now: number): PageAt => {
   const question = toRejectedQuery(asked, now)
   return async (cursor) => {
     if (!question) return { rows: [], next: null }
-    const page = await readerOf(c).rejectedPage(
+    const page = await toReader(c).rejectedPage(
       { ...question, limit: ROWS_AT_ONCE, cursor: cursor ?? undefined },
-      sightOf(c),
+      getVisibility(c),
     )
     return { rows: page.items, next: cursorFrom(page.nextCursor) }
   }
@@ -145,7 +145,7 @@ const csvWriter = (columns: Columns): Writer => ({
   head: csvLine(Object.keys(columns)),
   // as: the columns belong to these rows
   rows: (rows) => rows.map((row) => csvLine(Object.values(columns).map((value) => value(row as never)))).join(''),
-  end: (isCutOff) => (isCutOff ? csvLine([`cut off after ${MOST_ROWS} rows; choose a shorter time range`]) : ''),
+  end: (isCutOff) => (isCutOff ? csvLine([`cut off after ${MAX_ROWS} rows; choose a shorter time range`]) : ''),
 })
 
 const jsonWriter = (): Writer => ({
@@ -158,11 +158,11 @@ const jsonWriter = (): Writer => ({
 const LINES: Writer = {
   head: '',
   rows: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
-  end: (isCutOff) => (isCutOff ? `${JSON.stringify({ isComplete: false, rows: MOST_ROWS })}\n` : ''),
+  end: (isCutOff) => (isCutOff ? `${JSON.stringify({ isComplete: false, rows: MAX_ROWS })}\n` : ''),
 }
 
 /** Reads page by page at the client's pace. Filter errors are thrown before the first page. */
-const streamOf = async (c: Ctx, pageAt: PageAt, write: Writer): Promise<ReadableStream<Uint8Array>> => {
+const getStream = async (c: Ctx, pageAt: PageAt, write: Writer): Promise<ReadableStream<Uint8Array>> => {
   const { log } = c.env
   let page: Page | null = await pageAt(null)
   let text = write.head
@@ -173,7 +173,7 @@ const streamOf = async (c: Ctx, pageAt: PageAt, write: Writer): Promise<Readable
       const { rows, next } = page
       text += write.rows(rows, sent === 0)
       sent += rows.length
-      const isCutOff = next !== null && sent >= MOST_ROWS
+      const isCutOff = next !== null && sent >= MAX_ROWS
       const isLast = next === null || isCutOff
       if (isLast) text += write.end(isCutOff)
       controller.enqueue(encodeUtf8(text))

@@ -29,8 +29,8 @@ import { stickyKey } from '../model/sticky/session-key.ts'
 import { holds } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { conversationPath } from './conversations.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { blindersOf, demandSight, requestOf, sightOf } from './requests.ts'
+import { toReader } from './reader-for-caller.ts'
+import { getHiddenFields, getRequest, getVisibility, requireVisibility } from './requests.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
 /** Times are ISO 8601; links are paths with their query. */
@@ -104,7 +104,7 @@ interface LogLinks {
 
 /** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an unknown open request. */
 export const showLogs = createHandlers(requiresOwn('dashboard:read'), query(LogPageQuery), async (c) =>
-  reply(c, await logsOf(c, c.req.valid('query')), LogsPage),
+  reply(c, await getLogs(c, c.req.valid('query')), LogsPage),
 )
 
 export interface RequestView extends LogDetail {
@@ -125,7 +125,7 @@ interface RequestLinks {
 const requestView = (c: Ctx, found: LogDetail): RequestView => ({
   ...found,
   generatedAt: iso(c.env.clock.now()),
-  showsAccounts: sightOf(c).scope === 'all',
+  showsAccounts: getVisibility(c).scope === 'all',
   isCaptured: isCaptured(c, found.id),
   links: requestLinks(c, found),
 })
@@ -141,7 +141,7 @@ const requestLinks = (c: Ctx, { conversationId, accountId }: LogDetail): Request
 
 /** `GET /logs/:id`: a page, or the content of the drawer. */
 export const showRequestPage = createHandlers(requiresOwn('dashboard:read'), async (c) => {
-  const found = await requestOf(c, idOf(c))
+  const found = await getRequest(c, idOf(c))
   return reply(c, requestView(c, found), RequestPage)
 })
 
@@ -164,12 +164,12 @@ export interface LogTail {
 /** `GET /logs/tail?after=…`: requests that ended since. Intervals overlap slightly, because rows are written in beats. */
 export const tailLogs = createHandlers(requiresOwn('dashboard:read'), query(TailQuery), async (c) => {
   const { after, ...asked } = c.req.valid('query')
-  demandSight(c, asked)
+  requireVisibility(c, asked)
   const now = c.env.clock.now()
   const tail: LogTail = {
     generatedAt: iso(now),
-    requests: await readerOf(c).newRequests(toLogQuery(asked, now), sightOf(c), after),
-    showsAccounts: sightOf(c).scope === 'all',
+    requests: await toReader(c).newRequests(toLogQuery(asked, now), getVisibility(c), after),
+    showsAccounts: getVisibility(c).scope === 'all',
     columns: asked.columns,
     next: tailLink(c, now),
     here: linkFrom(c, '/logs', { drop: PLACES }),
@@ -177,50 +177,50 @@ export const tailLogs = createHandlers(requiresOwn('dashboard:read'), query(Tail
   return reply(c, tail, NewRows)
 })
 
-const logsOf = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
-  demandSight(c, asked)
+const getLogs = async (c: Ctx, asked: LogPageQuery): Promise<Logs> => {
+  requireVisibility(c, asked)
   const now = c.env.clock.now()
-  const sight = sightOf(c)
+  const visibility = getVisibility(c)
   const [page, histogram, open] = await Promise.all([
     asksForRejected(asked)
-      ? rejectedOf(c, asked, now)
-      : readerOf(c)
-          .requestLogs(toLogQuery(asked, now), sight)
+      ? getRejected(c, asked, now)
+      : toReader(c)
+          .requestLogs(toLogQuery(asked, now), visibility)
           .then((requests) => ({ ...requests, rejected: null })),
-    histogramOf(c, asked, now),
-    asked.open ? requestOf(c, asked.open) : null,
+    getHistogram(c, asked, now),
+    asked.open ? getRequest(c, asked.open) : null,
   ])
   return {
     ...page,
     generatedAt: iso(now),
-    filters: { ...filtersOf(asked), further: furtherOf(c) },
-    options: optionsOf(c),
-    showsAccounts: sight.scope === 'all',
+    filters: { ...getFilters(asked), further: getFurther(c) },
+    options: getOptions(c),
+    showsAccounts: visibility.scope === 'all',
     columns: asked.columns,
     histogram,
     limit: c.req.query('limit') ? asked.limit : null,
     isLive: asked.live ?? false,
     isGrouped: asked.grouped ?? true,
-    links: linksOf(c, { asked, page, now }),
+    links: getLinks(c, { asked, page, now }),
     open: open && requestView(c, open),
-    isSensitive: sight.sensitive,
-    hasCaptures: sight.sensitive || holds(c.var.principal.grants, 'security:write'),
+    isSensitive: visibility.sensitive,
+    hasCaptures: visibility.sensitive || holds(c.var.principal.grants, 'security:write'),
   }
 }
 
 const asksForRejected = ({ status }: LogPageQuery): boolean => status.includes('rejected')
 
-const histogramOf = async (c: Ctx, asked: LogPageQuery, now: number): Promise<LogHistogram | null> => {
-  if (!asksForRejected(asked)) return readerOf(c).logHistogram(toLogQuery(asked, now), sightOf(c), now)
+const getHistogram = async (c: Ctx, asked: LogPageQuery, now: number): Promise<LogHistogram | null> => {
+  if (!asksForRejected(asked)) return toReader(c).logHistogram(toLogQuery(asked, now), getVisibility(c), now)
   const question = toRejectedQuery(asked, now)
-  return question && readerOf(c).rejectedHistogram(question, sightOf(c), now)
+  return question && toReader(c).rejectedHistogram(question, getVisibility(c), now)
 }
 
 /** As a log page without requests, which can only lead back to the newest page. */
-const rejectedOf = async (c: Ctx, asked: LogPageQuery, now: number) => {
+const getRejected = async (c: Ctx, asked: LogPageQuery, now: number) => {
   const question = toRejectedQuery(asked, now)
   const { items, nextCursor } = question
-    ? await readerOf(c).rejectedPage(question, sightOf(c))
+    ? await toReader(c).rejectedPage(question, getVisibility(c))
     : { items: [], nextCursor: null }
   return { ...NO_REQUESTS, rejected: items, nextCursor, hasMore: nextCursor !== null }
 }
@@ -235,7 +235,7 @@ const NO_REQUESTS: LogPage = {
   searchedTo: null,
 }
 
-const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
+const getFilters = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
   range: asked.since === undefined ? (asked.range ?? null) : null,
   since: asked.since === undefined ? null : iso(asked.since),
   until: asked.until === undefined ? null : iso(asked.until),
@@ -254,24 +254,24 @@ const filtersOf = (asked: LogPageQuery): Omit<LogFilterValues, 'further'> => ({
 const SINGLE_FIELDS = ['accountId', 'apiKeyId', 'model', 'status', 'code', 'kind']
 const WITHOUT_FIELD = ['reasoningEffort', 'modelOption', 'client']
 
-const furtherOf = (c: Ctx): LogFilterValues['further'] => {
+const getFurther = (c: Ctx): LogFilterValues['further'] => {
   const { searchParams } = new URL(c.req.url)
-  const { hidesKeys } = blindersOf(c.var.principal)
-  const valuesOf = (name: string) => searchParams.getAll(name).filter((value) => value !== '')
+  const { hidesKeys } = getHiddenFields(c.var.principal)
+  const getValues = (name: string) => searchParams.getAll(name).filter((value) => value !== '')
   return [
     ...SINGLE_FIELDS.flatMap((name) => {
       const hasField = name !== 'apiKeyId' || !hidesKeys
-      return valuesOf(name)
+      return getValues(name)
         .slice(hasField ? 1 : 0)
         .map((value): [string, string] => [name, value])
     }),
-    ...WITHOUT_FIELD.flatMap((name) => valuesOf(name).map((value): [string, string] => [name, value])),
+    ...WITHOUT_FIELD.flatMap((name) => getValues(name).map((value): [string, string] => [name, value])),
   ]
 }
 
 /** From current accounts, keys and models; reading them from the log would take too long. */
-export const optionsOf = (c: Ctx): Logs['options'] => {
-  const { scope, hidesKeys } = blindersOf(c.var.principal)
+export const getOptions = (c: Ctx): Logs['options'] => {
+  const { scope, hidesKeys } = getHiddenFields(c.var.principal)
   return {
     accounts: scope === 'all' || holds(c.var.principal.grants, 'accounts:read') ? accountChoices(c) : [],
     keys: hidesKeys ? null : keyNames(c.env.db, scope).toSorted((a, b) => a.name.localeCompare(b.name)),
@@ -286,7 +286,7 @@ const LOOKS = ['columns', 'limit', 'live', 'grouped'] as const
 /** Parameters that choose between the views above the filters. */
 const VIEWS = ['status', 'slow'] as const
 
-const linksOf = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
+const getLinks = (c: Ctx, { asked, page, now }: { asked: LogPageQuery; page: LogPage; now: number }) => {
   const newest = linkFrom(c, '/logs', { drop: PLACES })
   const clear = linkFrom(c, '/logs', { drop: [...PLACES, ...FILTERS, ...unknownParameters(c, LogPageQuery)] })
   const view = (add: Record<string, string>) => linkFrom(c, '/logs', { drop: [...PLACES, ...VIEWS], add })

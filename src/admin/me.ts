@@ -5,7 +5,7 @@ import { MePage } from '../../views/me.tsx'
 import { TwoFactorPage } from '../../views/two-factor.tsx'
 import { mayCreateLocalAdmin } from '../auth/local-admin.ts'
 import { hasOwnSession, ownAccount } from '../auth/own-account.ts'
-import { demandOwnAccount } from '../auth/principal.ts'
+import { requireOwnAccount } from '../auth/principal.ts'
 import { isBound } from '../auth/resolve.ts'
 import { offerTotp } from '../auth/totp.ts'
 import type { Ctx } from '../boot/bindings.ts'
@@ -17,15 +17,15 @@ import { chosenZone, viewerHours, viewerZone } from '../http/viewer-clock.ts'
 import { iso } from '../lib/iso.ts'
 import { listPeople, personVersion } from '../model/users/people.ts'
 import { countRecoveryCodes } from '../model/users/recovery-codes.ts'
-import { passkeysOf } from './auth/passkeys.ts'
+import { getPasskeys } from './auth/passkeys.ts'
 import { ownSessions } from './auth/sessions.ts'
 import { said } from './said.ts'
 
 export const showMyAccount = createHandlers(signedIn(), (c) => {
   if (c.var.principal.kind !== 'account') return c.redirect('/settings')
-  const principal = demandOwnAccount(c.var.principal)
+  const principal = requireOwnAccount(c.var.principal)
   const { row, role } = principal.person
-  const { items, unavailableReason, availableAt } = passkeysOf(c)
+  const { items, unavailableReason, availableAt } = getPasskeys(c)
   return reply(
     c,
     {
@@ -42,7 +42,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
       recoveryCodesLeft: countRecoveryCodes(c.env.db, row.id),
       passkeys: { items, unavailableReason, availableAt },
       sessions: ownSessions(c).items,
-      clock: clockOf(c),
+      clock: getClock(c),
       now: iso(c.env.clock.now()),
       ...said(c),
     },
@@ -50,7 +50,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
   )
 })
 
-const clockOf = (c: Ctx): ClockProps => {
+const getClock = (c: Ctx): ClockProps => {
   const chosen = chosenZone(c)
   return {
     chosenZone: chosen ?? null,

@@ -5,14 +5,14 @@ import { NewDevice } from '../../views/accounts/new-device.tsx'
 import { NewImport } from '../../views/accounts/new-import.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { representation } from '../http/reply.tsx'
-import { pageOf } from '../http/return-path.ts'
+import { getPage } from '../http/return-path.ts'
 import type { ImportValue } from './account-import.ts'
 import type { SignInValue } from './sign-in-value.ts'
 
 const HERE = '/accounts/new'
 
 /** Requested by htmx from another page, to show a dialog there. */
-const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !pageOf(c)?.pathname.startsWith(HERE)
+const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !getPage(c)?.pathname.startsWith(HERE)
 
 /** Response after starting or changing a sign-in. */
 export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Response> => {

@@ -42,7 +42,7 @@ export const showImport = createHandlers(gate(), query(Asked), (c) => {
  * Throws `oauth_flow_not_found`, `account_not_found`.
  */
 const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: SignInValue['method']) => {
-  const target = targetOf(c, account)
+  const target = getTarget(c, account)
   const who = c.var.principal.id
   const row = flow
     ? c.env.signIns.status(who, flow)
@@ -56,4 +56,4 @@ const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: S
 const isStillWaiting = (c: Ctx, { flow, waiting }: z.output<typeof Asked>): boolean =>
   waiting !== undefined && flow !== undefined && c.env.signIns.status(c.var.principal.id, flow).status === 'pending'
 
-const targetOf = (c: Ctx, account: string | undefined) => (account ? targetAccount(c, account) : null)
+const getTarget = (c: Ctx, account: string | undefined) => (account ? targetAccount(c, account) : null)

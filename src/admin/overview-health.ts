@@ -47,7 +47,7 @@ interface Circumstances {
   mayWrite: boolean
 }
 
-export const healthOf = (accounts: readonly AccountView[], circumstances: Circumstances): Health => {
+export const getHealth = (accounts: readonly AccountView[], circumstances: Circumstances): Health => {
   const { now, isDraining, isLedgerHealthy, isFailing, firstEventMs } = circumstances
   const eligible = accounts.filter((account) => account.eligible).length
   const level = serviceLevel({ isDraining, isLedgerHealthy, accounts, isFailing })
@@ -58,11 +58,11 @@ export const healthOf = (accounts: readonly AccountView[], circumstances: Circum
     needAttention: accounts.filter(({ status }) => status === 'reauth_required' || status === 'deactivated').length,
     next: nextEvent(accounts, now),
     firstEventMs,
-    advice: level === 'blocked' ? adviceOf(accounts, circumstances) : null,
+    advice: level === 'blocked' ? getAdvice(accounts, circumstances) : null,
   }
 }
 
-const adviceOf = (accounts: readonly AccountView[], { now, hasResetCredit, mayWrite }: Circumstances): Advice => {
+const getAdvice = (accounts: readonly AccountView[], { now, hasResetCredit, mayWrite }: Circumstances): Advice => {
   const first = (is: (account: AccountView) => boolean): NamedAccount | null => {
     const found = mayWrite ? accounts.find(is) : undefined
     return found ? { id: found.accountId, name: found.displayName } : null
@@ -79,13 +79,13 @@ const adviceOf = (accounts: readonly AccountView[], { now, hasResetCredit, mayWr
 }
 
 const nextEvent = (accounts: readonly AccountView[], now: number): Health['next'] => {
-  const events = accounts.flatMap((account) => eventsOf(account)).filter(({ at }) => at > now)
+  const events = accounts.flatMap((account) => getEvents(account)).filter(({ at }) => at > now)
   const first = events.toSorted((a, b) => a.at - b.at)[0]
   return first ? { ...first, at: iso(first.at) } : null
 }
 
 /** A blocked account has one event: available again, or checked again. An active one has its resets. */
-const eventsOf = ({ displayName: account, until, nextCheckAt, status, windows }: AccountView): Event[] => {
+const getEvents = ({ displayName: account, until, nextCheckAt, status, windows }: AccountView): Event[] => {
   if (until !== null) return [{ at: until, account, event: 'back' }]
   if (nextCheckAt !== null) return [{ at: nextCheckAt, account, event: 'check' }]
   if (status !== 'active') return []

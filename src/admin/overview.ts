@@ -3,7 +3,7 @@ import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import type { ShownErrors } from '../../views/overview/errors.tsx'
 import { OverviewPage } from '../../views/overview.tsx'
-import { demandScope } from '../auth/view-scope.ts'
+import { requireScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import type { Config } from '../boot/env.ts'
 import { open, requiresOwn } from '../http/gates.ts'
@@ -24,9 +24,9 @@ import { perWindow, type WindowLength } from '../model/accounts/usage-windows.ts
 import type { RejectedLately } from '../model/log/rejected-clients.ts'
 import { blindedRow } from '../model/log/request-view.ts'
 import { type Attention, attention } from '../model/overview/attention.ts'
-import { type Outcome, stripOf } from '../model/overview/outcome-strip.ts'
+import { getStrip, type Outcome } from '../model/overview/outcome-strip.ts'
 import { firstSteps } from '../model/overview/overview.ts'
-import { type Chart, chartOf } from '../model/overview/overview-chart.ts'
+import { type Chart, getChart } from '../model/overview/overview-chart.ts'
 import type { PeriodFigures } from '../model/overview/overview-periods.ts'
 import { PERIODS, type Period } from '../model/overview/overview-slots.ts'
 import type { Tiles } from '../model/overview/overview-tiles.ts'
@@ -34,9 +34,9 @@ import { type PoolMeter, poolMeters } from '../model/overview/pool-meters.ts'
 import { hasPasswordAccount } from '../model/users/people.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
 import { typedCommand } from '../ops/own-command.ts'
-import { type Health, healthOf } from './overview-health.ts'
+import { getHealth, type Health } from './overview-health.ts'
 import { OWN_RANGES, showOwnOverview } from './own-overview.ts'
-import { blindersOf, sightOf } from './requests.ts'
+import { getHiddenFields, getVisibility } from './requests.ts'
 
 /** All times are ISO 8601. All parts come from one snapshot. */
 export interface Overview {
@@ -117,13 +117,13 @@ const OverviewQuery = z.object({
 /** `GET /dashboard`. Throws `validation_error` for an unknown period. */
 export const showOverview = createHandlers(requiresOwn('dashboard:read'), query(OverviewQuery), async (c) => {
   const { period, range } = c.req.valid('query')
-  const scope = demandScope(c.var.principal, 'dashboard:read')
+  const scope = requireScope(c.var.principal, 'dashboard:read')
   if (scope !== 'all') return showOwnOverview(c, scope, range)
   const figures = await c.env.figures.now(period)
   const backupAt = holds(c.var.principal.grants, 'ops:write') ? await lastBackupAt(c) : undefined
   return reply(
     c,
-    overviewOf(c, { figures, accounts: visibleAccounts(c), backupAt, now: c.env.clock.now() }),
+    getOverview(c, { figures, accounts: visibleAccounts(c), backupAt, now: c.env.clock.now() }),
     OverviewPage,
   )
 })
@@ -138,7 +138,7 @@ interface Snapshot {
   now: number
 }
 
-const overviewOf = (c: Ctx, snapshot: Snapshot): Overview => ({
+const getOverview = (c: Ctx, snapshot: Snapshot): Overview => ({
   generatedAt: iso(snapshot.now),
   period: snapshot.figures.period,
   now: nowPart(c, snapshot),
@@ -152,7 +152,7 @@ export const goToDashboard = createHandlers(open('redirect to the dashboard'), (
 /** The message may come from the upstream and name an account, so it is hidden from users who do not see it in the log. */
 const outageFor = (c: Ctx) => {
   const { current } = c.env.ops.outage
-  return current && blindersOf(c.var.principal).hidesAccounts ? { ...current, message: '' } : current
+  return current && getHiddenFields(c.var.principal).hidesAccounts ? { ...current, message: '' } : current
 }
 
 /** The job looks every ten minutes; the rest is time to make it. */
@@ -179,7 +179,7 @@ const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPar
     now,
   }
   return {
-    health: healthOf(accounts, {
+    health: getHealth(accounts, {
       now,
       isDraining: lifecycle.draining,
       isLedgerHealthy: ledger.healthy,
@@ -189,13 +189,13 @@ const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPar
       mayWrite: holds(grants, 'accounts:write'),
     }),
     attention: attention(facts, grants),
-    checklist: checklistOf(c, accounts.length > 0),
+    checklist: getChecklist(c, accounts.length > 0),
   }
 }
 
 /** Addresses are only for users who see them in the log. */
 const rejectedFor = (c: Ctx, rejected: readonly RejectedLately[]): readonly RejectedLately[] =>
-  sightOf(c).sensitive ? rejected : rejected.map((group) => ({ ...group, client: null }))
+  getVisibility(c).sensitive ? rejected : rejected.map((group) => ({ ...group, client: null }))
 
 const isChosenAccountGone = ({ env: { settings, pool } }: Ctx): boolean => {
   const { routingStrategy, singleAccountId } = settings.current()
@@ -221,16 +221,16 @@ const poolPart = ({ figures, accounts, now }: Snapshot): PoolPart => ({
 })
 
 const figuresPart = (c: Ctx, { figures, accounts, now }: Snapshot): FiguresPart => {
-  const blinders = blindersOf(c.var.principal)
+  const hiddenFields = getHiddenFields(c.var.principal)
   const names = new Map<string | null, string>(accounts.map((account) => [account.accountId, account.displayName]))
   return {
     tiles: figures.tiles,
     chart: figures.slots.some(({ requests }) => requests > 0)
-      ? chartOf(figures, { zone: viewerZone(c) ?? 'UTC', now })
+      ? getChart(figures, { zone: viewerZone(c) ?? 'UTC', now })
       : null,
     errors: figures.present.errors.map((group) => ({
       ...group,
-      newest: { ...blindedRow(group.newest, blinders), accountName: names.get(group.newest.accountId) ?? null },
+      newest: { ...blindedRow(group.newest, hiddenFields), accountName: names.get(group.newest.accountId) ?? null },
       accounts: group.accountIds.map((id) => names.get(id) ?? 'deleted account'),
     })),
   }
@@ -238,7 +238,7 @@ const figuresPart = (c: Ctx, { figures, accounts, now }: Snapshot): FiguresPart 
 
 const visibleAccounts = (c: Ctx): AccountView[] => {
   const accounts = c.env.pool.describe()
-  return namedApart(blindersOf(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
+  return namedApart(getHiddenFields(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
 /** Keeps the order of a few accounts. Of many, those that need attention come first, then the most used, paused ones last. */
@@ -261,7 +261,7 @@ const poolAccount = (account: AccountView, figures: PeriodFigures): PoolAccount 
   until: isoOrNull(account.until),
   nextCheckAt: isoOrNull(account.nextCheckAt),
   used: perWindow((length) => account.windows[length]?.usedPercent ?? null),
-  strip: stripOf(account, figures),
+  strip: getStrip(account, figures),
 })
 
 /** Without the folder, the command would use the one in the home directory of the user who runs it. */
@@ -271,7 +271,7 @@ const commandFor = ({ DATA_DIR, raw }: Config): string =>
 /** Set by the page's script. */
 const HIDDEN_COOKIE = 'checklist'
 
-const checklistOf = (c: Ctx, hasAccount: boolean): Checklist | null => {
+const getChecklist = (c: Ctx, hasAccount: boolean): Checklist | null => {
   if (!mayWrite(c.var.principal.grants) || getCookie(c, HIDDEN_COOKIE) === 'off') return null
   const isStandard = c.env.env.DASHBOARD_AUTH_MODE === 'standard'
   const password = !isStandard ? 'elsewhere' : hasPasswordAccount(c.env.db) ? 'done' : 'open'

@@ -15,8 +15,8 @@ import type { ReportBars } from '../model/reports/report-bars.ts'
 import { type Report, ReportQuery } from '../model/reports/reports.ts'
 import type { ViewScope } from '../model/users/view-scope.ts'
 import { canChangeKeys } from './key-pages.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { blindersOf } from './requests.ts'
+import { toReader } from './reader-for-caller.ts'
+import { getHiddenFields } from './requests.ts'
 
 export const OWN_RANGES = ['today', '7d', '30d'] as const
 export type OwnRange = (typeof OWN_RANGES)[number]
@@ -49,11 +49,11 @@ export const showOwnOverview = async (c: Ctx, scope: ViewScope, range: OwnRange)
   const end_date = localDate(now, timezone)
   const start_date = iso(Date.parse(end_date) - (DAYS[range] - 1) * DAY_MS).slice(0, 10)
   const query = ReportQuery.parse({ start_date, end_date, timezone })
-  const blinders = blindersOf(c.var.principal)
-  const reader = readerOf(c)
+  const hiddenFields = getHiddenFields(c.var.principal)
+  const reader = toReader(c)
   const [{ summary, comparison }, chart] = await Promise.all([
-    reader.report(query, blinders, now),
-    reader.reportBars({ query, chart: { measure: 'requests', stack: 'none' } }, blinders, now),
+    reader.report(query, hiddenFields, now),
+    reader.reportBars({ query, chart: { measure: 'requests', stack: 'none' } }, hiddenFields, now),
   ])
   const rows = listKeys(c.env.db, scope)
   const keys = rows.map((row) => shownKey(row, now, scope))

@@ -1,7 +1,7 @@
 /** `/search`: results of the command palette: pages, accounts, keys, users, settings, requests and actions. */
 import { z } from 'zod'
 import { PalettePage, PaletteResults } from '../../views/palette.tsx'
-import { scopeOf } from '../auth/view-scope.ts'
+import { getScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -36,7 +36,7 @@ export const showPalette = createHandlers(signedIn(), query(PaletteQuery), (c) =
   return reply(c, value, representation(c) === 'fragment' ? PaletteResults : PalettePage)
 })
 
-const MOST_HITS = 12
+const MAX_HITS = 12
 
 const hitsFor = (c: Ctx, q: string): Hit[] => {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean)
@@ -45,7 +45,7 @@ const hitsFor = (c: Ctx, q: string): Hit[] => {
     return words.every((word) => text.includes(word))
   }
   return [...requestHits(c, q), ...(words.length === 0 ? PLACES.filter(isOpenTo(c)) : everything(c).filter(isFound))]
-    .slice(0, MOST_HITS)
+    .slice(0, MAX_HITS)
     .map(({ kind, label, href }) => ({ kind, label, href }))
 }
 
@@ -57,7 +57,7 @@ const requestHits = (c: Ctx, q: string): Hit[] =>
 
 const everything = (c: Ctx): (Hit & { also?: string })[] => {
   const { grants } = c.var.principal
-  const keyScope = scopeOf(c.var.principal, 'api_keys:read')
+  const keyScope = getScope(c.var.principal, 'api_keys:read')
   const keys = keyScope ? keyNames(c.env.db, keyScope).toSorted((a, b) => naturalOrder(a.name, b.name)) : []
   const users = holds(grants, 'users:manage') ? listPeople(c.env.db).map(({ row }) => row) : []
   return [

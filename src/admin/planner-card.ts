@@ -30,7 +30,7 @@ interface PlannedStart {
   status: Decision['status']
 }
 
-const MOST_ROWS = 6
+const MAX_ROWS = 6
 
 /** Null for users who may not see accounts, and for viewers while the planner is off. */
 export const plannerCard = (c: Ctx): PlannerCard | null => {
@@ -47,7 +47,7 @@ export const plannerCard = (c: Ctx): PlannerCard | null => {
     zone,
     coveredDays: first === null ? 0 : Math.floor((now - first) / DAY_MS),
     neededDays: ENOUGH_DAYS,
-    decisions: listDecisions(db, MOST_ROWS).map(({ id, accountId, scheduledAt, reason, status }) => ({
+    decisions: listDecisions(db, MAX_ROWS).map(({ id, accountId, scheduledAt, reason, status }) => ({
       id,
       accountName: names.get(accountId ?? '') ?? null,
       scheduledAt: iso(scheduledAt),

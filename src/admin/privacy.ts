@@ -28,7 +28,7 @@ const SHOWN = / (?:title|aria-label|placeholder|data-confirm|hx-confirm)="[^"]*"
 
 /** Masks text and visible attributes. Field values are sent back when saving, so they stay, and the field shows dots. */
 export const maskPage = (html: string, names: readonly string[]): string => {
-  const mask = maskOf(names)
+  const mask = getMask(names)
   let isRaw = false
   return html
     .split(/(<[^>]*>)/)
@@ -45,7 +45,7 @@ export const maskPage = (html: string, names: readonly string[]): string => {
 }
 
 /** Longest names first, because one may contain another. Names are escaped like the page. */
-const maskOf = (names: readonly string[]): ((text: string) => string) => {
+const getMask = (names: readonly string[]): ((text: string) => string) => {
   const alternatives = [...new Set(names.map(escaped))]
     .toSorted((a, b) => b.length - a.length)
     .map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'))

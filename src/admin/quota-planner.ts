@@ -34,9 +34,9 @@ type Fields = Required<z.output<typeof Fields>>
 
 export const getPlannerSettings = createHandlers(requires('dashboard:read'), (c) => c.json(plannerSettings(c)))
 
-const plannerSettings = ({ env }: Ctx): Fields => fieldsOf(env.settings.current())
+const plannerSettings = ({ env }: Ctx): Fields => getFields(env.settings.current())
 
-const fieldsOf = (settings: Settings): Fields => ({
+const getFields = (settings: Settings): Fields => ({
   mode: settings.plannerMode,
   zone: settings.plannerZone,
   workingDays: dayNumbers(settings.plannerWorkingDays),
@@ -48,7 +48,7 @@ const fieldsOf = (settings: Settings): Fields => ({
 
 /** Missing fields stay unchanged. Throws `invalid_quota_planner`, and `validation_error` for fields that it does not have. */
 export const putPlannerSettings = createHandlers(writes({ audit: 'settings_updated' }), body(Fields), (c) => {
-  const patch = patchOf(c.req.valid('json'))
+  const patch = getPatch(c.req.valid('json'))
   const who = actor(c)
   commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who }))
   return proceed(c, plannerSettings(c), '/settings/routing?done=settings_updated&section=planner#planner')
@@ -64,7 +64,7 @@ const NAMES = {
   minGainPercent: 'plannerMinGainPercent',
 } as const satisfies Record<keyof Fields, keyof Settings>
 
-const patchOf = ({ workingDays, ...fields }: z.output<typeof Fields>): Partial<Settings> => {
+const getPatch = ({ workingDays, ...fields }: z.output<typeof Fields>): Partial<Settings> => {
   const days = workingDays?.map((day) => WEEKDAYS[day] ?? `day ${day}`).join(' ')
   const given = Object.entries({ ...fields, workingDays: days }).filter(([, value]) => value !== undefined)
   // as: the members of `Fields`
@@ -120,7 +120,7 @@ export const cancelPlannedStart = createHandlers(writes({ audit: 'quota_planner_
     append(tx, who, 'quota_planner_canceled', { target: decision.accountId, details: { decision: decision.id } })
     return decision
   })
-  return proceed(c, outcomeOf(canceled, null), back(c, 'quota_planner_canceled'))
+  return proceed(c, getOutcome(canceled, null), back(c, 'quota_planner_canceled'))
 })
 
 const Wish = z.strictObject({
@@ -153,7 +153,7 @@ export const warmNow = (pingWith: (env: Bindings, ...args: Parameters<Ping>) => 
         details: { decision: decision.id, status: decision.status },
       })
     })
-    return proceed(c, outcomeOf(decision, null), back(c, 'quota_planner_started'))
+    return proceed(c, getOutcome(decision, null), back(c, 'quota_planner_started'))
   })
 
 interface Manual {
@@ -183,7 +183,7 @@ const skippedText = (result: Manual['result']): string =>
   result?.kind === 'failed' ? failureText(result.error) : 'The window was started a moment ago.'
 
 /** `requestId` is for clients of codex-lb, which expect it. */
-const outcomeOf = (
+const getOutcome = (
   { id, status, reason, executedAt }: Pick<Decision, 'id' | 'status' | 'reason' | 'executedAt'>,
   requestId: string | null,
 ) => ({ decisionId: id, status, reason, requestId, executedAt: isoOrNull(executedAt) })

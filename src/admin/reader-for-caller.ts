@@ -2,4 +2,4 @@
 import type { Ctx } from '../boot/bindings.ts'
 import type { Answers } from '../threads/reader.ts'
 
-export const readerOf = (c: Ctx): Answers => c.env.reader.for(c.var.principal.id)
+export const toReader = (c: Ctx): Answers => c.env.reader.for(c.var.principal.id)

@@ -16,10 +16,10 @@ import { filled } from '../model/form-query.ts'
 import { ChartQuery, type ReportBars } from '../model/reports/report-bars.ts'
 import type { CsvPage } from '../model/reports/report-csv.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports/reports.ts'
-import { type Logs, optionsOf } from './logs-page.ts'
+import { getOptions, type Logs } from './logs-page.ts'
 import { type PlannerCard, plannerCard } from './planner-card.ts'
-import { readerOf } from './reader-for-caller.ts'
-import { blindersOf, demandSight } from './requests.ts'
+import { toReader } from './reader-for-caller.ts'
+import { getHiddenFields, requireVisibility } from './requests.ts'
 
 const Asked = ReportQuery.extend({
   format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line per day, model, account and key.'),
@@ -29,9 +29,9 @@ const Asked = ReportQuery.extend({
 /** `format=csv` has one line per day, model, account and key. Throws `validation_error`, and `permission_required` for keys. */
 export const getReport = createHandlers(requiresOwn('dashboard:read'), query(Asked), async (c) => {
   const { format, download, ...asked } = c.req.valid('query')
-  demandFilters(c, asked)
-  if (format === 'csv') return asFile(c, await csvOf(c, asked), format)
-  const found = await readerOf(c).report(asked, blindersOf(c.var.principal), c.env.clock.now())
+  requireFilters(c, asked)
+  if (format === 'csv') return asFile(c, await getCsv(c, asked), format)
+  const found = await toReader(c).report(asked, getHiddenFields(c.var.principal), c.env.clock.now())
   return download ? asFile(c, JSON.stringify(found, null, 2), format) : c.json(found)
 })
 
@@ -44,12 +44,12 @@ const asFile = (c: Ctx, content: string | ReadableStream<Uint8Array>, format: ke
   })
 
 /** Read and sent page by page at the client's pace. Query errors are thrown before the first page. */
-const csvOf = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
-  const reader = readerOf(c)
+const getCsv = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8Array>> => {
+  const reader = toReader(c)
   const { clock, log } = c.env
   const now = clock.now()
   const pageAt = (place: LinePlace | null, before: number) =>
-    reader.reportCsv(asked, blindersOf(c.var.principal), { now, place, before })
+    reader.reportCsv(asked, getHiddenFields(c.var.principal), { now, place, before })
   let page: CsvPage | null = await pageAt(null, 0)
   let sent = 0
   return new ReadableStream({
@@ -106,24 +106,24 @@ export const showReports = createHandlers(requiresOwn('dashboard:read'), query(P
   const now = c.env.clock.now()
   const isChosen = filters.start_date !== undefined || filters.end_date !== undefined
   const preset = isChosen ? null : (range ?? '7d')
-  const asked = { ...filters, ...(preset && daysOf(preset, localDate(now, timezone))), timezone }
-  demandFilters(c, asked)
-  const blinders = blindersOf(c.var.principal)
-  const reader = readerOf(c)
+  const asked = { ...filters, ...(preset && getDays(preset, localDate(now, timezone))), timezone }
+  requireFilters(c, asked)
+  const hiddenFields = getHiddenFields(c.var.principal)
+  const reader = toReader(c)
   const [found, chart] = await Promise.all([
-    reader.report(asked, blinders, now),
-    reader.reportBars({ query: asked, chart: { measure, stack } }, blinders, now),
+    reader.report(asked, hiddenFields, now),
+    reader.reportBars({ query: asked, chart: { measure, stack } }, hiddenFields, now),
   ])
   const view: ReportView = {
     ...found,
     generatedAt: iso(now),
     range: preset,
     chart,
-    showsAccounts: blinders.scope === 'all',
+    showsAccounts: hiddenFields.scope === 'all',
     asked: filtersIn(asked),
     params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
     unknownZone: named && named !== timezone ? named : null,
-    options: optionsOf(c),
+    options: getOptions(c),
     planner: plannerCard(c),
     links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }
@@ -141,14 +141,14 @@ const filtersIn = ({ account_id, api_key_id, source_id, model, client }: ReportQ
 const DAYS: Record<Exclude<Preset, 'month'>, number> = { today: 1, '7d': 7, '30d': 30, '90d': 90 }
 
 /** `today` is YYYY-MM-DD in the zone of the report. */
-const daysOf = (preset: Preset, today: string): Pick<PageQuery, 'start_date' | 'end_date'> => {
+const getDays = (preset: Preset, today: string): Pick<PageQuery, 'start_date' | 'end_date'> => {
   if (preset === 'month') return { start_date: `${today.slice(0, 8)}01`, end_date: today }
   const first = Date.parse(today) - (DAYS[preset] - 1) * DAY_MS
   return { start_date: iso(first).slice(0, 10), end_date: today }
 }
 
-const demandFilters = (c: Ctx, asked: Pick<ReportQuery, 'api_key_id' | 'account_id'>): void =>
-  demandSight(c, { apiKeyId: asked.api_key_id, accountId: asked.account_id })
+const requireFilters = (c: Ctx, asked: Pick<ReportQuery, 'api_key_id' | 'account_id'>): void =>
+  requireVisibility(c, { apiKeyId: asked.api_key_id, accountId: asked.account_id })
 
 /** The report for these days, however they were chosen. */
 const fileLink = (c: Ctx, { timezone, startDate, endDate }: Report, format: 'csv' | 'json'): string =>

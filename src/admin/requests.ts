@@ -1,6 +1,6 @@
 /** `/api/request-logs`: client requests and their results. */
 import { demand, type Principal } from '../auth/principal.ts'
-import { scopeOf } from '../auth/view-scope.ts'
+import { getScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requiresOwn } from '../http/gates.ts'
@@ -11,16 +11,16 @@ import { PRICES_VERSION } from '../model/catalog/pricing.ts'
 import { RejectedQuery } from '../model/log/rejected-clients.ts'
 import type { LogDetail } from '../model/log/request-log.ts'
 import { LogFilters, LogQuery } from '../model/log/request-log-query.ts'
-import type { Sight } from '../model/log/request-log-where.ts'
-import type { Blinders } from '../model/log/request-view.ts'
+import type { Visibility } from '../model/log/request-log-where.ts'
+import type { HiddenFields } from '../model/log/request-view.ts'
 import { holds } from '../model/users/permissions.ts'
 import type { ViewScope } from '../model/users/view-scope.ts'
-import { readerOf } from './reader-for-caller.ts'
+import { toReader } from './reader-for-caller.ts'
 
 export const listRequests = createHandlers(requiresOwn('dashboard:read'), query(LogQuery), async (c) => {
   const asked = c.req.valid('query')
-  demandSight(c, asked)
-  return c.json(await readerOf(c).requestLogs(asked, sightOf(c)))
+  requireVisibility(c, asked)
+  return c.json(await toReader(c).requestLogs(asked, getVisibility(c)))
 })
 
 /**
@@ -29,25 +29,25 @@ export const listRequests = createHandlers(requiresOwn('dashboard:read'), query(
  */
 export const listRequestOptions = createHandlers(requiresOwn('dashboard:read'), query(LogFilters), async (c) => {
   const asked = c.req.valid('query')
-  demandSight(c, asked)
-  const options = await readerOf(c).requestLogOptions(asked, sightOf(c))
-  const { hidesKeys } = blindersOf(c.var.principal)
+  requireVisibility(c, asked)
+  const options = await toReader(c).requestLogOptions(asked, getVisibility(c))
+  const { hidesKeys } = getHiddenFields(c.var.principal)
   return c.json({ ...options, ...(hidesKeys && { apiKeys: [] }), pricesVersion: PRICES_VERSION })
 })
 
 export const listRejectedClients = createHandlers(requiresOwn('dashboard:read'), query(RejectedQuery), async (c) => {
   const asked = c.req.valid('query')
-  demandSight(c, asked)
-  return c.json(await readerOf(c).rejectedPage(asked, sightOf(c)))
+  requireVisibility(c, asked)
+  return c.json(await toReader(c).rejectedPage(asked, getVisibility(c)))
 })
 
 export const showRequest = createHandlers(requiresOwn('dashboard:read'), async (c) =>
-  c.json(await requestOf(c, idOf(c))),
+  c.json(await getRequest(c, idOf(c))),
 )
 
 /** The request with row id `id`, as the user may see it. Throws `not_found`. */
-export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {
-  const found = await readerOf(c).requestLog(id, sightOf(c))
+export const getRequest = async (c: Ctx, id: string): Promise<LogDetail> => {
+  const found = await toReader(c).requestLog(id, getVisibility(c))
   if (!found)
     throw new AppError('not_found', {
       message: 'Request not found. It may have been deleted from the log, or the link is wrong.',
@@ -55,18 +55,18 @@ export const requestOf = async (c: Ctx, id: string): Promise<LogDetail> => {
   return found
 }
 
-export const sightOf = (c: Ctx): Sight => ({
+export const getVisibility = (c: Ctx): Visibility => ({
   sensitive: holds(c.var.principal.grants, 'conversations:read'),
-  ...blindersOf(c.var.principal),
+  ...getHiddenFields(c.var.principal),
 })
 
 /** Hidden values cannot be filtered either: filtering by a conversation or key reveals it. Throws `permission_required`. */
-export const demandSight = (
+export const requireVisibility = (
   c: Ctx,
   asked: Partial<Pick<LogFilters, 'conversation_id' | 'apiKeyId' | 'accountId'>>,
 ): void => {
   const { principal } = c.var
-  const { scope, hidesKeys } = blindersOf(principal)
+  const { scope, hidesKeys } = getHiddenFields(principal)
   if (asked.conversation_id !== undefined) demand(principal, 'conversations:read')
   if (asked.apiKeyId?.length && hidesKeys) demand(principal, 'api_keys:read')
   if (asked.accountId?.length && scope !== 'all') demand(principal, 'accounts:read')
@@ -76,9 +76,9 @@ export const demandSight = (
  * The rows a user may see, and what is hidden in them: accounts are named to users who manage them, keys to users who
  * may list them (spec §2, capability summary).
  */
-export const blindersOf = (principal: Principal): Blinders => {
+export const getHiddenFields = (principal: Principal): HiddenFields => {
   const { grants } = principal
-  const scope = scopeOf(principal, 'dashboard:read') ?? scopeOf(principal, 'api_keys:read') ?? NOTHING
+  const scope = getScope(principal, 'dashboard:read') ?? getScope(principal, 'api_keys:read') ?? NOTHING
   return {
     scope,
     hidesAccounts: !holds(grants, 'accounts:write'),

@@ -41,11 +41,11 @@ export const consumeResetCredit = createHandlers(
   requires('accounts:write', { audit: 'reset_credit_redeemed' }),
   body(Consumption),
   async (c) => {
-    const { plane, pool, resetCredits, random, db, clock } = c.env
+    const { proxyDeps, pool, resetCredits, random, db, clock } = c.env
     const { redeemRequestId: requestId = random.id('rdm'), creditId } = c.req.valid('json')
     const accountId = knownId(c)
     const who = actor(c)
-    const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
+    const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits }
     const redemption = await redeem(deps, { accountId, creditId, requestId })
     if (!redemption.isRepeated)
       commit(db, (tx) => recordRedemption(tx, { ...who, at: clock.now() }, { ...redemption, accountId, requestId }))

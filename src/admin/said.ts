@@ -16,11 +16,11 @@ interface Said {
 export const said = (c: Ctx): Said => {
   const code = c.req.query('problem') ?? null
   const done = c.req.query('done')
-  const problem = draftFor(c)?.problem ?? (code === null ? undoneText(done) : problemOf(c, code))
+  const problem = draftFor(c)?.problem ?? (code === null ? undoneText(done) : getProblem(c, code))
   return { code, problem, done: doneText(done) }
 }
 
-const problemOf = (c: Context, code: string): string | null => {
+const getProblem = (c: Context, code: string): string | null => {
   if (!isCode(code)) return null
   const wait = Number(c.req.query('wait'))
   return problemText(

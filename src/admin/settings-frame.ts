@@ -2,7 +2,7 @@
 import type { Ctx } from '../boot/bindings.ts'
 import { listPools } from '../model/egress/endpoints.ts'
 import { holds, mayWrite, type Permission } from '../model/users/permissions.ts'
-import { fieldsOf, type SettingField } from '../settings/fields.ts'
+import { getFields, type SettingField } from '../settings/fields.ts'
 import { SECTIONS, type Section } from '../settings/setting.ts'
 import { accountChoices } from './account-choices.ts'
 import { listedModels } from './key-models.ts'
@@ -38,16 +38,16 @@ export interface Frame {
   search: string
 }
 
-export const frameOf = (c: Ctx, tab: TabId | null, search = ''): Frame => ({
+export const getFrame = (c: Ctx, tab: TabId | null, search = ''): Frame => ({
   tab,
   tabs: TABS.filter(({ needs }) => needs === null || holds(c.var.principal.grants, needs)).map(
     ({ id, path, label }) => ({ path, label, isCurrent: id === tab }),
   ),
-  changed: maySee(c) ? fieldsOf(c.env.settings.current()).filter(({ isChanged }) => isChanged).length : null,
+  changed: maySee(c) ? getFields(c.env.settings.current()).filter(({ isChanged }) => isChanged).length : null,
   search,
 })
 
-export const tabOf = (tab: TabId): (typeof TABS)[number] => TABS.find(({ id }) => id === tab)! // every id has a tab
+export const getTab = (tab: TabId): (typeof TABS)[number] => TABS.find(({ id }) => id === tab)! // every id has a tab
 
 const maySee = (c: Ctx): boolean => holds(c.var.principal.grants, 'dashboard:read')
 
@@ -109,7 +109,7 @@ export const shownFields = (c: Ctx): ShownField[] => {
   const isWriter = mayWrite(grants)
   const isGuard = holds(grants, 'security:write')
   const mayRun = holds(grants, 'ops:write')
-  const fields = fieldsOf(c.env.settings.current()).filter(({ section }) => section !== 'egress' || mayRun)
+  const fields = getFields(c.env.settings.current()).filter(({ section }) => section !== 'egress' || mayRun)
   return fields.map((field) => ({
     ...(CONTROLS[field.name]?.(c, field) ?? field),
     isEditable: isWriter && (isGuard || !field.isSecurity),

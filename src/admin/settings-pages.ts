@@ -16,22 +16,22 @@ import { chooseProxy, PROXY_VARIABLES } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { type FileSize, fileSize, type TableSizes } from '../model/table-sizes.ts'
 import { holds, type Permission } from '../model/users/permissions.ts'
-import { type Variable, variablesOf } from './about.ts'
-import { backupsOf, mayDownload } from './backups.ts'
-import { type EgressPage, egressPageOf } from './egress.ts'
-import { firewallOf } from './firewall.ts'
-import { readerOf } from './reader-for-caller.ts'
+import { getVariables, type Variable } from './about.ts'
+import { getBackups, mayDownload } from './backups.ts'
+import { type EgressPage, getEgressPage } from './egress.ts'
+import { getFirewall } from './firewall.ts'
+import { toReader } from './reader-for-caller.ts'
 import { said } from './said.ts'
 import {
   type Frame,
-  frameOf,
+  getFrame,
+  getTab,
   type ShownField,
   type ShownSettings,
   settingsOfTab,
   shownFields,
   TAB_OF,
   type TabId,
-  tabOf,
 } from './settings-frame.ts'
 import { STICKY_PAGE } from './sticky-sessions.ts'
 
@@ -44,9 +44,9 @@ interface Page {
   problem: string | null
 }
 
-const pageOf = (c: Ctx, tab: TabId): Page => {
+const getPage = (c: Ctx, tab: TabId): Page => {
   const { done, problem } = said(c)
-  return { frame: frameOf(c, tab), now: iso(c.env.clock.now()), done, problem }
+  return { frame: getFrame(c, tab), now: iso(c.env.clock.now()), done, problem }
 }
 
 export interface Routing extends Page {
@@ -57,7 +57,7 @@ export interface Routing extends Page {
 
 export const showRouting = createHandlers(requires('dashboard:read'), (c) => {
   const value: Routing = {
-    ...pageOf(c, 'routing'),
+    ...getPage(c, 'routing'),
     settings: settingsOfTab(c, 'routing'),
     sessions: holds(c.var.principal.grants, 'ops:write') ? STICKY_PAGE : null,
   }
@@ -65,7 +65,7 @@ export const showRouting = createHandlers(requires('dashboard:read'), (c) => {
 })
 
 export interface Network extends Page {
-  firewall: ReturnType<typeof firewallOf>
+  firewall: ReturnType<typeof getFirewall>
   /** The user may change the list. */
   isGuard: boolean
   /**
@@ -95,29 +95,29 @@ export interface EgressTarget {
 export const showNetwork = createHandlers(requires('dashboard:read'), async (c) => {
   const { grants } = c.var.principal
   const mayRun = holds(grants, 'ops:write')
-  const variables = variablesOf(c.env.env)
-  const firewall = firewallOf(c)
+  const variables = getVariables(c.env.env)
+  const firewall = getFirewall(c)
   const isGuard = holds(grants, 'security:write')
   const value: Network = {
-    ...pageOf(c, 'network'),
+    ...getPage(c, 'network'),
     firewall,
     isGuard,
-    callers: isGuard && firewall.mode === 'allow_all' ? await callersOf(c) : [],
+    callers: isGuard && firewall.mode === 'allow_all' ? await getCallers(c) : [],
     seen: mayRun ? { clientIp: c.var.clientIp, peer: c.var.peer, isLocal: isLocal(c) } : null,
     proxies: mayRun ? variables.filter(({ name }) => PROXY_NAMES.includes(name)) : null,
-    egress: mayRun ? { targets: targetsOf(c), variables: variables.filter(isEgress) } : null,
+    egress: mayRun ? { targets: getTargets(c), variables: variables.filter(isEgress) } : null,
     settings: mayRun ? settingsOfTab(c, 'network') : null,
-    accountProxies: mayRun ? egressPageOf(c) : null,
+    accountProxies: mayRun ? getEgressPage(c) : null,
   }
   return reply(c, value, NetworkPage)
 })
 
-const MOST_CALLERS = 12
+const MAX_CALLERS = 12
 
 /** The page works without them. */
-const callersOf = (c: Ctx): Promise<string[]> =>
-  readerOf(c)
-    .recentCallers(c.env.clock.now() - DAY_MS, MOST_CALLERS)
+const getCallers = (c: Ctx): Promise<string[]> =>
+  toReader(c)
+    .recentCallers(c.env.clock.now() - DAY_MS, MAX_CALLERS)
     .catch(() => [])
 
 /** Environment variables about reverse proxies. */
@@ -133,7 +133,7 @@ const PROXY_NAMES = [
 const isEgress = ({ name }: Variable): boolean =>
   PROXY_VARIABLES.includes(name.toLowerCase()) || name === 'SLUICE_UPSTREAM_WEBSOCKET_TRUST_ENV'
 
-const targetsOf = ({ env: { env } }: Ctx): EgressTarget[] => {
+const getTargets = ({ env: { env } }: Ctx): EgressTarget[] => {
   const urls = [env.UPSTREAM_BASE_URL, env.AUTH_BASE_URL, env.REALTIME_BASE_URL]
   return [...new Set(urls.map((url) => new URL(url).origin))].map((origin) => {
     const choice = chooseProxy(origin, env.raw)
@@ -149,7 +149,7 @@ export interface Data extends Page {
   settings: ShownSettings | null
   file: FileSize
   /** null: hidden from the user. */
-  backups: Awaited<ReturnType<typeof backupsOf>>['backups'] | null
+  backups: Awaited<ReturnType<typeof getBackups>>['backups'] | null
   /** What a download requires: `confirm` means a confirmation first; null: hidden from the user. */
   download: 'ready' | 'confirm' | null
   /** Whether the user may see table sizes. */
@@ -159,10 +159,10 @@ export interface Data extends Page {
 export const showData = createHandlers(requires('dashboard:read'), async (c) => {
   const { principal } = c.var
   const value: Data = {
-    ...pageOf(c, 'data'),
+    ...getPage(c, 'data'),
     settings: settingsOfTab(c, 'data'),
     file: fileSize(c.env.db),
-    backups: holds(principal.grants, 'ops:write') ? (await backupsOf(c)).backups : null,
+    backups: holds(principal.grants, 'ops:write') ? (await getBackups(c)).backups : null,
     download: mayDownload(principal) ? (mustConfirm(principal, c.env.clock.now()) ? 'confirm' : 'ready') : null,
     hasSizes: holds(principal.grants, 'ops:write'),
   }
@@ -171,7 +171,7 @@ export const showData = createHandlers(requires('dashboard:read'), async (c) => 
 
 /** Counts every row, so the page loads it separately. Throws `busy` when the file takes too long. */
 export const showTableSizes = createHandlers(requires('ops:write'), async (c) => {
-  const sizes: TableSizes = await readerOf(c).tableSizes()
+  const sizes: TableSizes = await toReader(c).tableSizes()
   return reply(c, sizes, representation(c) === 'page' ? SizesPage : Sizes)
 })
 
@@ -199,10 +199,10 @@ export const searchSettings = createHandlers(requires('dashboard:read'), query(S
   const isChangedOnly = changed === '1'
   const words = q.toLowerCase().split(/\s+/)
   const found = settingsFor(c, { isChangedOnly }).filter(({ label, help, field, tab }) => {
-    const text = [label, help, tab, field?.name ?? '', ...wordsOf(field)].join(' ').toLowerCase()
+    const text = [label, help, tab, field?.name ?? '', ...getWords(field)].join(' ').toLowerCase()
     return words.every((word) => text.includes(word))
   })
-  return reply(c, { frame: frameOf(c, null, q), isChangedOnly, found } satisfies Search, SearchPage)
+  return reply(c, { frame: getFrame(c, null, q), isChangedOnly, found } satisfies Search, SearchPage)
 })
 
 /** All settings and other places of the settings pages that the user may open. */
@@ -214,12 +214,12 @@ export const settingsFor = (c: Ctx, { isChangedOnly = false } = {}): Found[] => 
 ]
 
 const foundField = (field: ShownField): Found => {
-  const { path, label: tab } = tabOf(TAB_OF[field.section])
+  const { path, label: tab } = getTab(TAB_OF[field.section])
   const { label, help } = field
   return { href: `${path}#setting-${field.name}`, tab, label, help, field }
 }
 
-const wordsOf = (field: ShownField | null): string[] =>
+const getWords = (field: ShownField | null): string[] =>
   field?.control.kind === 'choice' ? field.control.choices.map(({ value }) => value.replaceAll('_', ' ')) : []
 
 interface Place extends Omit<Found, 'field' | 'tab'> {
@@ -313,6 +313,6 @@ const placesFor = (c: Ctx): Found[] =>
     href,
     label,
     help,
-    tab: tabOf(tab).label,
+    tab: getTab(tab).label,
     field: null,
   }))

@@ -1,13 +1,13 @@
 /** `/api/settings`: returns and changes settings, with an audit row in the same commit. */
 import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
-import { actor, demand, demandStepUp, demandWrite, type Principal } from '../auth/principal.ts'
+import { actor, demand, type Principal, requireStepUp, requireWrite } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { proceed } from '../http/reply.tsx'
-import { pageOf } from '../http/return-path.ts'
+import { getPage } from '../http/return-path.ts'
 import { type Actor, append } from '../model/audit/audit.ts'
 import { resumeRouted } from '../model/egress/unrouted.ts'
 import { guestPasswordHash } from '../model/users/guest.ts'
@@ -41,7 +41,7 @@ const Whole = Patch.extend({
   adminsWithoutTotpCount: readOnly,
 } satisfies Record<Exclude<keyof SettingsView, SettingName>, z.ZodType>)
 
-export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(settingsOf(c)))
+export const getSettings = createHandlers(requires('dashboard:read'), (c) => c.json(toSettings(c)))
 
 const settingsChange = () =>
   writes({
@@ -66,22 +66,22 @@ export const putSettings = createHandlers(settingsChange(), settingsBody(Whole),
 
 const answerChange = (c: Ctx, { expectedVersion, ...patch }: z.output<typeof Patch>) => {
   change(c, patch, expectedVersion)
-  return proceed(c, settingsOf(c), backToSection(c))
+  return proceed(c, toSettings(c), backToSection(c))
 }
 
 /** The form's page at the saved section, which is part of the address. */
 const backToSection = (c: Ctx): string => {
-  const path = pageOf(c)?.pathname ?? '/settings'
-  const section = sectionOf(c)
+  const path = getPage(c)?.pathname ?? '/settings'
+  const section = getSection(c)
   return section ? `${path}?done=settings_updated&section=${section}#${section}` : `${path}?done=settings_updated`
 }
 
-const sectionOf = (c: Ctx) => SECTIONS.find((name) => name === c.req.query('section'))
+const getSection = (c: Ctx) => SECTIONS.find((name) => name === c.req.query('section'))
 
-type SettingsView = ReturnType<typeof settingsOf>
+type SettingsView = ReturnType<typeof toSettings>
 
 /** Also returns how many users a two-factor requirement would affect (spec §2); null for users who cannot set one. */
-const settingsOf = (c: Ctx) => {
+const toSettings = (c: Ctx) => {
   const { db, settings } = c.env
   const { grants } = c.var.principal
   const mayRequire = holds(grants, 'security:write')
@@ -100,7 +100,7 @@ const settingsOf = (c: Ctx) => {
 const change = (c: Ctx, patch: Partial<Settings>, expectedVersion: number | undefined): void => {
   const who = actor(c)
   // A form changes only its section, so changes elsewhere are kept.
-  const isPartial = sectionOf(c) !== undefined
+  const isPartial = getSection(c) !== undefined
   commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who, expectedVersion, isPartial }))
 }
 
@@ -118,8 +118,8 @@ interface Storing {
  */
 export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who, ...writing }: Storing): void => {
   const before = readSettings(tx).values
-  demandRights(principal, before, { patch, now: who.at })
-  if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) demandOwnTotp(tx, principal)
+  requireRights(principal, before, { patch, now: who.at })
+  if (REQUIREMENTS.some((name) => patch[name] === true && !before[name])) requireOwnTotp(tx, principal)
   const changed = writeSettings(tx, patch, { now: who.at, ...writing })
   if (changed.includes('egressRouting') || changed.includes('egressDefaultPoolId')) resumeRouted(tx, who)
   if (changed.length > 0) append(tx, who, 'settings_updated', { details: { changes: changes(changed, before, patch) } })
@@ -129,19 +129,19 @@ export const storeSettings = (tx: Tx, patch: Partial<Settings>, { principal, who
  * `security:write` is required for security settings, the write check for others. Unchanged values are ignored, so that
  * a form may send all of them.
  */
-const demandRights = (principal: Principal, before: Settings, { patch, now }: Change): void => {
+const requireRights = (principal: Principal, before: Settings, { patch, now }: Change): void => {
   const isChanged = (name: SettingName): boolean => patch[name] !== undefined && !isSameValue(patch[name], before[name])
   const security = securityNames(patch)
-  if (SETTING_NAMES.some((name) => isChanged(name) && !security.includes(name))) demandWrite(principal)
+  if (SETTING_NAMES.some((name) => isChanged(name) && !security.includes(name))) requireWrite(principal)
   if (!security.some(isChanged)) return
   demand(principal, 'security:write')
-  demandStepUp(principal, now)
+  requireStepUp(principal, now)
 }
 
 const REQUIREMENTS = ['totpRequiredOnLogin', 'totpRequiredForAdminRole'] as const
 
 /** Users cannot require a second factor they lack (spec §5 Signing in 6). Throws `invalid_totp_config`. */
-const demandOwnTotp = (tx: Tx, principal: Principal): void => {
+const requireOwnTotp = (tx: Tx, principal: Principal): void => {
   const person = principal.kind === 'account' ? findPerson(tx, principal.id) : null
   if (!person?.row.totpSecretSealed) throw new AppError('invalid_totp_config')
 }

@@ -57,7 +57,7 @@ export const signInValue = (c: Ctx, flow: FlowRow): SignInValue => {
     egressPoolId: flow.egressPoolId,
     account: flow.resultAccountId === null ? null : knownAccount(c, flow.resultAccountId),
     isPaused: c.env.pool.get(flow.resultAccountId ?? '')?.state.status === 'paused',
-    ...signIns.offerOf(flow),
+    ...signIns.getOffer(flow),
     callbackUrl: isDevice ? null : signIns.callbackUrl,
     callback: isDevice ? null : !signIns.isListening ? 'port_busy' : isLocal(c) ? 'listening' : 'remote',
     userCode: flow.userCode,

@@ -3,7 +3,7 @@ import { Confirm } from '../../views/confirm.tsx'
 import { LocalAdminPage, LoginPage, PendingPage, SetupPage, TotpPage } from '../../views/sign-in.tsx'
 import { asksBootstrapToken } from '../auth/bootstrap.ts'
 import { isProxyTrusted } from '../auth/identity.ts'
-import { demandLocalAdminRights } from '../auth/local-admin.ts'
+import { requireLocalAdminRights } from '../auth/local-admin.ts'
 import { hasOwnSession } from '../auth/own-account.ts'
 import { mustConfirm } from '../auth/principal.ts'
 import { resolve, resolveHalf, resolvePrincipal } from '../auth/resolve.ts'
@@ -28,14 +28,14 @@ export const showLogin = createHandlers(open('sign-in page'), (c) => {
   if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))
   if (isSignedIn(resolution) && !mayGivePassword(resolution)) return c.redirect(returnTo)
   if (isOpenToAll(c, resolution)) return c.redirect(returnTo)
-  if (isProxyTrusted(c)) demandLocalSignIn(c, resolution)
+  if (isProxyTrusted(c)) requireLocalSignIn(c, resolution)
   if (!hasPasswordAccount(c.env.db) && !isAnyPasskey(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
   const { code, problem, done } = said(c)
   return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
 })
 
 /** A guest password does not count, because the proxy decides who enters. */
-const demandLocalSignIn = ({ env: { db } }: Ctx, resolution: Resolved): void => {
+const requireLocalSignIn = ({ env: { db } }: Ctx, resolution: Resolved): void => {
   if (passwordHolders(db).length > 0 || isAnyPasskey(db)) return
   throw resolution.kind === 'nobody' ? resolution.error : new AppError('proxy_auth_required')
 }
@@ -95,12 +95,12 @@ export const showSetup = createHandlers(open('the first password'), (c) => {
 
 /**
  * For users who may create the local administrator. Confirmation, and therefore a second factor, comes before the form,
- * so that no password is typed for nothing. Throws the 401s of `resolvePrincipal` and what `demandLocalAdminRights`
+ * so that no password is typed for nothing. Throws the 401s of `resolvePrincipal` and what `requireLocalAdminRights`
  * does.
  */
 const setUpBehindProxy = (c: Ctx, returnTo: string) => {
   const principal = resolvePrincipal(c)
-  demandLocalAdminRights(c, principal)
+  requireLocalAdminRights(c, principal)
   const back = withReturn('/setup', returnTo)
   if (principal.kind === 'account' && principal.stepUpMethods.length === 0)
     return c.redirect(withReturn('/me/two-factor', back))

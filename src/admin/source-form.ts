@@ -19,7 +19,7 @@ export const sourceBody = <S extends z.ZodObject>(schema: S) => {
     try {
       if (!/form/.test(c.req.header('content-type') ?? '')) return await asJson(c as never, next) // as: the same context
       return await asForm(c as never, async () => {
-        c.req.addValidatedData('json', parse(schema, inputOf(schema, c.get('typed'))))
+        c.req.addValidatedData('json', parse(schema, getInput(schema, c.get('typed'))))
         await next()
       })
     } catch (err) {
@@ -40,7 +40,7 @@ const asPayloadError = (err: unknown): unknown => {
 }
 
 /** An empty key field keeps the key; `removeApiKey` deletes it. Rows without a name, or marked, are left out. */
-const inputOf = (schema: z.ZodObject, typed: Typed): unknown => {
+const getInput = (schema: z.ZodObject, typed: Typed): unknown => {
   const { models, add, apiKey, removeApiKey, ...fields } = typed
   const input = fromForm(schema, fields)
   const rows = isObject(models) ? Object.values(models).filter(isObject) : []

@@ -11,7 +11,7 @@ import { getSource } from '../model/sources/source-rows.ts'
 import { type ShownSource, toSource } from '../model/sources/source-view.ts'
 import { mayWrite } from '../model/users/permissions.ts'
 import { said } from './said.ts'
-import { type Frame, frameOf, type ShownSettings, settingsOfTab } from './settings-frame.ts'
+import { type Frame, getFrame, type ShownSettings, settingsOfTab } from './settings-frame.ts'
 import { isManager, shownSources } from './sources.ts'
 
 interface Page {
@@ -24,8 +24,8 @@ interface Page {
   canWrite: boolean
 }
 
-const pageOf = (c: Ctx): Page => ({
-  frame: frameOf(c, 'sources'),
+const getPage = (c: Ctx): Page => ({
+  frame: getFrame(c, 'sources'),
   now: iso(c.env.clock.now()),
   canWrite: mayWrite(c.var.principal.grants),
   ...said(c),
@@ -39,14 +39,16 @@ export interface SourceList extends Page {
 export const showSources = createHandlers(requires('dashboard:read'), (c) =>
   reply(
     c,
-    { ...pageOf(c), sources: shownSources(c), settings: settingsOfTab(c, 'sources') } satisfies SourceList,
+    { ...getPage(c), sources: shownSources(c), settings: settingsOfTab(c, 'sources') } satisfies SourceList,
     SourcesPage,
   ),
 )
 
 export type NewSourceForm = Page
 
-export const showNewSource = createHandlers(writes(), (c) => reply(c, pageOf(c) satisfies NewSourceForm, NewSourcePage))
+export const showNewSource = createHandlers(writes(), (c) =>
+  reply(c, getPage(c) satisfies NewSourceForm, NewSourcePage),
+)
 
 export interface OneSource extends Page {
   source: ShownSource
@@ -55,5 +57,5 @@ export interface OneSource extends Page {
 /** Throws `not_found`. */
 export const showSource = createHandlers(requires('dashboard:read'), (c) => {
   const source = toSource(getSource(c.env.db, idOf(c)), { isManager: isManager(c) })
-  return reply(c, { ...pageOf(c), source } satisfies OneSource, SourcePage)
+  return reply(c, { ...getPage(c), source } satisfies OneSource, SourcePage)
 })

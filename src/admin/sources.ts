@@ -1,7 +1,7 @@
 /** `/api/model-sources/`: OpenAI-compatible servers beside the pool. */
 import { commit } from '../../db/commit.ts'
 import { DiscoverPage } from '../../views/settings/source-discover.tsx'
-import { actor, demandStepUp, demandWrite } from '../auth/principal.ts'
+import { actor, requireStepUp, requireWrite } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires, writes } from '../http/gates.ts'
@@ -14,10 +14,10 @@ import { createSource, deleteSource, getSource, listSources, updateSource } from
 import { toSource } from '../model/sources/source-view.ts'
 import { sourceOf } from '../model/sources/sources.ts'
 import { holds } from '../model/users/permissions.ts'
-import { baseUrlOf } from '../upstream/source-address.ts'
+import { getBaseUrl } from '../upstream/source-address.ts'
 import { readModels } from '../upstream/source-models.ts'
 import { testSource } from '../upstream/source-test.ts'
-import { frameOf } from './settings-frame.ts'
+import { getFrame } from './settings-frame.ts'
 import { sourceBody } from './source-form.ts'
 
 /** `{sources}`, by name. */
@@ -34,12 +34,12 @@ export const createModelSource = createHandlers(
   writes({ audit: 'model_source_created', sometimes: { permission: 'ops:write', when: CHANGE } }),
   sourceBody(NewSource),
   async (c) => {
-    demandWrite(c.var.principal)
+    requireWrite(c.var.principal)
     const input = c.req.valid('json')
-    demandConfirmation(c) // before any look-up of the host
+    requireConfirmation(c) // before any look-up of the host
     const baseUrl = storable(input.baseUrl)
-    await demandAllowed(c, baseUrl)
-    const row = commit(c.env.db, (tx) => createSource(tx, { ...input, baseUrl }, doingOf(c)))
+    await requireAllowed(c, baseUrl)
+    const row = commit(c.env.db, (tx) => createSource(tx, { ...input, baseUrl }, getDoing(c)))
     return proceed(c, toSource(row, { isManager: true }), `/settings/sources/${row.id}?done=model_source_created`)
   },
 )
@@ -49,15 +49,15 @@ export const editModelSource = createHandlers(
   writes({ audit: 'model_source_updated', sometimes: { permission: 'ops:write', when: CHANGE } }),
   sourceBody(SourcePatch),
   async (c) => {
-    demandWrite(c.var.principal)
+    requireWrite(c.var.principal)
     const input = c.req.valid('json')
     const before = getSource(c.env.db, idOf(c))
     const baseUrl = input.baseUrl === undefined ? undefined : storable(input.baseUrl)
     if (baseUrl !== undefined && baseUrl !== before.baseUrl) {
-      demandConfirmation(c)
-      await demandAllowed(c, baseUrl)
+      requireConfirmation(c)
+      await requireAllowed(c, baseUrl)
     }
-    const row = commit(c.env.db, (tx) => updateSource(tx, idOf(c), { ...input, baseUrl }, doingOf(c)))
+    const row = commit(c.env.db, (tx) => updateSource(tx, idOf(c), { ...input, baseUrl }, getDoing(c)))
     return proceed(c, toSource(row, { isManager: true }), `/settings/sources/${row.id}?done=model_source_updated`)
   },
 )
@@ -92,27 +92,27 @@ export const discoverModels = createHandlers(writes(), async (c) => {
   }
   if (representation(c) === 'json') return c.json(proposal)
   const source = toSource(row, { isManager: true })
-  return reply(c, { frame: frameOf(c, 'sources'), source, ...proposal }, DiscoverPage)
+  return reply(c, { frame: getFrame(c, 'sources'), source, ...proposal }, DiscoverPage)
 })
 
-const doingOf = (c: Ctx) => ({
+const getDoing = (c: Ctx) => ({
   actor: actor(c),
   random: c.env.random,
   sealer: c.env.sealer,
-  demandConfirmation: () => demandConfirmation(c),
+  requireConfirmation: () => requireConfirmation(c),
 })
 
-const demandConfirmation = (c: Ctx): void => demandStepUp(c.var.principal, c.env.clock.now())
+const requireConfirmation = (c: Ctx): void => requireStepUp(c.var.principal, c.env.clock.now())
 
 /** The base URL as it is stored. */
 const storable = (text: string): string => {
-  const baseUrl = baseUrlOf(text)
+  const baseUrl = getBaseUrl(text)
   if (baseUrl === null) throw badUrl('enter an address like http://localhost:11434/v1, without user name and query')
   return baseUrl
 }
 
-const demandAllowed = async (c: Ctx, baseUrl: string): Promise<void> => {
-  const problem = await c.env.sourceFetch.problemOf(baseUrl)
+const requireAllowed = async (c: Ctx, baseUrl: string): Promise<void> => {
+  const problem = await c.env.sourceFetch.getProblem(baseUrl)
   if (problem !== null) throw badUrl(problem)
 }
 

@@ -13,8 +13,8 @@ import type { STICKY_SORTS } from '../model/sticky/sticky-sessions.ts'
 import { mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { said } from './said.ts'
-import { type Frame, frameOf } from './settings-frame.ts'
-import { STICKY_PAGE, type StickyPage, StickyQuery, stickyPageOf } from './sticky-sessions.ts'
+import { type Frame, getFrame } from './settings-frame.ts'
+import { getStickyPage, STICKY_PAGE, type StickyPage, StickyQuery } from './sticky-sessions.ts'
 
 type Sort = (typeof STICKY_SORTS)[number]
 
@@ -41,11 +41,11 @@ const PageQuery = StickyQuery.extend({ limit: StickyQuery.shape.limit.unwrap().d
 
 export const showStickySessions = createHandlers(requires('ops:write'), query(PageQuery), async (c) => {
   const asked = c.req.valid('query')
-  const page = await stickyPageOf(c, asked)
+  const page = await getStickyPage(c, asked)
   const { done, problem } = said(c)
   const value: StickySessionsPage = {
     ...page,
-    frame: frameOf(c, 'routing'),
+    frame: getFrame(c, 'routing'),
     now: iso(c.env.clock.now()),
     done,
     problem,
@@ -53,14 +53,14 @@ export const showStickySessions = createHandlers(requires('ops:write'), query(Pa
     accounts: accountChoices(c),
     mayWrite: mayWrite(c.var.principal.grants),
     maxAgeDays: c.env.settings.current().conversationAffinityMaxAgeDays,
-    links: linksOf(c, asked, page),
+    links: getLinks(c, asked, page),
   }
   return reply(c, value, StickyPageView)
 })
 
 const FILTERS = ['kind', 'staleOnly', 'accountQuery', 'keyQuery']
 
-const linksOf = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySessionsPage['links'] => {
+const getLinks = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySessionsPage['links'] => {
   const dropped = [...SAID_ONCE, ...unknownParameters(c, StickyQuery), 'offset']
   const link = (drop: readonly string[], add: Record<string, string> = {}) =>
     linkFrom(c, STICKY_PAGE, { drop: [...dropped, ...drop], add })

@@ -9,7 +9,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
-import { pageOf } from '../http/return-path.ts'
+import { getPage } from '../http/return-path.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { iso } from '../lib/iso.ts'
@@ -18,7 +18,7 @@ import { deleteMatching, deleteNamed, releaseAccount } from '../model/sticky/for
 import { STICKY_KINDS } from '../model/sticky/session-key.ts'
 import { STICKY_SORTS, type StickyFilter } from '../model/sticky/sticky-sessions.ts'
 import { accountChoices } from './account-choices.ts'
-import { readerOf } from './reader-for-caller.ts'
+import { toReader } from './reader-for-caller.ts'
 import { back } from './return-link.ts'
 
 export const STICKY_PAGE = '/settings/routing/sessions'
@@ -72,15 +72,15 @@ export interface StickyPage {
 }
 
 export const listStickySessions = createHandlers(requires('ops:write'), query(StickyQuery), async (c) =>
-  c.json(await stickyPageOf(c, c.req.valid('query'))),
+  c.json(await getStickyPage(c, c.req.valid('query'))),
 )
 
-export const stickyPageOf = async (c: Ctx, asked: StickyQuery): Promise<StickyPage> => {
+export const getStickyPage = async (c: Ctx, asked: StickyQuery): Promise<StickyPage> => {
   const { sortBy, sortDir, offset, limit } = asked
-  const { maxAgeMs, staleBefore } = agesOf(c)
+  const { maxAgeMs, staleBefore } = getAges(c)
   const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
-  const { sessions, total, stale } = await readerOf(c).stickySessions({
-    ...filterOf(c, asked),
+  const { sessions, total, stale } = await toReader(c).stickySessions({
+    ...getFilter(c, asked),
     sortBy,
     sortDir,
     offset,
@@ -101,7 +101,7 @@ export const stickyPageOf = async (c: Ctx, asked: StickyQuery): Promise<StickyPa
   return { entries, stalePromptCacheCount: stale, total, hasMore: offset + entries.length < total }
 }
 
-const agesOf = ({ env }: Ctx) => {
+const getAges = ({ env }: Ctx) => {
   const maxAgeMs = env.settings.current().conversationAffinityMaxAgeDays * DAY_MS
   return { maxAgeMs, staleBefore: env.clock.now() - maxAgeMs }
 }
@@ -110,13 +110,13 @@ type Filters = Partial<Omit<StickyFilters, 'kind'>> & { kind?: StickyFilters['ki
 type StickyFilters = Pick<StickyQuery, 'kind' | 'staleOnly' | 'accountQuery' | 'keyQuery'>
 
 /** Accounts are found by the names this user sees, so that hidden addresses cannot be searched for. */
-const filterOf = (c: Ctx, { kind, staleOnly = false, accountQuery = '', keyQuery = '' }: Filters): StickyFilter => {
+const getFilter = (c: Ctx, { kind, staleOnly = false, accountQuery = '', keyQuery = '' }: Filters): StickyFilter => {
   const wanted = accountQuery.toLowerCase()
   const all = accountChoices(c)
   const found = all.filter(({ id, name }) => id === accountQuery || name.toLowerCase().includes(wanted))
   return {
     kind: kind ?? null,
-    usedBefore: staleOnly ? agesOf(c).staleBefore : null,
+    usedBefore: staleOnly ? getAges(c).staleBefore : null,
     accountIds: found.length === all.length ? null : found.map(({ id }) => id),
     key: keyQuery,
   }
@@ -136,7 +136,7 @@ export const purgeStickySessions = createHandlers(
   (c) => answerDeletion(c, { staleOnly: true }),
 )
 
-const MOST_NAMED = 500
+const MAX_NAMED = 500
 
 const Named = z.strictObject({ kind: z.enum(STICKY_KINDS), key: z.string().max(200) })
 
@@ -151,9 +151,9 @@ const Deletion = z.strictObject({
   sessions: z
     .array(NamedOrText)
     .min(1, 'select at least one')
-    .max(MOST_NAMED)
+    .max(MAX_NAMED)
     .refine((all) => new Set(all.map(({ kind, key }) => `${kind}:${key}`)).size === all.length, 'names one twice')
-    .describe(`\`{key, kind}\` of each, at most ${MOST_NAMED}, none twice.`),
+    .describe(`\`{key, kind}\` of each, at most ${MAX_NAMED}, none twice.`),
 })
 
 export const deleteStickySessions = createHandlers(
@@ -182,8 +182,8 @@ export const deleteFilteredSessions = createHandlers(
 )
 
 const answerDeletion = async (c: Ctx, filters: Filters) => {
-  const filter = filterOf(c, filters)
-  const count = await countOf(c, filter)
+  const filter = getFilter(c, filters)
+  const count = await getCount(c, filter)
   const deletedCount = await withoutIdleLimit(c, () => deleteMatching(c.env, filter, { actor: actor(c), count }))
   return proceed(c, { deletedCount }, backTo(c, deletedCount))
 }
@@ -199,7 +199,7 @@ export const deleteStickySession = createHandlers(writes({ audit: 'sticky_sessio
 /** Throws `account_not_found`. */
 export const releaseAccountSessions = createHandlers(writes({ audit: 'account_released' }), async (c) => {
   const accountId = idOf(c)
-  const count = await countOf(c, { kind: 'conversation', usedBefore: null, accountIds: [accountId], key: '' })
+  const count = await getCount(c, { kind: 'conversation', usedBefore: null, accountIds: [accountId], key: '' })
   const releasedCount = await withoutIdleLimit(c, () => releaseAccount(c.env, accountId, { actor: actor(c), count }))
   return proceed(c, { status: 'released', releasedCount }, back(c, 'account_released'))
 })
@@ -215,14 +215,14 @@ const withoutIdleLimit = async <T>({ env, req }: Ctx, work: () => Promise<T>): P
 }
 
 /** Read by a thread, which sees what is on disk. */
-const countOf = (c: Ctx, filter: StickyFilter): Promise<number> => {
+const getCount = (c: Ctx, filter: StickyFilter): Promise<number> => {
   c.env.ledger.flush()
-  return readerOf(c).countSticky(filter)
+  return toReader(c).countSticky(filter)
 }
 
 /** The page as it was filtered, from its beginning. */
 const backTo = (c: Ctx, deleted: number): string => {
-  const params = new URLSearchParams(pageOf(c)?.pathname === STICKY_PAGE ? pageOf(c)?.search : '')
+  const params = new URLSearchParams(getPage(c)?.pathname === STICKY_PAGE ? getPage(c)?.search : '')
   params.delete('offset')
   params.set('done', deleted === 0 ? 'sticky_sessions_deleted_none' : 'sticky_sessions_deleted')
   return `${STICKY_PAGE}?${params}`

@@ -3,7 +3,7 @@ import type { JsonSchema } from './json-schema.ts'
 import type { Operation } from './operations.ts'
 
 /** An example body: the one in the descriptions, otherwise the required members only. null: the route takes none. */
-export const exampleOf = ({ body, words }: Operation): unknown => {
+export const getExample = ({ body, words }: Operation): unknown => {
   if (words.example) return words.example
   return body ? smallest(body.json) : null
 }
@@ -35,7 +35,7 @@ const smallest = (schema: JsonSchema): unknown => {
 const LINE_CHARS = 76
 
 /** The curl command for the route under `baseUrl`; null where a shell does not help. */
-export const curlOf = (operation: Operation, baseUrl: string): string | null => {
+export const getCurl = (operation: Operation, baseUrl: string): string | null => {
   const { words, isPage, isPlanned } = operation
   if (isPage || isPlanned || words.status === 101) return null
   const body = bodyPart(operation)
@@ -61,7 +61,7 @@ const whoPart = ({ access, words }: Operation): string[] => {
 const bodyPart = (operation: Operation): string[] => {
   const { files } = operation.words
   if (files) return [`-F ${files[0]}=@auth.json`]
-  const example = JSON.stringify(exampleOf(operation))
+  const example = JSON.stringify(getExample(operation))
   if (example === 'null' || example === '{}') return []
   return ["-H 'content-type: application/json'", `-d '${example.replaceAll("'", "'\\''")}'`]
 }

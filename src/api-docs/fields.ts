@@ -14,15 +14,15 @@ export interface Field {
 }
 
 /** The fields of an object, each followed by its nested fields. */
-export const fieldsOf = (object: JsonSchema, prefix = ''): Field[] =>
+export const getFields = (object: JsonSchema, prefix = ''): Field[] =>
   Object.entries(object.properties ?? {}).flatMap(([name, schema]) => {
     const path = prefix + name
     const inner = schema.items?.properties ? schema.items : schema
-    const below = fieldsOf(inner, schema.items ? `${path}[].` : `${path}.`)
-    return [fieldOf(path, schema, object.required?.includes(name) ?? false), ...below]
+    const below = getFields(inner, schema.items ? `${path}[].` : `${path}.`)
+    return [getField(path, schema, object.required?.includes(name) ?? false), ...below]
   })
 
-export const fieldOf = (name: string, schema: JsonSchema, isRequired: boolean): Field => ({
+export const getField = (name: string, schema: JsonSchema, isRequired: boolean): Field => ({
   name,
   type: typeOf(schema),
   isRequired,
@@ -35,15 +35,15 @@ const typeOf = (schema: JsonSchema): string => {
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
   const types = [schema.type ?? 'any'].flat()
-  return types.map((type) => (type === 'array' ? listOf(schema) : type + boundsOf(type, schema))).join(' | ')
+  return types.map((type) => (type === 'array' ? getList(schema) : type + getBounds(type, schema))).join(' | ')
 }
 
-const listOf = ({ items }: JsonSchema): string => {
+const getList = ({ items }: JsonSchema): string => {
   const item = typeOf(items ?? {})
   return item.includes(' ') ? `(${item})[]` : `${item}[]`
 }
 
-const boundsOf = (type: string, schema: JsonSchema): string => {
+const getBounds = (type: string, schema: JsonSchema): string => {
   if (type === 'string') return textBounds(schema)
   return type === 'integer' || type === 'number' ? numberBounds(schema) : ''
 }

@@ -95,7 +95,7 @@ export const GROUPS: readonly Group[] = [
   { id: 'pages', title: 'Pages', about: 'Pages of the dashboard.', prefixes: [''] },
 ]
 
-export const groupOf = (path: string): string => {
+export const getGroup = (path: string): string => {
   const fitting = GROUPS.flatMap(({ id, prefixes }) => prefixes.map((prefix) => [prefix, id] as const))
     .filter(([prefix]) => prefix === '' || path === prefix || path.startsWith(`${prefix}/`))
     .toSorted(([a], [b]) => b.length - a.length)

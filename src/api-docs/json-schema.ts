@@ -25,7 +25,7 @@ export interface JsonSchema {
 }
 
 /** The input side of `schema`. A field is required if the schema rejects its absence, whatever its type says. */
-export const jsonSchemaOf = (schema: z.ZodObject): JsonSchema => {
+export const getJsonSchema = (schema: z.ZodObject): JsonSchema => {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
   const required = Object.keys(schema.shape).filter((name) => !schema.shape[name]?.safeParse(undefined).success)
   const { required: __, ...tidied } = tidy(json as JsonSchema) // as: routes use no other kinds of schemas

@@ -2,7 +2,7 @@
 
 import { VERSION } from '../boot/version.ts'
 import { CODES } from '../errors.ts'
-import { exampleOf } from './examples.ts'
+import { getExample } from './examples.ts'
 import { GROUPS } from './groups.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { Operation, Parameter } from './operations.ts'
@@ -17,7 +17,7 @@ export const openApi = (operations: readonly Operation[]) => {
     info: { title: 'Sluice', version: VERSION, description: ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/', description: 'The server this was fetched from.' }],
     tags: GROUPS.map(({ id, title, about }) => ({ name: id, description: `${title}. ${about}` })),
-    paths: pathsOf(operations, bodies),
+    paths: getPaths(operations, bodies),
     components: {
       schemas: { ...ERROR_SCHEMAS, ...Object.fromEntries([...bodies.values()].map(({ name, json }) => [name, json])) },
       responses: ERROR_RESPONSES,
@@ -34,7 +34,7 @@ const ABOUT = [
   '`x-sluice` lists the permission that each operation requires and its audit event.',
 ].join(' ')
 
-const pathsOf = (operations: readonly Operation[], bodies: SharedBodies) => {
+const getPaths = (operations: readonly Operation[], bodies: SharedBodies) => {
   const byPath = Map.groupBy(operations, ({ path }) => path)
   return Object.fromEntries(
     [...byPath].map(([path, some]) => [
@@ -46,16 +46,16 @@ const pathsOf = (operations: readonly Operation[], bodies: SharedBodies) => {
 
 const operationObject = (operation: Operation, bodies: SharedBodies) => {
   const { words, parameters } = operation
-  const requestBody = requestBodyOf(operation, bodies)
+  const requestBody = getRequestBody(operation, bodies)
   return {
     operationId: operation.id,
     tags: [operation.group],
     summary: words.does,
     ...(parameters.length > 0 && { parameters: parameters.map(parameterObject) }),
     ...(requestBody && { requestBody }),
-    responses: responsesOf(operation),
-    security: securityOf(operation),
-    'x-sluice': extensionOf(operation),
+    responses: getResponses(operation),
+    security: getSecurity(operation),
+    'x-sluice': getExtension(operation),
   }
 }
 
@@ -67,10 +67,10 @@ const parameterObject = ({ name, in: where, isRequired, schema: { description, .
   schema,
 })
 
-const requestBodyOf = (operation: Operation, bodies: SharedBodies) => {
+const getRequestBody = (operation: Operation, bodies: SharedBodies) => {
   const { body, words } = operation
   if (words.files) return { required: true, content: { 'multipart/form-data': { schema: filesSchema(words.files) } } }
-  const example = exampleOf(operation)
+  const example = getExample(operation)
   const examples = example === null ? {} : { example }
   if (words.document)
     return {
@@ -100,14 +100,14 @@ const sharedBodies = (operations: readonly Operation[]): SharedBodies => {
   return new Map(several.map(([schema, [first]]) => [schema, { name: `${first?.id}Body`, json: first?.json ?? {} }]))
 }
 
-const responsesOf = (operation: Operation): Record<string, object> => ({
-  [operation.isPlanned ? '404' : String(operation.words.status ?? 200)]: successOf(operation),
+const getResponses = (operation: Operation): Record<string, object> => ({
+  [operation.isPlanned ? '404' : String(operation.words.status ?? 200)]: getSuccess(operation),
   ...(operation.words.leadsOn && { '302': { description: 'Redirects to the page you need first.' } }),
   ...Object.fromEntries(operation.refusals.all.map((refusal) => [refusal.status, refusalObject(operation, refusal)])),
   default: { $ref: `#/components/responses/${operation.envelope}` },
 })
 
-const successOf = ({ words, isPage }: Operation): object => {
+const getSuccess = ({ words, isPage }: Operation): object => {
   const description = words.answer ?? (isPage ? 'The page.' : 'Done.')
   const type = words.type ?? (isPage ? 'text/html' : 'application/json')
   const isEmpty = words.status !== undefined && words.status !== 201
@@ -121,7 +121,7 @@ const refusalObject = ({ envelope }: Operation, { codes }: Refusal): object => (
 })
 
 /** Permissions are listed as roles, which schemes without scopes allow. */
-const securityOf = ({ access }: Operation): object[] => {
+const getSecurity = ({ access }: Operation): object[] => {
   switch (access.access) {
     case 'open':
       return []
@@ -135,7 +135,7 @@ const securityOf = ({ access }: Operation): object[] => {
   }
 }
 
-const extensionOf = ({ access, capability, isPlanned }: Operation): object => ({
+const getExtension = ({ access, capability, isPlanned }: Operation): object => ({
   ...access,
   ...(capability && { capability }),
   ...(isPlanned && { planned: true }),

@@ -2,9 +2,9 @@
 import type { z } from 'zod'
 import type { AccessRule } from '../http/gates.ts'
 import type { RouteRow } from '../http/route-table.ts'
-import { groupOf } from './groups.ts'
-import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
-import { envelopeOf, type Refusals, refusalsOf } from './refusals.ts'
+import { getGroup } from './groups.ts'
+import { getJsonSchema, type JsonSchema } from './json-schema.ts'
+import { getEnvelope, getRefusals, type Refusals } from './refusals.ts'
 import { PATH_PARAMETERS, WORDS, type Words } from './words/words.ts'
 
 export interface Operation {
@@ -37,17 +37,17 @@ export interface Parameter {
 }
 
 /** One per row, in table order. */
-export const operationsOf = (rows: readonly RouteRow[]): Operation[] => {
+export const getOperations = (rows: readonly RouteRow[]): Operation[] => {
   const first = new Map<object, RouteRow>()
   for (const row of rows) {
     const known = first.get(row.endpoint)
-    if (!known || (!WORDS[nameOf(known)] && WORDS[nameOf(row)])) first.set(row.endpoint, row)
+    if (!known || (!WORDS[getName(known)] && WORDS[getName(row)])) first.set(row.endpoint, row)
   }
-  const jsonOf = once(jsonSchemaOf)
-  return rows.map((row) => operationOf(row, first.get(row.endpoint) ?? row, jsonOf))
+  const jsonOf = once(getJsonSchema)
+  return rows.map((row) => getOperation(row, first.get(row.endpoint) ?? row, jsonOf))
 }
 
-type JsonOf = typeof jsonSchemaOf
+type JsonOf = typeof getJsonSchema
 
 /** Many routes share a schema, and converting it takes most of the time. */
 const once = (make: JsonOf): JsonOf => {
@@ -55,15 +55,15 @@ const once = (make: JsonOf): JsonOf => {
   return (schema) => made.getOrInsertComputed(schema, make)
 }
 
-const nameOf = ({ method, path }: RouteRow): string => `${method} ${path}`
+const getName = ({ method, path }: RouteRow): string => `${method} ${path}`
 
 const PLANNED: Words = { does: 'Not available yet. Returns 404 `not_found`.' }
 /** A test looks for this. */
 export const NO_WORDS: Words = { does: 'Not described yet.' }
 
-const operationOf = (row: RouteRow, main: RouteRow, jsonOf: JsonOf): Operation => {
-  const words = row.isPlanned ? PLANNED : (WORDS[nameOf(main)] ?? NO_WORDS)
-  const group = groupOf(row.path)
+const getOperation = (row: RouteRow, main: RouteRow, jsonOf: JsonOf): Operation => {
+  const words = row.isPlanned ? PLANNED : (WORDS[getName(main)] ?? NO_WORDS)
+  const group = getGroup(row.path)
   const body = row.inputs.find((input) => input.in === 'body')?.schema
   return {
     id: idOf(row),
@@ -79,8 +79,8 @@ const operationOf = (row: RouteRow, main: RouteRow, jsonOf: JsonOf): Operation =
     words,
     parameters: [...pathParameters(row.path), ...queryParameters(row, words, jsonOf)],
     body: body ? { schema: body, json: jsonOf(body) } : null,
-    refusals: refusalsOf(row, words),
-    envelope: envelopeOf(row.path),
+    refusals: getRefusals(row, words),
+    envelope: getEnvelope(row.path),
   }
 }
 

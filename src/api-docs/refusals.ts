@@ -77,8 +77,8 @@ export interface Refusals {
 }
 
 /** Leaves out what every route can return: a bad Host or an internal error. */
-export const refusalsOf = (row: RouteRow, words: Words): Refusals => {
-  const kinds = kindsOf(row, words)
+export const getRefusals = (row: RouteRow, words: Words): Refusals => {
+  const kinds = getKinds(row, words)
   const enrollment = words.account === 'settled' ? (['totp_enrollment_required'] as const) : []
   const own = [...gateCodes(row), ...enrollment, ...(words.throws ?? [])].map(withStatus)
   const shared = kinds.flatMap((kind) => KINDS[kind].codes).map(withStatus)
@@ -97,7 +97,7 @@ const byStatus = (pairs: readonly Pair[]): Refusal[] =>
     .map(([status, some]) => ({ status, codes: [...new Set(some.map(([code]) => code))] }))
     .toSorted((a, b) => a.status - b.status)
 
-const kindsOf = (row: RouteRow, words: Words): Kind[] => {
+const getKinds = (row: RouteRow, words: Words): Kind[] => {
   const reads = (where: 'body' | 'query') => row.inputs.some((input) => input.in === where)
   const kinds: Record<Kind, boolean> = {
     client: row.access.some(({ access }) => access === 'client-key'),
@@ -141,4 +141,4 @@ const accessCodes = (rule: AccessRule): Code[] => {
 }
 
 /** The error envelope of a path. */
-export const envelopeOf = (path: string): 'dashboard' | 'openai' => (isModelPath(path) ? 'openai' : 'dashboard')
+export const getEnvelope = (path: string): 'dashboard' | 'openai' => (isModelPath(path) ? 'openai' : 'dashboard')

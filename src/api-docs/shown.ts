@@ -1,7 +1,7 @@
 /** The operations as shown on the page: grouped, aliases merged. */
 import { CODES } from '../errors.ts'
-import { curlOf } from './examples.ts'
-import { type Field, fieldOf, fieldsOf } from './fields.ts'
+import { getCurl } from './examples.ts'
+import { type Field, getField, getFields } from './fields.ts'
 import { GROUPS } from './groups.ts'
 import type { Operation } from './operations.ts'
 import { KINDS, type Kind, type Refusal, refusalsOfKind } from './refusals.ts'
@@ -67,17 +67,17 @@ export const shownGroups = (operations: readonly Operation[], baseUrl: string): 
   })
 }
 
-const nameOf = ({ method, path }: Operation): Name => ({ method, path })
+const getName = ({ method, path }: Operation): Name => ({ method, path })
 
 const shownOperation = (operation: Operation, names: readonly Operation[], baseUrl: string): ShownOperation => {
   const { words, access, parameters, refusals } = operation
   const fields = (where: 'path' | 'query') =>
     parameters
       .filter((one) => one.in === where)
-      .map(({ name, schema, isRequired }) => fieldOf(name, schema, isRequired))
+      .map(({ name, schema, isRequired }) => getField(name, schema, isRequired))
   return {
     id: operation.id,
-    names: mainFirst(operation, names).map(nameOf),
+    names: mainFirst(operation, names).map(getName),
     does: words.does,
     answer: words.answer ?? null,
     status: words.status ?? null,
@@ -86,11 +86,11 @@ const shownOperation = (operation: Operation, names: readonly Operation[], baseU
     auditEvent: 'audit' in access ? (access.audit ?? null) : null,
     path: fields('path'),
     query: fields('query'),
-    body: operation.body ? fieldsOf(operation.body.json) : words.files ? [filesField(words.files)] : [],
+    body: operation.body ? getFields(operation.body.json) : words.files ? [filesField(words.files)] : [],
     document: words.document ?? (words.files ? 'A form with files, `multipart/form-data`.' : null),
     kinds: refusals.kinds,
     refusals: refusals.own,
-    curl: curlOf(operation, baseUrl),
+    curl: getCurl(operation, baseUrl),
   }
 }
 
@@ -109,14 +109,14 @@ const filesField = ([name, meaning]: readonly [string, string]): Field => ({
 
 /** Whether it contains every word of `search`. */
 const isFound = (operation: ShownOperation, search: string): boolean => {
-  const text = textOf(operation).toLowerCase()
+  const text = getText(operation).toLowerCase()
   return search
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word))
 }
 
-const textOf = ({ names, does, answer, who, auditEvent, path, query, body, refusals }: ShownOperation): string =>
+const getText = ({ names, does, answer, who, auditEvent, path, query, body, refusals }: ShownOperation): string =>
   [
     ...names.map(({ method, path: at }) => `${method} ${at}`),
     does,

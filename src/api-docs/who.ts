@@ -6,7 +6,7 @@ import type { Operation } from './operations.ts'
 export const whoMay = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
   switch (access.access) {
     case 'permission':
-      return `Users with ${permissionsOf(access)}${conditions(access)}${access.own ? OWN : ''}.`
+      return `Users with ${getPermissions(access)}${conditions(access)}${access.own ? OWN : ''}.`
     case 'writes':
       return `Users with \`accounts:write\`, \`api_keys:write\` and \`ops:write\`${sometimes(access)}${access.ownKeys ? OWN_KEYS : ''}.`
     case 'signed-in':
@@ -38,7 +38,7 @@ export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words
   switch (access.access) {
     case 'permission':
       return [
-        permissionsOf(access),
+        getPermissions(access),
         ...(access.own ? ['(own)'] : []),
         ...(access.stepUp ? ['+SU'] : []),
         ...(access.account ? ['*acct*'] : []),
@@ -57,7 +57,7 @@ export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words
 
 type Permitted = Extract<AccessRule, { access: 'permission' }>
 
-const permissionsOf = ({ permission, or, and }: Permitted): string =>
+const getPermissions = ({ permission, or, and }: Permitted): string =>
   `\`${permission}\`${or ? ` or \`${or}\`` : ''}${and ? ` and \`${and}\`` : ''}`
 
 const conditions = ({ stepUp, account }: { stepUp: boolean; account?: boolean }): string =>

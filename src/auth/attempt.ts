@@ -4,7 +4,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { append } from '../model/audit/audit.ts'
 import { budgetClient } from './failure-budget.ts'
-import { actorOf, type Principal } from './principal.ts'
+import { getActor, type Principal } from './principal.ts'
 
 /** Errors that mean the secret was wrong. All others refund the attempt. */
 const WRONG: readonly Code[] = [
@@ -49,7 +49,7 @@ const recordFailure = (c: Ctx, { method, target }: Attempt, reason: Code): void 
   const principal = c.get('principal') as Principal | undefined // as: someone signing in has passed no gate
   const actor =
     principal?.kind === 'account'
-      ? { ...actorOf(principal, c), method }
+      ? { ...getActor(principal, c), method }
       : { id: 'anonymous', method, address: c.var.clientIp, at: c.env.clock.now() }
   commit(c.env.db, (tx) => append(tx, actor, 'login_failed', { target, details: { method, reason } }))
 }

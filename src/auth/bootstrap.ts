@@ -65,7 +65,7 @@ export const asksBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyIn
  * that uses up the token, for the commit that stores the password. Throws `bootstrap_required` without a token,
  * `bootstrap_unavailable` when none exists, `invalid_bootstrap_token`, `password_rate_limited`.
  */
-export const demandBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => void> => {
+export const requireBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => void> => {
   const { db } = c.env
   if (!asksBootstrapToken(c)) return dropBootstrapToken
   if (!hasBootstrapToken(db)) throw new AppError('bootstrap_unavailable')

@@ -8,10 +8,10 @@ export const isLocal = (c: Ctx): boolean =>
   isLocalRequest({
     peer: c.get('peer'),
     headers: c.req.raw.headers,
-    trust: trustOf(c),
+    trust: getTrust(c),
     host: c.req.header('host') ?? null,
   })
 
 /** Ranges whose forwarded headers are trusted; null when none are. */
-export const trustOf = ({ env: { env } }: Ctx): readonly Cidr[] | null =>
+export const getTrust = ({ env: { env } }: Ctx): readonly Cidr[] | null =>
   env.FIREWALL_TRUST_PROXY_HEADERS ? env.FIREWALL_TRUSTED_PROXY_CIDRS : null

@@ -16,7 +16,7 @@ export interface Client {
   ip: string | null
 }
 
-export interface Knock {
+export interface ClientAuthRequest {
   /** The `Authorization` header. */
   authorization: string | null
   /** The required-capability header, whatever its value. */
@@ -39,21 +39,21 @@ export interface Knock {
  * clients and exempt peers are admitted, and they need a key only where the route or the capability header requires
  * one. A known key always counts (decisions §3 "A key that is presented").
  */
-export const authenticateClient = (knock: Knock): Client => {
-  const { ip, keyAuthEnabled } = knock
-  demandReachable(knock)
-  const needsKey = keyAuthEnabled || knock.need === 'always' || knock.capability !== null
-  if (needsKey) return { key: demandKey(knock), hasUnrecognizedKey: false, ip }
-  const key = knownKey(knock)
-  return { key, hasUnrecognizedKey: key === null && isFilled(knock.authorization), ip }
+export const authenticateClient = (authRequest: ClientAuthRequest): Client => {
+  const { ip, keyAuthEnabled } = authRequest
+  requireReachable(authRequest)
+  const needsKey = keyAuthEnabled || authRequest.need === 'always' || authRequest.capability !== null
+  if (needsKey) return { key: requireKey(authRequest), hasUnrecognizedKey: false, ip }
+  const key = knownKey(authRequest)
+  return { key, hasUnrecognizedKey: key === null && isFilled(authRequest.authorization), ip }
 }
 
 /** Rejects remote clients while keys are not required, key or not. Throws `invalid_api_key`. */
-const demandReachable = (knock: Knock): void => {
-  if (knock.keyAuthEnabled || knock.isLocal() || isExempt(knock)) return
+const requireReachable = (authRequest: ClientAuthRequest): void => {
+  if (authRequest.keyAuthEnabled || authRequest.isLocal() || isExempt(authRequest)) return
   throw rejected('Proxy authentication must be configured before remote access is allowed', {
     reason: 'remote_client',
-    keyStart: startOf(knock),
+    keyStart: getStart(authRequest),
   })
 }
 
@@ -61,16 +61,16 @@ const demandReachable = (knock: Knock): void => {
  * The ChatGPT token of a client that names an account of its own and sent no API key. Null: it must be checked as a
  * client with a key. Nothing is proved yet. Throws `invalid_api_key` for remote clients while keys are not required.
  */
-export const ownerToken = (knock: Knock, chatgptAccountId: string | null): string | null => {
-  const bearer = bearerOf(knock.authorization)
-  if (bearer === null || chatgptAccountId === null || knock.keys.find(bearer)) return null
-  demandReachable(knock)
+export const ownerToken = (authRequest: ClientAuthRequest, chatgptAccountId: string | null): string | null => {
+  const bearer = getBearer(authRequest.authorization)
+  if (bearer === null || chatgptAccountId === null || authRequest.keys.find(bearer)) return null
+  requireReachable(authRequest)
   return bearer
 }
 
 /** A token that belongs to no account of the pool. */
 export const notAnOwner = (authorization: string | null): AppError =>
-  rejected(OWNERS_ONLY, { reason: 'unknown_key', keyStart: startOf({ authorization }) })
+  rejected(OWNERS_ONLY, { reason: 'unknown_key', keyStart: getStart({ authorization }) })
 
 const OWNERS_ONLY = 'ChatGPT authentication required: send the token and ID of a ChatGPT account in the pool.'
 
@@ -85,29 +85,29 @@ export const capability = (header: string | null): Capability | null => {
   throw new AppError('unsupported_required_capability')
 }
 
-const isExempt = ({ peer, unauthenticatedCidrs }: Knock): boolean =>
+const isExempt = ({ peer, unauthenticatedCidrs }: ClientAuthRequest): boolean =>
   peer !== null && anyContains(unauthenticatedCidrs, peer)
 
 /** The key of a client that needs one. Throws `invalid_api_key`. */
-export const demandKey = (presented: Presented): KeyPolicy => {
-  if (bearerOf(presented.authorization) === null)
+export const requireKey = (presented: Presented): KeyPolicy => {
+  if (getBearer(presented.authorization) === null)
     throw rejected('Missing API key in Authorization header', { reason: 'missing_key' })
   const key = knownKey(presented)
-  if (!key) throw rejected('Invalid API key', { reason: 'unknown_key', keyStart: startOf(presented) })
+  if (!key) throw rejected('Invalid API key', { reason: 'unknown_key', keyStart: getStart(presented) })
   return key
 }
 
-type Presented = Pick<Knock, 'authorization' | 'keys' | 'now'>
+type Presented = Pick<ClientAuthRequest, 'authorization' | 'keys' | 'now'>
 
 /**
  * The known key that was sent, or null. A known key must be valid even where none is required: disabling a key must not
  * free its client from the key's limits. Throws `invalid_api_key`.
  */
 const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => {
-  const bearer = bearerOf(authorization)
+  const bearer = getBearer(authorization)
   const key = bearer === null ? null : keys.find(bearer)
   if (!key) return null
-  const about = () => ({ keyId: key.id, keyStart: startOf({ authorization }) })
+  const about = () => ({ keyId: key.id, keyStart: getStart({ authorization }) })
   if (!key.isActive) throw rejected('Invalid API key', { reason: 'inactive_key', ...about() })
   if (key.expiresAt !== null && key.expiresAt <= now)
     throw rejected('API key has expired', { reason: 'expired_key', ...about() })
@@ -115,15 +115,15 @@ const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => 
 }
 
 /** RFC 6750 §2.1; the scheme is case-insensitive (RFC 9110 §11.1). */
-const bearerOf = (authorization: string | null): string | null =>
+const getBearer = (authorization: string | null): string | null =>
   authorization?.match(/^bearer[ \t]+(\S.*)$/i)?.[1] ?? null
 
 /** A scheme alone is not a credential. */
 const isFilled = (authorization: string | null): boolean =>
   authorization !== null && !/^(bearer)?[ \t]*$/i.test(authorization)
 
-const startOf = ({ authorization }: Pick<Knock, 'authorization'>): string | null => {
-  const bearer = bearerOf(authorization)
+const getStart = ({ authorization }: Pick<ClientAuthRequest, 'authorization'>): string | null => {
+  const bearer = getBearer(authorization)
   return bearer === null ? null : keyStart(bearer)
 }
 

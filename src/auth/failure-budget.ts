@@ -1,7 +1,7 @@
 /** Limits attempts per minute and client, for example eight wrong secrets over all routes that check one (spec §8). */
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
-import { clientOf } from '../lib/client-address.ts'
+import { getClient } from '../lib/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 
 const TRIES = 8
@@ -69,4 +69,4 @@ export class FailureBudget {
  * The name attempts are charged to: the client, or the direct peer when forwarded headers are ambiguous, so that
  * confusing one proxy does not use up the attempts of other clients.
  */
-export const budgetClient = ({ var: { clientIp, peer } }: Ctx): string => clientOf(clientIp ?? peer)
+export const budgetClient = ({ var: { clientIp, peer } }: Ctx): string => getClient(clientIp ?? peer)

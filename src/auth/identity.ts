@@ -16,11 +16,11 @@ export const isProxyTrusted = ({ env: { env } }: Ctx): boolean => env.DASHBOARD_
 /** The user name from the trusted proxy, in lower case and without surrounding blanks; null without one. */
 export const proxySubject = (c: Ctx): string | null => {
   const value = (c.var.viaProxy && c.req.header(c.env.env.DASHBOARD_AUTH_PROXY_HEADER)) || ''
-  return subjectOf(c.env.db, value.replace(/^[ \t]+|[ \t]+$/g, '')) || null
+  return getSubject(c.env.db, value.replace(/^[ \t]+|[ \t]+$/g, '')) || null
 }
 
 /** Users created when header names were read as Latin-1 keep their user, and stay locked out if it is disabled. */
-const subjectOf = (db: Db, value: string): string => {
+const getSubject = (db: Db, value: string): string => {
   const subject = subjectText(headerText(value))
   const garbled = subjectText(value)
   return subject === garbled || findByIdentity(db, subject) || !findByIdentity(db, garbled) ? subject : garbled

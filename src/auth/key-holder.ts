@@ -21,7 +21,7 @@ export interface KeyHolder {
  * The page is on, and the client may use keys at all: who is outside the firewall could not use one. Throws `not_found`
  * and `ip_forbidden`.
  */
-export const demandKeyPage = (c: Ctx): void => {
+export const requireKeyPage = (c: Ctx): void => {
   if (!c.env.settings.current().keyHolderPage) throw new AppError('not_found')
   if (!c.env.firewall.allows(c.get('clientIp'))) throw new AppError('ip_forbidden')
 }
@@ -35,7 +35,7 @@ export const keyHolder = (c: Ctx): KeyHolder | null => {
 }
 
 /** Throws `key_session_ended`. */
-export const demandKeyHolder = (c: Ctx): KeyHolder => {
+export const requireKeyHolder = (c: Ctx): KeyHolder => {
   const holder = keyHolder(c)
   if (!holder) throw new AppError('key_session_ended')
   return holder

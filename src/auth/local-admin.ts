@@ -1,10 +1,10 @@
 /** The local administrator of an install behind a proxy, for signing in when the proxy fails (spec §5 Trusted-header 6). */
 import type { Ctx } from '../boot/bindings.ts'
-import { demandGrantable, grantableRoles } from '../model/users/delegation.ts'
+import { grantableRoles, requireGrantable } from '../model/users/delegation.ts'
 import { hasPasswordAccount } from '../model/users/people.ts'
 import { ADMIN_ROLE_ID, getRole } from '../model/users/roles.ts'
 import { isProxyTrusted } from './identity.ts'
-import { demand, demandOwnAccount, type Principal } from './principal.ts'
+import { demand, type Principal, requireOwnAccount } from './principal.ts'
 
 /** Whether there is none yet and `principal` may create one. */
 export const mayCreateLocalAdmin = (c: Ctx, principal: Principal): boolean =>
@@ -14,8 +14,8 @@ export const mayCreateLocalAdmin = (c: Ctx, principal: Principal): boolean =>
   grantableRoles(c.env.db, principal.person).some(({ id }) => id === ADMIN_ROLE_ID)
 
 /** Throws `permission_required`, `user_account_required`, `insufficient_delegation`. */
-export const demandLocalAdminRights = (c: Ctx, principal: Principal): void => {
+export const requireLocalAdminRights = (c: Ctx, principal: Principal): void => {
   demand(principal, 'users:manage')
-  const { person } = demandOwnAccount(principal)
-  demandGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
+  const { person } = requireOwnAccount(principal)
+  requireGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
 }

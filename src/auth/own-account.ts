@@ -2,18 +2,18 @@
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit/audit.ts'
-import { type AccountPrincipal, demandOwnAccount } from './principal.ts'
+import { type AccountPrincipal, requireOwnAccount } from './principal.ts'
 import { resolve } from './resolve.ts'
 
 /**
  * The signed-in user, also while held at the enrollment gate (spec §3). Throws the 401 of the case, `totp_required`,
  * and `user_account_required` for principals without a user. Sets `c.var.principal`.
  */
-export const ownAccount = (c: Ctx): AccountPrincipal => accountOf(c).principal
+export const ownAccount = (c: Ctx): AccountPrincipal => toAccount(c).principal
 
 /** The same, but only past the enrollment gate. Also throws `totp_enrollment_required`. */
 export const settledAccount = (c: Ctx): AccountPrincipal => {
-  const { principal, mustEnroll } = accountOf(c)
+  const { principal, mustEnroll } = toAccount(c)
   if (mustEnroll) throw new AppError('totp_enrollment_required')
   return principal
 }
@@ -31,7 +31,7 @@ export const hasOwnSession = ({ session }: AccountPrincipal): boolean =>
   session !== null && session.method !== 'trusted_header'
 
 /** Throws `password_management_disabled` where the authentication mode leaves nothing to manage (spec §5). */
-export const demandManaged = (c: Ctx): void => {
+export const requireManaged = (c: Ctx): void => {
   if (c.env.env.DASHBOARD_AUTH_MODE === 'disabled') throw new AppError('password_management_disabled')
 }
 
@@ -39,16 +39,16 @@ export const demandManaged = (c: Ctx): void => {
  * Behind a proxy, a Sluice password may only be managed by users who have signed in with it (spec §5). Throws
  * `authentication_required`.
  */
-export const demandOwnSession = (principal: AccountPrincipal): void => {
+export const requireOwnSession = (principal: AccountPrincipal): void => {
   if (!hasOwnSession(principal))
     throw new AppError('authentication_required', { message: 'Sign in with your password first.' })
 }
 
-const accountOf = (c: Ctx): { principal: AccountPrincipal; mustEnroll: boolean } => {
+const toAccount = (c: Ctx): { principal: AccountPrincipal; mustEnroll: boolean } => {
   const resolution = resolve(c)
   if (resolution.kind === 'nobody') throw resolution.error
   if (resolution.kind === 'half') throw new AppError('totp_required')
   const { principal, mustEnroll } = resolution
   c.set('principal', principal)
-  return { principal: demandOwnAccount(principal), mustEnroll }
+  return { principal: requireOwnAccount(principal), mustEnroll }
 }

@@ -2,7 +2,7 @@
  * Password hashes: argon2id at 19 MiB and two passes (decisions §4), a few in parallel, and the same cost for unknown
  * users.
  */
-import { queueOf } from '../lib/lanes.ts'
+import { getQueue } from '../lib/lanes.ts'
 
 export interface Passwords {
   /** A PHC string. */
@@ -27,7 +27,7 @@ interface Hasher {
 /** One implementation per process, so that all checks take the same time. */
 export const createPasswords = async (): Promise<Passwords> => {
   const hasher = await loadHasher()
-  const queue = queueOf(AT_ONCE)
+  const queue = getQueue(AT_ONCE)
   return {
     hash: (password) => queue(() => hasher.hash(password)),
     verify: (password, hash) =>

@@ -46,7 +46,7 @@ export const demand = (principal: Principal, permission: Permission): void => {
  * The general write check (dashboard API §0.3). Throws `read_only_access`, or `permission_required` for users who may
  * change their own keys.
  */
-export const demandWrite = (principal: Principal): void => {
+export const requireWrite = (principal: Principal): void => {
   const { grants } = principal
   if (mayWrite(grants)) return
   if (holds(grants, 'api_keys:write', 'own')) for (const permission of WRITE) demand(principal, permission)
@@ -57,7 +57,7 @@ export const demandWrite = (principal: Principal): void => {
  * Throws `step_up_required` with `details.methods` unless the user confirmed within the last five minutes, and
  * `step_up_unavailable` when they have no way to confirm. Principals without a user pass. `now` is ms since epoch.
  */
-export const demandStepUp = (principal: Principal, now: number): void => {
+export const requireStepUp = (principal: Principal, now: number): void => {
   if (principal.kind !== 'account') return
   const { stepUpMethods } = principal
   if (stepUpMethods.length === 0) throw new AppError('step_up_unavailable')
@@ -69,21 +69,21 @@ export const mustConfirm = (principal: Principal, now: number): boolean =>
   principal.kind === 'account' && confirmationEnd(principal.session, now) === null
 
 /** Managing users requires being one (spec §5 Signing in 8). Throws `admin_account_required`. */
-export const demandAccount = (principal: Principal): AccountPrincipal => {
+export const requireAccount = (principal: Principal): AccountPrincipal => {
   if (principal.kind !== 'account') throw new AppError('admin_account_required')
   return principal
 }
 
 /** For things only users have: sessions, passkeys, a profile. Throws `user_account_required`. */
-export const demandOwnAccount = (principal: Principal): AccountPrincipal => {
+export const requireOwnAccount = (principal: Principal): AccountPrincipal => {
   if (principal.kind !== 'account') throw new AppError('user_account_required')
   return principal
 }
 
 /** The actor of this request for the audit log. */
-export const actor = (c: Ctx): Actor => actorOf(c.var.principal, c)
+export const actor = (c: Ctx): Actor => getActor(c.var.principal, c)
 
-export const actorOf = (principal: Principal, c: Ctx): Actor =>
+export const getActor = (principal: Principal, c: Ctx): Actor =>
   principal.kind === 'account'
     ? actorFor(c, principal.person, principal.method)
     : { id: principal.id, method: principal.kind, address: c.var.clientIp, at: c.env.clock.now() }

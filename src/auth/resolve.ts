@@ -40,7 +40,7 @@ export const resolve = (c: Ctx): Resolution => {
   if (PUBLIC_URL && !isOwnHost(c)) return local ?? nobody(new AppError('bad_host', { message: ANNOUNCED }))
   const identified = identify(c, subject)
   if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? refused(c, subject, identified)
-  return resolveAccount(c, identified, { method: 'trusted_header', session: confirmationOf(cookie, identified) })
+  return resolveAccount(c, identified, { method: 'trusted_header', session: getConfirmation(cookie, identified) })
 }
 
 /**
@@ -107,7 +107,7 @@ export const resolveAccount = (c: Ctx, person: Person, { method, session }: Sign
     person,
     method,
     session,
-    stepUpMethods: stepUpMethodsOf(c, person),
+    stepUpMethods: getStepUpMethods(c, person),
   } satisfies AccountPrincipal,
   mustEnroll: isBound(person, c.env.settings.current()) && person.row.totpSecretSealed === null,
 })
@@ -127,20 +127,20 @@ export const isBound = ({ row, role }: Person, settings: Readonly<Settings>): bo
   row.passwordHash !== null &&
   (settings.totpRequiredOnLogin || (settings.totpRequiredForAdminRole && isAdminLevel(role.grants)))
 
-const stepUpMethodsOf = (c: Ctx, { row }: Person): StepUpMethod[] => [
+const getStepUpMethods = (c: Ctx, { row }: Person): StepUpMethod[] => [
   ...(row.passwordHash === null ? [] : (['password'] as const)),
   ...(row.totpSecretSealed === null ? [] : (['totp'] as const)),
   ...(hasPasskey(c.env.db, row.id) ? (['passkey'] as const) : []),
 ]
 
 /** The proxy signs users in again with every request; a cookie of the same user holds their last confirmation. */
-const confirmationOf = (cookie: Resolution | null, person: Person): SessionRow | null =>
+const getConfirmation = (cookie: Resolution | null, person: Person): SessionRow | null =>
   cookie?.kind === 'principal' && cookie.principal.kind === 'account' && cookie.principal.id === person.row.id
     ? cookie.principal.session
     : null
 
 /** Someone who just entered as a guest; null: without a guest password. */
-export const guestOf = (session: SessionRow | null): Resolution => principal(guest(session))
+export const getGuest = (session: SessionRow | null): Resolution => principal(guest(session))
 
 const guest = (session: SessionRow | null): Principal => ({
   kind: 'guest',
@@ -163,6 +163,6 @@ const withoutCookie = (c: Ctx): Resolution => {
   const isEmpty = isEmptyInstall(db)
   if (isEmpty && isLocal(c)) return principal(BOOTSTRAP)
   if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null)
-    return wasSignedIn(c) ? nobody(new AppError('authentication_required'), { isSessionOver: true }) : guestOf(null)
+    return wasSignedIn(c) ? nobody(new AppError('authentication_required'), { isSessionOver: true }) : getGuest(null)
   return nobody(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))
 }

@@ -30,6 +30,6 @@ export const spendSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, ac
     : spendRecoveryCode(tx, row, { text: factor.text, actor })
 
 /** Throws `invalid_totp_code` where `spendSecondFactor` returns false. */
-export const demandSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): void => {
+export const requireSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): void => {
   if (!spendSecondFactor(tx, row, factor, actor)) throw new AppError('invalid_totp_code')
 }

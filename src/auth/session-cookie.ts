@@ -7,7 +7,7 @@ const NAME = 'sluice_session'
 /** The cookie outlives its session, so that an expired session can be told from none. */
 const OUTLIVES_MS = 30 * DAY_MS
 /** Browsers keep cookies no longer (RFC 6265bis §5.5), and Hono throws above that, for example after the clock was ahead. */
-const MOST_MS = 400 * DAY_MS
+const MAX_MS = 400 * DAY_MS
 
 /** A cookie that holds a token and outlives it by `outlivesMs`. */
 export const tokenCookie = (name: string, { outlivesMs }: { outlivesMs: number }) => ({
@@ -17,17 +17,17 @@ export const tokenCookie = (name: string, { outlivesMs }: { outlivesMs: number }
   write: (c: Ctx, token: string, expiresAt: number): void => {
     dropHttpsCookie(c, name)
     setCookie(c, name, token, {
-      ...attributesOf(c),
+      ...getAttributes(c),
       httpOnly: true,
       sameSite: 'Lax',
       path: '/',
-      maxAge: Math.ceil(Math.max(0, Math.min(MOST_MS, expiresAt - c.env.clock.now() + outlivesMs)) / 1000),
+      maxAge: Math.ceil(Math.max(0, Math.min(MAX_MS, expiresAt - c.env.clock.now() + outlivesMs)) / 1000),
     })
   },
 
   clear: (c: Ctx): void => {
     dropHttpsCookie(c, name)
-    deleteCookie(c, name, { ...attributesOf(c), path: '/' })
+    deleteCookie(c, name, { ...getAttributes(c), path: '/' })
   },
 })
 
@@ -38,7 +38,7 @@ const dropHttpsCookie = (c: Ctx, name: string): void => {
 }
 
 /** The prefix makes browsers accept the cookie only from this host over TLS (RFC 6265bis §4.1.3.2). */
-const attributesOf = (c: Ctx) => (isHttps(c) ? ({ secure: true, prefix: 'host' } as const) : {})
+const getAttributes = (c: Ctx) => (isHttps(c) ? ({ secure: true, prefix: 'host' } as const) : {})
 
 /** As the browser sees it: TLS here, or at a trusted proxy. */
 const isHttps = (c: Ctx): boolean =>

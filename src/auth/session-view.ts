@@ -49,7 +49,7 @@ const methodsView = (c: Ctx) => {
 }
 
 const stateView = (resolution: Resolution) => {
-  const { person, method } = subjectOf(resolution)
+  const { person, method } = getSubject(resolution)
   const principal = resolution.kind === 'principal' ? resolution.principal : null
   return {
     authMethod: method,
@@ -66,7 +66,7 @@ const stateView = (resolution: Resolution) => {
 type ShownMethod = Exclude<SignInMethod, 'invite' | 'recovery_code'>
 type Method = ShownMethod | 'disabled' | 'local_bootstrap'
 
-const subjectOf = (resolution: Resolution): { person: Person | null; method: Method | null } => {
+const getSubject = (resolution: Resolution): { person: Person | null; method: Method | null } => {
   if (resolution.kind === 'nobody') return { person: null, method: null }
   if (resolution.kind === 'half') return { person: resolution.person, method: methodName(resolution.session.method) }
   const { principal } = resolution

@@ -20,9 +20,9 @@ import {
 } from '../model/users/sessions.ts'
 import { budgetClient } from './failure-budget.ts'
 import { countOwnChange } from './own-account.ts'
-import { type AccountPrincipal, actorFor, actorOf } from './principal.ts'
+import { type AccountPrincipal, actorFor, getActor } from './principal.ts'
 import { type Resolution, resolveAccount } from './resolve.ts'
-import { demandSecondFactor, type SecondFactor } from './second-factor.ts'
+import { requireSecondFactor, type SecondFactor } from './second-factor.ts'
 import { readSessionToken, writeSessionToken } from './session-cookie.ts'
 
 /** Time to find the phone; a password alone must not allow guessing codes for long. */
@@ -75,7 +75,7 @@ export const completeSession = (c: Ctx, half: SessionRow, person: Person, factor
   const draft = { ...draftSession(c, true), userId: person.row.id, method, isComplete: true }
   const actor = actorFor(c, person, method)
   const { row, token } = commit(c.env.db, (tx) => {
-    demandSecondFactor(tx, person.row, factor, actor)
+    requireSecondFactor(tx, person.row, factor, actor)
     if (!endSession(tx, half.id, person.row.id)) throw new AppError('totp_required')
     noteSignIn(tx, person, draft)
     append(tx, actor, 'login_success', { target: person.row.id, details: { method } })
@@ -153,7 +153,7 @@ export const confirm = (c: Ctx, principal: AccountPrincipal, { methods, first }:
   const confirmedUntil = now + STEP_UP_MS
   const { token, expiresAt } = commit(db, (tx) => {
     first?.(tx)
-    append(tx, actorOf(principal, c), 'step_up_verified', {
+    append(tx, getActor(principal, c), 'step_up_verified', {
       target: principal.id,
       details: { methods },
     })

@@ -82,7 +82,7 @@ export const registrationOptions = async (
     userID: encodeUtf8(user.id),
     userName: user.username,
     userDisplayName: user.displayName ?? user.username,
-    challenge: bytesOf(challenge),
+    challenge: getBytes(challenge),
     timeout: CHALLENGE_MS,
     attestationType: 'none',
     excludeCredentials: held.map(described),
@@ -99,7 +99,7 @@ export const assertionOptions = async (
   const { generateAuthenticationOptions } = await library()
   return generateAuthenticationOptions({
     rpID: rp.id,
-    challenge: bytesOf(challenge),
+    challenge: getBytes(challenge),
     timeout: CHALLENGE_MS,
     allowCredentials: allowed.map(described),
     userVerification: 'required',
@@ -107,7 +107,7 @@ export const assertionOptions = async (
 }
 
 /** The signed challenge; null when unreadable. `takeChallenge` checks whether it was ours. */
-export const challengeOf = ({ response }: { response: { clientDataJSON: string } }): string | null =>
+export const getChallenge = ({ response }: { response: { clientDataJSON: string } }): string | null =>
   ClientData.safeParse(parseJson(Buffer.from(response.clientDataJSON, 'base64url').toString())).data?.challenge ?? null
 
 const ClientData = z.object({ challenge: z.string().max(1000) })
@@ -161,7 +161,7 @@ export const proveAssertion = (
       expectedChallenge: challenge,
       expectedOrigin: rp.origin,
       expectedRPID: rp.id,
-      credential: { id: passkey.credentialId, publicKey: bytesOf(passkey.publicKey), counter: passkey.counter },
+      credential: { id: passkey.credentialId, publicKey: getBytes(passkey.publicKey), counter: passkey.counter },
       requireUserVerification: true,
     })
     if (!verified) throw new Error('The signature is not valid.')
@@ -179,4 +179,4 @@ const proven = async <T>(prove: () => Promise<T>): Promise<Proof<T>> => {
 
 const described = ({ credentialId, transports }: PasskeyRow) => ({ id: credentialId, transports })
 
-const bytesOf = (base64url: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(base64url, 'base64url'))
+const getBytes = (base64url: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(base64url, 'base64url'))

@@ -40,7 +40,7 @@ import type { KeySets } from '../proxy/relay/key-sets.ts'
 import type { LiveSession } from '../proxy/relay/live-session.ts'
 import type { ResponseStore } from '../proxy/responses-store/response-store.ts'
 import type { Overflow } from '../proxy/sources/overflow.ts'
-import type { Plane } from '../proxy/turn/proxy-deps.ts'
+import type { ProxyDeps } from '../proxy/turn/proxy-deps.ts'
 import type { SettingsCache } from '../settings/cache.ts'
 import type { Reader } from '../threads/reader.ts'
 import type { Replayer } from '../threads/replayer.ts'
@@ -84,7 +84,7 @@ export interface Bindings {
   affinity: AffinityMap
   ledger: Ledger
   /** Dependencies of the attempt loop. */
-  plane: Plane
+  proxyDeps: ProxyDeps
   /** One per running request; draining aborts them. */
   turns: Roster<Stopper>
   /** Open client sockets; draining closes them. */

@@ -18,7 +18,7 @@ import { append } from '../model/audit/audit.ts'
 import { Captures } from '../model/captures/captures.ts'
 import { Catalog } from '../model/catalog/catalog.ts'
 import { EgressRoutes } from '../model/egress/routes.ts'
-import { fingerprintOf } from '../model/encryption-key-id.ts'
+import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { Firewall } from '../model/firewall.ts'
 import { KeyRing } from '../model/keys/key-ring.ts'
 import { OverviewPeriods } from '../model/overview/overview-periods.ts'
@@ -39,7 +39,7 @@ import { KeySets } from '../proxy/relay/key-sets.ts'
 import { ResponseStore } from '../proxy/responses-store/response-store.ts'
 import { Overflow } from '../proxy/sources/overflow.ts'
 import { OverflowBudget } from '../proxy/sources/overflow-budget.ts'
-import type { Plane } from '../proxy/turn/proxy-deps.ts'
+import type { ProxyDeps } from '../proxy/turn/proxy-deps.ts'
 import { SettingsCache } from '../settings/cache.ts'
 import type { Checkpointer } from '../threads/checkpointer.ts'
 import type { Reader } from '../threads/reader.ts'
@@ -79,17 +79,17 @@ export const buildBindings = (world: World): Bindings => {
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
   const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
-  const live = new LiveHub({ clock, health: () => healthOf(bindings) })
-  const ledger = ledgerOf(world, live, (entry) => ops.count(entry))
+  const live = new LiveHub({ clock, health: () => getHealth(bindings) })
+  const ledger = getLedger(world, live, (entry) => ops.count(entry))
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
   const seats = new Seats()
-  const beside = sourcesOf(world, { settings, seats, port: () => bindings.server?.port })
+  const beside = getSources(world, { settings, seats, port: () => bindings.server?.port })
   const catalog = new Catalog(db, beside.sources)
-  const pool = poolOf(world, { settings, catalog, ledger, egress })
+  const pool = toPool(world, { settings, catalog, ledger, egress })
   const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
-  const ops = opsOf(world, { settings, pool })
-  const credentials = credentialsOf(world, { oauth, pool, egress })
-  const affinity = affinityOf(db, pool)
+  const ops = getOps(world, { settings, pool })
+  const credentials = getCredentials(world, { oauth, pool, egress })
+  const affinity = getAffinity(db, pool)
   const pulse = new Pulse(clock)
   const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
@@ -103,26 +103,26 @@ export const buildBindings = (world: World): Bindings => {
     ...beside,
     pool,
     resetCredits: new ResetCredits(),
-    ...clientUsageOf({ pool, settings, clock, upstream, egress }),
+    ...getClientUsage({ pool, settings, clock, upstream, egress }),
     egress,
-    signIns: signInsOf(world, oauth, egress),
+    signIns: getSignIns(world, oauth, egress),
     importDrafts: new ImportDrafts(clock, random),
     formDrafts: new FormDrafts(clock, random),
     affinity,
     ledger,
-    plane: planeOf(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog, egress }),
+    proxyDeps: getProxyDeps(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog, egress }),
     turns: new Roster(),
     sockets: new Roster(),
     liveCalls: new Roster(),
     pulse,
     bodies,
     responses: new ResponseStore({ clock, settings: () => settings.current() }),
-    captures: capturesOf(world),
+    captures: getCaptures(world),
     arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
     keySets: new KeySets(clock),
     sealer,
     passwords: world.passwords,
-    ...budgetsOf(clock),
+    ...getBudgets(clock),
     clock,
     random,
     log,
@@ -130,10 +130,10 @@ export const buildBindings = (world: World): Bindings => {
     lifecycle,
     ops,
     live,
-    ...computedOf(world),
+    ...getComputed(world),
     seats,
   }
-  const views = new MemoryViews(viewsOf(bindings), { clock, log })
+  const views = new MemoryViews(getViews(bindings), { clock, log })
   onChange(db, (topics) => views.changed(topics))
   announceChanges(bindings)
   return Object.assign(bindings, { views })
@@ -148,22 +148,22 @@ const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' 
 }
 
 /** What is computed in other threads. */
-const computedOf = ({ reader, startReplay, clock, log }: World) => ({
+const getComputed = ({ reader, startReplay, clock, log }: World) => ({
   figures: new OverviewPeriods({ reader, clock }),
   replayer: new Replayer({ start: startReplay, clock, log }),
 })
-const affinityOf = (db: Db, pool: Pool): AffinityMap => {
+const getAffinity = (db: Db, pool: Pool): AffinityMap => {
   const affinity = new AffinityMap()
   affinity.load(db)
-  affinity.keepOnly(idsOf(pool))
+  affinity.keepOnly(getIds(pool))
   return affinity
 }
 
 /** Changes whenever the footer or the line about captures does. */
-const healthOf = (now: Pick<Bindings, 'lifecycle' | 'ledger' | 'ops' | 'pool' | 'captures'>): string =>
+const getHealth = (now: Pick<Bindings, 'lifecycle' | 'ledger' | 'ops' | 'pool' | 'captures'>): string =>
   `${serviceLevelNow(now)} ${now.ops.outage.current?.turns} ${now.captures.running().length}`
 
-const capturesOf = ({ folder: { dir, db, sealer }, clock, random, log }: World): Captures =>
+const getCaptures = ({ folder: { dir, db, sealer }, clock, random, log }: World): Captures =>
   new Captures({
     ...{ dir, sealer, clock, random, log },
     onEnded: ({ id, endReason, bytes, requests }) => {
@@ -177,13 +177,13 @@ const capturesOf = ({ folder: { dir, db, sealer }, clock, random, log }: World):
     },
   })
 
-const budgetsOf = (clock: Clock) => ({
+const getBudgets = (clock: Clock) => ({
   failures: new FailureBudget(clock),
   refusals: new FailureBudget(clock),
   passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
   ownChanges: new FailureBudget(clock, OWN_CHANGES),
 })
-const planeOf = (
+const getProxyDeps = (
   { clock, random, log }: World,
   {
     catalog,
@@ -191,15 +191,15 @@ const planeOf = (
     overflow,
     egress,
     ...parts
-  }: PlaneParts & Pick<Bindings, 'catalog' | 'sourceFetch' | 'overflow' | 'egress'>,
-): Plane => ({
+  }: ProxyDepsParts & Pick<Bindings, 'catalog' | 'sourceFetch' | 'overflow' | 'egress'>,
+): ProxyDeps => ({
   pool: parts.pool,
   affinity: parts.affinity,
   credentials: parts.credentials,
   upstream: parts.upstream,
   sourceFetch,
   overflow,
-  routeOf: (egressPoolId) => egress.of(egressPoolId),
+  getRoute: (egressPoolId) => egress.of(egressPoolId),
   prefersSockets: (model) => catalog.prefersWebsockets(model),
   failedSockets: new FailedSockets(),
   sourceThreads: new FailedSockets(),
@@ -209,9 +209,9 @@ const planeOf = (
   log,
 })
 
-type PlaneParts = Pick<Plane, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
+type ProxyDepsParts = Pick<ProxyDeps, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
 
-const poolOf = (
+const toPool = (
   { folder: { db }, clock, log, random }: World,
   { settings, catalog, ledger, egress }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress'>,
 ): Pool =>
@@ -221,13 +221,13 @@ const poolOf = (
     log,
     random: () => random.float(),
     settings: () => settings.current(),
-    modelsOf: (id) => catalog.modelsOf(id),
+    getModels: (id) => catalog.getModels(id),
     saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
     whyNoRoute: (egressPoolId) => egress.whyClosed(egressPoolId),
   })
 
 /** What serves requests beside the pool. */
-const sourcesOf = (
+const getSources = (
   { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log }: World,
   { settings, seats, port }: Pick<Bindings, 'settings' | 'seats'> & { port: () => number | undefined },
 ): Pick<Bindings, 'sources' | 'sourceFetch' | 'overflow'> => {
@@ -244,7 +244,7 @@ const sourcesOf = (
   }
 }
 
-const credentialsOf = (
+const getCredentials = (
   { folder: { db, sealer }, clock, log }: World,
   { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
 ): Credentials =>
@@ -254,51 +254,51 @@ const credentialsOf = (
     clock,
     log,
     oauth,
-    routeOf: (egressPoolId) => egress.of(egressPoolId),
+    getRoute: (egressPoolId) => egress.of(egressPoolId),
     onPermanentFailure: (id, code, evidence) =>
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
   })
 
 /** What clients and companion tools read of limits and usage. */
-const clientUsageOf = ({
+const getClientUsage = ({
   pool,
   settings,
   clock,
   upstream,
   egress,
-}: Pick<Bindings, 'pool' | 'settings' | 'clock' | 'egress'> & Pick<Plane, 'upstream'>) => ({
+}: Pick<Bindings, 'pool' | 'settings' | 'clock' | 'egress'> & Pick<ProxyDeps, 'upstream'>) => ({
   clientLimits: new ClientLimitsView({ pool, settings, clock }),
   ownerProofs: new OwnerProofs({
     pool,
     upstream,
-    routeOf: (egressPoolId) => egress.of(egressPoolId),
+    getRoute: (egressPoolId) => egress.of(egressPoolId),
     wrong: new FailureBudget(clock),
   }),
   fleetRefreshes: new Map<string, number>(),
 })
 
-const opsOf = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
+const getOps = ({ config, folder, clock, dial }: World, { settings, pool }: Pick<Bindings, 'settings' | 'pool'>): Ops =>
   createOps({
     config,
     database: folder,
-    keyFingerprint: () => fingerprintOf(folder.db),
+    keyFingerprint: () => getEncryptionKeyId(folder.db),
     clock,
     dial,
     settings: () => settings.current(),
     isKnownModel: (model) => pool.offers(model),
   })
 
-const signInsOf = (
+const getSignIns = (
   { config, folder: { db, sealer }, clock, random, log }: World,
   oauth: OAuthContext,
   egress: EgressRoutes,
 ): SignIns => {
   const callback = { host: config.OAUTH_CALLBACK_HOST, port: config.OAUTH_CALLBACK_PORT }
-  return new SignIns({ db, sealer, clock, random, log, oauth, routeOf: (flow) => egress.ofSignIn(flow), callback })
+  return new SignIns({ db, sealer, clock, random, log, oauth, getRoute: (flow) => egress.ofSignIn(flow), callback })
 }
 
-const ledgerOf = (
+const getLedger = (
   { folder: { db, sqlite }, clock, log, checkpointer }: World,
   live: LiveHub,
   onRecord: (entry: LedgerEntry) => void,
@@ -312,8 +312,8 @@ const ledgerOf = (
 }
 
 /** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
-const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
-  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, plane, sockets, responses, egress } =
+const getViews = (bindings: Omit<Bindings, 'views'>) => {
+  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, proxyDeps, sockets, responses, egress } =
     bindings
   const hasWrittenLedger = () => {
     ledger.flush()
@@ -343,7 +343,7 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
       topics: ['egress', 'settings'],
       reload: () => {
         egress.reload()
-        plane.upstream.dial.keepRoutes(egress.keys())
+        proxyDeps.upstream.dial.keepRoutes(egress.keys())
       },
     },
     { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
@@ -355,7 +355,7 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
         catalog.forgetListings()
       },
     },
-    { name: 'credentials', topics: ['accounts'], reload: () => plane.credentials.reload() },
+    { name: 'credentials', topics: ['accounts'], reload: () => proxyDeps.credentials.reload() },
     { name: 'pool', topics: ['accounts', 'catalog', 'egress'], reload: () => pool.reload() },
     {
       name: 'sockets',
@@ -366,12 +366,12 @@ const viewsOf = (bindings: Omit<Bindings, 'views'>) => {
         for (const { upstream } of sockets) upstream.keepOnly(isFit)
       },
     },
-    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(idsOf(pool)) },
+    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(getIds(pool)) },
   ]
   return views
 }
 
-const idsOf = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
+const getIds = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
 
 /** Per minute and client, or user and purpose; there is room for a thousand waiting sign-ins. */
 const PASSKEY_STARTS = 30

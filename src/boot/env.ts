@@ -28,7 +28,7 @@ const baseUrl = url.refine((text) => !/[?#]/.test(text), 'must have no query and
 
 /** A comma-separated list or a JSON array. */
 const cidrs = z.string().transform((text, context): Cidr[] => {
-  return partsOf(text)
+  return getParts(text)
     .map((part) => part.trim())
     .filter((part) => part !== '')
     .flatMap((part) => {
@@ -39,7 +39,7 @@ const cidrs = z.string().transform((text, context): Cidr[] => {
     })
 })
 
-const partsOf = (text: string): string[] => {
+const getParts = (text: string): string[] => {
   const list = z.array(z.string()).safeParse(text.trim().startsWith('[') ? parseJson(text) : text.split(','))
   return list.success ? list.data : [text] // not an address, so it is rejected
 }
@@ -116,7 +116,7 @@ export class ConfigError extends Error {
 }
 
 /** The data folder, read first because its `.env` adds to the environment. */
-const dataDirOf = (environment: Environment): string =>
+const getDataDir = (environment: Environment): string =>
   findVariable(environment, 'DATA_DIR')?.text ?? join(homedir(), '.sluice')
 
 /**
@@ -124,7 +124,7 @@ const dataDirOf = (environment: Environment): string =>
  * `ConfigError` for an unreadable file, because its settings would be ignored.
  */
 export const withEnvFile = (environment: Environment): Environment => {
-  const path = join(dataDirOf(environment), '.env')
+  const path = join(getDataDir(environment), '.env')
   try {
     const added = Object.entries(parseEnv(readFileSync(path, 'utf8'))).filter(
       ([variable]) => !environment[otherName(variable) ?? variable],
@@ -145,9 +145,9 @@ export const readConfig = (environment: Environment): Config => {
     ...(values as Values), // as: every name was read
     raw: environment,
     unknown: unknownNames(environment),
-    conflicts: NAMES.flatMap((name) => conflictOf(environment, name)),
+    conflicts: NAMES.flatMap((name) => getConflict(environment, name)),
   }
-  demandConsistent(config)
+  requireConsistent(config)
   return Object.freeze(config)
 }
 
@@ -173,28 +173,28 @@ export const variablesSet = (environment: Environment): { name: string; value: s
 const readOne = (environment: Environment, name: Name): unknown => {
   const found = findVariable(environment, name)
   const variable = found?.variable ?? variableName(name)
-  const text = found?.text ?? defaultOf(name)
+  const text = found?.text ?? getDefault(name)
   const parsed = VARIABLES[name].safeParse(text)
   if (parsed.success) return parsed.data
   const shown = SECRET.includes(name) ? variable : `${variable}="${withoutLogin(text ?? '')}"`
   throw new ConfigError(`${shown} cannot be used: ${parsed.error.issues[0]?.message ?? 'not valid'}.`)
 }
 
-const defaultOf = (name: Name): string | undefined => (name === 'DATA_DIR' ? dataDirOf({}) : DEFAULTS[name])
+const getDefault = (name: Name): string | undefined => (name === 'DATA_DIR' ? getDataDir({}) : DEFAULTS[name])
 
 const unknownNames = (environment: Environment): string[] => {
   const known = NAMES.flatMap(variableNames)
   return Object.keys(environment).filter((key) => hasOurPrefix(key) && !known.includes(key))
 }
 
-const conflictOf = (environment: Environment, name: Name): string[] => {
+const getConflict = (environment: Environment, name: Name): string[] => {
   const [used = '', ...others] = variableNames(name).filter((variable) => environment[variable])
   return others
     .filter((other) => environment[other] !== environment[used])
     .map((other) => `${used} and ${other} are set to different values. ${used} is used; remove ${other}.`)
 }
 
-const demandConsistent = (config: Values) => {
+const requireConsistent = (config: Values) => {
   const { DASHBOARD_AUTH_MODE: mode, FIREWALL_TRUST_PROXY_HEADERS: trust } = config
   if (trust && config.FIREWALL_TRUSTED_PROXY_CIDRS.length === 0)
     throw new ConfigError('SLUICE_FIREWALL_TRUST_PROXY_HEADERS=true needs SLUICE_FIREWALL_TRUSTED_PROXY_CIDRS.')

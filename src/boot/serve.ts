@@ -67,7 +67,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     dial,
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
     startReplay: replayThreads(folder.databasePath),
-    checkpointer: canTellPagesBehind(folder.sqlite) ? checkpointerOf(folder, log) : null,
+    checkpointer: canTellPagesBehind(folder.sqlite) ? getCheckpointer(folder, log) : null,
     maxTurns,
     timeout,
   }
@@ -85,7 +85,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
   else greet(server, config)
 }
 
-const checkpointerOf = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
+const getCheckpointer = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
   new Checkpointer({ path: databasePath, pagesBehind: () => pagesBehind(sqlite), isNamed, clock: systemClock, log })
 
 /** Logs uncaught errors, so that one request cannot end the others. A failing log is ignored. */

@@ -82,7 +82,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     bindings.ops.loopLag.stop()
     await bindings.signIns.stop()
     await schedule.stop()
-    await bindings.plane.credentials.settled(REFRESH_GRACE_MS)
+    await bindings.proxyDeps.credentials.settled(REFRESH_GRACE_MS)
     world.dial.close()
     waitForLocksAtMost(folder.sqlite, LAST_BUSY_MS)
     bindings.pool.stop()

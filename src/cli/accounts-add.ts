@@ -13,7 +13,7 @@ import { signedInAccount } from '../upstream/code-exchanges.ts'
 import { createDial } from '../upstream/dial.ts'
 import { type OAuthCall, type OAuthContext, SignInError } from '../upstream/oauth.ts'
 import { type DeviceCode, requestDeviceCode, untilGranted, verificationUrl } from '../upstream/oauth-device.ts'
-import { type CliIo, cliActor, configOf, type Run, withNewFolder } from './command.ts'
+import { type CliIo, cliActor, getConfig, type Run, withNewFolder } from './command.ts'
 
 export const addAccount: Run = (io) =>
   withNewFolder(io, async ({ db, sealer }) => {
@@ -25,10 +25,10 @@ export const addAccount: Run = (io) =>
       settings: () => readSettings(db).values,
     }).of(null)
     if (route.kind === 'closed') throw noRoute(route.reason) // before the user signs in for nothing
-    const oauth: OAuthCall = { ...oauthOf(io), route }
+    const oauth: OAuthCall = { ...getOauth(io), route }
     const device = await requestDeviceCode(oauth, systemClock.now())
     io.stdout(instructions(device, verificationUrl(oauth.authBaseUrl)))
-    const account = await signedInAccount(oauth, await grantOf(oauth, device))
+    const account = await signedInAccount(oauth, await getGrant(oauth, device))
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor(), event: 'account_signed_in' as const }
     const { id, email, planType, status } = commit(db, (tx) => importAccount(tx, account, doing))
@@ -40,8 +40,8 @@ export const addAccount: Run = (io) =>
 /** The command says itself what went wrong. */
 const SILENT = createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} })
 
-const oauthOf = (io: CliIo): OAuthContext => {
-  const config = configOf(io)
+const getOauth = (io: CliIo): OAuthContext => {
+  const config = getConfig(io)
   const dial = createDial(config.raw, io.fetch, {
     trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
     random: systemRandom,
@@ -64,7 +64,7 @@ The code expires in ${minutes} min. Waiting for you to sign in. Press Ctrl-C to 
 }
 
 /** Throws `SignInError`, also when the code has expired. */
-const grantOf = async (oauth: OAuthCall, device: DeviceCode) => {
+const getGrant = async (oauth: OAuthCall, device: DeviceCode) => {
   const limit = new AbortController()
   const expired = new SignInError('The code has expired. Run the command again for a new one.')
   const cancel = systemClock.after(device.expiresAt - systemClock.now(), () => limit.abort(expired))

@@ -1,7 +1,7 @@
 /** `sluice accounts edit`: routing, caps, owner, window start and reset rule of an account. */
 import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import { displayName, editAccount, listAccounts, usageOf } from '../model/accounts/accounts.ts'
+import { displayName, editAccount, getUsage, listAccounts } from '../model/accounts/accounts.ts'
 import { windowStartRefusal } from '../model/accounts/preserve-floors.ts'
 import { ResetRuleFields } from '../model/accounts/reset-rule-fields.ts'
 import { enableWindowStart } from '../model/accounts/window-starts.ts'
@@ -37,7 +37,7 @@ export const editOne: Run<EditOptions> = (io, [wanted = ''], options) => {
     const account = findOne(ACCOUNT, all, wanted)
     const actor = cliActor()
     if (windowStart) {
-      const usage = usageOf(db).get(account.id) ?? null
+      const usage = getUsage(db).get(account.id) ?? null
       // Only the server knows when foreground requests used the account.
       const refusal = windowStartRefusal({ ...account, usage, lastForegroundAt: 0 }, all, actor.at)
       if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })

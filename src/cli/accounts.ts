@@ -18,11 +18,11 @@ import {
   type AccountRow,
   deleteAccount,
   displayName,
+  getState,
+  getUsage,
   listAccounts,
   pauseAccount,
   reactivateAccount,
-  stateOf,
-  usageOf,
 } from '../model/accounts/accounts.ts'
 import { importBudget, type OpenedFiles, openFile } from '../model/accounts/auth-files.ts'
 import { perWindow, type UsageSnapshot, usedNow } from '../model/accounts/usage-windows.ts'
@@ -43,7 +43,7 @@ export const importFiles: Run = async (io, names, { json }) => {
     const doing = { sealer, random: systemRandom, actor: cliActor() }
     const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))
     if (json) printJson(io, { accounts: rows.map(importedFacts), failures })
-    else for (const row of rows) io.stdout(outcomeOf(row, known.has(row.id)))
+    else for (const row of rows) io.stdout(getOutcome(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
     return failures.length === 0 ? 0 : 1
   })
@@ -51,7 +51,7 @@ export const importFiles: Run = async (io, names, { json }) => {
 
 const importedFacts = (row: ImportedRow) => ({ ...facts(row, null), tokensKept: row.tokensKept })
 
-const outcomeOf = ({ email, planType, tokensKept, status }: ImportedRow, wasKnown: boolean): string => {
+const getOutcome = ({ email, planType, tokensKept, status }: ImportedRow, wasKnown: boolean): string => {
   const name = `${email} (${planType})`
   const paused = status === 'paused' ? ' It is still paused.' : ''
   if (tokensKept) return `Kept ${name}: the stored tokens are as new as the ones in the file.${paused}\n`
@@ -77,10 +77,10 @@ const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
 
 export const listOfAccounts = listing({
   all: (db) => {
-    const usage = usageOf(db)
+    const usage = getUsage(db)
     return listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
   },
-  nameOf: (account) => account.displayName,
+  getName: (account) => account.displayName,
   headings: ['ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH', 'ID'],
   cells: ({ accountId, displayName: name, planType, status, until, nextCheckAt, usedPercent }) => [
     name,
@@ -99,7 +99,7 @@ export const listOfAccounts = listing({
 /** What the database knows of an account; only the server has its live state. Times are ISO 8601. */
 const facts = (row: AccountRow, usage: UsageSnapshot | null) => {
   const now = systemClock.now()
-  const { status, cause, evidence, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })
+  const { status, cause, evidence, until, nextCheckAt } = nextState(getState(row), { kind: 'tick', at: now })
   return {
     accountId: row.id,
     email: row.email,
@@ -125,7 +125,7 @@ export const ACCOUNT = {
   what: 'account',
   listedBy: 'accounts list',
   all: listAccounts,
-  namesOf: ({ email, alias }: AccountRow) => [email, alias],
+  getNames: ({ email, alias }: AccountRow) => [email, alias],
 }
 
 /** A command that changes one account in one commit. */

@@ -5,12 +5,12 @@ import { AppError } from '../errors.ts'
 import { systemRandom } from '../lib/random.ts'
 import { hasBootstrapToken, rotateBootstrapToken } from '../model/users/bootstrap-token.ts'
 import { hasPasswordAccount } from '../model/users/people.ts'
-import { cliActor, configOf, type Run, withFolder, withNewFolder } from './command.ts'
+import { cliActor, getConfig, type Run, withFolder, withNewFolder } from './command.ts'
 
 /** Only the token's hash is stored, so without `--rotate` this only tells whether there is one. */
 export const bootstrapToken: Run<{ rotate?: true }> = (io, _args, { rotate }) =>
   (rotate ? withNewFolder : withFolder)(io, ({ db }) => {
-    const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_BOOTSTRAP_TOKEN: given } = configOf(io)
+    const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_BOOTSTRAP_TOKEN: given } = getConfig(io)
     if (!rotate) {
       io.stdout(`${tokenState(db, mode)}\n`)
       return 0

@@ -29,4 +29,4 @@ type LoadedRun = (io: CliIo, args: readonly string[], options: never) => number 
 export const JSON_OPTION: OptionSpec = { flags: '--json', text: 'print JSON' }
 
 /** The name of a command without its arguments. */
-export const nameOf = ({ usage }: CommandSpec): string => usage.split(' ', 1)[0] ?? ''
+export const getName = ({ usage }: CommandSpec): string => usage.split(' ', 1)[0] ?? ''

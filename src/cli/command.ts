@@ -7,7 +7,7 @@ import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit/audit.ts'
 import { typedCommand } from '../ops/own-command.ts'
-import { placesOf } from '../ops/places.ts'
+import { getPlaces } from '../ops/places.ts'
 import { asFolderError, type Folder, FolderError, openFolder } from './open-folder.ts'
 
 export interface CliIo {
@@ -37,8 +37,8 @@ export class UsageError extends Error {
 
 /** Opens the folder while `run` runs; a running server notices writes within two seconds. Throws without a database. */
 export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
-  const config = configOf(io)
-  const { dir, databasePath } = placesOf(config)
+  const config = getConfig(io)
+  const { dir, databasePath } = getPlaces(config)
   if (existsSync(databasePath)) return opened(io, config, run)
   throw new FolderError(
     `There is no database in ${dir} yet. To create one, start the server: ${typedCommand()} serve\n` +
@@ -48,8 +48,8 @@ export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Prom
 
 /** `withFolder` for commands that can be the first: creates the database if missing. */
 export const withNewFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
-  const config = configOf(io)
-  const { databasePath } = placesOf(config)
+  const config = getConfig(io)
+  const { databasePath } = getPlaces(config)
   const isNew = !existsSync(databasePath)
   return opened(io, config, (folder) => {
     // The server may have SLUICE_DATA_DIR set and this shell not: then this is another database.
@@ -71,7 +71,7 @@ const opened = async <T>(io: CliIo, config: Config, run: (folder: Folder) => T |
   }
 }
 
-export const configOf = (io: CliIo): Config => readConfig(io.environment)
+export const getConfig = (io: CliIo): Config => readConfig(io.environment)
 
 /** Lowers the priority, so that reading a whole database does not slow down the server. */
 export const yieldToTurns = (): void => {

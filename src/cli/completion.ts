@@ -1,6 +1,6 @@
 /** `sluice completion`: shell completion scripts, generated from the table of commands. */
 import { type Run, UsageError } from './command.ts'
-import { type CommandSpec, nameOf } from './command-spec.ts'
+import { type CommandSpec, getName } from './command-spec.ts'
 import { COMMANDS } from './commands.ts'
 
 export const completion: Run = (io, [shell = '']) => {
@@ -23,21 +23,21 @@ const placesIn = (): Place[] => {
   const all = Object.values(COMMANDS).flat()
   const help: CommandSpec = { usage: 'help [command]', summary: 'show help' }
   return [
-    { ...placeOf('', { usage: '', summary: '', commands: [...all, help] }) },
+    { ...getPlace('', { usage: '', summary: '', commands: [...all, help] }) },
     ...all.flatMap((spec) => below('', spec)),
   ]
 }
 
 const below = (parent: string, spec: CommandSpec): Place[] => {
-  const path = parent === '' ? nameOf(spec) : `${parent} ${nameOf(spec)}`
-  return [placeOf(path, spec), ...(spec.commands ?? []).flatMap((child) => below(path, child))]
+  const path = parent === '' ? getName(spec) : `${parent} ${getName(spec)}`
+  return [getPlace(path, spec), ...(spec.commands ?? []).flatMap((child) => below(path, child))]
 }
 
 const SHELLS = ['bash', 'zsh', 'fish'].map((name) => ({ name, summary: `for ${name}` }))
 
-const placeOf = (path: string, { usage, options = [], commands = [] }: CommandSpec): Place => ({
+const getPlace = (path: string, { usage, options = [], commands = [] }: CommandSpec): Place => ({
   path,
-  commands: path === 'completion' ? SHELLS : commands.map((spec) => ({ name: nameOf(spec), summary: spec.summary })),
+  commands: path === 'completion' ? SHELLS : commands.map((spec) => ({ name: getName(spec), summary: spec.summary })),
   options: [...options, { flags: '--help', text: 'show help' }].map(({ flags, text }) => ({
     names: flags.replace(/ <.*$/, '').split(', '),
     text,
@@ -46,7 +46,7 @@ const placeOf = (path: string, { usage, options = [], commands = [] }: CommandSp
   takesFiles: usage.includes('<file') || options.some(({ flags }) => flags.includes('<file')),
 })
 
-const wordsOf = ({ commands, options }: Place): string =>
+const getWords = ({ commands, options }: Place): string =>
   [...commands.map(({ name }) => name), ...options.flatMap(({ names }) => names)].join(' ')
 
 /** The path consists of the typed words that name commands. */
@@ -59,7 +59,7 @@ _sluice() {
     esac
   done
   case "$path" in
-${places.map((place) => `    ${quoted(place.path)}) COMPREPLY=($(compgen -W ${quoted(wordsOf(place))} -- "$current")) ;;`).join('\n')}
+${places.map((place) => `    ${quoted(place.path)}) COMPREPLY=($(compgen -W ${quoted(getWords(place))} -- "$current")) ;;`).join('\n')}
   esac
 }
 complete -o default -F _sluice sluice

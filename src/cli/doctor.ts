@@ -4,25 +4,25 @@ import { readerDatabase } from '../../db/open.ts'
 import { systemClock } from '../lib/clock.ts'
 import { iso } from '../lib/iso.ts'
 import { systemRandom } from '../lib/random.ts'
-import { fingerprintOf } from '../model/encryption-key-id.ts'
+import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { Backups } from '../ops/backups.ts'
 import type { Finding, Verdict } from '../ops/checks.ts'
 import { readThrough } from '../ops/database-check.ts'
 import { examine } from '../ops/doctor.ts'
 import type { FolderFacts } from '../ops/folder-checks.ts'
-import { type Places, placesOf } from '../ops/places.ts'
+import { getPlaces, type Places } from '../ops/places.ts'
 import { DEFAULTS } from '../settings/schema.ts'
 import { readSettings } from '../settings/store.ts'
 import { createDial } from '../upstream/dial.ts'
-import { configOf, printJson, type Run, yieldToTurns } from './command.ts'
+import { getConfig, printJson, type Run, yieldToTurns } from './command.ts'
 
 /** Exit code 1 when there is a problem. Creates, migrates and changes nothing. */
 export const doctor: Run = async (io, _args, { json }) => {
-  const config = configOf(io)
+  const config = getConfig(io)
   yieldToTurns()
   const report = await examine({
     clock: systemClock,
-    folder: () => folderFacts(placesOf(config)),
+    folder: () => folderFacts(getPlaces(config)),
     upstream: {
       dial: createDial(config.raw, io.fetch, {
         trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
@@ -34,7 +34,7 @@ export const doctor: Run = async (io, _args, { json }) => {
     },
   })
   if (json) printJson(io, { ...report, at: iso(report.at) })
-  else io.stdout(report.findings.map(lineOf).join(''))
+  else io.stdout(report.findings.map(getLine).join(''))
   return report.verdict === 'problem' ? 1 : 0
 }
 
@@ -62,7 +62,10 @@ const readableFacts = (databasePath: string): Partial<StoredFacts> => {
   try {
     const { sqlite, db } = readerDatabase(databasePath)
     try {
-      return { keyFingerprint: fingerprintOf(db), backupIntervalHours: readSettings(db).values.backupIntervalHours }
+      return {
+        keyFingerprint: getEncryptionKeyId(db),
+        backupIntervalHours: readSettings(db).values.backupIntervalHours,
+      }
     } finally {
       sqlite.close()
     }
@@ -73,5 +76,5 @@ const readableFacts = (databasePath: string): Partial<StoredFacts> => {
 
 const MARKS: Record<Verdict, string> = { ok: 'OK     ', unknown: 'Unknown', warning: 'Warning', problem: 'Problem' }
 
-const lineOf = ({ verdict, title, says, advice }: Finding): string =>
+const getLine = ({ verdict, title, says, advice }: Finding): string =>
   `${MARKS[verdict]}  ${title}: ${says}\n${advice === null ? '' : `         -> ${advice}\n`}`

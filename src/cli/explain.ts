@@ -53,7 +53,7 @@ const storedPool = (db: Db, settings: Settings): Pool => {
     log: createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} }),
     random: () => systemRandom.float(),
     settings: () => settings,
-    modelsOf: (id) => catalog.modelsOf(id),
+    getModels: (id) => catalog.getModels(id),
     saveUsage: () => {},
     whyNoRoute: (poolId) => {
       const reason = whyUnrouted(db, poolId)
@@ -64,11 +64,11 @@ const storedPool = (db: Db, settings: Settings): Pool => {
 
 const inWords = ({ sentence, chosen, candidates }: Explanation): string => {
   const first = chosen === null ? sentence : `${chosen.accountName ?? chosen.accountId} would be used.`
-  const rows = candidates.map((candidate) => rowOf(candidate, chosen?.accountId ?? null))
+  const rows = candidates.map((candidate) => getRow(candidate, chosen?.accountId ?? null))
   return `${first}\n${rows.length === 0 ? '' : `\n${table(['ACCOUNT', 'RESULT', 'REASON', 'UNTIL'], rows)}`}`
 }
 
-const rowOf = ({ accountId, accountName, reason, until }: CandidateView, chosenId: string | null): string[] => [
+const getRow = ({ accountId, accountName, reason, until }: CandidateView, chosenId: string | null): string[] => [
   accountName ?? accountId,
   accountId === chosenId ? 'used' : reason === null ? 'available' : 'skipped',
   reason ?? '-',

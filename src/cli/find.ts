@@ -9,7 +9,7 @@ export interface Kind<T> {
   /** The command that lists them: "accounts list". */
   listedBy: string
   all: (db: Db) => readonly T[]
-  namesOf: (item: T) => (string | null)[]
+  getNames: (item: T) => (string | null)[]
 }
 
 /** A command whose only argument names one of `kind`; `run` returns a message. */
@@ -26,20 +26,20 @@ export const aboutOne =
  * several matches.
  */
 export const findOne = <T extends { id: string }>(
-  { what, listedBy, namesOf }: Kind<T>,
+  { what, listedBy, getNames }: Kind<T>,
   items: readonly T[],
   wanted: string,
 ): T => {
   const text = wanted.toLowerCase()
   const stages: ((item: T) => boolean)[] = [
     (item) => item.id === wanted,
-    (item) => namesOf(item).some((name) => name?.toLowerCase() === text),
+    (item) => getNames(item).some((name) => name?.toLowerCase() === text),
     (item) => wanted !== '' && item.id.startsWith(wanted),
   ]
   for (const matches of stages) {
     const found = items.filter(matches)
     if (found.length > 1) {
-      const choices = found.map((item) => `${namesOf(item).find(Boolean) ?? ''} (${item.id})`)
+      const choices = found.map((item) => `${getNames(item).find(Boolean) ?? ''} (${item.id})`)
       throw new UsageError(`"${wanted}" matches ${found.length} ${what}s. Use one of these ids: ${choices.join(', ')}.`)
     }
     if (found[0]) return found[0]

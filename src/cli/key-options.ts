@@ -16,7 +16,7 @@ export interface KeyOptions {
 }
 
 /** The fields of a key that were given. Throws `UsageError`. */
-export const fieldsOf = ({ name, model, limit, expires, traffic, ...more }: KeyOptions): Record<string, unknown> => ({
+export const getFields = ({ name, model, limit, expires, traffic, ...more }: KeyOptions): Record<string, unknown> => ({
   ...(name !== undefined && { name }),
   ...(model !== undefined && { allowedModels: model }),
   ...(limit !== undefined && { limits: limit.map(parseLimit) }),

@@ -2,13 +2,13 @@
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { systemClock } from '../lib/clock.ts'
-import { isObject, objectOf, objectsOf, parseJson, textOf } from '../lib/json.ts'
+import { getObject, getObjects, getText, isObject, parseJson } from '../lib/json.ts'
 import { systemRandom } from '../lib/random.ts'
 import { accountNames } from '../model/accounts/account-names.ts'
 import { append } from '../model/audit/audit.ts'
 import { hashKey, listKeys, type StoredKey } from '../model/keys/api-keys.ts'
 import { keyTurn } from '../model/keys/key-turn.ts'
-import { type CliIo, cliActor, configOf, printJson, type Run, withFolder } from './command.ts'
+import { type CliIo, cliActor, getConfig, printJson, type Run, withFolder } from './command.ts'
 import { findOne } from './find.ts'
 import { KEY } from './keys.ts'
 import { askOwnServer, ownUrl } from './own-server.ts'
@@ -43,8 +43,8 @@ const storedKey = (db: Db, key: string, named: StoredKey | null): StoredKey => {
 /** The first model available to the key. Throws when there is none, or the server does not answer. */
 const firstModel = async (io: CliIo, key: string): Promise<string> => {
   const { status, text } = await ask(io, { path: '/v1/models', headers: bearer(key) })
-  const [first] = objectsOf(objectOf(parseJson(text)).data)
-  if (status === 200 && first) return textOf(first.id)
+  const [first] = getObjects(getObject(parseJson(text)).data)
+  if (status === 200 && first) return getText(first.id)
   const reason = status === 200 ? 'No model is known yet: add an account first.' : failureIn(text, status)
   throw new AppError('no_accounts', { message: reason })
 }
@@ -79,7 +79,7 @@ const send = async (io: CliIo, db: Db, { row, key, model }: Sent) => {
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 const ask = async (io: CliIo, call: Omit<Parameters<typeof askOwnServer>[1], 'timeoutMs'>) => {
-  const config = configOf(io)
+  const config = getConfig(io)
   const answer = await askOwnServer(config, { ...call, timeoutMs: TIMEOUT_MS })
   if (typeof answer !== 'string') return answer
   const message = `The server at ${ownUrl(config)} did not answer: ${answer}. Start it with "sluice serve".`
@@ -87,9 +87,9 @@ const ask = async (io: CliIo, call: Omit<Parameters<typeof askOwnServer>[1], 'ti
 }
 
 const failureIn = (text: string, status: number): string => {
-  const error = objectOf(parseJson(text)).error
-  const message = isObject(error) ? textOf(error.message) : ''
-  const code = isObject(error) ? textOf(error.code) : ''
+  const error = getObject(parseJson(text)).error
+  const message = isObject(error) ? getText(error.message) : ''
+  const code = isObject(error) ? getText(error.code) : ''
   return `${message || 'The server gave no reason.'} (${code === '' ? '' : `${code}, `}HTTP ${status})`
 }
 

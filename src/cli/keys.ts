@@ -19,7 +19,7 @@ import { type KeyState, keyState } from '../model/keys/key-list.ts'
 import { readSettings } from '../settings/store.ts'
 import { type CliIo, cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
 import { aboutOne, findOne, type Kind } from './find.ts'
-import { checked, fieldsOf, type KeyOptions, MICROS } from './key-options.ts'
+import { checked, getFields, type KeyOptions, MICROS } from './key-options.ts'
 import { listing } from './listing.ts'
 import { byName, shortTime } from './table.ts'
 
@@ -29,7 +29,7 @@ interface Json {
 
 export const create: Run<KeyOptions & Json> = (io, _args, { json, ...options }) => {
   if (options.name === undefined) throw new UsageError('Give the key a name: --name laptop')
-  const input = checked(NewKey, fieldsOf(options))
+  const input = checked(NewKey, getFields(options))
   return withNewFolder(io, ({ db }) => {
     const issued = commit(db, (tx) => createKey(tx, input, doing()))
     show(io, issued, { json, sentence: `Created the key "${issued.row.name}".` })
@@ -52,19 +52,19 @@ const KEYS_OPTIONAL =
   'Keys are optional: clients on this machine can connect without a key or with an unrecognized one. ' +
   'To require keys: sluice settings set apiKeyAuthEnabled=true\n'
 
-const MOST_NAMED = 12
+const MAX_NAMED = 12
 
 /** Warns only when accounts have reported their models; before that any name may be valid. */
 const warnOfModels = (io: CliIo, db: Db, models: readonly string[]): void => {
   const catalog = new Catalog(db)
-  const listed = new Set(listAccounts(db).flatMap(({ id }) => [...(catalog.modelsOf(id) ?? [])]))
+  const listed = new Set(listAccounts(db).flatMap(({ id }) => [...(catalog.getModels(id) ?? [])]))
   const unlisted = models.filter((model) => !listed.has(model))
   if (listed.size === 0 || unlisted.length === 0) return
   const known = [...listed].toSorted(byName)
-  const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : ''
+  const more = known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : ''
   io.stderr(
     `Warning: no account offers ${unlisted.map((model) => `"${model}"`).join(', ')}. ` +
-      `Available models: ${known.slice(0, MOST_NAMED).join(', ')}${more}.\n`,
+      `Available models: ${known.slice(0, MAX_NAMED).join(', ')}${more}.\n`,
   )
 }
 
@@ -81,7 +81,7 @@ export const list = listing({
     const now = systemClock.now()
     return listKeys(db, 'all').map((row) => toApiKey(row, now))
   },
-  nameOf: ({ name }) => name,
+  getName: ({ name }) => name,
   headings: ['NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS', 'ID'],
   cells: (key) => [
     key.name,
@@ -110,7 +110,7 @@ export const KEY: Kind<StoredKey> = {
   what: 'key',
   listedBy: 'keys list',
   all: (db) => listKeys(db, 'all'),
-  namesOf: ({ name, keyPrefix }) => [name, keyPrefix],
+  getNames: ({ name, keyPrefix }) => [name, keyPrefix],
 }
 
 const called = ({ name, keyPrefix }: StoredKey): string => `"${name}" (${keyPrefix}…)`
@@ -129,7 +129,7 @@ export const edit: Run<EditOptions> = (io, [wanted = ''], options) => {
   if (allModels && fields.model) throw new UsageError('Use either --model or --all-models.')
   if (unlimited && fields.limit) throw new UsageError('Use either --limit or --unlimited.')
   const patch = checked(KeyPatch, {
-    ...fieldsOf(fields),
+    ...getFields(fields),
     ...(allModels && { allowedModels: null }),
     ...(allAccounts && { assignedAccountIds: null, assignedTags: null }),
     ...(unlimited && { limits: [] }),

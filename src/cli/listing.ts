@@ -5,7 +5,7 @@ import { byName, table } from './table.ts'
 
 interface Listing<T> {
   all: (db: Db) => readonly T[]
-  nameOf: (item: T) => string
+  getName: (item: T) => string
   headings: readonly string[]
   cells: (item: T) => readonly string[]
   /** A message on how to add the first. */
@@ -15,10 +15,10 @@ interface Listing<T> {
 }
 
 export const listing =
-  <T>({ all, nameOf, headings, cells, none, document = (items) => items }: Listing<T>): Run =>
+  <T>({ all, getName, headings, cells, none, document = (items) => items }: Listing<T>): Run =>
   (io, _args, { json }) =>
     withFolder(io, ({ db }) => {
-      const items = all(db).toSorted((a, b) => byName(nameOf(a), nameOf(b)))
+      const items = all(db).toSorted((a, b) => byName(getName(a), getName(b)))
       if (json) printJson(io, document(items))
       else io.stdout(items.length === 0 ? `${none}\n` : table(headings, items.map(cells)))
       return 0

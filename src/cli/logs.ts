@@ -21,7 +21,7 @@ export const logs: Run<LogOptions> = (io, _args, { follow, errors, limit = '20',
   const shown = /^\d{1,4}$/.test(limit) ? Number(limit) : MOST + 1
   if (shown > MOST) throw new UsageError(`--limit must be a whole number from 0 to ${MOST}, not "${limit}".`)
   const options = { errorsOnly: errors === true, limit: shown }
-  const print = (entry: LogEntry) => io.stdout(json ? `${JSON.stringify(entry)}\n` : `${lineOf(entry)}\n`)
+  const print = (entry: LogEntry) => io.stdout(json ? `${JSON.stringify(entry)}\n` : `${getLine(entry)}\n`)
   return withFolder(io, async ({ db }) => {
     const seen = new Seen(db, options.errorsOnly)
     const newest = newestEntries(db, options)
@@ -88,7 +88,7 @@ const RESULTS: Record<LogStatus, string> = {
 }
 
 /** `2026-11-20 19:30:05  ok  gpt-5.5  laptop  ada@example.test  1.24 s  1,234 tokens`, and the reason of an error. */
-const lineOf = (entry: LogEntry): string => {
+const getLine = (entry: LogEntry): string => {
   const { status, model, apiKeyName, accountName, latencyMs, tokens, errorCode, errorMessage } = entry
   const cells = [
     localTime(Date.parse(entry.requestedAt)),

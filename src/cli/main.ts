@@ -3,10 +3,10 @@ import { isBusy } from '../../db/lock.ts'
 import { ConfigError } from '../boot/env.ts'
 import { AppError } from '../errors.ts'
 import { type CliIo, UsageError } from './command.ts'
-import { type CommandSpec, nameOf } from './command-spec.ts'
+import { type CommandSpec, getName } from './command-spec.ts'
 import { COMMANDS } from './commands.ts'
 import { FolderError } from './open-folder.ts'
-import { CommanderError, createProgram, exitCodeOf } from './program.ts'
+import { CommanderError, createProgram, getExitCode } from './program.ts'
 
 /** Runs one command and returns its exit code: 0 done, 1 rejected or failed, 2 invalid usage. Never throws. */
 export const runCli = async (argv: readonly string[], io: CliIo): Promise<number> => {
@@ -21,7 +21,7 @@ export const runCli = async (argv: readonly string[], io: CliIo): Promise<number
     return exitCode
   } catch (err) {
     if (err instanceof CommanderError) {
-      exitCode = exitCodeOf(err)
+      exitCode = getExitCode(err)
       if (exitCode !== 0 && err.code !== 'commander.help') io.stderr(hintFor(path))
       return exitCode
     }
@@ -45,7 +45,7 @@ const commandPath = (argv: readonly string[]): string[] => {
   const path: string[] = []
   let level: readonly CommandSpec[] = Object.values(COMMANDS).flat()
   for (const word of argv[0] === 'help' ? argv.slice(1) : argv) {
-    const spec = level.find((one) => nameOf(one) === word || one.alias === word)
+    const spec = level.find((one) => getName(one) === word || one.alias === word)
     if (!spec) break
     path.push(word)
     level = spec.commands ?? []
@@ -56,12 +56,12 @@ const commandPath = (argv: readonly string[]): string[] => {
 const hintFor = (path: readonly string[]): string => `Run "${['sluice help', ...path].join(' ')}" for help.\n`
 
 const explain = (err: unknown): string => {
-  if (err instanceof AppError) return [err.message, ...fieldsOf(err)].join('\n  ')
+  if (err instanceof AppError) return [err.message, ...getFields(err)].join('\n  ')
   if (err instanceof UsageError || err instanceof ConfigError || err instanceof FolderError) return err.message
   if (isBusy(err)) return 'The database is busy with a long write. Try again in a moment.'
   return err instanceof Error ? err.message : String(err)
 }
 
 /** One line per rejected field. */
-const fieldsOf = ({ extra }: AppError): string[] =>
+const getFields = ({ extra }: AppError): string[] =>
   Object.entries(extra.details?.fields ?? {}).map(([name, messages]) => `${name}: ${[messages].flat().join(' ')}`)

@@ -11,9 +11,9 @@ import { type Clock, sleepSync } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
-import { claimFingerprint, fingerprintOf } from '../model/encryption-key-id.ts'
+import { claimEncryptionKeyId, getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { databaseTrouble } from '../ops/database-trouble.ts'
-import { placesOf } from '../ops/places.ts'
+import { getPlaces } from '../ops/places.ts'
 
 export interface Folder {
   dir: string
@@ -48,7 +48,7 @@ export const openFolder = (
   config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
   { clock, random, isLocked = false }: OpenDeps,
 ): Folder => {
-  const { dir, databasePath, keyPath } = placesOf(config)
+  const { dir, databasePath, keyPath } = getPlaces(config)
   makePrivateFolder(dir)
   const { sqlite, db } = openFile(databasePath)
   try {
@@ -114,11 +114,11 @@ export const makePrivateFolder = (dir: string): void => {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
   } catch (cause) {
     throw new FolderError(
-      `The data folder ${dir} cannot be created (${codeOf(cause)}). Set SLUICE_DATA_DIR to another folder.`,
+      `The data folder ${dir} cannot be created (${getCode(cause)}). Set SLUICE_DATA_DIR to another folder.`,
       { cause },
     )
   }
-  demandOwn(dir)
+  requireOwn(dir)
   try {
     chmodSync(dir, 0o700)
   } catch {
@@ -132,7 +132,7 @@ const STICKY = 0o1000
  * Restricting a shared folder such as `/tmp` would lock out its users. A folder already used by Sluice no longer has
  * the sticky bit.
  */
-const demandOwn = (dir: string): void => {
+const requireOwn = (dir: string): void => {
   const { mode, uid } = statSync(dir)
   if ((mode & STICKY) === 0 || uid !== process.getuid?.() || readdirSync(dir).length === 0) return
   throw new FolderError(
@@ -148,14 +148,14 @@ const openFile = (path: string): OpenedDatabase => {
   }
 }
 
-const codeOf = (err: unknown): string => (err instanceof Error && 'code' in err ? String(err.code) : String(err))
+const getCode = (err: unknown): string => (err instanceof Error && 'code' in err ? String(err.code) : String(err))
 
 /** Creates a key only for a database without one: a new key could not decrypt old secrets. */
 const openKey = (db: Db, path: string, random: Random): Uint8Array => {
-  const known = fingerprintOf(db)
+  const known = getEncryptionKeyId(db)
   if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
   const key = loadOrCreateKey(path, random)
-  if ((known ?? commit(db, (tx) => claimFingerprint(tx, fingerprint(key)))) === fingerprint(key)) return key
+  if ((known ?? commit(db, (tx) => claimEncryptionKeyId(tx, fingerprint(key)))) === fingerprint(key)) return key
   throw wrongKey(`${path} is not the encryption key of this database.`)
 }
 

@@ -19,7 +19,7 @@ interface Answer {
 
 /** The local URL for browsers and clients. */
 export const ownUrl = (address: Address): string => {
-  const host = hostOf(address)
+  const host = getHost(address)
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.PORT}`
 }
 
@@ -29,14 +29,14 @@ export const askOwnServer = (address: Address, { path, json, headers, timeoutMs 
   const body = json === undefined ? undefined : JSON.stringify(json)
   const asked = request(
     {
-      hostname: hostOf(address),
+      hostname: getHost(address),
       port: address.PORT,
       path,
       method: body === undefined ? 'GET' : 'POST',
       headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
       timeout: timeoutMs,
     },
-    (response) => void textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), failed),
+    (response) => void getText(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), failed),
   )
   const failed = (err: unknown) =>
     resolve(isRefused(err) ? NOT_RUNNING : err instanceof Error ? err.message : String(err))
@@ -62,14 +62,14 @@ export const NOT_RUNNING = 'it is not running'
 
 const isRefused = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'ECONNREFUSED'
 
-const textOf = async (response: IncomingMessage): Promise<string> => {
+const getText = async (response: IncomingMessage): Promise<string> => {
   const parts: Buffer[] = []
   for await (const part of response) parts.push(part as Buffer) // as: no encoding was set
   return Buffer.concat(parts).toString()
 }
 
 /** A local address without brackets. */
-const hostOf = ({ HOST }: Address): string => {
+const getHost = ({ HOST }: Address): string => {
   const host = HOST.replace(/^\[(.*)\]$/, '$1')
   return ['0.0.0.0', '::', 'localhost'].includes(host) ? '127.0.0.1' : host
 }

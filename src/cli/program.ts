@@ -8,7 +8,7 @@ import { COMMANDS } from './commands.ts'
 /** Runs a parsed command. */
 export type Execute = (spec: CommandSpec, args: readonly string[], options: Options) => Promise<void>
 
-/** Throws `CommanderError` instead of ending the process; see `exitCodeOf`. */
+/** Throws `CommanderError` instead of ending the process; see `getExitCode`. */
 export const createProgram = (io: Pick<CliIo, 'stdout' | 'stderr'>, execute: Execute): Command => {
   const program = new Command('sluice')
     .description('Sluice pools your ChatGPT accounts behind one endpoint.')
@@ -25,7 +25,7 @@ export const createProgram = (io: Pick<CliIo, 'stdout' | 'stderr'>, execute: Exe
     .configureOutput({
       writeOut: io.stdout,
       writeErr: io.stderr,
-      outputError: (text, write) => write(`sluice: ${sentenceOf(text)}\n`),
+      outputError: (text, write) => write(`sluice: ${getSentence(text)}\n`),
     })
   for (const [heading, specs] of Object.entries(COMMANDS)) {
     program.commandsGroup(heading)
@@ -55,7 +55,7 @@ const addCommand = (parent: Command, spec: CommandSpec, execute: Execute): void 
   for (const option of spec.options ?? []) addOption(command, option)
   command.addHelpText(
     'after',
-    `\nExamples:\n${examplesOf(spec)
+    `\nExamples:\n${getExamples(spec)
       .map((line) => `  ${line}`)
       .join('\n')}`,
   )
@@ -63,14 +63,14 @@ const addCommand = (parent: Command, spec: CommandSpec, execute: Execute): void 
   for (const child of spec.commands ?? []) addCommand(command, child, execute)
 }
 
-const MOST_EXAMPLES = 3
+const MAX_EXAMPLES = 3
 
 /** A group shows the first example of each command, or all of its only one. */
-const examplesOf = ({ examples, commands = [] }: CommandSpec): readonly string[] =>
+const getExamples = ({ examples, commands = [] }: CommandSpec): readonly string[] =>
   examples ??
   commands
-    .flatMap((command) => examplesOf(command).slice(0, commands.length === 1 ? MOST_EXAMPLES : 1))
-    .slice(0, MOST_EXAMPLES)
+    .flatMap((command) => getExamples(command).slice(0, commands.length === 1 ? MAX_EXAMPLES : 1))
+    .slice(0, MAX_EXAMPLES)
 
 const addOption = (command: Command, { flags, text, isList }: OptionSpec): void => {
   if (isList) command.option(flags, text, (value: string, list: string[] = []) => [...list, value])
@@ -80,7 +80,7 @@ const addOption = (command: Command, { flags, text, isList }: OptionSpec): void 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 
 /** `error: unknown option '--nmae'\n(Did you mean --name?)` → `Unknown option '--nmae'. Did you mean --name?` */
-const sentenceOf = (text: string): string => {
+const getSentence = (text: string): string => {
   const [first = '', ...rest] = text
     .trim()
     .replace(/^error: /, '')
@@ -90,7 +90,7 @@ const sentenceOf = (text: string): string => {
 }
 
 /** The exit code for a commander exit: 0 after help and version, otherwise 2. */
-export const exitCodeOf = ({ code, exitCode }: CommanderError): number =>
+export const getExitCode = ({ code, exitCode }: CommanderError): number =>
   exitCode === 0 && code !== 'commander.help' ? 0 : 2
 
 export { CommanderError }

@@ -1,14 +1,14 @@
 /** `sluice restore FILE`: replaces the database with a backup while no server runs. */
 import { resolve } from 'node:path'
 import { plural } from '../model/overview/pool-words.ts'
-import { placesOf } from '../ops/places.ts'
+import { getPlaces } from '../ops/places.ts'
 import type { Revived } from '../ops/reactivated-by-restore.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
 import { holdings } from './backup.ts'
-import { cliActor, configOf, printJson, type Run } from './command.ts'
+import { cliActor, getConfig, printJson, type Run } from './command.ts'
 
 export const restore: Run = (io, [file = ''], { json }) => {
-  const restored = restoreBackup({ file: resolve(file), ...placesOf(configOf(io)), actor: cliActor() })
+  const restored = restoreBackup({ file: resolve(file), ...getPlaces(getConfig(io)), actor: cliActor() })
   if (json) printJson(io, restored)
   else io.stdout(`${sentences(restored).join('\n')}\n`)
   return 0

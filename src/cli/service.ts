@@ -2,11 +2,11 @@
 import { resolve } from 'node:path'
 import { variablesSet, withEnvFile } from '../boot/env.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
-import { placesOf } from '../ops/places.ts'
-import { type CliIo, configOf, type Run } from './command.ts'
+import { getPlaces } from '../ops/places.ts'
+import { type CliIo, getConfig, type Run } from './command.ts'
 
 export const printService: Run<{ launchd?: true }> = (io, _args, { launchd }) => {
-  const service = serviceOf(io)
+  const service = getService(io)
   io.stdout(launchd ? launchdPlist(service) : systemdUnit(service))
   return 0
 }
@@ -27,13 +27,13 @@ interface Service {
   homeOf: string | null
 }
 
-const serviceOf = (io: CliIo): Service => {
-  const config = configOf(io)
+const getService = (io: CliIo): Service => {
+  const config = getConfig(io)
   const dataDir = resolve(config.DATA_DIR)
   const command = [...ownCommand().map((part) => resolve(part)), 'serve']
-  const inHome = [dataDir, resolve(placesOf(config).keyPath), ...command].find(isInHome)
-  const user = inHome === undefined ? null : userOf(io)
-  const { environment, warnings } = environmentOf(io, { dataDir, host: config.HOST, port: config.PORT })
+  const inHome = [dataDir, resolve(getPlaces(config).keyPath), ...command].find(isInHome)
+  const user = inHome === undefined ? null : getUser(io)
+  const { environment, warnings } = getEnvironment(io, { dataDir, host: config.HOST, port: config.PORT })
   return {
     command,
     folder: ownFolder(),
@@ -46,7 +46,7 @@ const serviceOf = (io: CliIo): Service => {
 }
 
 /** The current user; null: unknown. Variables come second, because `su` keeps the previous user's. */
-const userOf = ({ environment: { LOGNAME, USER } }: CliIo): string | null =>
+const getUser = ({ environment: { LOGNAME, USER } }: CliIo): string | null =>
   [loginName(), LOGNAME, USER].find((name) => name && USER_NAME.test(name)) ?? null
 
 /** As accepted by `useradd`. */
@@ -63,12 +63,12 @@ const loginName = (): string | null => {
 const ownerWarning = (path: string): string => `The owner of ${path} could not be determined: set User= to it.`
 
 /** Leaves out variables from the data folder's `.env`, which the service reads itself. */
-const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; host: string; port: number }) => {
+const getEnvironment = (io: CliIo, { dataDir, host, port }: { dataDir: string; host: string; port: number }) => {
   const inFile = new Map(
     variablesSet(withEnvFile({ SLUICE_DATA_DIR: dataDir })).map(({ name, value }) => [name, value]),
   )
   const given = variablesSet(io.environment).filter(({ name, value }) => inFile.get(name) !== value)
-  const plain = given.filter(({ isSecret }) => !isSecret).map(({ name, value }) => [name, pathOf(name, value)])
+  const plain = given.filter(({ isSecret }) => !isSecret).map(({ name, value }) => [name, toPath(name, value)])
   const defaults = {
     ...(inFile.has('HOST') ? {} : { HOST: host }),
     ...(inFile.has('PORT') ? {} : { PORT: String(port) }),
@@ -80,7 +80,7 @@ const environmentOf = (io: CliIo, { dataDir, host, port }: { dataDir: string; ho
   }
 }
 
-const pathOf = (name: string, value: string): string => (name === 'SLUICE_ENCRYPTION_KEY_FILE' ? resolve(value) : value)
+const toPath = (name: string, value: string): string => (name === 'SLUICE_ENCRYPTION_KEY_FILE' ? resolve(value) : value)
 
 const secretsWarning = (names: readonly string[], dataDir: string): string[] =>
   names.length === 0 ? [] : [`Secrets are left out: ${names.join(', ')}. Write them to ${dataDir}/.env (mode 600).`]

@@ -2,7 +2,7 @@
 import { commit, type Tx } from '../../db/commit.ts'
 import { parseJson } from '../lib/json.ts'
 import { append } from '../model/audit/audit.ts'
-import { expectedOf } from '../settings/expected.ts'
+import { getExpected } from '../settings/expected.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 import { cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
@@ -66,7 +66,7 @@ const readValue = (name: SettingName, given: string): unknown => {
     if (parsed.success) return parsed.data
   }
   const stated = schema.safeParse(given).error?.issues.find(({ message }) => message.startsWith('must be '))?.message
-  throw new UsageError(`${name} ${stated ?? `must be ${expectedOf(name)}`}, not "${given}".`)
+  throw new UsageError(`${name} ${stated ?? `must be ${getExpected(name)}`}, not "${given}".`)
 }
 
 const settingName = (given: string): SettingName => {

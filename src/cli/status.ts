@@ -8,7 +8,7 @@ import { systemClock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { isoOrNull } from '../lib/iso.ts'
 import { nextState } from '../model/accounts/account-state.ts'
-import { listAccounts, stateOf, usageOf } from '../model/accounts/accounts.ts'
+import { getState, getUsage, listAccounts } from '../model/accounts/accounts.ts'
 import { nextReset } from '../model/accounts/usage-windows.ts'
 import { toApiKey } from '../model/keys/api-key-view.ts'
 import { listKeys } from '../model/keys/api-keys.ts'
@@ -17,14 +17,14 @@ import { rejectedLately } from '../model/log/rejected-clients.ts'
 import { outcomesSince } from '../model/log/request-log-tail.ts'
 import { plural, STATE_WORDS } from '../model/overview/pool-words.ts'
 import { readSettings } from '../settings/store.ts'
-import { configOf, printJson, type Run, withFolder } from './command.ts'
+import { getConfig, printJson, type Run, withFolder } from './command.ts'
 import { NOT_RUNNING, ownUrl, READY, readiness } from './own-server.ts'
 import { shortTime } from './table.ts'
 
 /** Exit code 0 even when the server is not running: scripts use `healthcheck`. */
 export const status: Run = (io, _args, { json }) =>
   withFolder(io, async ({ db }) => {
-    const config = configOf(io)
+    const config = getConfig(io)
     const report = { ...storedFacts(db), ...serverFacts(config, await readiness(config)) }
     if (json) printJson(io, report)
     else io.stdout(inWords(report))
@@ -60,9 +60,9 @@ const storedFacts = (db: Db) => {
 
 /** The number of accounts in each state, and when the next of them should change. */
 const accountsByState = (db: Db, now: number) => {
-  const usage = usageOf(db)
+  const usage = getUsage(db)
   const accounts = listAccounts(db).map((row) => {
-    const { status, until, nextCheckAt } = nextState(stateOf(row), { kind: 'tick', at: now })
+    const { status, until, nextCheckAt } = nextState(getState(row), { kind: 'tick', at: now })
     const windows = Object.values(usage.get(row.id)?.windows ?? {})
     const resets = windows.flatMap((window) => nextReset(window, now) ?? [])
     return { status, next: until ?? nextCheckAt ?? earliest(status === 'active' ? resets : []) }

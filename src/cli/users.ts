@@ -18,7 +18,7 @@ import { shortTime } from './table.ts'
 
 export const listAllUsers = listing({
   all: listUsers,
-  nameOf: ({ username }) => username,
+  getName: ({ username }) => username,
   headings: ['NAME', 'ROLE', 'STATUS', 'PASSWORD', 'TWO-FACTOR', 'LAST SIGN-IN', 'ID'],
   cells: ({ id, username, role, status, hasPassword, totpConfigured, lastLoginAt }) => [
     username,
@@ -33,7 +33,7 @@ export const listAllUsers = listing({
 })
 
 export const createAdminUser: Run = (io, [name = '']) => {
-  const username = usernameOf(name)
+  const username = getUsername(name)
   return withNewFolder(io, async ({ db }) => {
     if (isTaken(db, username))
       throw new AppError('username_taken', { message: `There is already a user "${username}".` })
@@ -45,7 +45,7 @@ export const createAdminUser: Run = (io, [name = '']) => {
   })
 }
 
-const usernameOf = (given: string): string => {
+const getUsername = (given: string): string => {
   const parsed = Username.safeParse(given)
   if (parsed.success) return parsed.data
   throw new UsageError(`The user name ${parsed.error.issues[0]?.message}.`)
@@ -63,7 +63,7 @@ export const USER = {
   what: 'user',
   listedBy: 'user list',
   all: listUsers,
-  namesOf: ({ username, email }: User) => [username, email],
+  getNames: ({ username, email }: User) => [username, email],
 }
 
 export const resetPassword = aboutOne(USER, async (db, { id, username, status }, io) => {

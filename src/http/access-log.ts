@@ -14,7 +14,7 @@ export const accessLog = createMiddleware(async (c, next) => {
 })
 
 export const logAnswer = (c: Ctx): void => {
-  const level = levelOf(c)
+  const level = getLevel(c)
   if (!c.env.log.writes(level)) return
   c.env.log[level]('request', {
     method: c.req.method,
@@ -30,7 +30,7 @@ export const logAnswer = (c: Ctx): void => {
  * Successful probes and model requests, which have the request log, are logged at debug. A failure after the client
  * disconnected is not a warning.
  */
-const levelOf = (c: Ctx): Level => {
+const getLevel = (c: Ctx): Level => {
   if (c.res.status >= 500 && !c.req.raw.signal.aborted) return 'warn'
   return isModelPath(c.req.path) || IS_PROBE.test(c.req.path) ? 'debug' : 'info'
 }

@@ -13,9 +13,9 @@ const MAX_BYTES = 1024 * 1024
 /** For open routes; a passkey response is the largest, at some KB. These bodies count against no budget. */
 const MAX_OPEN_ROUTE_BYTES = 64 * 1024
 /** Enough for any reader; a hundred thousand invalid fields must not produce an answer many times that long. */
-const MOST_FIELDS = 50
+const MAX_FIELDS = 50
 /** More than the longest form has. Parsing hundreds of thousands would block all streams. */
-const MOST_FORM_FIELDS = 4000
+const MAX_FORM_FIELDS = 4000
 
 /**
  * Parses the body as JSON or as a form; the handler reads `c.req.valid('json')` either way. An empty body is `{}`. A
@@ -57,8 +57,8 @@ export const body = <S extends z.ZodObject>(schema: S) => {
  */
 export const readForm = async ({ req }: Context, options: { dot?: boolean } = {}) => {
   const bytes = Buffer.from(await req.arrayBuffer()) // Hono caches it for the parser
-  if (fieldsIn(bytes, req.header('content-type') ?? '') > MOST_FORM_FIELDS)
-    throw new AppError('payload_too_large', { message: `A form can have at most ${MOST_FORM_FIELDS} fields.` })
+  if (fieldsIn(bytes, req.header('content-type') ?? '') > MAX_FORM_FIELDS)
+    throw new AppError('payload_too_large', { message: `A form can have at most ${MAX_FORM_FIELDS} fields.` })
   return req.parseBody({ all: true, ...options })
 }
 
@@ -70,19 +70,19 @@ const MULTIPART =
   /^multipart\/form-data *;(?: *charset=[\w-]+ *;)? *boundary=("?)(?<boundary>[\w'+.:=-]+)\1(?: *; *charset=[\w-]+)?;?$/i
 
 const fieldsIn = (bytes: Buffer, type: string): number => {
-  if (mediaType(type) !== 'multipart/form-data') return countOf(bytes, '&') + 1
+  if (mediaType(type) !== 'multipart/form-data') return getCount(bytes, '&') + 1
   const boundary = MULTIPART.exec(type)?.groups?.boundary
   if (boundary === undefined)
     throw new AppError('invalid_request_error', {
       message: 'The Content-Type of a multipart form must name exactly one boundary.',
     })
-  return countOf(bytes, `--${boundary}`) - 1
+  return getCount(bytes, `--${boundary}`) - 1
 }
 
 /** Stops counting above the limit. */
-const countOf = (bytes: Buffer, separator: string): number => {
+const getCount = (bytes: Buffer, separator: string): number => {
   let count = 0
-  for (let at = bytes.indexOf(separator); at !== -1 && count < MOST_FORM_FIELDS + 2; count++)
+  for (let at = bytes.indexOf(separator); at !== -1 && count < MAX_FORM_FIELDS + 2; count++)
     at = bytes.indexOf(separator, at + separator.length)
   return count
 }
@@ -104,11 +104,11 @@ export const carrying = <M extends object>(middleware: M, input: RouteInput): M 
 export const atMost = (maxBytes: number) =>
   createMiddleware(async ({ req, env }, next) => {
     if (req.raw.body) {
-      const demandFits = (bytes: number) => {
+      const requireFits = (bytes: number) => {
         if (bytes > maxBytes) throw new AppError('payload_too_large')
       }
-      demandFits(Number(req.header('content-length')))
-      const bytes = await readUpload({ env, request: req.raw, arrived: demandFits })
+      requireFits(Number(req.header('content-length')))
+      const bytes = await readUpload({ env, request: req.raw, arrived: requireFits })
       env.server?.timeout(req.raw, IDLE_SECONDS)
       Object.assign(req.bodyCache, { arrayBuffer: Promise.resolve(exactly(bytes)) }) // its type leaves out the promise
     }
@@ -131,7 +131,7 @@ export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<
 
 /** zod's first issues as `details.fields`; `param` is the first one. */
 export const invalid = (error: z.core.$ZodError): AppError => {
-  const messages = error.issues.values().flatMap(namedMessages).take(MOST_FIELDS)
+  const messages = error.issues.values().flatMap(namedMessages).take(MAX_FIELDS)
   const named = Map.groupBy(messages, ([name]) => name)
   // From entries, because a body may name a field `__proto__`.
   const fields = Object.fromEntries([...named].map(([name, pairs]) => [name, pairs.map(([, message]) => message)]))

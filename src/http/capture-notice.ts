@@ -13,7 +13,7 @@ export interface CaptureNotice {
 }
 
 /** null: no capture runs, or the user is not signed in. */
-export const captureNoticeOf = (c: Ctx): CaptureNotice | null => {
+export const getCaptureNotice = (c: Ctx): CaptureNotice | null => {
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   if (!principal || principal.kind === 'guest') return null
   const running = c.env.captures.running()

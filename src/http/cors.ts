@@ -73,7 +73,7 @@ export const allowOrigin = (c: Ctx): void => {
  * The client's credentials: its header or, for sockets of a listed origin, which cannot set headers, the key in a
  * subprotocol.
  */
-export const authorizationOf = (c: Ctx): string | null => {
+export const getAuthorization = (c: Ctx): string | null => {
   const header = c.req.header('authorization')
   if (header !== undefined) return header
   if (offeredHere(c).length === 0 || listedOrigin(c) === null) return null

@@ -7,7 +7,7 @@ import { AppError, type Code, openAiError, openAiErrorHeaders } from '../errors.
 import type { Rejection, RejectionReason } from '../model/log/rejections.ts'
 import { holds } from '../model/users/permissions.ts'
 import { databaseTrouble, saysNoFolder } from '../ops/database-trouble.ts'
-import { placesOf } from '../ops/places.ts'
+import { getPlaces } from '../ops/places.ts'
 import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
 
@@ -61,7 +61,7 @@ const KEYLESS: readonly RejectionReason[] = ['missing_key', 'remote_client']
 
 /** The envelope of the dashboard's API. */
 export const problemJson = (c: Ctx, err: AppError, requestId: string | null): Answer =>
-  c.json({ error: dashboardError(err, messageOf(err, requestId)) })
+  c.json({ error: dashboardError(err, getMessage(err, requestId)) })
 
 const dashboardError = ({ code, extra: { param, details } }: AppError, message: string) => ({
   code,
@@ -70,7 +70,7 @@ const dashboardError = ({ code, extra: { param, details } }: AppError, message: 
   ...(details && Object.keys(details).length > 0 && { details }),
 })
 
-export const messageOf = (err: AppError, requestId: string | null): string =>
+export const getMessage = (err: AppError, requestId: string | null): string =>
   err.code === 'internal_error' && requestId ? `${err.message} Request id: ${requestId}` : err.message
 
 /** The client disconnected while sending its body: not our error, and the answer reaches no one. */
@@ -89,7 +89,7 @@ const asAppError = (thrown: unknown, c: Ctx): AppError => {
 /** A full or failing disk or a lost folder, as a helpful message with paths for users who may see the doctor page. */
 const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   if (thrown instanceof AppError) return null
-  const { databasePath } = placesOf(c.env.env)
+  const { databasePath } = getPlaces(c.env.env)
   const known = databaseTrouble(thrown, databasePath)
   if (known === null && !saysNoFolder(thrown, databasePath)) return null
   const trouble = c.env.ops.lostDatabase() ?? known // a missing file is neither damaged nor unreadable

@@ -20,8 +20,8 @@ export interface FormDraft {
 
 const TTL_MS = 10 * MINUTE_MS
 /** For all users together; the oldest are dropped. */
-const MOST_DRAFTS = 100
-const MOST_CHARS = 16_384
+const MAX_DRAFTS = 100
+const MAX_CHARS = 16_384
 const SECRET = /password|secret|token|code$|^api_?key$/i
 
 export class FormDrafts {
@@ -36,12 +36,12 @@ export class FormDrafts {
 
   /** Returns its id; null when there is nothing to keep, or too much. */
   keep(draft: Omit<FormDraft, 'values'>, typed: Typed): string | null {
-    const values = valuesOf(typed)
+    const values = getValues(typed)
     const chars = [...values].reduce((sum, [name, list]) => sum + name.length + list.join('&').length, 0)
-    if (values.size === 0 || chars > MOST_CHARS) return null
+    if (values.size === 0 || chars > MAX_CHARS) return null
     const id = this.#random.id('frm')
     this.#drafts.set(id, { ...draft, values, expiresAt: this.#clock.now() + TTL_MS })
-    for (const old of [...this.#drafts.keys()].slice(0, -MOST_DRAFTS)) this.#drafts.delete(old)
+    for (const old of [...this.#drafts.keys()].slice(0, -MAX_DRAFTS)) this.#drafts.delete(old)
     return id
   }
 
@@ -55,7 +55,7 @@ export class FormDrafts {
 }
 
 /** Nested members are named `outer.inner`, like their fields. */
-const valuesOf = (typed: Typed): Map<string, string[]> => {
+const getValues = (typed: Typed): Map<string, string[]> => {
   const values = new Map<string, string[]>()
   const add = (name: string, value: unknown) => {
     if (SECRET.test(name)) return

@@ -1,25 +1,25 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data for the route table. */
 import type { MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
-import { authenticateClient, capability, type Knock, notAnOwner, ownerToken } from '../auth/client-key.ts'
+import { authenticateClient, type ClientAuthRequest, capability, notAnOwner, ownerToken } from '../auth/client-key.ts'
 import { noteSeen } from '../auth/last-seen.ts'
 import {
   demand,
-  demandAccount,
-  demandOwnAccount,
-  demandStepUp,
-  demandWrite,
   type Principal,
+  requireAccount,
+  requireOwnAccount,
+  requireStepUp,
+  requireWrite,
 } from '../auth/principal.ts'
 import { resolvePrincipal } from '../auth/resolve.ts'
-import { demandKeyScope, demandScope, type OwnRead } from '../auth/view-scope.ts'
+import { type OwnRead, requireKeyScope, requireScope } from '../auth/view-scope.ts'
 import type { AppEnv, Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import type { AuditEvent } from '../model/audit/audit.ts'
 import { holds, type Permission } from '../model/users/permissions.ts'
-import { authorizationOf, listedOrigin } from './cors.ts'
+import { getAuthorization, listedOrigin } from './cors.ts'
 import { rejectForeignPages } from './cross-site.ts'
-import { demandPlainHost } from './host.ts'
+import { requirePlainHost } from './host.ts'
 
 /** The access rule; every route has exactly one. */
 export type AccessRule =
@@ -30,7 +30,7 @@ export type AccessRule =
       and?: Permission
       stepUp: boolean
       account?: true
-      /** The scope `own` is enough: the handler takes its rows from `demandScope`. */
+      /** The scope `own` is enough: the handler takes its rows from `requireScope`. */
       own?: true
       audit?: AuditEvent
     }
@@ -96,18 +96,18 @@ export const requires = (permission: Permission, { or, and, stepUp = false, acco
       const principal = enter(c)
       if (!or || !holds(principal.grants, or)) demand(principal, permission)
       if (and) demand(principal, and)
-      if (account) demandAccount(principal)
-      if (stepUp) demandStepUp(principal, c.env.clock.now())
+      if (account) requireAccount(principal)
+      if (stepUp) requireStepUp(principal, c.env.clock.now())
     },
   )
 
 /**
- * Requires `permission` for all keys or for own ones: the handler passes `demandScope` to what it reads. Throws as
+ * Requires `permission` for all keys or for own ones: the handler passes `requireScope` to what it reads. Throws as
  * `requires` does.
  */
 export const requiresOwn = (permission: OwnRead) =>
   gate({ access: 'permission', permission, stepUp: false, own: true }, (c) => {
-    demandScope(enter(c), permission)
+    requireScope(enter(c), permission)
   })
 
 interface Needs extends SignedInNeeds {
@@ -122,16 +122,16 @@ interface Needs extends SignedInNeeds {
 export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
   gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => {
     const principal = enter(c)
-    if (!sometimes || !holds(principal.grants, sometimes.permission)) demandWrite(principal)
+    if (!sometimes || !holds(principal.grants, sometimes.permission)) requireWrite(principal)
   })
 
 /**
- * Requires the general write check, or `api_keys:write` for own keys: the handler passes `demandKeyScope` to what it
- * changes. Throws what `demandWrite` does.
+ * Requires the general write check, or `api_keys:write` for own keys: the handler passes `requireKeyScope` to what it
+ * changes. Throws what `requireWrite` does.
  */
 export const writesKeys = ({ audit }: { audit?: AuditEvent } = {}) =>
   gate({ access: 'writes', ...(audit && { audit }), ownKeys: true }, (c) => {
-    demandKeyScope(enter(c))
+    requireKeyScope(enter(c))
   })
 
 /**
@@ -143,8 +143,8 @@ export const signedIn = ({ account = false, stepUp = false, audit }: SignedInNee
     { access: 'signed-in', ...(account && { account }), ...(stepUp && { stepUp }), ...(audit && { audit }) },
     (c) => {
       const principal = enter(c)
-      if (account) demandOwnAccount(principal)
-      if (stepUp) demandStepUp(principal, c.env.clock.now())
+      if (account) requireOwnAccount(principal)
+      if (stepUp) requireStepUp(principal, c.env.clock.now())
     },
   )
 
@@ -172,12 +172,12 @@ interface OpenNeeds {
  */
 export const clientKey = (need: KeyNeed) =>
   gate({ access: 'client-key', key: need }, (c) => {
-    demandPlainHost(c)
+    requirePlainHost(c)
     const clientIp = c.get('clientIp')
     if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
     const { settings, clock } = c.env
     const { apiKeyAuthEnabled: keyAuthEnabled } = settings.current()
-    const client = authenticateClient({ ...knockOf(c, need), keyAuthEnabled, now: clock.now() })
+    const client = authenticateClient({ ...toAuthRequest(c, need), keyAuthEnabled, now: clock.now() })
     if (client.key === null) rejectForeignPages(c)
     c.set('client', client)
   })
@@ -188,24 +188,24 @@ export const clientKey = (need: KeyNeed) =>
  */
 export const keyOrOwner = (need: OwnerNeed) =>
   gate({ access: 'client-key', key: need }, (c) => {
-    demandPlainHost(c)
+    requirePlainHost(c)
     const ip = c.get('clientIp')
     if (!c.env.firewall.allows(ip)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
-    const knock = {
-      ...knockOf(c, 'always'),
+    const authRequest = {
+      ...toAuthRequest(c, 'always'),
       keyAuthEnabled: c.env.settings.current().apiKeyAuthEnabled,
       now: c.env.clock.now(),
     }
-    const mayOwn = need === 'owner' || knock.capability === null
-    const token = mayOwn ? ownerToken(knock, c.req.header('chatgpt-account-id') ?? null) : null
-    if (token === null && need === 'owner') throw notAnOwner(knock.authorization)
+    const mayOwn = need === 'owner' || authRequest.capability === null
+    const token = mayOwn ? ownerToken(authRequest, c.req.header('chatgpt-account-id') ?? null) : null
+    if (token === null && need === 'owner') throw notAnOwner(authRequest.authorization)
     c.set('ownerToken', token)
-    c.set('client', token === null ? authenticateClient(knock) : { key: null, hasUnrecognizedKey: false, ip })
+    c.set('client', token === null ? authenticateClient(authRequest) : { key: null, hasUnrecognizedKey: false, ip })
   })
 
 /** Credentials and origin of the client; kept for sockets, whose later turns are checked with the same. */
-export const knockOf = (c: Ctx, need: KeyNeed): Omit<Knock, 'keyAuthEnabled' | 'now'> => ({
-  authorization: authorizationOf(c),
+export const toAuthRequest = (c: Ctx, need: KeyNeed): Omit<ClientAuthRequest, 'keyAuthEnabled' | 'now'> => ({
+  authorization: getAuthorization(c),
   capability: c.req.header(CAPABILITY_HEADER) ?? null,
   isLocal: () => isLocal(c),
   ip: c.get('clientIp'),

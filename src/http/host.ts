@@ -10,18 +10,18 @@ const HOST = /^[A-Za-z0-9.\-[\]:]+$/
  * Throws `bad_host`. For a missing or unusable Host, Bun provides a URL without an origin, which the router would
  * misread.
  */
-export const demandPlainHost = ({ req }: Ctx): void => {
+export const requirePlainHost = ({ req }: Ctx): void => {
   const host = req.header('host')
   if ((host !== undefined && !HOST.test(host)) || !URL.canParse(req.url)) throw new AppError('bad_host')
 }
 
 export const plainHost = createMiddleware((c, next) => {
-  demandPlainHost(c)
+  requirePlainHost(c)
   return next()
 })
 
 /** For probes: load balancers may use HTTP/1.0 without a Host (RFC 1945), and nothing is built from it there. */
 export const plainHostOrNone = createMiddleware((c, next) => {
-  if (c.req.header('host') !== undefined) demandPlainHost(c)
+  if (c.req.header('host') !== undefined) requirePlainHost(c)
   return next()
 })

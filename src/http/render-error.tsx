@@ -7,10 +7,10 @@ import type { Principal } from '../auth/principal.ts'
 import { resolve } from '../auth/resolve.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code, openAiError } from '../errors.ts'
-import { errorAnswer, messageOf, problemJson } from './error-answer.ts'
+import { errorAnswer, getMessage, problemJson } from './error-answer.ts'
 import type { Typed } from './form-drafts.ts'
 import { representation } from './reply.tsx'
-import { pageOf, withReturn } from './return-path.ts'
+import { getPage, withReturn } from './return-path.ts'
 import { looksLikeModelTraffic, wrongBaseUrl } from './wrong-base-url.ts'
 
 /** Answers with the envelope of the route, or with a page. */
@@ -28,31 +28,31 @@ export const renderNotFound = (c: Ctx): Response | Promise<Response> => {
 
 const renderForDashboard = (c: Ctx, err: AppError, requestId: string | null): Response | Promise<Response> => {
   const kind = representation(c)
-  const message = messageOf(err, requestId)
+  const message = getMessage(err, requestId)
   if (kind === 'json') return problemJson(c, err, requestId)
   const shown: ErrorProps = {
     code: err.code,
     status: err.status,
     message: spoken(err, message),
     requestId,
-    ...arrivedOf(c, err),
+    ...getArrived(c, err),
   }
   return kind === 'page' ? asPage(c, err, shown) : asFragment(c, err, shown)
 }
 
-const arrivedOf = (c: Ctx, { code }: AppError): Pick<ErrorProps, 'arrived'> =>
+const getArrived = (c: Ctx, { code }: AppError): Pick<ErrorProps, 'arrived'> =>
   code === 'cross_site_request_rejected'
     ? { arrived: { host: c.req.header('host') ?? null, origin: c.req.header('origin') ?? null } }
     : {}
 
 /** Redirects a browser to where the user can act: sign in, confirm, or the form it came from. */
 const asPage = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
-  const next = placeFor(c, err) ?? formOf(c, err, draftOf(c, err, shown.message))
+  const next = placeFor(c, err) ?? getForm(c, err, getDraft(c, err, shown.message))
   return next === null ? c.render(<ErrorPage {...shown} />, { title: ErrorPage.title(shown) }) : c.redirect(next, 303)
 }
 
 const asFragment = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promise<Response> => {
-  const next = err.code === 'username_required' ? formOf(c, err, null) : placeFor(c, err)
+  const next = err.code === 'username_required' ? getForm(c, err, null) : placeFor(c, err)
   if (err.code === 'step_up_required') return openConfirm(c, err)
   const form = SOURCE_FORM.exec(c.req.header('hx-source') ?? '')?.[1]
   if (next !== null && !(form && isLeftOpen(c, next))) {
@@ -70,7 +70,7 @@ const asFragment = (c: Ctx, err: AppError, shown: ErrorProps): Response | Promis
  * flow redirect.
  */
 const isLeftOpen = (c: Ctx, next: string): boolean =>
-  next.startsWith('/login') && !Object.values(PLACES).includes(pageOf(c)?.pathname ?? '')
+  next.startsWith('/login') && !Object.values(PLACES).includes(getPage(c)?.pathname ?? '')
 
 /** Our form ids start like this, and each has an error element named after it. */
 const SOURCE_FORM = /^form#(form-[\w-]+)$/
@@ -82,7 +82,7 @@ const openConfirm = (c: Ctx, err: AppError): Response | Promise<Response> => {
   c.header('HX-Reswap', 'innerHTML')
   return c.html(
     <Confirm
-      methods={(err.extra.details?.methods ?? []) as string[]} // as: set by `demandStepUp`
+      methods={(err.extra.details?.methods ?? []) as string[]} // as: set by `requireStepUp`
       username={principal?.kind === 'account' ? principal.person.row.username : ''}
       returnTo={here(c)}
     />,
@@ -103,22 +103,22 @@ const PLACES: Partial<Record<Code, string>> = {
 const placeFor = (c: Ctx, err: AppError): string | null => {
   const hasFallback = err.code === 'proxy_auth_required' && err.extra.details?.fallback === true
   const place = hasFallback ? '/login' : PLACES[err.code]
-  const page = pageOf(c)
+  const page = getPage(c)
   if (place === undefined || page?.pathname === place) return null
   const next = withReturn(place, page?.searchParams.get('return') ?? here(c))
   return err.code === 'step_up_required' ? `${next}${next.includes('?') ? '&' : '?'}problem=${err.code}` : next
 }
 
 const here = (c: Ctx): string => {
-  const page = pageOf(c)
+  const page = getPage(c)
   return page ? page.pathname + page.search : '/dashboard'
 }
 
 /** Passes only codes, never text: a link must not be able to inject text into our pages. */
-const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
+const getForm = (c: Ctx, err: AppError, draft: string | null): string | null => {
   const isOver = err.status >= 500 && err.code !== 'database_unavailable' // pages work without writing
   if (c.req.method === 'GET' || isOver || err.code === 'cross_site_request_rejected') return null
-  const page = pageOf(c)
+  const page = getPage(c)
   if (page === null) return null
   page.searchParams.set('problem', err.code)
   if (err.extra.param) page.searchParams.set('field', err.extra.param)
@@ -128,13 +128,13 @@ const formOf = (c: Ctx, err: AppError, draft: string | null): string | null => {
 }
 
 /** as: also null before any gate */
-const draftOf = (c: Ctx, err: AppError, problem: string): string | null => {
+const getDraft = (c: Ctx, err: AppError, problem: string): string | null => {
   const typed = c.get('typed') as Typed | undefined // as: an error can occur before the body was read
   const owner = (c.get('principal') as Principal | undefined)?.id // as: also null before any gate
   // After a conflict the user has to see the other change, not their own input on top of it.
   if (!typed || owner === undefined || CONFLICTS.includes(err.code)) return null
   const url = new URL(c.req.url)
-  const refused = Object.keys(fieldsOf(err))
+  const refused = Object.keys(getFields(err))
   return c.env.formDrafts.keep({ owner, action: url.pathname + url.search, refused, problem }, typed)
 }
 
@@ -142,15 +142,15 @@ const WITH_FIELDS: readonly Code[] = ['validation_error', 'invalid_model_source_
 const CONFLICTS: readonly Code[] = ['settings_conflict', 'edit_conflict']
 
 // as: set by `invalid`
-const fieldsOf = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Record<string, readonly string[]>
+const getFields = ({ extra }: AppError) => (extra.details?.fields ?? {}) as Record<string, readonly string[]>
 
 const spoken = (err: AppError, message: string): string => {
   const { code, extra } = err
-  const fields = Object.entries(fieldsOf(err)).map(([name, [first = '']]) => fieldText(name, first))
-  if (WITH_FIELDS.includes(code) && fields.length > 0) return fields.slice(0, MOST_FIELDS).join(' ')
+  const fields = Object.entries(getFields(err)).map(([name, [first = '']]) => fieldText(name, first))
+  if (WITH_FIELDS.includes(code) && fields.length > 0) return fields.slice(0, MAX_FIELDS).join(' ')
   const said = { code, field: extra.param ?? null, waitSeconds: extra.retryAfterSeconds ?? null }
   return problemText(said, message) ?? message
 }
 
 /** More would not be readable. */
-const MOST_FIELDS = 4
+const MAX_FIELDS = 4

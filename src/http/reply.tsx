@@ -15,9 +15,9 @@ import { VERSION } from '../boot/version.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
 import { ASSETS } from './assets.ts'
-import { captureNoticeOf } from './capture-notice.ts'
+import { getCaptureNotice } from './capture-notice.ts'
 import { createMiddleware } from './handlers.ts'
-import { pageOf } from './return-path.ts'
+import { getPage } from './return-path.ts'
 import { serviceFor } from './service.ts'
 import { notApplied } from './unknown-parameters.ts'
 import { viewerClock } from './viewer-clock.ts'
@@ -63,11 +63,11 @@ export const shell = jsxRenderer<AppEnv>(
           theme={getCookie(c, 'theme')}
           assets={ASSETS}
           version={VERSION}
-          visitor={visitorOf(c)}
-          liveId={liveIdOf(c)}
+          visitor={getVisitor(c)}
+          liveId={getLiveId(c)}
           service={serviceFor(c)}
           isPrivate={getCookie(c, 'privacy') === 'on'}
-          captureLine={captureLineOf(c)}
+          captureLine={getCaptureLine(c)}
         >
           <UnknownParameters unknown={unknown} />
           {children}
@@ -120,27 +120,27 @@ export const proceed = (
 /** Redirects htmx. A page of the same path is fetched and morphed, so that open elements stay open. */
 const goOn = (c: Ctx, then: string): Response => {
   const [path = then] = then.split('#')
-  if (pageOf(c)?.pathname === path.split('?')[0])
+  if (getPage(c)?.pathname === path.split('?')[0])
     c.header('HX-Location', JSON.stringify({ path, target: '#main', swap: 'innerMorph', push: 'false' }))
   else c.header('HX-Redirect', then)
   return c.body(null, 200)
 }
 
 /** Users who see only their own keys must not learn from the number of changes how busy others are. */
-const liveIdOf = (c: Ctx): string => {
+const getLiveId = (c: Ctx): string => {
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   return principal && seesOnlyOwnKeys(principal) ? OWN_LIVE_ID : c.get('liveId')
 }
 
 /** Only for users: guests send no requests. */
-const captureLineOf = (c: Ctx) => {
+const getCaptureLine = (c: Ctx) => {
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   if (!principal || principal.kind === 'guest') return null
   const isLive = holds(principal.grants, 'dashboard:read') && !seesOnlyOwnKeys(principal)
-  return <CaptureLine notice={captureNoticeOf(c)} isLive={isLive} now={iso(c.env.clock.now())} />
+  return <CaptureLine notice={getCaptureNotice(c)} isLive={isLive} now={iso(c.env.clock.now())} />
 }
 
-const visitorOf = (c: Ctx): Visitor | null => {
+const getVisitor = (c: Ctx): Visitor | null => {
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
   if (!principal) return null
   const { kind, grants } = principal

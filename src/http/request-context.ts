@@ -1,5 +1,5 @@
 /** Sets what every request needs first: its id, arrival time and client address. */
-import { trustOf } from '../auth/caller.ts'
+import { getTrust } from '../auth/caller.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { clientIp } from '../lib/client-ip.ts'
 import { createMiddleware } from './handlers.ts'
@@ -17,9 +17,9 @@ export const requestContext = createMiddleware(async (c, next) => {
 /** The first half of `requestContext`. */
 export const noteArrival = (c: Ctx): void => {
   c.set('arrivedAt', c.env.clock.monotonic())
-  c.set('requestId', requestIdOf(c))
-  const peer = peerOf(c)
-  const { ip, viaProxy } = clientIp({ peer, headers: c.req.raw.headers, trust: trustOf(c) })
+  c.set('requestId', getRequestId(c))
+  const peer = getPeer(c)
+  const { ip, viaProxy } = clientIp({ peer, headers: c.req.raw.headers, trust: getTrust(c) })
   c.set('peer', peer)
   c.set('clientIp', ip)
   c.set('viaProxy', viaProxy)
@@ -32,13 +32,13 @@ export const tellRequestId = (c: Ctx): void => c.res.headers.set('x-request-id',
  * The socket's remote address, ignoring proxies; null on a Unix socket. On a loopback listener it is always local, and
  * asking the socket takes 20 µs (measured).
  */
-const peerOf = (c: Ctx): string | null => {
+const getPeer = (c: Ctx): string | null => {
   const { peer, server, env } = c.env
   if (peer !== undefined) return peer
   return env.HOST === '127.0.0.1' ? env.HOST : (server?.requestIP(c.req.raw)?.address ?? null)
 }
 
-const requestIdOf = (c: Ctx): string => {
+const getRequestId = (c: Ctx): string => {
   const given = c.req.header('x-request-id') ?? c.req.header('request-id')
   return given !== undefined && SANE_ID.test(given) ? given : c.env.random.orderedId('req', c.env.clock.now())
 }

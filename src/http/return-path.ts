@@ -15,7 +15,7 @@ export const withReturn = (page: string, path: string): string =>
   path === HOME ? page : `${page}?return=${encodeURIComponent(path)}`
 
 /** The page with the form or fragment of this request, without messages; null when unknown or not ours. */
-export const pageOf = (c: Context): URL | null => {
+export const getPage = (c: Context): URL | null => {
   const here = URL.parse(c.req.url) // null for an unusable Host
   if (here === null) return null
   if (c.req.method === 'GET' && c.req.header('hx-request') !== 'true') return clean(here)

@@ -25,14 +25,14 @@ type App = Pick<Hono<AppEnv>, 'routes'>
 /** One row per method and path with a handler, in the app's order, without plain middleware. */
 export const routeTable = (app: App): RouteRow[] => {
   const groups = Map.groupBy(app.routes, ({ method, path }) => `${method} ${path}`)
-  return [...groups.values()].filter((group) => group.some(isEndpoint)).map(rowOf)
+  return [...groups.values()].filter((group) => group.some(isEndpoint)).map(getRow)
 }
 
 /**
  * Throws when a route has no access gate or several, or checks a capability before the key. Called when an app is
  * created.
  */
-export const demandOneAccessGate = (app: App): void => {
+export const requireOneAccessGate = (app: App): void => {
   const problems = routeTable(app).flatMap((row) => {
     const name = `${row.method} ${row.path}`
     if (row.access.length !== 1) return [`${name} has ${row.access.length} access gates`]
@@ -43,7 +43,7 @@ export const demandOneAccessGate = (app: App): void => {
 
 /** The table as aligned text: method, path, access, permission, step-up, capability, audit event. */
 export const formatRoutes = (rows: readonly RouteRow[]): string => {
-  const lines = [HEADINGS, ...rows.map(cellsOf)]
+  const lines = [HEADINGS, ...rows.map(getCells)]
   const widths = HEADINGS.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
   return lines
     .map((cells) =>
@@ -60,9 +60,9 @@ const HEADINGS = ['METHOD', 'PATH', 'ACCESS', 'PERMISSION', 'STEP-UP', 'CAPABILI
 /** A handler takes only the context; middleware also takes `next`. */
 const isEndpoint = ({ handler }: App['routes'][number]): boolean => handler.length < 2
 
-const rowOf = (group: App['routes']): RouteRow => {
+const getRow = (group: App['routes']): RouteRow => {
   const endpoint = group.findLast(isEndpoint)!.handler // rows come from groups that have one
-  const rules = group.flatMap(({ handler }) => rulesOf(handler))
+  const rules = group.flatMap(({ handler }) => getRules(handler))
   const capabilityAt = rules.findIndex((rule) => 'capability' in rule)
   const capability = rules[capabilityAt]
   const { method, path } = group[0]! // a group has at least one route
@@ -72,22 +72,22 @@ const rowOf = (group: App['routes']): RouteRow => {
     access: rules.filter((rule) => 'access' in rule),
     capability: capability && 'capability' in capability ? capability.capability : null,
     isCapabilityAfterAccess: capabilityAt === -1 || rules.slice(0, capabilityAt).some((rule) => 'access' in rule),
-    inputs: group.flatMap(({ handler }) => inputOf(handler)),
+    inputs: group.flatMap(({ handler }) => getInput(handler)),
     endpoint,
     isPlanned: 'isPlanned' in endpoint,
   }
 }
 
 /** as: only gates have `rule`, and only handlers of `behind` have `rules` */
-const rulesOf = (handler: object): readonly Rule[] =>
+const getRules = (handler: object): readonly Rule[] =>
   'rule' in handler ? [handler.rule as Rule] : 'rules' in handler ? (handler.rules as readonly Rule[]) : []
 
 // as: set by `carrying`
-const inputOf = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : [])
+const getInput = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : [])
 
-const cellsOf = (row: RouteRow): string[] => {
+const getCells = (row: RouteRow): string[] => {
   const access = row.access[0]
-  const [permission, stepUp] = demandsOf(access)
+  const [permission, stepUp] = getDemands(access)
   return [
     row.method,
     row.path,
@@ -108,7 +108,7 @@ const accessName = (rule: AccessRule): string =>
         ? 'signed-in:account'
         : rule.access
 
-const demandsOf = (rule: AccessRule | undefined): [permission: string, stepUp: string] => {
+const getDemands = (rule: AccessRule | undefined): [permission: string, stepUp: string] => {
   if (rule?.access === 'permission')
     return [
       `${rule.permission}${rule.own ? ' (own)' : ''}${rule.or ? ` or ${rule.or}` : ''}${rule.and ? ` and ${rule.and}` : ''}`,

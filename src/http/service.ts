@@ -18,10 +18,10 @@ export interface Service {
 /** null: an error came before any gate, or it is hidden from this user. */
 export const serviceFor = (c: Ctx): Service | null => {
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate
-  return principal && holds(principal.grants, 'dashboard:read') ? serviceOf(c) : null
+  return principal && holds(principal.grants, 'dashboard:read') ? getService(c) : null
 }
 
-export const serviceOf = ({ env }: Ctx): Service => {
+export const getService = ({ env }: Ctx): Service => {
   const usageAt = Math.max(0, ...env.pool.all().map(({ usage }) => usage?.at ?? 0))
   return {
     level: serviceLevelNow(env),

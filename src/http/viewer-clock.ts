@@ -34,13 +34,13 @@ export const localTimes = createMiddleware((c, next) => {
   const zone = c.req.method === 'GET' && representation(c) !== 'json' ? viewerZone(c) : null
   const url = URL.parse(c.req.url)
   if (zone === null || url === null) return next()
-  const params = [...url.searchParams].map(([name, value]) => [name, utcOf(value, zone)] as [string, string])
+  const params = [...url.searchParams].map(([name, value]) => [name, getUtc(value, zone)] as [string, string])
   if (params.every(([, value], index) => value === [...url.searchParams.values()][index])) return next()
   return Promise.resolve(c.redirect(`${url.pathname}?${new URLSearchParams(params)}`, 302))
 })
 
 /** Only times without a zone are converted. */
-const utcOf = (value: string, zone: string): string => {
+const getUtc = (value: string, zone: string): string => {
   const wall = LOCAL_TIME.test(value) ? Date.parse(`${value}Z`) : Number.NaN
   return Number.isNaN(wall) ? value : new Date(startInZone(wall, zone)).toISOString()
 }

@@ -35,7 +35,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
     ResetCreditsDeps,
     'pool' | 'resetCredits' | 'random'
   > & {
-    plane: Pick<JobDeps, 'upstream' | 'credentials'>
+    proxyDeps: Pick<JobDeps, 'upstream' | 'credentials'>
     responses: { sweep(): void }
   }
 
@@ -50,7 +50,7 @@ export const scheduleJobs = (
 ): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace
   const { captures } = workplace
-  const { upstream, credentials } = workplace.plane
+  const { upstream, credentials } = workplace.proxyDeps
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
   const rules = { ...deps, pool, resetCredits, settings }

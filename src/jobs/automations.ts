@@ -16,7 +16,7 @@ import {
   statusBeneath,
 } from '../model/accounts/account-state.ts'
 import { pingModel } from '../model/accounts/ping-model.ts'
-import { isEnabled, listAutomations, scheduleOf } from '../model/automations/automations.ts'
+import { getSchedule, isEnabled, listAutomations } from '../model/automations/automations.ts'
 import {
   beginAccount,
   claimSlot,
@@ -50,7 +50,7 @@ export interface AutomationDeps {
   log: Log
   random: Random
   pool: { all(): readonly { readonly id: string }[]; get(id: string): { readonly state: AccountState } | null }
-  catalog: Pick<Catalog, 'cheapest' | 'effortsOf'>
+  catalog: Pick<Catalog, 'cheapest' | 'getEfforts'>
   lifecycle: { readonly draining: boolean; readonly maxTurns: number }
   /** The running requests. */
   turns: { readonly size: number }
@@ -84,7 +84,7 @@ const isOpen = ({ lifecycle, turns }: AutomationDeps): boolean => !lifecycle.dra
 const claimDue = ({ db, clock, pool, random, log }: AutomationDeps): void => {
   const now = clock.now()
   for (const automation of listAutomations(db)) {
-    const slot = automation.enabled ? latestSlot(scheduleOf(automation), now) : null
+    const slot = automation.enabled ? latestSlot(getSchedule(automation), now) : null
     if (slot === null || slot < automation.updatedAt || hasSlot(db, automation.id, slot)) continue
     if (now - slot > LATE_MS) {
       commit(db, (tx) => noteMissedSlot(tx, slot, { automation, now, random }))
@@ -147,7 +147,7 @@ const request = async (
   signal: AbortSignal,
 ): Promise<Note | null> => {
   const chosen =
-    model === null ? pingModel(catalog, accountId, null) : { model, effort: catalog.effortsOf(model)[0] ?? null }
+    model === null ? pingModel(catalog, accountId, null) : { model, effort: catalog.getEfforts(model)[0] ?? null }
   try {
     await ping({ accountId, model: chosen.model, effort: effort ?? chosen.effort, prompt, includePaused }, signal)
     return null

@@ -13,7 +13,7 @@ import {
   storePlan,
 } from '../model/planner/decisions.ts'
 import { failureText, gainText, startProblem } from '../model/planner/starts.ts'
-import { workingTimeOf, workOn } from '../model/planner/working-time.ts'
+import { getWorkingTime, workOn } from '../model/planner/working-time.ts'
 import type { Replayer } from '../threads/replayer.ts'
 import { isOpen, type WindowStartDeps } from './window-starts.ts'
 
@@ -50,7 +50,7 @@ const plan = async (
   const now = clock.now()
   const { proposals } = await replayer.ask('plan', { now }, signal)
   const current = settings.current()
-  const working = workingTimeOf(current)
+  const working = getWorkingTime(current)
   if (current.plannerMode === 'off') return
   const mode = current.plannerMode
   const decisions = proposals.map(({ accountId, at, gainPercent, from, to }) => ({

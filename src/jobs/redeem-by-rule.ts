@@ -5,7 +5,12 @@ import { noteAccountEvent } from '../model/accounts/account-events.ts'
 import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
 import type { AccountRow } from '../model/accounts/accounts.ts'
 import { recordRedemption } from '../model/accounts/redemption-record.ts'
-import { claimResetAttempt, endResetAttempt, resetAttemptsOf, ruleRequestId } from '../model/accounts/reset-attempts.ts'
+import {
+  claimResetAttempt,
+  endResetAttempt,
+  getResetAttempts,
+  ruleRequestId,
+} from '../model/accounts/reset-attempts.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
 import { planReset, ruleFor, windowsPrint } from '../model/accounts/reset-rule.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
@@ -39,7 +44,7 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
   const now = clock.now()
   const rule = ruleFor(account.row, settings.current())
   const { usage, state } = account
-  const plan = planReset(rule, { credits, usage, state, attempts: resetAttemptsOf(db, accountId) }, now)
+  const plan = planReset(rule, { credits, usage, state, attempts: getResetAttempts(db, accountId) }, now)
   if (plan.kind !== 'planned' || plan.at > now) return
   const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
   const print = windowsPrint(usage)

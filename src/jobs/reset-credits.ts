@@ -4,7 +4,7 @@ import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import { type AccountState, isInUse } from '../model/accounts/account-state.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
-import { UpstreamRefusal, whyOf } from '../upstream/ask.ts'
+import { getWhy, UpstreamRefusal } from '../upstream/ask.ts'
 import { fetchResetCredits } from '../upstream/reset-credits.ts'
 import { askDeps, type JobDeps } from './context.ts'
 
@@ -63,7 +63,7 @@ const pollAccount = async (
   } catch (err) {
     signal.throwIfAborted()
     if (!failing.has(id))
-      deps.log.warn('the reset credits of an account could not be read', { account: id, ...whyOf(err) })
+      deps.log.warn('the reset credits of an account could not be read', { account: id, ...getWhy(err) })
     failing.set(id, isHeld(err) ? deps.clock.monotonic() + HOLD_MS : 0)
   }
 }

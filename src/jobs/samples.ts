@@ -18,7 +18,7 @@ type Sample = typeof usageSamples.$inferInsert
 /** `written` holds the time of each account's last stored sample, so that idle accounts add no rows. */
 export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, number>): void => {
   const fresh = pool.all().flatMap(({ id, usage }) => (usage && usage.at !== written.get(id) ? [{ id, usage }] : []))
-  const rows = fresh.map(({ id, usage }) => sampleOf(id, usage))
+  const rows = fresh.map(({ id, usage }) => getSample(id, usage))
   commit(db, (tx) => {
     const known = new Set(
       // the pool may still contain a deleted one
@@ -42,7 +42,7 @@ export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, numb
 }
 
 /** In the hour of the upstream's report, not of storing it. */
-const sampleOf = (accountId: string, { at, windows }: UsageSnapshot): Sample => ({
+const getSample = (accountId: string, { at, windows }: UsageSnapshot): Sample => ({
   accountId,
   hour: at - (at % HOUR_MS),
   fiveHourUsed: usedNow(windows.fiveHour, at),

@@ -1,7 +1,7 @@
 /** Polls each account's usage every minute, spread over the minute, and immediately when a block should have ended. */
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
-import { whyOf } from '../upstream/ask.ts'
+import { getWhy } from '../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { askDeps, type JobDeps, type Poll } from './context.ts'
 
@@ -21,7 +21,7 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
   const urgent: string[] = []
   const due: { id: string; at: number }[] = []
   for (const { id, state } of inUse) {
-    const poll = pollOf(deps, id)
+    const poll = getPoll(deps, id)
     const isOver = poll.blockEndsAt !== null && poll.blockEndsAt <= now
     poll.blockEndsAt = state.until ?? state.nextCheckAt
     if (poll.holdUntil > elapsed) continue
@@ -37,7 +37,7 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
 /** Polls now. Rejects only when `signal` aborts: failures are charged or logged here. */
 export const pollAccount = async (deps: JobDeps, id: string, signal?: AbortSignal): Promise<void> => {
   signal?.throwIfAborted()
-  const poll = pollOf(deps, id)
+  const poll = getPoll(deps, id)
   poll.at = deps.clock.monotonic()
   poll.blockEndsAt = null
   try {
@@ -53,11 +53,11 @@ const charge = ({ pool, clock, log }: JobDeps, { id, poll, err }: { id: string; 
   const verdict = judgeUsageFailure(err)
   if (verdict.kind === 'auth_failed') pool.apply(id, { ...verdict, at: clock.now() })
   if (verdict.kind === 'hold') poll.holdUntil = clock.monotonic() + HOLD_MS
-  if (!poll.isFailing) log.warn('the usage of an account could not be read', { account: id, ...whyOf(err) })
+  if (!poll.isFailing) log.warn('the usage of an account could not be read', { account: id, ...getWhy(err) })
   poll.isFailing = true
 }
 
-const pollOf = ({ polls }: JobDeps, id: string): Poll => polls.getOrInsertComputed(id, newPoll)
+const getPoll = ({ polls }: JobDeps, id: string): Poll => polls.getOrInsertComputed(id, newPoll)
 
 const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
 

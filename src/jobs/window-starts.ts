@@ -31,7 +31,7 @@ export interface WindowStartDeps {
   clock: Clock
   log: Log
   pool: { all(): readonly WindowAccount[] }
-  catalog: Pick<Catalog, 'cheapest' | 'effortsOf'>
+  catalog: Pick<Catalog, 'cheapest' | 'getEfforts'>
   settings: { current(): Readonly<Settings> }
   lifecycle: { readonly draining: boolean; readonly maxTurns: number }
   /** The running requests. */

@@ -34,14 +34,14 @@ const inUrls = (secret: string): string[] =>
 /** As common JSON writers escape it. */
 const inJson = (secret: string): string[] => {
   const json = JSON.stringify(secret).slice(1, -1)
-  const ascii = json.replace(NON_ASCII, (char) => `\\u${codeOf(char)}`)
+  const ascii = json.replace(NON_ASCII, (char) => `\\u${getCode(char)}`)
   return [
     json,
     ascii, // Python
     json.replaceAll('/', '\\/'),
     ascii.replaceAll('/', '\\/'), // PHP
-    json.replace(/[&<>]/g, (char) => `\\u${codeOf(char)}`), // Go
-    json.replaceAll('\\"', '"').replace(DOTNET, (char) => `\\u${codeOf(char).toUpperCase()}`),
+    json.replace(/[&<>]/g, (char) => `\\u${getCode(char)}`), // Go
+    json.replaceAll('\\"', '"').replace(DOTNET, (char) => `\\u${getCode(char).toUpperCase()}`),
   ]
 }
 
@@ -49,4 +49,4 @@ const NON_ASCII = /[^\0-\x7f]/g
 /** What System.Text.Json escapes as a code. */
 const DOTNET = /["&'+<>`]|[^\0-\x7f]/g
 
-const codeOf = (char: string): string => char.charCodeAt(0).toString(16).padStart(4, '0')
+const getCode = (char: string): string => char.charCodeAt(0).toString(16).padStart(4, '0')

@@ -4,7 +4,7 @@
  */
 
 /** The first index of `sought` from `from` on; −1 when there is none. */
-export const placeOf = (bytes: Uint8Array, sought: Uint8Array, from = 0): number =>
+export const getPlace = (bytes: Uint8Array, sought: Uint8Array, from = 0): number =>
   Buffer.prototype.indexOf.call(bytes, sought, from)
 
 /** One character per byte. */

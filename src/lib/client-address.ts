@@ -2,7 +2,7 @@
 import { normaliseIp } from './cidr.ts'
 
 /** A client may use a whole IPv6 /64. All clients without a known address are one. */
-export const clientOf = (ip: string | null): string => {
+export const getClient = (ip: string | null): string => {
   const address = ip === null ? null : normaliseIp(ip)
   if (address === null) return 'unknown'
   return address.includes(':') ? expanded(address).slice(0, 4).join(':') : address

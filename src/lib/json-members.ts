@@ -2,7 +2,7 @@
  * Finds duplicate members of a JSON object, and the position of a member, from its bytes without building a tree:
  * parsers silently keep the last duplicate.
  */
-import { placeOf } from './bytes.ts'
+import { getPlace } from './bytes.ts'
 import { endOfString, QUOTE } from './json-bounds.ts'
 
 const COLON = 0x3a
@@ -18,7 +18,7 @@ const SPELLING = [0x35, 0x36, 0x37]
  * parsing.
  */
 export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): string | null {
-  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => placesOf(bytes, nameIn(path)).length < 2)
+  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => getPlaces(bytes, nameIn(path)).length < 2)
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
 
@@ -27,7 +27,7 @@ export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): str
  * occurs elsewhere or could be escaped.
  */
 export function placeOfValue(bytes: Uint8Array, name: string): number | null {
-  const [at, other] = placesOf(bytes, nameIn(name))
+  const [at, other] = getPlaces(bytes, nameIn(name))
   if (at === undefined || other !== undefined || hasSpelledNames(bytes)) return null
   return afterBlanks(bytes, afterBlanks(bytes, at + nameIn(name).length) + 1)
 }
@@ -66,7 +66,7 @@ export function topMembers(json: Uint8Array, from = 0): Member[] {
 }
 
 /** Positions of the elements of the list at `from`, in order. `json` is valid. */
-export function elementsOf(json: Uint8Array, from: number): { value: number; end: number }[] {
+export function getElements(json: Uint8Array, from: number): { value: number; end: number }[] {
   const elements: { value: number; end: number }[] = []
   let depth = 0
   let value = afterBlanks(json, from + 1)
@@ -111,15 +111,15 @@ const nameIn = (path: string): Buffer => {
 const NAMES = new Map<string, Buffer>()
 
 /** The first two positions where it is a member name, at any depth. */
-function placesOf(json: Uint8Array, quoted: Buffer): number[] {
+function getPlaces(json: Uint8Array, quoted: Buffer): number[] {
   const places: number[] = []
-  for (let at = placeOf(json, quoted); at !== -1 && places.length < 2; at = placeOf(json, quoted, at + quoted.length))
+  for (let at = getPlace(json, quoted); at !== -1 && places.length < 2; at = getPlace(json, quoted, at + quoted.length))
     if (isName(json, at + quoted.length - 1)) places.push(at)
   return places
 }
 
 function hasSpelledNames(json: Uint8Array): boolean {
-  for (let at = placeOf(json, ESCAPES); at !== -1; at = placeOf(json, ESCAPES, at + ESCAPES.length))
+  for (let at = getPlace(json, ESCAPES); at !== -1; at = getPlace(json, ESCAPES, at + ESCAPES.length))
     if (SPELLING.includes(json[at + ESCAPES.length] ?? 0)) return true
   return false
 }

@@ -7,13 +7,13 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The value if it is an object, otherwise an empty object. */
-export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+export const getObject = (value: unknown): JsonObject => (isObject(value) ? value : {})
 
 /** The objects of a list; otherwise an empty list. */
-export const objectsOf = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
+export const getObjects = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : [])
 
 /** The value if it is text, otherwise empty. */
-export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+export const getText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /** The parsed document; undefined for invalid JSON. */
 export const parseJson = (text: string): unknown => {

@@ -22,7 +22,7 @@ function* oneByOne<T>(items: Iterable<T>): Generator<T> {
 }
 
 /** A queue that runs `lanes` jobs at a time and the rest in order. */
-export const queueOf = (lanes: number) => {
+export const getQueue = (lanes: number) => {
   let running = 0
   const waiting: (() => void)[] = []
   return async <T>(work: () => Promise<T>): Promise<T> => {

@@ -113,7 +113,7 @@ export class SseScanner {
     const rest = buffer.length - end
     if (rest > this.#maxEventBytes) throw new SseEventTooLarge(`an event exceeds ${this.#maxEventBytes} bytes`)
     const isStillTail = end === 0 && this.#tail !== null
-    if (!isStillTail) this.#tail = rest === 0 ? null : copyOf(buffer, end, buffer.length)
+    if (!isStillTail) this.#tail = rest === 0 ? null : getCopy(buffer, end, buffer.length)
     this.#tailLength = rest
     this.#searched = Math.max(0, rest - 1)
   }
@@ -155,7 +155,7 @@ export class SseScanner {
     const type = buffer.toString('latin1', from, quote)
     if (type.endsWith('.delta')) {
       this.#headType = type
-      this.#head = copyOf(buffer, start, quote + 1)
+      this.#head = getCopy(buffer, start, quote + 1)
     }
     return new Scanned(buffer, start, end, type)
   }
@@ -187,7 +187,7 @@ export class SseScanner {
 const asBuffer = (chunk: Uint8Array): Buffer => Object.setPrototypeOf(chunk, Buffer.prototype)
 
 /** Copies, so that a few bytes do not keep a whole chunk in memory. */
-const copyOf = (bytes: Buffer, start: number, end: number): Buffer =>
+const getCopy = (bytes: Buffer, start: number, end: number): Buffer =>
   asBuffer(Uint8Array.prototype.slice.call(bytes, start, end))
 
 /** Creates its view on access: most events are only counted and passed on within their chunk. */
@@ -280,7 +280,7 @@ const nextLine = (bytes: Uint8Array, at: number, end: number): number => {
 }
 
 /** Joins events that are adjacent in memory. */
-export const piecesOf = (events: readonly SseEvent[]): Uint8Array[] => {
+export const getPieces = (events: readonly SseEvent[]): Uint8Array[] => {
   const pieces: Uint8Array[] = []
   for (let from = 0, to = 0; from < events.length; from = to) {
     const first = events[from]! // from < length

@@ -51,7 +51,7 @@ const bind = ({ dlopen, ptr }: typeof import('bun:ffi')): TcpInfo => {
 
   return {
     find(peers) {
-      const keys = peers.map(keyOf)
+      const keys = peers.map(toKey)
       const missing = new Set(keys)
       const ports = new Set(peers.map(({ port }) => port))
       const found = new Map<string, number>()
@@ -73,7 +73,7 @@ const bind = ({ dlopen, ptr }: typeof import('bun:ffi')): TcpInfo => {
 /** All descriptors are below this. Listing `/proc/self/fd` takes longer than trying them all (measured). */
 const tableSize = (): number => Number(/^FDSize:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0)
 
-const keyOf = ({ address, port }: Peer): string => `${normaliseIp(address)} ${port}`
+const toKey = ({ address, port }: Peer): string => `${normaliseIp(address)} ${port}`
 
 const portIn = (name: DataView): number => name.getUint16(2)
 
@@ -81,7 +81,7 @@ const portIn = (name: DataView): number => name.getUint16(2)
 const peerIn = (name: DataView): string | null => {
   const family = name.getUint16(0, true)
   const address = family === AF_INET ? ipv4At(name, 4) : family === AF_INET6 ? ipv6At(name, 8) : null
-  return address && keyOf({ address, port: portIn(name) })
+  return address && toKey({ address, port: portIn(name) })
 }
 
 const ipv4At = (name: DataView, at: number): string =>

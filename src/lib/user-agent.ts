@@ -24,8 +24,8 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
 
 /** `Firefox on Linux`; unknown parts are left out, and null is `Unknown device`. */
 export const describeAgent = (userAgent: string | null): string => {
-  const browser = nameOf(BROWSERS, userAgent ?? '')
-  const system = nameOf(SYSTEMS, userAgent ?? '')
+  const browser = getName(BROWSERS, userAgent ?? '')
+  const system = getName(SYSTEMS, userAgent ?? '')
   if (browser && system) return `${browser} on ${system}`
   return browser ?? system ?? 'Unknown device'
 }
@@ -33,5 +33,5 @@ export const describeAgent = (userAgent: string | null): string => {
 /** The program without its version: `codex_exec`; null: it names none. */
 export const clientName = (userAgent: string | null): string | null => userAgent?.match(/^[^\s/]+/)?.[0] ?? null
 
-const nameOf = (table: typeof BROWSERS, userAgent: string): string | undefined =>
+const getName = (table: typeof BROWSERS, userAgent: string): string | undefined =>
   table.find(([pattern]) => pattern.test(userAgent))?.[1]

@@ -5,13 +5,13 @@ const UTF8_NAMES = 0x800
 const VERSION = 20
 
 /** `files`: fewer than 65,535, and less than 4 GB together. */
-export const zipOf = (files: readonly { name: string; text: string }[]): Uint8Array<ArrayBuffer> => {
+export const getZip = (files: readonly { name: string; text: string }[]): Uint8Array<ArrayBuffer> => {
   const locals: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0
   for (const { name, text } of files) {
     const [path, content] = [Buffer.from(name), Buffer.from(text)]
-    const facts = factsOf(path, content)
+    const facts = getFacts(path, content)
     const local = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), facts, path, content])
     const place = Buffer.alloc(14)
     place.writeUInt32LE(offset, 10)
@@ -32,7 +32,7 @@ export const zipOf = (files: readonly { name: string; text: string }[]): Uint8Ar
 const MADE_BY = Buffer.from([VERSION, 0])
 
 /** The fields common to both headers of a file; the last two bytes are the empty extra field's length. */
-const factsOf = (name: Buffer, content: Buffer): Buffer => {
+const getFacts = (name: Buffer, content: Buffer): Buffer => {
   const facts = Buffer.alloc(26)
   facts.writeUInt16LE(VERSION, 0)
   facts.writeUInt16LE(UTF8_NAMES, 2)

@@ -34,7 +34,7 @@ export const isZip = (bytes: Uint8Array): boolean =>
 
 /** In directory order (APPNOTE.TXT 6.3.10 §4.3). Throws `ZipError`. */
 export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
-  const entries = directoryOf(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
+  const entries = getDirectory(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
   if (entries.length > budget.files) throw new ZipError(`contains more than ${budget.files} files`)
   demand(areApart(entries))
   const read: ZipFile[] = []
@@ -78,9 +78,9 @@ interface Entry {
   offset: number
 }
 
-const directoryOf = (bytes: Uint8Array): Entry[] => {
-  const view = viewOf(bytes)
-  const end = endOf(view)
+const getDirectory = (bytes: Uint8Array): Entry[] => {
+  const view = getView(bytes)
+  const end = getEnd(view)
   const count = view.getUint16(end + 10, true)
   let at = view.getUint32(end + 16, true)
   if (count === 0xffff || at === 0xffffffff) throw new ZipError('is a ZIP64 archive, which is not supported')
@@ -101,7 +101,7 @@ const directoryOf = (bytes: Uint8Array): Entry[] => {
 }
 
 /** The end record, before a comment of any length. */
-const endOf = (view: DataView): number => {
+const getEnd = (view: DataView): number => {
   const last = view.byteLength - END_BYTES
   for (let at = last; at >= Math.max(0, last - LONGEST_COMMENT); at--) if (view.getUint32(at, true) === END) return at
   throw new ZipError('is not a complete ZIP archive')
@@ -113,7 +113,7 @@ const inflate = promisify(inflateRaw)
 const unpack = async (bytes: Uint8Array, entry: Entry, maxBytes: number): Promise<Uint8Array> => {
   const { name, flags, method, packedBytes, offset } = entry
   if (flags & ENCRYPTED) throw new ZipError(`is encrypted (${name})`)
-  const view = viewOf(bytes)
+  const view = getView(bytes)
   demand(offset + LOCAL_ENTRY_BYTES <= bytes.length && view.getUint32(offset, true) === LOCAL_ENTRY)
   const start = offset + LOCAL_ENTRY_BYTES + view.getUint16(offset + 26, true) + view.getUint16(offset + 28, true)
   const packed = bytes.subarray(start, start + packedBytes)
@@ -131,5 +131,5 @@ const demand = (isSound: boolean): void => {
   if (!isSound) throw new ZipError('is damaged')
 }
 
-const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+const getView = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
   new DataView(buffer, byteOffset, byteLength)

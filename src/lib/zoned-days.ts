@@ -20,15 +20,15 @@ export const isZone = (zone: string): boolean => {
 
 /** The local date at `at` (ms since epoch). */
 export const localDate = (at: number, zone: string): string =>
-  new Date(at + offsetsOf(zone)(at)).toISOString().slice(0, 10)
+  new Date(at + getOffsets(zone)(at)).toISOString().slice(0, 10)
 
 /** `length` days starting with `first` (YYYY-MM-DD). */
 export const daysBetween = (first: string, length: number, zone: string): Day[] => {
-  const offsetAt = offsetsOf(zone)
-  const startOf = (place: number) => Date.parse(first) + place * DAY_MS
-  const midnights = Array.from({ length: length + 1 }, (_, place) => wallTime(startOf(place), offsetAt))
+  const offsetAt = getOffsets(zone)
+  const getStart = (place: number) => Date.parse(first) + place * DAY_MS
+  const midnights = Array.from({ length: length + 1 }, (_, place) => wallTime(getStart(place), offsetAt))
   return Array.from({ length }, (_, place) => ({
-    date: new Date(startOf(place)).toISOString().slice(0, 10),
+    date: new Date(getStart(place)).toISOString().slice(0, 10),
     from: midnights[place]!, // there is one more midnight than days
     to: midnights[place + 1]!,
   }))
@@ -38,11 +38,11 @@ export const daysBetween = (first: string, length: number, zone: string): Day[] 
  * When clocks in `zone` show what UTC clocks show at `wall` (ms since epoch): the first of two such times. Where clocks
  * skip the time, the end of the gap.
  */
-export const startInZone = (wall: number, zone: string): number => wallTime(wall, offsetsOf(zone))
+export const startInZone = (wall: number, zone: string): number => wallTime(wall, getOffsets(zone))
 
 /** The span of the `length` days before `first` (YYYY-MM-DD). */
 export const daysBefore = (first: string, length: number, zone: string): Pick<Day, 'from' | 'to'> => {
-  const offsetAt = offsetsOf(zone)
+  const offsetAt = getOffsets(zone)
   const end = Date.parse(first)
   return { from: wallTime(end - length * DAY_MS, offsetAt), to: wallTime(end, offsetAt) }
 }
@@ -74,9 +74,9 @@ const changeBetween = (from: number, to: number, offsetAt: Offsets): number => {
 type Offsets = (at: number) => number
 
 /** Cached: creating a format takes longer than a hundred uses (measured). */
-export const offsetsOf = (zone: string): Offsets => {
+export const getOffsets = (zone: string): Offsets => {
   if (zone === 'UTC') return () => 0
-  const format = formatOf(zone)
+  const format = getFormat(zone)
   return (at) => {
     const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))
     const part = (name: Intl.DateTimeFormatPartTypes) => parts.get(name) ?? 0
@@ -85,7 +85,7 @@ export const offsetsOf = (zone: string): Offsets => {
   }
 }
 
-const formatOf = (timeZone: string): Intl.DateTimeFormat =>
+const getFormat = (timeZone: string): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat('en', {
     timeZone,
     hourCycle: 'h23',

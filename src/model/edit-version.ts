@@ -9,10 +9,10 @@ export const ExpectedVersion = z
   .describe('The `version` you read. If it has changed since, the request gets `edit_conflict`.')
 
 /** A hash of `shown`; rows have no version counter. */
-export const versionOf = (shown: readonly unknown[]): string =>
+export const getVersion = (shown: readonly unknown[]): string =>
   new Bun.CryptoHasher('sha256').update(JSON.stringify(shown)).digest('hex').slice(0, 16)
 
 /** Throws `edit_conflict`. Without `expected` the edit always wins. */
-export const demandVersion = (expected: string | undefined, version: string): void => {
+export const requireVersion = (expected: string | undefined, version: string): void => {
   if (expected !== undefined && expected !== version) throw new AppError('edit_conflict')
 }

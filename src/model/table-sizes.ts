@@ -75,7 +75,7 @@ const rowBytes = (db: Db, table: string): number => {
     SELECT indexes.name AS "index", columns.name AS column FROM pragma_index_list(${table}) AS indexes, pragma_index_xinfo(indexes.name) AS columns
     WHERE indexes.name IN (SELECT name FROM sqlite_schema) AND columns.cid <> -1`) // -1: the row id
   const columns = db.all<{ column: string }>(sql`SELECT name AS column FROM pragma_table_info(${table})`)
-  const lengths = [...columns, ...indexed].flatMap(({ column }) => (column === null ? [] : [lengthOf(column)]))
+  const lengths = [...columns, ...indexed].flatMap(({ column }) => (column === null ? [] : [getLength(column)]))
   const [sample] = db.all<{ bytes: number | null }>(sql`
     SELECT AVG(${sql.join(lengths, sql` + `)}) AS bytes
     FROM (SELECT * FROM ${sql.identifier(table)} LIMIT ${SAMPLED_ROWS})`)
@@ -83,7 +83,7 @@ const rowBytes = (db: Db, table: string): number => {
   return (sample?.bytes ?? 0) + OVERHEAD_BYTES * (1 + indexes)
 }
 
-const lengthOf = (column: string): SQL => sql`COALESCE(OCTET_LENGTH(${sql.identifier(column)}), 0)`
+const getLength = (column: string): SQL => sql`COALESCE(OCTET_LENGTH(${sql.identifier(column)}), 0)`
 
 const countRows = (db: Db, table: string): number =>
   db.all<{ n: number }>(sql`SELECT COUNT(*) AS n FROM ${sql.identifier(table)}`)[0]?.n ?? 0

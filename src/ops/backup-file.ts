@@ -19,7 +19,7 @@ import { checkpoint } from '../../db/checkpoint.ts'
 import { readerDatabase } from '../../db/open.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { systemRandom } from '../lib/random.ts'
-import { fingerprintOf } from '../model/encryption-key-id.ts'
+import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { BackupError, integrityFindings, isOurs, tryKey } from './backup-verify.ts'
 
 interface BackupRequest {
@@ -49,27 +49,27 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   const { source, target, keyFile, roomFor = freeBytes, link = linkSync } = request
   if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
   // SQLite would use an earlier log file of that name for this database.
-  const names = [target, ...logsOf(target), ...(keyFile === null ? [] : [keyOf(target)])]
+  const names = [target, ...getLogs(target), ...(keyFile === null ? [] : [toKey(target)])]
   for (const path of names) if (existsSync(path)) throw taken(path)
   if (!existsSync(dirname(target)))
     throw new BackupError(`The folder ${dirname(target)} does not exist. Create it first.`)
-  const partial = partialOf(target)
+  const partial = getPartial(target)
   try {
     createPrivately(partial)
     removeLeftovers(dirname(target), statSync(partial).mtimeMs, (name) => name === basename(target))
-    demandRoom(source, roomFor(target))
+    requireRoom(source, roomFor(target))
     vacuumInto(source, partial)
     carryOver(source)
-    demandWhole(partial, keyFile)
-    if (keyFile !== null) copyPrivately(keyFile, keyOf(partial))
+    requireWhole(partial, keyFile)
+    if (keyFile !== null) copyPrivately(keyFile, toKey(partial))
     giveName(partial, target, link)
-    if (keyFile !== null) giveName(keyOf(partial), keyOf(target), link)
+    if (keyFile !== null) giveName(toKey(partial), toKey(target), link)
   } catch (cause) {
-    throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${messageOf(cause)}`, { cause })
+    throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${getMessage(cause)}`, { cause })
   } finally {
     removePartial(partial)
   }
-  return { file: target, bytes: statSync(target).size, keyFile: keyFile === null ? null : keyOf(target) }
+  return { file: target, bytes: statSync(target).size, keyFile: keyFile === null ? null : toKey(target) }
 }
 
 /**
@@ -77,25 +77,25 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
  * all streams, which is better than losing everything. Returns null, or why it failed, like `writeInChild`.
  */
 export const rescue = (sqlite: Database, target: string): string | null => {
-  const partial = partialOf(target)
+  const partial = getPartial(target)
   try {
     createPrivately(partial)
     sqlite.run('VACUUM INTO ?', [partial])
-    demandWhole(partial)
+    requireWhole(partial)
     giveName(partial, target, linkSync)
     return null
   } catch (err) {
-    return messageOf(err)
+    return getMessage(err)
   } finally {
     removePartial(partial)
   }
 }
 
 /** A separate name for each running backup, so that two never remove each other's file. */
-const partialOf = (target: string): string => `${target}.${systemRandom.bytes(4).toHex()}.partial`
+const getPartial = (target: string): string => `${target}.${systemRandom.bytes(4).toHex()}.partial`
 
 /** The target of a partial backup's file name; null: not a partial backup. */
-const targetOf = (name: string): string | null => {
+const getTarget = (name: string): string | null => {
   const target = name.replace(/(\.[0-9a-f]{8})?\.partial(\.key|-wal|-shm|-journal)?$/, '')
   return target === name ? null : target
 }
@@ -108,7 +108,7 @@ const LEFTOVER_MS = HOUR_MS
  * may be another machine's.
  */
 export const removeLeftovers = (folder: string, now: number, isMeant: (name: string) => boolean): void => {
-  for (const name of readdirSync(folder).filter((name) => isMeant(targetOf(name) ?? ''))) {
+  for (const name of readdirSync(folder).filter((name) => isMeant(getTarget(name) ?? ''))) {
     const path = join(folder, name)
     const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: now }
     if (mtimeMs < now - LEFTOVER_MS) rmSync(path, { force: true })
@@ -117,18 +117,18 @@ export const removeLeftovers = (folder: string, now: number, isMeant: (name: str
 
 /** Removes a partial copy with its key and SQLite's files. */
 export const removePartial = (partial: string): void => {
-  for (const path of [partial, ...logsOf(partial), keyOf(partial)]) rmSync(path, { force: true })
+  for (const path of [partial, ...getLogs(partial), toKey(partial)]) rmSync(path, { force: true })
 }
 
 /** SQLite's files next to a database. */
-export const logsOf = (path: string): string[] => ['-wal', '-shm', '-journal'].map((suffix) => path + suffix)
+export const getLogs = (path: string): string[] => ['-wal', '-shm', '-journal'].map((suffix) => path + suffix)
 
 const MIB = 1024 * 1024
 /** Left free for requests and tokens, which are stored at the same time. */
 const SPARE_BYTES = 200 * MIB
 
 /** Includes the log, which may contain newer pages. */
-const demandRoom = (source: string, free: number): void => {
+const requireRoom = (source: string, free: number): void => {
   const log = `${source}-wal`
   const bytes = statSync(source).size + (existsSync(log) ? statSync(log).size : 0)
   if (free < bytes + SPARE_BYTES)
@@ -159,7 +159,7 @@ const giveName = (partial: string, target: string, link: typeof linkSync): void 
 }
 
 /** Path of a backup's key, if it has one. */
-export const keyOf = (backup: string): string => `${backup}.key`
+export const toKey = (backup: string): string => `${backup}.key`
 
 /** Copies any other file, readable only by its owner at all times. */
 export const copyPrivately = (from: string, to: string): void => {
@@ -226,7 +226,7 @@ const taken = (path: string, cause?: unknown): BackupError =>
   new BackupError(`${path} already exists. Choose another name.`, { cause })
 
 /** Checks a new backup: stored durably, intact, and encrypted with its key. */
-const demandWhole = (path: string, keyFile: string | null = null): void => {
+const requireWhole = (path: string, keyFile: string | null = null): void => {
   flush(path)
   const { sqlite, db } = readerDatabase(path)
   try {
@@ -234,7 +234,7 @@ const demandWhole = (path: string, keyFile: string | null = null): void => {
     if (finding !== undefined)
       throw new BackupError(`No backup was created, because the database is damaged: ${finding}`)
     if (!isOurs(sqlite)) throw new BackupError('No backup was created, because this is not a database of Sluice.')
-    if (keyFile !== null && tryKey(fingerprintOf(db), keyFile) === 'other')
+    if (keyFile !== null && tryKey(getEncryptionKeyId(db), keyFile) === 'other')
       throw new BackupError(
         `${keyFile} is not the encryption key of this database. Set SLUICE_ENCRYPTION_KEY_FILE to the right one.`,
       )
@@ -243,4 +243,4 @@ const demandWhole = (path: string, keyFile: string | null = null): void => {
   }
 }
 
-const messageOf = (err: unknown): string => (err instanceof Error ? err.message : String(err))
+const getMessage = (err: unknown): string => (err instanceof Error ? err.message : String(err))

@@ -8,7 +8,7 @@ import { type OpenedDatabase, readerDatabase } from '../../db/open.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
 import { type AuditVerdict, verifyAuditLog } from '../model/audit/audit-verify.ts'
-import { fingerprintOf } from '../model/encryption-key-id.ts'
+import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 
 /** A backup cannot be made or used; the message is for stderr. */
 export class BackupError extends Error {
@@ -46,7 +46,7 @@ export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
   try {
     const schema = schemaAge(sqlite, file)
     const damage = integrityFindings(sqlite)
-    const keyFingerprint = fingerprintOf(db)
+    const keyFingerprint = getEncryptionKeyId(db)
     return {
       file,
       damage,
@@ -54,8 +54,8 @@ export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
       schemaDifferences: schema === 'newer' ? [] : schemaDifferences(sqlite, MIGRATIONS),
       keyFingerprint,
       key: tryKey(keyFingerprint, keyFile),
-      audit: auditOf(sqlite, db),
-      ...sizesOf(sqlite),
+      audit: getAudit(sqlite, db),
+      ...getSizes(sqlite),
     }
   } catch (cause) {
     throw cause instanceof BackupError ? cause : unreadable(file, cause)
@@ -111,10 +111,10 @@ export const isOurs = (sqlite: Database): boolean =>
   sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get() !== null
 
 /** Releases without audit hashes have nothing to verify. */
-const auditOf = (sqlite: Database, db: Db): AuditVerdict => {
+const getAudit = (sqlite: Database, db: Db): AuditVerdict => {
   const columns = sqlite.query<{ name: string }, []>('PRAGMA table_info(audit_logs)').all()
   if (columns.some(({ name }) => name === 'hash')) return verifyAuditLog(db)
-  const rows = countOf(sqlite, 'audit_logs')
+  const rows = getCount(sqlite, 'audit_logs')
   return { isWhole: true, rows, unchained: rows, purgedThroughId: null }
 }
 
@@ -124,11 +124,11 @@ export const tryKey = (wanted: string | null, path: string): BackupVerdict['key'
   return wanted === null || fingerprint(readKey(path)) === wanted ? 'fits' : 'other'
 }
 
-const sizesOf = (sqlite: Database) => ({
-  accounts: countOf(sqlite, 'accounts'),
-  apiKeys: countOf(sqlite, 'api_keys'),
-  requests: countOf(sqlite, 'requests'),
+const getSizes = (sqlite: Database) => ({
+  accounts: getCount(sqlite, 'accounts'),
+  apiKeys: getCount(sqlite, 'api_keys'),
+  requests: getCount(sqlite, 'requests'),
 })
 
-const countOf = (sqlite: Database, table: string): number =>
+const getCount = (sqlite: Database, table: string): number =>
   sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0

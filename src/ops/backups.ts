@@ -90,7 +90,7 @@ export class Backups {
 
   async #make(kind: BackupKind, signal?: AbortSignal): Promise<Backup> {
     const { dir, clock, write } = this.#deps
-    if (kind === 'manual') await this.#demandPause()
+    if (kind === 'manual') await this.#requirePause()
     const target = backupPath(dir, clock.now(), kind)
     const problem = await makeReady(dir, clock.now()).then(
       () => write(target, signal),
@@ -102,7 +102,7 @@ export class Backups {
     return made
   }
 
-  async #demandPause(): Promise<void> {
+  async #requirePause(): Promise<void> {
     await this.list()
     const left = (this.newestAt ?? Number.NEGATIVE_INFINITY) + PAUSE_MS - this.#deps.clock.now()
     if (left > 0)

@@ -11,7 +11,7 @@ export const readThrough = (path: string): Found | null => {
   try {
     const { sqlite } = readerDatabase(path)
     try {
-      return damageOf(sqlite, path) ?? strangeSchema(sqlite)
+      return getDamage(sqlite, path) ?? strangeSchema(sqlite)
     } finally {
       sqlite.close()
     }
@@ -21,7 +21,7 @@ export const readThrough = (path: string): Found | null => {
   }
 }
 
-const damageOf = (sqlite: Database, path: string): Found | null => {
+const getDamage = (sqlite: Database, path: string): Found | null => {
   const finding = sqlite.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check ?? 'ok'
   if (finding === 'ok') return null
   const { says, advice } = damaged(path, finding.replace(/^\*{3}.*\n/, '')) // the first line names no place

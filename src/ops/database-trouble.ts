@@ -9,12 +9,12 @@ export interface Trouble {
 /** Explains `err` about the database at `path`; null: unrelated. */
 export const databaseTrouble = (err: unknown, path: string): Trouble | null => {
   if (!(err instanceof Error)) return null
-  const trouble = TROUBLES[codeOf(err, path)]
+  const trouble = TROUBLES[getCode(err, path)]
   return trouble ? trouble(path, err.message) : databaseTrouble(err.cause, path)
 }
 
 /** SQLite's base code, without extensions as in `SQLITE_IOERR_READ`; a file system code only for this file. */
-const codeOf = (err: Error, path: string): string => {
+const getCode = (err: Error, path: string): string => {
   const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined if absent
   const [sqlite] = /^SQLITE_[A-Z]+/.exec(String(code)) ?? []
   return sqlite ?? (at === path ? String(code) : '')

@@ -75,7 +75,7 @@ const TOO_LOW_BYTES = 200 * MIB
 const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
   const { bavail, bsize } = await statfs(dir)
   const free = bavail * bsize
-  const used = await sizeOf(databasePath)
+  const used = await getSize(databasePath)
   if (free < TOO_LOW_BYTES)
     return problem(`Only ${mib(free)} free.`, 'Free some disk space, or Sluice can’t store requests and tokens.')
   if (free < Math.max(LOW_BYTES, 2 * used))
@@ -91,7 +91,7 @@ const LARGE_LOG_BYTES = 256 * MIB
 const checkDatabase = async ({ databasePath, databaseFinding }: FolderFacts): Promise<Found> => {
   if (databaseFinding !== null) return databaseFinding
   const { mode, size } = await stat(databasePath)
-  const log = await sizeOf(`${databasePath}-wal`)
+  const log = await getSize(`${databasePath}-wal`)
   if ((mode & OTHERS) !== 0)
     return warning(`Other users can read ${databasePath} (mode ${octal(mode)}).`, `chmod 0600 ${databasePath}`)
   if (log > LARGE_LOG_BYTES)
@@ -112,7 +112,7 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
           'Restore the file from your copy before you stop Sluice.',
         )
   const { mode } = found
-  const fault = faultOf(keyPath, keyFingerprint ?? null)
+  const fault = getFault(keyPath, keyFingerprint ?? null)
   if (fault !== null)
     return problem(
       `${keyPath} ${fault}. Sluice won’t start again.`,
@@ -124,7 +124,7 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
   return fine('It matches the database, and only its owner can read it. Keep a copy somewhere else.')
 }
 
-const faultOf = (keyPath: string, wanted: string | null): string | null => {
+const getFault = (keyPath: string, wanted: string | null): string | null => {
   try {
     const own = fingerprint(readKey(keyPath))
     return wanted === null || own === wanted ? null : 'is not the key this database was encrypted with'
@@ -181,7 +181,7 @@ const span = (ms: number): string => {
   return ms < 48 * HOUR_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / HOUR_MS / 24)} days`
 }
 
-const sizeOf = (path: string): Promise<number> =>
+const getSize = (path: string): Promise<number> =>
   stat(path).then(
     ({ size }) => size,
     () => 0,

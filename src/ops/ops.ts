@@ -13,7 +13,7 @@ import { lost, lostFolder, type Trouble } from './database-trouble.ts'
 import { Doctor } from './doctor.ts'
 import { LoopLag } from './loop-lag.ts'
 import { OutageWatch } from './outage.ts'
-import { placesOf } from './places.ts'
+import { getPlaces } from './places.ts'
 import { TurnCounts } from './turn-counts.ts'
 
 export interface Ops {
@@ -42,7 +42,7 @@ interface OpsDeps {
 /** Starts nothing yet. */
 export const createOps = (deps: OpsDeps): Ops => {
   const { config, database, keyFingerprint, clock, dial, settings } = deps
-  const places = placesOf(config)
+  const places = getPlaces(config)
   const writeNamed = writeInChild(config.raw)
   const write: typeof writeNamed = async (target, signal) =>
     database.isNamed() ? writeNamed(target, signal) : rescue(database.sqlite, target)

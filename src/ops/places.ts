@@ -9,7 +9,7 @@ export interface Places {
 }
 
 /** Opens and creates nothing. */
-export const placesOf = ({
+export const getPlaces = ({
   DATA_DIR: dir,
   ENCRYPTION_KEY_FILE,
 }: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>): Places => ({

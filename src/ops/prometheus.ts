@@ -23,13 +23,13 @@ export const exposition = (families: Iterable<Family>): string => {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
     const first = lines.length
-    for (const sample of samples) lines.push(lineOf(name, sample))
+    for (const sample of samples) lines.push(getLine(name, sample))
     if (lines.length > first) lines.splice(first, 0, `# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
   }
   return `${lines.join('\n')}\n`
 }
 
-const lineOf = (name: string, { labels = {}, value, suffix = '' }: Sample): string => {
+const getLine = (name: string, { labels = {}, value, suffix = '' }: Sample): string => {
   const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
   return `${name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`
 }

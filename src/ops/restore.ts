@@ -22,8 +22,8 @@ import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open
 import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { type Actor, append } from '../model/audit/audit.ts'
-import { fingerprintOf } from '../model/encryption-key-id.ts'
-import { copyDatabase, copyPrivately, flush, keyOf, logsOf, removePartial } from './backup-file.ts'
+import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
+import { copyDatabase, copyPrivately, flush, getLogs, removePartial, toKey } from './backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from './backup-verify.ts'
 import { type Revived, revivedBy } from './reactivated-by-restore.ts'
 
@@ -72,11 +72,11 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
   try {
     if (resolveLinks(dir) !== resolveLinks(home)) locks.push(acquireFolderLock(home)) // another server may use it
     removePartial(incoming) // left by a killed process
-    const chosenKey = existsSync(keyOf(file)) ? keyOf(file) : keyPath
-    demandRestorable(verifyBackup(file, chosenKey), keyPath)
+    const chosenKey = existsSync(toKey(file)) ? toKey(file) : keyPath
+    requireRestorable(verifyBackup(file, chosenKey), keyPath)
     copyDatabase(file, incoming) // not copied bytewise: the newest commits may be in its log
     const verdict = { ...verifyBackup(incoming, chosenKey), file }
-    demandRestorable(verdict, keyPath)
+    requireRestorable(verdict, keyPath)
     const prepared = prepare(incoming, request)
     const isOtherKey = chosenKey !== keyPath && !isSameKey(chosenKey, keyPath)
     const incomingKey = isOtherKey ? prepareKey(chosenKey, keyPath) : null
@@ -106,7 +106,7 @@ const resolveLinks = (path: string): string => {
   }
 }
 
-const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
+const requireRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   if (isRestorable(verdict)) return
   const { file, damage, schema, schemaDifferences, key } = verdict
   if (damage.length > 0) throw new BackupError(`${file} is damaged: ${damage[0]}`)
@@ -119,7 +119,7 @@ const demandRestorable = (verdict: BackupVerdict, keyPath: string): void => {
   const what = key === 'missing' ? 'is missing' : 'does not match'
   throw new BackupError(
     `The encryption key for ${file} ${what}. Put the right one at ${keyPath}, or next to the backup as ` +
-      `${basename(keyOf(file))}.`,
+      `${basename(toKey(file))}.`,
   )
 }
 
@@ -156,7 +156,7 @@ type PresentTokens = Pick<
 
 /** Tokens of the old database if encrypted with the same key; otherwise none. */
 const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
-  if (fingerprintOf(present) !== fingerprintOf(db)) return []
+  if (getEncryptionKeyId(present) !== getEncryptionKeyId(db)) return []
   const { id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt } = accounts
   return present
     .select({ id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt })
@@ -166,7 +166,7 @@ const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
 
 /** Releases without fingerprints count as the same installation. */
 const areStrangers = (restored: Db, present: Db): boolean => {
-  const [ours, theirs] = [fingerprintOf(restored), fingerprintOf(present)]
+  const [ours, theirs] = [getEncryptionKeyId(restored), getEncryptionKeyId(present)]
   return ours !== null && theirs !== null && ours !== theirs
 }
 
@@ -198,7 +198,7 @@ const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
  */
 const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
   const database = resolveLinks(databasePath)
-  const files = [database, ...logsOf(database), ...(withKey ? [keyPath] : [])]
+  const files = [database, ...getLogs(database), ...(withKey ? [keyPath] : [])]
   if (!files.some((path) => existsSync(path))) return null
   const stamp = new Date(actor.at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-')
   const aside = freeName(join(dir, `before-restore-${stamp}`))
@@ -210,7 +210,7 @@ const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withK
   keep(database, basename(databasePath))
   if (withKey) keep(resolveLinks(keyPath), basename(keyPath))
   // A leftover log must not be used for the new database.
-  for (const path of logsOf(database)) {
+  for (const path of getLogs(database)) {
     keep(path, basename(databasePath) + path.slice(database.length))
     rmSync(path, { force: true })
   }

@@ -1,7 +1,7 @@
 /** Counts of ended requests since start, in memory: by result, account, key and model. */
 import { CODES } from '../errors.ts'
 import { isCounted } from '../model/log/counted-requests.ts'
-import { causeOf } from '../model/log/request-result.ts'
+import { getCause } from '../model/log/request-result.ts'
 import type { LedgerEntry } from '../proxy/ledger/ledger.ts'
 import { type Family, Histogram, type Labels, type Sample } from './prometheus.ts'
 
@@ -90,7 +90,7 @@ export class TurnCounts {
     this.#results.getOrInsertComputed(`${transport} ${route}`, () => ({ ok: 0, error: 0, cancelled: 0 }))[status]++
     if (status !== 'error') return
     const code = errorCode !== null && Object.hasOwn(CODES, errorCode) ? errorCode : 'upstream'
-    const kind = `${phase ?? OTHER} ${code} ${causeOf({ status, phase, errorCode, errorMessage })}`
+    const kind = `${phase ?? OTHER} ${code} ${getCause({ status, phase, errorCode, errorMessage })}`
     this.#errors.set(kind, (this.#errors.get(kind) ?? 0) + 1)
   }
 
@@ -178,8 +178,8 @@ const tallyFamilies = (dimension: 'account' | 'key' | 'model', tallies: Readonly
 function* each(
   dimension: string,
   tallies: ReadonlyMap<string, Tally>,
-  valuesOf: (tally: Tally) => readonly (readonly [Labels, number])[],
+  getValues: (tally: Tally) => readonly (readonly [Labels, number])[],
 ): Generator<Sample> {
   for (const [name, tally] of tallies)
-    for (const [labels, value] of valuesOf(tally)) yield { labels: { [dimension]: name, ...labels }, value }
+    for (const [labels, value] of getValues(tally)) yield { labels: { [dimension]: name, ...labels }, value }
 }

@@ -70,9 +70,9 @@ const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promis
       )
     return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
   } catch (err) {
-    if (!dial.isProxied(url, NOT_FOR_AN_ACCOUNT)) return problem(`Can’t reach ${host}: ${messageOf(err)}.`, EGRESS)
+    if (!dial.isProxied(url, NOT_FOR_AN_ACCOUNT)) return problem(`Can’t reach ${host}: ${getMessage(err)}.`, EGRESS)
     const why = (await dial.canConnect(url, NOT_FOR_AN_ACCOUNT))
-      ? messageOf(err)
+      ? getMessage(err)
       : 'the proxy doesn’t accept connections'
     return problem(`Can’t reach ${host} through the outbound proxy: ${why}.`, EGRESS)
   }
@@ -103,7 +103,7 @@ const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<
     return fine(`${host} answered the handshake (${status}) after ${Math.round(tookMs)} ms.`)
   } catch (err) {
     return warning(
-      `No WebSocket to ${host}: ${messageOf(err)}.`,
+      `No WebSocket to ${host}: ${getMessage(err)}.`,
       `Requests go over HTTP until then. ${EGRESS} SLUICE_UPSTREAM_WEBSOCKET_TRUST_ENV decides whether sockets use the proxy variables.`,
     )
   }
@@ -146,7 +146,7 @@ const REASONS = new Map([
   ['FailedToOpenSocket', 'connection failed'],
 ])
 
-const messageOf = (err: unknown): string => {
+const getMessage = (err: unknown): string => {
   if (!(err instanceof Error)) return String(err)
   const code = 'code' in err ? String(err.code) : ''
   return REASONS.get(code) ?? err.message.replace(/[.?!]+$/, '')

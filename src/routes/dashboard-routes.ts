@@ -46,7 +46,7 @@ import { logOut, logOutEverywhere, showSession } from '../admin/auth/session.ts'
 import {
   endOtherSessions,
   endOwnSession,
-  endSessionOf,
+  endUserSession,
   listOwnSessions,
   listSessionsOf,
 } from '../admin/auth/sessions.ts'
@@ -173,7 +173,7 @@ const mountPasskeys = (app: Hono<AppEnv>): void => {
   app.delete('/api/dashboard-auth/sessions', ...endOtherSessions)
   app.delete('/api/dashboard-auth/sessions/:id', ...endOwnSession)
   app.get('/api/dashboard-users/:id/sessions', ...listSessionsOf)
-  app.delete('/api/dashboard-users/:id/sessions/:sessionId', ...endSessionOf)
+  app.delete('/api/dashboard-users/:id/sessions/:sessionId', ...endUserSession)
 }
 
 /** Users, invites, roles, sign-in providers, and the audit log. */

@@ -9,7 +9,7 @@ import { plainHost } from '../http/host.ts'
 import { renderError, renderNotFound } from '../http/render-error.tsx'
 import { markLive, shell } from '../http/reply.tsx'
 import { requestContext } from '../http/request-context.ts'
-import { demandOneAccessGate } from '../http/route-table.ts'
+import { requireOneAccessGate } from '../http/route-table.ts'
 import { routedPath } from '../http/routed-path.ts'
 import { securityHeaders } from '../http/security-headers.ts'
 import { localTimes } from '../http/viewer-clock.ts'
@@ -32,7 +32,7 @@ const createDashboard = (): Hono<AppEnv> => {
     refillForm,
   )
   mountDashboard(app)
-  demandOneAccessGate(app)
+  requireOneAccessGate(app)
   return app
 }
 

@@ -6,10 +6,10 @@ import { AppError } from '../errors.ts'
 import { arrival, renderGatewayError } from '../http/arrival.ts'
 import { unlistedPreflight } from '../http/cors.ts'
 import { headOnly, tellMethods } from '../http/head.ts'
-import { demandPlainHost, plainHostOrNone } from '../http/host.ts'
+import { plainHostOrNone, requirePlainHost } from '../http/host.ts'
 import { KnownPaths } from '../http/known-paths.ts'
 import { isModelPath } from '../http/model-path.ts'
-import { demandOneAccessGate } from '../http/route-table.ts'
+import { requireOneAccessGate } from '../http/route-table.ts'
 import { routedPath } from '../http/routed-path.ts'
 import { securityHeaders } from '../http/security-headers.ts'
 import { wrongBaseUrl } from '../http/wrong-base-url.ts'
@@ -23,13 +23,13 @@ const createGateway = (): Hono<AppEnv> => {
   app.use(arrival)
   app.use('/health/*', headOnly, tellMethods, securityHeaders, plainHostOrNone)
   mountGateway(app)
-  demandOneAccessGate(app)
+  requireOneAccessGate(app)
   return app
 }
 
 const notFound = (c: Ctx): Response | Promise<Response> => {
   try {
-    demandPlainHost(c)
+    requirePlainHost(c)
     if (!isModelPath(c.req.path)) throw new AppError('not_found')
     throw unlistedPreflight(c) ?? wrongBaseUrl(c)
   } catch (err) {

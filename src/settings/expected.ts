@@ -13,7 +13,7 @@ interface Bounds {
 }
 
 /** "a whole number from 1 to 20", "true or false", "one of …", "text of at most 255 characters, or none". */
-export const expectedOf = (name: SettingName): string =>
+export const getExpected = (name: SettingName): string =>
   // as: JSON Schema of a single value, of which these members are read
   inWords(z.toJSONSchema(Settings.shape[name], { unrepresentable: 'any', io: 'input' }) as Bounds)
 
@@ -26,13 +26,13 @@ const inWords = (bounds: Bounds): string => {
     case 'boolean':
       return 'true or false'
     case 'integer':
-      return `a whole number${rangeOf(bounds)}`
+      return `a whole number${getRange(bounds)}`
     case 'number':
-      return `a number${rangeOf(bounds)}`
+      return `a number${getRange(bounds)}`
     default:
       return bounds.maxLength === undefined ? 'text' : `text of at most ${bounds.maxLength} characters`
   }
 }
 
-const rangeOf = ({ minimum, maximum, exclusiveMinimum }: Bounds): string =>
+const getRange = ({ minimum, maximum, exclusiveMinimum }: Bounds): string =>
   exclusiveMinimum === undefined ? ` from ${minimum} to ${maximum}` : ` above ${exclusiveMinimum}, up to ${maximum}`

@@ -36,7 +36,7 @@ export interface SettingField {
 type Value = Settings[SettingName]
 
 /** All settings with their values in `current`, in schema order. */
-export const fieldsOf = (current: Settings): SettingField[] =>
+export const getFields = (current: Settings): SettingField[] =>
   SETTING_NAMES.map((name) => ({
     ...DESCRIBED[name],
     value: current[name],
@@ -64,31 +64,31 @@ const describe = (name: SettingName): Omit<SettingField, 'value' | 'default' | '
   const described = Described.parse(z.toJSONSchema(Settings.shape[name]))
   const { section, label, help, unit, security } = described
   // as: `meta` allows no other
-  return { name, section: section as Section, label, help, unit, isSecurity: security, control: controlOf(described) }
+  return { name, section: section as Section, label, help, unit, isSecurity: security, control: getControl(described) }
 }
 
-const controlOf = (described: Described): Control => {
+const getControl = (described: Described): Control => {
   switch (described.type) {
     case 'boolean':
       return { kind: 'switch' }
     case 'integer':
     case 'number':
-      return { kind: 'number', ...boundsOf(described), isWhole: described.type === 'integer' }
+      return { kind: 'number', ...getBounds(described), isWhole: described.type === 'integer' }
     case 'string':
-      return described.enum ? choiceOf(described) : { kind: 'text', maxLength: described.maxLength }
+      return described.enum ? getChoice(described) : { kind: 'text', maxLength: described.maxLength }
     case 'object':
       return { kind: 'key-rules', models: [] }
     default:
-      return choiceOf(described)
+      return getChoice(described)
   }
 }
 
-const choiceOf = (described: Described): Control => ({
+const getChoice = (described: Described): Control => ({
   kind: 'choice',
   choices: (described.enum ?? []).map((value) => ({ value, label: null })),
 })
 
-const boundsOf = ({ minimum, exclusiveMinimum, maximum }: Described) => ({
+const getBounds = ({ minimum, exclusiveMinimum, maximum }: Described) => ({
   min: minimum ?? exclusiveMinimum ?? 0,
   max: maximum ?? Number.MAX_SAFE_INTEGER,
 })

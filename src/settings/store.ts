@@ -49,13 +49,13 @@ interface Writing {
 export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing): SettingName[] => {
   const { now } = writing
   const before = readSettings(tx)
-  demandVersion(tx, patch, { ...writing, version: before.version })
+  requireVersion(tx, patch, { ...writing, version: before.version })
   const after = Settings.parse({ ...before.values, ...patch })
-  demandConsistent(after)
+  requireConsistent(after)
   const changed = SETTING_NAMES.filter((name) => !isSameValue(after[name], before.values[name]))
-  if (changed.includes('singleAccountId')) demandAccount(tx, after.singleAccountId)
-  if (changed.includes('egressDefaultPoolId')) demandPool(tx, after.egressDefaultPoolId)
-  if (changed.includes('overflowSourceId')) demandSource(tx, after.overflowSourceId)
+  if (changed.includes('singleAccountId')) requireAccount(tx, after.singleAccountId)
+  if (changed.includes('egressDefaultPoolId')) requirePool(tx, after.egressDefaultPoolId)
+  if (changed.includes('overflowSourceId')) requireSource(tx, after.overflowSourceId)
   for (const key of changed) storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
     for (const name of [VERSION, ...changed.map(versionName)])
@@ -68,7 +68,7 @@ export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing
   return changed
 }
 
-const demandVersion = (
+const requireVersion = (
   db: Db,
   patch: Partial<Settings>,
   { expectedVersion, isPartial = false, version }: Writing & { version: number },
@@ -98,7 +98,7 @@ const storeOne = (tx: Tx, key: SettingName, value: unknown, now: number) => {
       .run()
 }
 
-const demandConsistent = (values: Settings) => {
+const requireConsistent = (values: Settings) => {
   if (values.routingStrategy === 'single_account' && !values.singleAccountId)
     throw new AppError('validation_error', {
       message: 'The single-account strategy needs singleAccountId.',
@@ -106,7 +106,7 @@ const demandConsistent = (values: Settings) => {
     })
 }
 
-const demandAccount = (tx: Tx, id: string | null): void => {
+const requireAccount = (tx: Tx, id: string | null): void => {
   const isThere = id === null || tx.select().from(accounts).where(eq(accounts.id, id)).get()
   if (!isThere)
     throw new AppError('validation_error', {
@@ -115,12 +115,12 @@ const demandAccount = (tx: Tx, id: string | null): void => {
     })
 }
 
-const demandPool = (tx: Tx, id: string | null): void => {
+const requirePool = (tx: Tx, id: string | null): void => {
   const isThere = id === null || tx.select().from(egressPools).where(eq(egressPools.id, id)).get()
   if (!isThere) throw new AppError('proxy_pool_not_found', { param: 'egressDefaultPoolId' })
 }
 
-const demandSource = (tx: Tx, id: string | null): void => {
+const requireSource = (tx: Tx, id: string | null): void => {
   const isThere = id === null || tx.select().from(modelSources).where(eq(modelSources.id, id)).get()
   if (!isThere)
     throw new AppError('validation_error', {

@@ -18,10 +18,10 @@ export const DEADLINE_MS = 2000
 export const WAIT_MS = 10_000
 export const START_MS = 10_000
 /** Waiting reads, in total and per caller. */
-export const MOST_WAITING = 64
-const MOST_WAITING_EACH = 16
+export const MAX_WAITING = 64
+const MAX_WAITING_EACH = 16
 /** A query cannot be interrupted: an abandoned thread runs until its query ends. */
-const MOST_ABANDONED = 3
+const MAX_ABANDONED = 3
 
 interface Limit {
   ms: number
@@ -74,7 +74,7 @@ export class ReaderLane {
    */
   ask(who: string, name: ReadName, args: ReadArgs<ReadName>): Promise<unknown> {
     const theirs = this.#waiting.filter((call) => call.who === who).length
-    if (this.#waiting.length >= MOST_WAITING || theirs >= MOST_WAITING_EACH) return Promise.reject(tooMany())
+    if (this.#waiting.length >= MAX_WAITING || theirs >= MAX_WAITING_EACH) return Promise.reject(tooMany())
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const message = { kind: 'call', id: ++this.#lastId, name, args } as const
     const call: Call = { who, message, resolve, reject, cancelTimer: () => {} }
@@ -103,14 +103,14 @@ export class ReaderLane {
   }
 
   #next(): void {
-    if (this.#running || this.#abandoned.size >= MOST_ABANDONED) return
+    if (this.#running || this.#abandoned.size >= MAX_ABANDONED) return
     const call = this.#chosen()
     if (!call) return
     this.#waiting = this.#waiting.filter((other) => other !== call)
     this.#running = call
     this.#turns.delete(call.who) // set() alone keeps the old order
     this.#turns.set(call.who, ++this.#turn)
-    if (this.#turns.size > MOST_WAITING) this.#turns.delete(this.#turns.keys().next().value ?? '')
+    if (this.#turns.size > MAX_WAITING) this.#turns.delete(this.#turns.keys().next().value ?? '')
     this.#limit(call, this.#worker ? READING : STARTING)
     this.#worker ??= this.#startWorker()
     this.#worker.postMessage(call.message)
@@ -124,8 +124,8 @@ export class ReaderLane {
   /** Skips callers whose last read still runs in an abandoned thread. */
   #chosen(): Call | undefined {
     const held = new Set(this.#abandoned.values())
-    const turnOf = ({ who }: Call) => this.#turns.get(who) ?? 0
-    return this.#waiting.filter(({ who }) => !held.has(who)).toSorted((a, b) => turnOf(a) - turnOf(b))[0]
+    const getTurn = ({ who }: Call) => this.#turns.get(who) ?? 0
+    return this.#waiting.filter(({ who }) => !held.has(who)).toSorted((a, b) => getTurn(a) - getTurn(b))[0]
   }
 
   #startWorker(): Worker {

@@ -31,12 +31,12 @@ const answering = (path: string) => {
     } catch (error) {
       if (error instanceof AppError)
         return { id, refusal: { code: error.code, extra: { ...error.extra, cause: undefined } } }
-      return { id, ...failureOf(error) }
+      return { id, ...getFailure(error) }
     }
   }
 }
 
-const failureOf = (thrown: unknown): Failure => {
+const getFailure = (thrown: unknown): Failure => {
   const error = thrownBySqlite(thrown)
   return { error, code: 'code' in error ? error.code : null }
 }
@@ -54,7 +54,7 @@ const opened = (path: string): FromWorker => {
     answer = answering(path)
     return { kind: 'ready' }
   } catch (error) {
-    return { kind: 'unopened', ...failureOf(error) }
+    return { kind: 'unopened', ...getFailure(error) }
   }
 }
 

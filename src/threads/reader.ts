@@ -28,13 +28,13 @@ export const createReader = (deps: ReaderDeps): Reader => {
     lanes.quick.stop()
     lanes.slow.stop()
   }
-  return readerOf((who, name, args) => lanes[READ_LANES[name]].ask(who, name, args), stop)
+  return toReader((who, name, args) => lanes[READ_LANES[name]].ask(who, name, args), stop)
 }
 
 type Ask = (who: string, name: ReadName, args: ReadArgs<ReadName>) => Promise<unknown>
 
 /** A reader that gets its answers from `ask`. */
-export const readerOf = (ask: Ask, stop: () => void): Reader => {
+export const toReader = (ask: Ask, stop: () => void): Reader => {
   const names = Object.keys(READ_LANES) as ReadName[] // as: Object.keys loses the literal types
   const answersFor = (who: string): Answers => {
     const calls = names.map((name) => [name, (...args: ReadArgs<ReadName>) => ask(who, name, args)])

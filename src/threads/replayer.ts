@@ -38,7 +38,7 @@ interface Run {
 /** Pages request the progress every second. One that has not done so for this long is considered closed. */
 const GONE_MS = 15_000
 const KEPT_MS = 5 * MINUTE_MS
-const MOST_QUEUED = 8
+const MAX_QUEUED = 8
 
 export class Replayer {
   readonly #deps: ReplayerDeps
@@ -87,7 +87,7 @@ export class Replayer {
 
   /** The answer of a recent run, or null; starts nothing. */
   recent<Name extends QuestionName>(name: Name, question: Question<Name>): AnswerTo<Name> | null {
-    const result = this.#finished.get(keyOf(name, question))?.result
+    const result = this.#finished.get(toKey(name, question))?.result
     return result && 'value' in result ? (result.value as AnswerTo<Name>) : null // as above
   }
 
@@ -97,11 +97,11 @@ export class Replayer {
   }
 
   #runOf<Name extends QuestionName>(name: Name, question: Question<Name>): Run {
-    const key = keyOf(name, question)
+    const key = toKey(name, question)
     const known = this.#finished.get(key) ?? this.#queue.find((run) => run.key === key)
     if (known) return known
     // Users cannot keep the planner out, which has one question at a time.
-    if (name !== 'plan' && this.#queue.length >= MOST_QUEUED) throw new AppError('busy', { retryAfterSeconds: 5 })
+    if (name !== 'plan' && this.#queue.length >= MAX_QUEUED) throw new AppError('busy', { retryAfterSeconds: 5 })
     const settled = Promise.withResolvers<unknown>()
     settled.promise.catch(() => {}) // pages only look
     const lookedAt = Number.NEGATIVE_INFINITY
@@ -153,7 +153,7 @@ export class Replayer {
 }
 
 /** The time of a question does not tell runs apart. */
-const keyOf = (name: QuestionName, question: Question<QuestionName>): string =>
+const toKey = (name: QuestionName, question: Question<QuestionName>): string =>
   JSON.stringify([name, { ...question, now: null }])
 
 /** Computes in a new thread for each question, which ends with it. */

@@ -1,7 +1,7 @@
 /** Authenticated upstream calls about one account, with a time limit and one token refresh after a 401. */
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { objectOf, parseJson, textOf } from '../lib/json.ts'
+import { getObject, getText, parseJson } from '../lib/json.ts'
 import { errorText, wholeText } from './bounded-body.ts'
 import type { Credentials } from './credentials.ts'
 import type { Dial } from './dial.ts'
@@ -46,7 +46,7 @@ export class UpstreamRefusal extends Error {
 }
 
 /** Log fields: message and cause of known errors, everything including the stack for others. */
-export const whyOf = (err: unknown): Record<string, unknown> => {
+export const getWhy = (err: unknown): Record<string, unknown> => {
   if (err instanceof UpstreamRefusal) return { why: err.message }
   if (!(err instanceof AppError) || err.code === 'internal_error') return { err }
   const { cause } = err
@@ -124,15 +124,15 @@ const askOnce = async (
 
 const read = ({ status, text }: Answer): unknown => {
   const body = parseJson(text)
-  if (status !== 200) throw refusalOf(status, body)
+  if (status !== 200) throw getRefusal(status, body)
   if (body === undefined) throw new AppError('upstream_error', { message: 'ChatGPT did not answer with JSON.' })
   return body
 }
 
 /** `{error:{code, type, message}}`, `{detail:{code, message}}`, `{detail:"…"}`, `{code, message}`. */
-const refusalOf = (status: number, body: unknown): UpstreamRefusal => {
-  const top = objectOf(body)
-  const inner = objectOf(top.error ?? top.detail ?? top)
-  const reason = textOf(inner.message) || textOf(top.detail) || textOf(top.error) || null
-  return new UpstreamRefusal(status, textOf(inner.code) || null, reason, textOf(inner.type) || null)
+const getRefusal = (status: number, body: unknown): UpstreamRefusal => {
+  const top = getObject(body)
+  const inner = getObject(top.error ?? top.detail ?? top)
+  const reason = getText(inner.message) || getText(top.detail) || getText(top.error) || null
+  return new UpstreamRefusal(status, getText(inner.code) || null, reason, getText(inner.type) || null)
 }

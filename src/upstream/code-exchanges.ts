@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { type ImportedAccount, identityOf, JUST_GIVEN, unusableField } from '../model/accounts/auth-json.ts'
+import { getIdentity, type ImportedAccount, JUST_GIVEN, unusableField } from '../model/accounts/auth-json.ts'
 import { completeFlow, type FlowRow, failFlow } from '../model/accounts/oauth-flows.ts'
 import type { Actor } from '../model/audit/audit.ts'
 import type { Route } from '../model/egress/route.ts'
@@ -22,7 +22,7 @@ export interface CodeExchangesDeps {
   random: Random
   log: Log
   oauth: OAuthContext
-  routeOf: RouteOfSignIn
+  getRoute: RouteOfSignIn
 }
 
 /** The route of a sign-in. */
@@ -60,12 +60,12 @@ export class CodeExchanges {
   }
 
   async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
-    const { db, oauth, routeOf } = this.#deps
+    const { db, oauth, getRoute } = this.#deps
     try {
-      await this.#store(flow, await signedInAccount({ ...oauth, route: routeOf(flow) }, grant), address)
+      await this.#store(flow, await signedInAccount({ ...oauth, route: getRoute(flow) }, grant), address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err
-      commit(db, (tx) => failFlow(tx, flow, err.message, actorOf(this.#deps, flow, address)))
+      commit(db, (tx) => failFlow(tx, flow, err.message, getActor(this.#deps, flow, address)))
     }
   }
 
@@ -75,7 +75,7 @@ export class CodeExchanges {
     for (const pauseMs of STORE_PAUSES_MS) {
       if (pauseMs > 0) await clock.sleep(pauseMs)
       try {
-        const doing = { sealer, random, actor: actorOf(this.#deps, flow, address) }
+        const doing = { sealer, random, actor: getActor(this.#deps, flow, address) }
         commit(db, (tx) => completeFlow(tx, flow.id, imported, doing))
         return
       } catch (err) {
@@ -95,7 +95,7 @@ export class CodeExchanges {
 /** Exchanges the code, which works once, for the account. Throws `SignInError`. */
 export const signedInAccount = async (oauth: OAuthCall, grant: CodeGrant): Promise<ImportedAccount> => {
   const tokens = await exchangeCode(oauth, grant)
-  const identity = identityOf(tokens.idToken)
+  const identity = getIdentity(tokens.idToken)
   if (identity === null) throw new SignInError('OpenAI did not say who signed in.')
   const unusable = unusableField({ identity, tokens })
   if (unusable) throw new SignInError(`ChatGPT sent an account that Sluice can't use: ${unusable}.`)
@@ -103,7 +103,7 @@ export const signedInAccount = async (oauth: OAuthCall, grant: CodeGrant): Promi
 }
 
 /** A callback has no session, so the actor is the user who started the sign-in. */
-export const actorOf = (
+export const getActor = (
   { db, clock }: Pick<CodeExchangesDeps, 'db' | 'clock'>,
   { createdBy }: FlowRow,
   address: string | null,

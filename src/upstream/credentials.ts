@@ -18,7 +18,7 @@ import {
   UNREADABLE_TOKENS,
 } from '../model/accounts/account-tokens.ts'
 import { type AccountRow, listAccounts } from '../model/accounts/accounts.ts'
-import { type AccountTokens, expiryOf } from '../model/accounts/auth-json.ts'
+import { type AccountTokens, getExpiry } from '../model/accounts/auth-json.ts'
 import type { Route } from '../model/egress/route.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
@@ -53,7 +53,7 @@ interface CredentialsDeps {
   log: Log
   oauth: OAuthContext
   /** The route of an account with this pool. */
-  routeOf: (egressPoolId: string | null) => Route
+  getRoute: (egressPoolId: string | null) => Route
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
   /** The account has a new token from any source, so errors caused by the old one no longer apply. */
@@ -87,7 +87,7 @@ export class Credentials {
 
   #hold(row: AccountRow, before: Held | undefined): Held {
     const tokens = openTokens(this.#deps.sealer, row)
-    const expiresAt = expiryOf(tokens.accessToken) ?? Number.POSITIVE_INFINITY
+    const expiresAt = getExpiry(tokens.accessToken) ?? Number.POSITIVE_INFINITY
     const staleAt = tokens === UNREADABLE_TOKENS ? 0 : Math.min(row.lastRefreshAt + REFRESH_AFTER_MS, expiresAt)
     return { row, tokens, staleAt, notBefore: 0, failure: null, refreshing: before?.refreshing ?? null }
   }
@@ -98,9 +98,9 @@ export class Credentials {
    */
   fresh(accountId: string): AccountCredentials | Promise<AccountCredentials> {
     const held = this.#get(accountId)
-    if (this.#deps.clock.now() < held.staleAt) return this.#credentialsOf(held)
+    if (this.#deps.clock.now() < held.staleAt) return this.#getCredentials(held)
     return this.refresh(accountId, held.tokens.accessToken).catch((err: unknown) => {
-      if (passingFailure(err) && held.tokens !== UNREADABLE_TOKENS) return this.#credentialsOf(held)
+      if (passingFailure(err) && held.tokens !== UNREADABLE_TOKENS) return this.#getCredentials(held)
       throw err
     })
   }
@@ -112,7 +112,7 @@ export class Credentials {
    */
   async refresh(accountId: string, rejected: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
-    if (held.tokens.accessToken !== rejected) return this.#credentialsOf(held)
+    if (held.tokens.accessToken !== rejected) return this.#getCredentials(held)
     const isJoining = held.refreshing !== null
     try {
       const given = await this.#renewal(accountId)
@@ -121,7 +121,7 @@ export class Credentials {
     } catch (err) {
       const present = this.#get(accountId)
       if (present.tokens.accessToken === rejected) throw err
-      return this.#credentialsOf(present)
+      return this.#getCredentials(present)
     }
   }
 
@@ -169,20 +169,20 @@ export class Credentials {
   }
 
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
-    const { clock, log, oauth, onPermanentFailure, routeOf } = this.#deps
+    const { clock, log, oauth, onPermanentFailure, getRoute } = this.#deps
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
-      this.#demandStorable(held)
-      const tokens = await refreshTokens({ ...oauth, route: routeOf(held.row.egressPoolId) }, held.tokens)
+      this.#requireStorable(held)
+      const tokens = await refreshTokens({ ...oauth, route: getRoute(held.row.egressPoolId) }, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
-      return this.#credentialsOf(this.#get(accountId)) // reloaded by the commit that stored them
+      return this.#getCredentials(this.#get(accountId)) // reloaded by the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
       if (!this.#charge(held, cause)) {
         log.info('a token refresh failed, but the tokens were already replaced', { account: accountId })
-        return this.#credentialsOf(this.#get(accountId))
+        return this.#getCredentials(this.#get(accountId))
       }
       held.notBefore = clock.monotonic() + FAILURE_COOLDOWN_MS
       held.failure = cause
@@ -196,7 +196,7 @@ export class Credentials {
    * Spends the refresh token only if its successor can be stored: tests a similar write, and that no other account's
    * tokens are waiting.
    */
-  #demandStorable({ row }: Held): void {
+  #requireStorable({ row }: Held): void {
     if (this.#unstored.size > 0) throw new RefreshError(NOT_STORABLE, null)
     try {
       commit(this.#deps.db, (tx) => touchTokens(tx, row))
@@ -252,12 +252,12 @@ export class Credentials {
     return [...this.#held].filter(([, held]) => now >= held.staleAt && elapsed >= held.notBefore).map(([id]) => id)
   }
 
-  #credentialsOf({ row, tokens }: Held): AccountCredentials {
+  #getCredentials({ row, tokens }: Held): AccountCredentials {
     return {
       id: row.id,
       chatgptAccountId: row.chatgptAccountId,
       accessToken: tokens.accessToken,
-      route: this.#deps.routeOf(row.egressPoolId),
+      route: this.#deps.getRoute(row.egressPoolId),
     }
   }
 

@@ -4,7 +4,7 @@ import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { FlowRow } from '../model/accounts/oauth-flows.ts'
 import type { RouteOfSignIn } from './code-exchanges.ts'
-import { deviceAuthIdOf } from './flow-secrets.ts'
+import { getDeviceAuthId } from './flow-secrets.ts'
 import { type CodeGrant, type OAuthContext, SignInError } from './oauth.ts'
 import { untilGranted } from './oauth-device.ts'
 
@@ -13,7 +13,7 @@ interface DevicePollsDeps {
   clock: Clock
   log: Log
   oauth: OAuthContext
-  routeOf: RouteOfSignIn
+  getRoute: RouteOfSignIn
   granted: (flow: FlowRow, grant: CodeGrant) => Promise<void>
   /** `message` is shown to the user who is waiting. */
   refused: (flow: FlowRow, message: string) => void
@@ -63,9 +63,9 @@ export class DevicePolls {
   }
 
   async #untilGranted(flow: FlowRow, signal: AbortSignal): Promise<CodeGrant> {
-    const { sealer, oauth, clock, routeOf } = this.#deps
+    const { sealer, oauth, clock, getRoute } = this.#deps
     const { intervalSeconds } = flow
-    const device = { deviceAuthId: deviceAuthIdOf(flow, sealer), userCode: flow.userCode ?? '', intervalSeconds }
-    return untilGranted({ ...oauth, route: routeOf(flow) }, device, { clock, signal })
+    const device = { deviceAuthId: getDeviceAuthId(flow, sealer), userCode: flow.userCode ?? '', intervalSeconds }
+    return untilGranted({ ...oauth, route: getRoute(flow) }, device, { clock, signal })
   }
 }

@@ -9,7 +9,7 @@ import { AppError } from '../errors.ts'
 import { chooseProxy, type Environment } from '../lib/env-proxy.ts'
 import type { Random } from '../lib/random.ts'
 import { noRoute, type Route } from '../model/egress/route.ts'
-import { endpointOf } from './endpoint.ts'
+import { toEndpoint } from './endpoint.ts'
 import type { ProxyBridge as Bridge } from './proxy-bridge.ts'
 import type { Proxies } from './tunnel.ts'
 
@@ -94,7 +94,7 @@ export const createDial = (
         throw new EgressError(`${choice.variable} cannot be used as a proxy: ${choice.why}.`)
     }
   })
-  const wayOf = (url: string, route: Route): Way => {
+  const getWay = (url: string, route: Route): Way => {
     if (route.kind === 'environment') return wayOfEnvironment(url)
     if (route.kind === 'closed') throw noRoute(route.reason)
     return { kind: 'bridge', key: ROUTE + route.key, proxies: route }
@@ -105,7 +105,7 @@ export const createDial = (
       : overBridge(fetch, await bridgeTo(way.key, way.proxies), url, init)
   return {
     fetch: async (url, init, route) => {
-      const way = wayOf(url, route)
+      const way = getWay(url, route)
       return way.kind === 'direct' ? fetch(url, { ...init, ...OURS, proxy: false }) : over(way, url, init)
     },
     fetchAt: async (url, address, init) => {
@@ -115,7 +115,7 @@ export const createDial = (
       return fetch(there.url, { ...there.init, ...OURS, proxy: false })
     },
     socketAgent: async (url, route) => {
-      const way = wayOf(url, route)
+      const way = getWay(url, route)
       if (way.kind === 'direct') return undefined
       const [{ tunnelAgent }, { openerFor }] = await Promise.all([import('./tunnel-agent.ts'), import('./tunnel.ts')])
       const opener = openerFor(way.kind === 'http' ? way.proxy : way.proxies, endpointTimeoutMs)
@@ -163,10 +163,10 @@ const newBridge = async (
 /** There are only two or three origins, and every turn needs one. */
 const memoized = (resolve: (origin: string) => Way): ((url: string) => Way) => {
   const known = new Map<string, Way>()
-  return (url) => known.getOrInsertComputed(originOf(url), resolve)
+  return (url) => known.getOrInsertComputed(getOrigin(url), resolve)
 }
 
-const originOf = (url: string): string => {
+const getOrigin = (url: string): string => {
   const end = url.indexOf('/', url.indexOf('://') + 3)
   return end === -1 ? url : url.slice(0, end)
 }
@@ -233,7 +233,7 @@ const proxyRefused = async (response: Response): Promise<AppError> => {
 const PROBE_MS = 3000
 
 const canConnect = async (target: string): Promise<boolean> => {
-  const socket = createConnection({ ...endpointOf(new URL(target)), timeout: PROBE_MS })
+  const socket = createConnection({ ...toEndpoint(new URL(target)), timeout: PROBE_MS })
   const { promise, resolve } = Promise.withResolvers<boolean>()
   socket.once('connect', () => resolve(true))
   socket.once('error', () => resolve(false))

@@ -2,7 +2,7 @@
 import type { EgressTest } from '../../db/schema/egress.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { egressReasonOf, type Route } from '../model/egress/route.ts'
+import { getEgressReason, type Route } from '../model/egress/route.ts'
 import { wholeText } from './bounded-body.ts'
 import type { Dial } from './dial.ts'
 import { USER_AGENT } from './headers.ts'
@@ -39,7 +39,7 @@ export const testEgress = async ({ dial, clock, baseUrl }: TestDeps, route: Rout
       return done({ statusCode, exitAddress: null, error: `ChatGPT answered with status ${statusCode}.` })
     return done({ statusCode, exitAddress: /^ip=([\da-f.:]{2,45})\s*$/im.exec(text)?.[1] ?? null, error: null })
   } catch (err) {
-    return done({ statusCode: null, exitAddress: null, error: limit.signal.aborted ? LATE : sentenceOf(err) })
+    return done({ statusCode: null, exitAddress: null, error: limit.signal.aborted ? LATE : getSentence(err) })
   } finally {
     cancel()
   }
@@ -48,7 +48,7 @@ export const testEgress = async ({ dial, clock, baseUrl }: TestDeps, route: Rout
 const LATE = `No answer within ${TIMEOUT_MS / 1000} s.`
 
 /** What the proxy said; it contains no credentials (`tunnel.ts`). */
-const sentenceOf = (err: unknown): string => {
-  if (egressReasonOf(err) && err instanceof Error && err.cause instanceof Error) return err.cause.message
+const getSentence = (err: unknown): string => {
+  if (getEgressReason(err) && err instanceof Error && err.cause instanceof Error) return err.cause.message
   return err instanceof AppError ? err.message : 'The connection through the proxy was lost.'
 }

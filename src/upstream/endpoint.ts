@@ -10,7 +10,7 @@ const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:':
 const SOCKS_PORT = 1080
 
 /** Host and port of a URL, also of a proxy. */
-export const endpointOf = ({ hostname, port, protocol }: URL): Target => ({
+export const toEndpoint = ({ hostname, port, protocol }: URL): Target => ({
   host: hostname.replace(/^\[|\]$/g, ''),
   port: Number(port) || (DEFAULT_PORTS[protocol] ?? SOCKS_PORT),
 })

@@ -3,7 +3,7 @@ import { MINUTE_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { type FlowRow, flowContext, type NewFlow, stateHashOf } from '../model/accounts/oauth-flows.ts'
+import { type FlowRow, flowContext, getStateHash, type NewFlow } from '../model/accounts/oauth-flows.ts'
 import { type BrowserSecret, newBrowserSecret } from './oauth-browser.ts'
 import type { DeviceCode } from './oauth-device.ts'
 
@@ -19,7 +19,7 @@ export const newBrowserFlow = (
   const secret = newBrowserSecret(random)
   return {
     ...base,
-    stateHash: stateHashOf(secret.state),
+    stateHash: getStateHash(secret.state),
     secretSealed: sealer.seal(JSON.stringify(secret), flowContext(base.id)),
     userCode: null,
     intervalSeconds: null,
@@ -34,8 +34,8 @@ export const newDeviceFlow = (base: FlowBase, { deviceAuthId, ...code }: DeviceC
   secretSealed: sealer.seal(deviceAuthId, flowContext(base.id)),
 })
 
-export const browserSecretOf = ({ id, secretSealed }: FlowRow, sealer: Sealer): BrowserSecret =>
+export const getBrowserSecret = ({ id, secretSealed }: FlowRow, sealer: Sealer): BrowserSecret =>
   parseJson(sealer.open(secretSealed, flowContext(id))) as BrowserSecret // as: sealed by `newBrowserFlow`
 
-export const deviceAuthIdOf = ({ id, secretSealed }: FlowRow, sealer: Sealer): string =>
+export const getDeviceAuthId = ({ id, secretSealed }: FlowRow, sealer: Sealer): string =>
   sealer.open(secretSealed, flowContext(id))

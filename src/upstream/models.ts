@@ -6,7 +6,7 @@ import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import { saveCatalog } from '../model/catalog/catalog.ts'
 import type { ModelEntry } from '../model/catalog/catalog-entry.ts'
-import { type AskDeps, ask, whyOf } from './ask.ts'
+import { type AskDeps, ask, getWhy } from './ask.ts'
 
 const TIMEOUT_MS = 15_000
 
@@ -73,7 +73,7 @@ const refreshOne = async (
       deps.log.warn('the model catalog of an account could not be fetched', {
         account: accountId,
         version,
-        ...whyOf(err),
+        ...getWhy(err),
       })
     return false
   }

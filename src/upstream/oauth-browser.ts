@@ -34,7 +34,7 @@ export const authorizationUrl = (
     client_id: CLIENT_ID,
     redirect_uri: redirectUri,
     scope: SCOPE,
-    code_challenge: challengeOf(verifier),
+    code_challenge: getChallenge(verifier),
     code_challenge_method: 'S256',
     state,
     id_token_add_organizations: 'true',
@@ -44,7 +44,7 @@ export const authorizationUrl = (
   return `${authBaseUrl}/oauth/authorize?${query}`
 }
 
-const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url')
+const getChallenge = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url')
 
 /** A parsed callback: a code, or an error. */
 type Callback = { state: string } & ({ kind: 'code'; code: string } | { kind: 'refused'; error: string })

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { parseJson } from '../lib/json.ts'
-import { egressReasonOf } from '../model/egress/route.ts'
+import { getEgressReason } from '../model/egress/route.ts'
 import { PLAIN_JSON_HEADERS } from './headers.ts'
 import {
   askIdentity,
@@ -51,7 +51,7 @@ const Offer = z
 /** Throws `device_auth_unavailable`, `device_auth_failed`, `upstream_unreachable`, `egress_unavailable`. */
 export const requestDeviceCode = async (context: OAuthCall, now: number): Promise<DeviceCode> => {
   const { status, text } = await post(context, CODE_PATH, { client_id: CLIENT_ID }).catch((cause: unknown) => {
-    if (cause instanceof SignInError && egressReasonOf(cause)) throw cause.cause
+    if (cause instanceof SignInError && getEgressReason(cause)) throw cause.cause
     throw new AppError('upstream_unreachable', { message: 'OpenAI could not be reached.', cause })
   })
   if (status === 404) throw new AppError('device_auth_unavailable')
@@ -63,14 +63,14 @@ export const requestDeviceCode = async (context: OAuthCall, now: number): Promis
     })
   }
   const { device_auth_id: deviceAuthId, userCode, interval } = offer.data
-  return { deviceAuthId, userCode, intervalSeconds: atLeastTheFloor(interval), expiresAt: expiryOf(offer.data, now) }
+  return { deviceAuthId, userCode, intervalSeconds: atLeastTheFloor(interval), expiresAt: getExpiry(offer.data, now) }
 }
 
 const atLeastTheFloor = (interval = 0): number =>
   Math.min(Math.max(Math.ceil(interval), SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS)
 
 /** Given as a duration, as a date, or not at all; values in the past or beyond an hour are ignored. */
-const expiryOf = (offer: z.output<typeof Offer>, now: number): number => {
+const getExpiry = (offer: z.output<typeof Offer>, now: number): number => {
   const date = typeof offer.expires_at === 'number' ? offer.expires_at * 1000 : Date.parse(offer.expires_at ?? '')
   const stated = offer.expires_in ? now + offer.expires_in * 1000 : date
   return stated > now && stated <= now + LONGEST_TTL_MS ? Math.floor(stated) : now + DEFAULT_TTL_MS

@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts'
 import { parseJson } from '../lib/json.ts'
 import { PERMANENT_AUTH_CODES } from '../model/accounts/account-state.ts'
 import type { AccountTokens } from '../model/accounts/auth-json.ts'
-import { egressReasonOf, type Route } from '../model/egress/route.ts'
+import { getEgressReason, type Route } from '../model/egress/route.ts'
 import { errorText, wholeText } from './bounded-body.ts'
 import type { Dial } from './dial.ts'
 import { PLAIN_JSON_HEADERS } from './headers.ts'
@@ -93,13 +93,13 @@ export const exchangeCode = async (context: OAuthCall, grant: CodeGrant): Promis
 /** Three tokens of a few KB each. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
-const textOf = (response: Response): Promise<string> =>
+const getText = (response: Response): Promise<string> =>
   response.status === 200 ? wholeText(response, MAX_ANSWER_BYTES) : errorText(response)
 
-const sentenceOf = (cause: unknown): string => {
+const getSentence = (cause: unknown): string => {
   if (cause instanceof AppError && cause.code === 'upstream_error')
     return `The response from OpenAI could not be read: ${cause.message}`
-  return cause instanceof AppError && egressReasonOf(cause) ? cause.message : 'OpenAI could not be reached.'
+  return cause instanceof AppError && getEgressReason(cause) ? cause.message : 'OpenAI could not be reached.'
 }
 
 /** One call to the identity service, at most 30 s including the body. Throws `SignInError` when no answer arrives. */
@@ -112,10 +112,10 @@ export const askIdentity = async (
   try {
     const signal = init.signal ? AbortSignal.any([init.signal, limit]) : limit
     const response = await dial.fetch(authBaseUrl + path, { ...init, signal }, route)
-    return { status: response.status, text: await textOf(response) }
+    return { status: response.status, text: await getText(response) }
   } catch (cause) {
     if (init.signal?.aborted) throw init.signal.reason
-    throw new SignInError(sentenceOf(cause), UNREACHABLE, cause)
+    throw new SignInError(getSentence(cause), UNREACHABLE, cause)
   }
 }
 
@@ -144,9 +144,9 @@ export const refreshTokens = async (context: OAuthCall, tokens: AccountTokens): 
       context.route,
     )
     status = response.status
-    text = await textOf(response)
+    text = await getText(response)
   } catch (cause) {
-    throw new RefreshError(sentenceOf(cause), null, cause)
+    throw new RefreshError(getSentence(cause), null, cause)
   }
   if (status !== 200) throw refusal(status, text)
   const granted = Granted.safeParse(parseJson(text))

@@ -1,6 +1,6 @@
 /** Sends one tiny real turn to check whether the upstream serves an account. */
 import { AppError } from '../errors.ts'
-import { egressReasonOf } from '../model/egress/route.ts'
+import { getEgressReason } from '../model/egress/route.ts'
 import type { AskDeps } from './ask.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
 import { SseStream } from './stream.ts'
@@ -47,7 +47,7 @@ const probeOnce = async (
     await response.body?.cancel()
     return { status: response.status, ok: false }
   } catch (err) {
-    if (egressReasonOf(err)) throw err // ChatGPT was not asked
+    if (getEgressReason(err)) throw err // ChatGPT was not asked
     return { status: 0, ok: false } // a valid result of a probe
   } finally {
     cancel()

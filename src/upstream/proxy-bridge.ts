@@ -1,9 +1,9 @@
 /** A loopback HTTP proxy in front of other proxies: the runtime's fetch knows neither SOCKS nor a list of proxies to try. */
 import { timingSafeEqual } from 'node:crypto'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { endpointOf, type Target } from './endpoint.ts'
+import { type Target, toEndpoint } from './endpoint.ts'
 import { readHead } from './http-head.ts'
-import { type Opener, whyOf } from './tunnel.ts'
+import { getWhy, type Opener } from './tunnel.ts'
 
 const USER = 'sluice'
 /** Marks answers of the bridge itself; the value is the secret, which no upstream knows. */
@@ -52,7 +52,7 @@ export class ProxyBridge {
 
   /** The failure in an answer of the bridge itself; null for upstream answers. */
   async failureIn(response: Response): Promise<Error | null> {
-    const failure = this.#failureOf(response.headers)
+    const failure = this.#getFailure(response.headers)
     if (failure) await response.body?.cancel()
     return failure
   }
@@ -60,10 +60,10 @@ export class ProxyBridge {
   /** The same for the error of fetch when a tunnel fails, which has the headers of the answer (measured). */
   failureBehind(err: unknown): Error | null {
     const headers = err instanceof Error && 'headers' in err ? err.headers : null
-    return headers instanceof Headers ? this.#failureOf(headers) : null
+    return headers instanceof Headers ? this.#getFailure(headers) : null
   }
 
-  #failureOf(headers: Headers): Error | null {
+  #getFailure(headers: Headers): Error | null {
     if (headers.get(OWN_ANSWER) !== this.#secret) return null
     return this.#opener.failed(decodeURIComponent(headers.get(WHY) ?? ''))
   }
@@ -109,7 +109,7 @@ export class ProxyBridge {
       if (head.rest.length > 0) upstream.write(head.rest)
       join(client, upstream)
     } catch (err) {
-      refuse(client, this.#failed(whyOf(err)))
+      refuse(client, this.#failed(getWhy(err)))
     }
   }
 
@@ -161,19 +161,19 @@ const parseHead = (head: string): Asked | null => {
   const isTunnel = method === 'CONNECT'
   const url = URL.parse(isTunnel ? `https://${place}` : place)
   if (version !== 'HTTP/1.1' || !url || (!isTunnel && url.protocol !== 'http:')) return null
-  const authorization = fields.find((field) => nameOf(field) === 'proxy-authorization') ?? ''
+  const authorization = fields.find((field) => getName(field) === 'proxy-authorization') ?? ''
   return {
-    target: endpointOf(url),
+    target: toEndpoint(url),
     authorization: authorization.slice(authorization.indexOf(':') + 1).trim(),
     forwarded: isTunnel ? null : forwardedHead(`${method} ${url.pathname}${url.search} ${version}`, fields),
   }
 }
 
 const forwardedHead = (line: string, fields: readonly string[]): Buffer => {
-  const kept = fields.filter((field) => !FOR_THE_PROXY.has(nameOf(field)))
+  const kept = fields.filter((field) => !FOR_THE_PROXY.has(getName(field)))
   return Buffer.from([line, ...kept, '\r\n'].join('\r\n'), 'latin1')
 }
 
 const FOR_THE_PROXY: ReadonlySet<string> = new Set(['proxy-authorization', 'proxy-connection', 'connection'])
 
-const nameOf = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()
+const getName = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()

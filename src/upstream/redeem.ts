@@ -35,7 +35,7 @@ interface RedeemWish {
  * `target_reset_credit_changed`, `reset_credit_redeem_in_progress`, `busy`, and what `ask` throws.
  */
 export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemption> => {
-  demandApplicable(deps, wish.accountId)
+  requireApplicable(deps, wish.accountId)
   const { redemptions } = deps.resetCredits
   const known = redemptions.known(wish, deps.clock.now())
   const isSettled = !(wish.mayRepeatNothing && known?.result?.code === 'nothing_to_reset')
@@ -55,7 +55,7 @@ export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemp
   }
 }
 
-const demandApplicable = ({ pool }: RedeemDeps, accountId: string): void => {
+const requireApplicable = ({ pool }: RedeemDeps, accountId: string): void => {
   const account = pool.get(accountId)
   if (!account) throw new AppError('account_not_found')
   if (!isInUse(account.state) || account.row.chatgptAccountId === null)

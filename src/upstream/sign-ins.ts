@@ -15,7 +15,7 @@ import {
   flowOfState,
   getFlow,
   getFlowOf,
-  latestFlowOf,
+  getLatestFlow,
   type NewFlow,
   pendingFlows,
 } from '../model/accounts/oauth-flows.ts'
@@ -23,14 +23,14 @@ import type { Actor } from '../model/audit/audit.ts'
 import { getPool } from '../model/egress/pools.ts'
 import { noRoute, type Route } from '../model/egress/route.ts'
 import { type CallbackAnswer, CallbackListener } from './callback-listener.ts'
-import { actorOf, CodeExchanges, type CodeExchangesDeps } from './code-exchanges.ts'
+import { CodeExchanges, type CodeExchangesDeps, getActor } from './code-exchanges.ts'
 import { DevicePolls } from './device-polls.ts'
-import { browserSecretOf, type FlowBase, newBrowserFlow, newDeviceFlow } from './flow-secrets.ts'
+import { type FlowBase, getBrowserSecret, newBrowserFlow, newDeviceFlow } from './flow-secrets.ts'
 import { authorizationUrl, callbackUrl, readCallback } from './oauth-browser.ts'
 import { requestDeviceCode, verificationUrl } from './oauth-device.ts'
 
 /** More than there are flows at a time. */
-const MOST_HOMES = 32
+const MAX_HOMES = 32
 
 interface SignInsDeps extends CodeExchangesDeps {
   callback: { host: string; port: number }
@@ -91,11 +91,11 @@ export class SignIns {
 
   /** Throws `account_not_found`, `proxy_pool_not_found`, `egress_unavailable`, and for a device what `requestDeviceCode` does. */
   async begin({ method, accountId, egressPoolId, actor, home }: Beginning): Promise<FlowRow> {
-    const { db, clock, random, routeOf } = this.#deps
+    const { db, clock, random, getRoute } = this.#deps
     if (accountId !== null) getAccount(db, accountId)
     else if (egressPoolId !== null) getPool(db, egressPoolId)
     const ofNew = accountId === null ? egressPoolId : null
-    const route = routeOf({ accountId, egressPoolId: ofNew })
+    const route = getRoute({ accountId, egressPoolId: ofNew })
     if (route.kind === 'closed') throw noRoute(route.reason) // before the user signs in for nothing
     const flow = await this.#newFlow({ id: random.id('flow'), method, accountId, egressPoolId: ofNew }, route)
     const at = clock.now()
@@ -104,7 +104,7 @@ export class SignIns {
       return beginFlow(tx, flow, { ...actor, at })
     })
     this.#homes.set(row.id, home)
-    for (const oldest of this.#homes.keys()) if (this.#homes.size > MOST_HOMES) this.#homes.delete(oldest)
+    for (const oldest of this.#homes.keys()) if (this.#homes.size > MAX_HOMES) this.#homes.delete(oldest)
     this.follow()
     return row
   }
@@ -123,7 +123,7 @@ export class SignIns {
    */
   status(who: string, id: string | null): FlowRow {
     const { db } = this.#deps
-    return this.#asOfNow(id === null ? latestFlowOf(db, who) : getFlowOf(db, who, id))
+    return this.#asOfNow(id === null ? getLatestFlow(db, who) : getFlowOf(db, who, id))
   }
 
   /** The user's newest pending sign-in with this method for this account (null: a new account), or null. */
@@ -139,13 +139,13 @@ export class SignIns {
     return this.#exchanges.of(row.id) ? row : asOf(row, this.#deps.clock.now())
   }
 
-  offerOf(flow: FlowRow): Offer {
+  getOffer(flow: FlowRow): Offer {
     const { oauth, sealer } = this.#deps
     if (flow.status !== 'pending') return { authorizationUrl: null, verificationUrl: null }
     return flow.method === 'device'
       ? { authorizationUrl: null, verificationUrl: verificationUrl(oauth.authBaseUrl) }
       : {
-          authorizationUrl: authorizationUrl(oauth.authBaseUrl, browserSecretOf(flow, sealer), this.callbackUrl),
+          authorizationUrl: authorizationUrl(oauth.authBaseUrl, getBrowserSecret(flow, sealer), this.callbackUrl),
           verificationUrl: null,
         }
   }
@@ -175,7 +175,7 @@ export class SignIns {
     if (said.kind === 'refused') {
       return this.#exchanges.of(flow.id) ?? this.#fail(flow, refusalText(said.error), address)
     }
-    const { verifier } = browserSecretOf(flow, this.#deps.sealer)
+    const { verifier } = getBrowserSecret(flow, this.#deps.sealer)
     return this.#exchanges.once(flow, { code: said.code, verifier, redirectUri: this.callbackUrl }, address)
   }
 
@@ -217,7 +217,7 @@ export class SignIns {
   }
 
   #fail(flow: FlowRow, message: string, address: string | null): void {
-    commit(this.#deps.db, (tx) => failFlow(tx, flow, message, actorOf(this.#deps, flow, address)))
+    commit(this.#deps.db, (tx) => failFlow(tx, flow, message, getActor(this.#deps, flow, address)))
     this.follow()
   }
 

@@ -68,7 +68,7 @@ export const shakeHands = async <Taken>(
   let giveUp = () => reject(new AppError('upstream_timeout'))
   ws.on('error', (err) => reject(agent ? withCode(err) : err))
   ws.once('upgrade', (response) => {
-    const answered = headersOf(response)
+    const answered = getHeaders(response)
     const chosen = answered.get('sec-websocket-protocol')
     if (chosen === null ? protocols.length > 0 : !protocols.includes(chosen)) reject(new SubprotocolMismatch())
     ws.once('open', () => resolve(take(ws, answered)))
@@ -109,10 +109,10 @@ const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => 
   } catch {
     // the status and the part of the body received are enough
   }
-  return new HandshakeRefused(response.statusCode ?? 0, headersOf(response), Buffer.concat(chunks).toString())
+  return new HandshakeRefused(response.statusCode ?? 0, getHeaders(response), Buffer.concat(chunks).toString())
 }
 
-const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
+const getHeaders = ({ rawHeaders }: IncomingMessage): Headers => {
   const headers = new Headers()
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) headers.append(rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '')
   return headers

@@ -43,7 +43,7 @@ const METADATA_PROBLEM = 'This is a link-local or cloud metadata address, which 
 
 /** Why a source cannot be at `address`; null: it can. `address` comes from a URL or a name lookup. */
 export const problemOfAddress = (address: string): string | null => {
-  const forms = formsOf(address)
+  const forms = getForms(address)
   if (forms.length === 0) return 'This is not an IP address.'
   if (forms.some((form) => anyContains(METADATA, form))) return METADATA_PROBLEM
   return forms.some((form) => anyContains(NOT_A_HOST, form)) ? 'This address belongs to no single server.' : null
@@ -57,16 +57,16 @@ export const problemOfName = (hostname: string): string | null => {
 }
 
 /** `address` and the IPv4 addresses inside it, as canonical texts; empty when it is none. */
-export const formsOf = (address: string): string[] => {
+export const getForms = (address: string): string[] => {
   const found = parseCidr(address.replace(/^\[|\]$/g, '').replace(/%.*$/, ''))
-  return found ? [found.bytes, ...embedded(found.bytes)].map(textOf) : []
+  return found ? [found.bytes, ...embedded(found.bytes)].map(getText) : []
 }
 
 /**
  * Stored without a trailing slash. Null for what is not an `http:` or `https:` URL of a host, and for user names,
  * queries and fragments, which would end up in addresses and logs.
  */
-export const baseUrlOf = (text: string): string | null => {
+export const getBaseUrl = (text: string): string | null => {
   const url = /[\s\\]/.test(text.trim()) ? null : URL.parse(text.trim())
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || url.hostname === '') return null
   if (!/^https?:\/\/[^/]/i.test(text.trim()) || /[?#]/.test(text) || url.username || url.password || url.port === '0')
@@ -74,7 +74,7 @@ export const baseUrlOf = (text: string): string | null => {
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-const textOf = (bytes: Uint8Array): string => formatCidr({ bytes, prefix: bytes.length * 8 })
+const getText = (bytes: Uint8Array): string => formatCidr({ bytes, prefix: bytes.length * 8 })
 
 /** IPv4 addresses that a gateway or the system would connect to for an IPv6 address. IPv4-mapped ones are parsed as IPv4. */
 const embedded = (bytes: Uint8Array): Uint8Array[] => {

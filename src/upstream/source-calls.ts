@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import { blotOut } from '../lib/blot.ts'
 import type { Clock } from '../lib/clock.ts'
-import { objectOf, parseJson, textOf } from '../lib/json.ts'
+import { getObject, getText, parseJson } from '../lib/json.ts'
 import type { Source } from '../model/sources/sources.ts'
 import { errorText, wholeText } from './bounded-body.ts'
 import type { SourceFetch } from './source-fetch.ts'
@@ -45,7 +45,7 @@ export const askSource = async (
       ...(json && { body: JSON.stringify(json), contentType: 'application/json' }),
       signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
     })
-    const text = await bodyOf(response, limit.signal)
+    const text = await getBody(response, limit.signal)
     return read(response, text, source)
   } finally {
     cancel()
@@ -53,7 +53,7 @@ export const askSource = async (
 }
 
 /** Ends with the signal even if reading does not. */
-const bodyOf = async (response: Response, signal: AbortSignal): Promise<string> => {
+const getBody = async (response: Response, signal: AbortSignal): Promise<string> => {
   const stop = Promise.withResolvers<never>()
   const onAbort = () => {
     void response.body?.cancel().catch(() => {}) // being read
@@ -90,7 +90,7 @@ const read = (response: Response, text: string, source: CalledSource): unknown =
 }
 
 const refusal = (status: number, body: unknown, text: string, source: CalledSource): AppError => {
-  const words = blotOut(wordsOf(body) || (/^\s*</.test(text) ? '' : text.trim()), source.key())
+  const words = blotOut(getWords(body) || (/^\s*</.test(text) ? '' : text.trim()), source.key())
   const said = words === '' ? '.' : `: ${words.slice(0, SHOWN_CHARS)}`
   if (status === 401 || status === 403)
     return new AppError('model_source_credentials_error', {
@@ -101,9 +101,9 @@ const refusal = (status: number, body: unknown, text: string, source: CalledSour
 }
 
 /** `{error: {message}}`, `{error: "…"}`, `{message}`, `{detail: "…"}`. */
-const wordsOf = (body: unknown): string => {
-  const top = objectOf(body)
-  return textOf(objectOf(top.error).message) || textOf(top.error) || textOf(top.message) || textOf(top.detail)
+const getWords = (body: unknown): string => {
+  const top = getObject(body)
+  return getText(getObject(top.error).message) || getText(top.error) || getText(top.message) || getText(top.detail)
 }
 
 const tooLate = (timeoutMs: number): AppError =>

@@ -7,7 +7,7 @@ import { SealError } from '../lib/seal.ts'
 import { NOT_FOR_AN_ACCOUNT } from '../model/egress/route.ts'
 import type { Source } from '../model/sources/sources.ts'
 import type { Dial } from './dial.ts'
-import { formsOf, problemOfAddress, problemOfName } from './source-address.ts'
+import { getForms, problemOfAddress, problemOfName } from './source-address.ts'
 
 /** All addresses of a host name. Rejects when it has none. */
 export type Lookup = (hostname: string) => Promise<readonly string[]>
@@ -36,8 +36,8 @@ export class SourceFetch {
     this.#deps = deps
   }
 
-  /** Why there can be no source at `baseUrl` (as `baseUrlOf` returns it); null: there can, as far as is known. */
-  async problemOf(baseUrl: string): Promise<string | null> {
+  /** Why there can be no source at `baseUrl` (as `getBaseUrl` returns it); null: there can, as far as is known. */
+  async getProblem(baseUrl: string): Promise<string | null> {
     return (await this.#resolved(new URL(baseUrl))).problem
   }
 
@@ -51,7 +51,7 @@ export class SourceFetch {
     const { problem, addresses } = await this.#resolved(new URL(url))
     call.signal.throwIfAborted()
     if (problem !== null) throw new AppError('model_source_unreachable', { message: problem })
-    const response = await this.#firstOf(addresses, url, initOf(keyOf(source), call))
+    const response = await this.#getFirst(addresses, url, getInit(toKey(source), call))
     if (response.status < 300 || response.status > 399 || response.status === 304) return response
     void response.body?.cancel().catch(() => {}) // an unread body keeps its connection
     throw new AppError('model_source_error', {
@@ -60,7 +60,7 @@ export class SourceFetch {
   }
 
   /** Tries the next address after a refused connection: `localhost` can have two. */
-  async #firstOf(addresses: readonly string[], url: string, init: RequestInit): Promise<Response> {
+  async #getFirst(addresses: readonly string[], url: string, init: RequestInit): Promise<Response> {
     let cause: unknown = new Error('The host name could not be resolved.')
     for (const address of addresses) {
       try {
@@ -93,9 +93,9 @@ export class SourceFetch {
   }
 
   #problemOfOwn(address: string, url: URL): string | null {
-    if (portOf(url) !== this.#deps.own().port) return null
+    if (getPort(url) !== this.#deps.own().port) return null
     const own = ownAddresses()
-    return formsOf(address).some((form) => isLoopback(form) || own.has(form)) ? OWN_PROBLEM : null
+    return getForms(address).some((form) => isLoopback(form) || own.has(form)) ? OWN_PROBLEM : null
   }
 }
 
@@ -104,7 +104,7 @@ export const createLookup = (): Lookup => async (hostname) =>
 
 const OWN_PROBLEM = 'This is the address of Sluice itself, which cannot be its own model source.'
 
-const initOf = (key: string | null, { body, contentType, accept, signal }: SourceCall): RequestInit => ({
+const getInit = (key: string | null, { body, contentType, accept, signal }: SourceCall): RequestInit => ({
   headers: {
     accept,
     'accept-encoding': 'identity',
@@ -115,7 +115,7 @@ const initOf = (key: string | null, { body, contentType, accept, signal }: Sourc
   signal,
 })
 
-const keyOf = ({ key }: Pick<Source, 'key'>): string | null => {
+const toKey = ({ key }: Pick<Source, 'key'>): string | null => {
   try {
     return key()
   } catch (cause) {
@@ -129,17 +129,17 @@ const keyOf = ({ key }: Pick<Source, 'key'>): string | null => {
 
 /** Whichever of `http:` and `https:` it is, and with or without the dot at the end of the name. */
 const isSamePlace = (a: URL, b: URL): boolean =>
-  hostOf(a) === hostOf(b) && (portOf(a) === portOf(b) || (a.port === '' && b.port === ''))
+  getHost(a) === getHost(b) && (getPort(a) === getPort(b) || (a.port === '' && b.port === ''))
 
-const hostOf = ({ hostname }: URL): string => hostname.replace(/\.$/, '')
+const getHost = ({ hostname }: URL): string => hostname.replace(/\.$/, '')
 
-const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80)
+const getPort = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80)
 
 const isLoopback = (address: string): boolean =>
   /^127\./.test(address) || address === '::1' || address === '0.0.0.0' || address === '::'
 
 const ownAddresses = (): ReadonlySet<string> =>
-  new Set(Object.values(networkInterfaces()).flatMap((list = []) => list.flatMap(({ address }) => formsOf(address))))
+  new Set(Object.values(networkInterfaces()).flatMap((list = []) => list.flatMap(({ address }) => getForms(address))))
 
 const REFUSALS: readonly unknown[] = [
   'ECONNREFUSED',

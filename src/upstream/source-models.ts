@@ -1,10 +1,10 @@
 /** Reads the list of models of a source, with what servers add to OpenAI's three members. Assumed from their docs. */
-import { isObject, objectOf, objectsOf, textOf } from '../lib/json.ts'
+import { getObject, getObjects, getText, isObject } from '../lib/json.ts'
 import type { SourceModelInput } from '../model/sources/source-input.ts'
 import { askSource, type CalledSource, type SourceCallDeps } from './source-calls.ts'
 
 const LIST_MS = 15_000
-const MOST_MODELS = 1000
+const MAX_MODELS = 1000
 
 /** A model as it would be stored. */
 export type ListedModel = Omit<SourceModelInput, 'rawMetadataJson'>
@@ -19,25 +19,25 @@ export const readModels = async (
 
 /** `{data: [{id}]}` as OpenAI, `{models: [{name}]}`, or a list itself. Without repetitions and names that cannot be stored. */
 export const listedIn = (answer: unknown): ListedModel[] => {
-  const top = objectOf(answer)
+  const top = getObject(answer)
   const entries = [top.data, top.models, answer].find(Array.isArray) ?? []
   const found = new Map<string, ListedModel>()
-  for (const entry of objectsOf(entries)) {
-    const model = (textOf(entry.id) || textOf(entry.model) || textOf(entry.name)).trim()
+  for (const entry of getObjects(entries)) {
+    const model = (getText(entry.id) || getText(entry.model) || getText(entry.name)).trim()
     if (model !== '' && model.length <= 255 && !found.has(model)) found.set(model, listedModel(model, entry))
-    if (found.size === MOST_MODELS) break
+    if (found.size === MAX_MODELS) break
   }
   return [...found.values()]
 }
 
 const listedModel = (model: string, entry: Record<string, unknown>): ListedModel => {
-  const meta = objectOf(entry.meta)
-  const top = objectOf(entry.top_provider)
-  const pricing = objectOf(entry.pricing)
-  const can = objectOf(entry.capabilities)
-  const parameters = listOf(entry.supported_parameters)
-  const inputs = listOf(objectOf(entry.architecture).input_modalities)
-  const name = textOf(entry.display_name) || (textOf(entry.id) !== '' ? textOf(entry.name) : '')
+  const meta = getObject(entry.meta)
+  const top = getObject(entry.top_provider)
+  const pricing = getObject(entry.pricing)
+  const can = getObject(entry.capabilities)
+  const parameters = getList(entry.supported_parameters)
+  const inputs = getList(getObject(entry.architecture).input_modalities)
+  const name = getText(entry.display_name) || (getText(entry.id) !== '' ? getText(entry.name) : '')
   return {
     model,
     displayName: name.trim().slice(0, 255) || null,
@@ -59,12 +59,12 @@ const listedModel = (model: string, entry: Record<string, unknown>): ListedModel
   }
 }
 
-const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+const getList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-const MOST_TOKENS = 1_000_000_000
+const MAX_TOKENS = 1_000_000_000
 
 const count = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MOST_TOKENS ? value : null
+  typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MAX_TOKENS ? value : null
 
 /** OpenRouter: USD per token, as text. Negative: depends. */
 const perMillion = (value: unknown): number | null => {

@@ -8,7 +8,7 @@ import { listedIn } from './source-models.ts'
 
 const LIST_MS = 15_000
 /** A local server may load the model first. */
-const MOST_CALL_MS = 120_000
+const MAX_CALL_MS = 120_000
 
 type Tested = Exclude<Capability, 'audio'>
 const TESTED = CAPABILITIES.filter((name): name is Tested => name !== 'audio')
@@ -38,7 +38,7 @@ export const testSource = async (deps: SourceCallDeps, source: Source, signal?: 
     const model = modelFor(capability, source, listed)
     // Neither the list nor the request would be answered.
     if (model === null || list.error?.code === 'model_source_unreachable') continue
-    const timeoutMs = Math.min(source.timeoutMs, MOST_CALL_MS)
+    const timeoutMs = Math.min(source.timeoutMs, MAX_CALL_MS)
     const { error, durationMs } = await timed(deps, () =>
       askSource(deps, source, { ...CALLS[capability](model), timeoutMs, ...(signal && { signal }) }),
     )

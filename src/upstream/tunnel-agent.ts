@@ -4,7 +4,7 @@ import { Agent as SecureAgent } from 'node:https'
 import { isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { type Opener, whyOf } from './tunnel.ts'
+import { getWhy, type Opener } from './tunnel.ts'
 
 type Done = (err: Error | null, stream?: Duplex) => void
 
@@ -22,7 +22,7 @@ export const tunnelAgent = ({ open, failed }: Opener, { isSecure }: { isSecure: 
         done(null, isSecure ? secured(socket, options) : socket)
         socket.resume()
       },
-      (err: unknown) => done(failed(whyOf(err))),
+      (err: unknown) => done(failed(getWhy(err))),
     )
   }
   // as: Node allows returning nothing and calling back later; other typings call back with both arguments

@@ -6,7 +6,7 @@ import { SocksClient } from 'socks'
 import { systemClock } from '../lib/clock.ts'
 import { untilAborted } from '../lib/until-aborted.ts'
 import { noRoute, type ProxyRoute } from '../model/egress/route.ts'
-import { endpointOf, type Target } from './endpoint.ts'
+import { type Target, toEndpoint } from './endpoint.ts'
 import { readHead } from './http-head.ts'
 
 /** The proxy was unreachable or could not reach the target. `code` is the same as fetch's. */
@@ -38,7 +38,7 @@ export const openTunnel = async (proxy: string, target: Target, timeoutMs = TUNN
     return socket.on('error', () => {}) // an error before anyone listens must not end the process
   } catch (err) {
     // Not as the cause: the errors of `socks` contain the credentials.
-    throw err instanceof TunnelError ? err : new TunnelError(whyOf(err))
+    throw err instanceof TunnelError ? err : new TunnelError(getWhy(err))
   } finally {
     cancel()
   }
@@ -78,7 +78,7 @@ const openThrough = async (route: ProxyRoute, target: Target, timeoutMs: number)
       route.note(id, null)
       return socket
     } catch (err) {
-      const why = whyOf(err)
+      const why = getWhy(err)
       route.note(id, why)
       failures.push(why)
     }
@@ -87,21 +87,21 @@ const openThrough = async (route: ProxyRoute, target: Target, timeoutMs: number)
 }
 
 /** Why there was no connection, without the sentence around it. */
-export const whyOf = (err: unknown): string =>
+export const getWhy = (err: unknown): string =>
   err instanceof TunnelError ? err.why : err instanceof Error ? err.message : String(err)
 
-const loginOf = ({ username, password }: URL) => ({
+const getLogin = ({ username, password }: URL) => ({
   user: decodeURIComponent(username),
   password: decodeURIComponent(password),
 })
 
 const throughSocks = async (proxy: URL, { host, port }: Target, { timeoutMs, signal }: Limit): Promise<Socket> => {
-  const { user, password } = loginOf(proxy)
+  const { user, password } = getLogin(proxy)
   const type = proxy.protocol.startsWith('socks4') ? 4 : 5
   const resolvesHere = proxy.protocol === 'socks4:' || proxy.protocol === 'socks5:'
   const { socket } = await SocksClient.createConnection({
     command: 'connect',
-    proxy: { ...endpointOf(proxy), type, ...(user && { userId: user }), ...(password && { password }) },
+    proxy: { ...toEndpoint(proxy), type, ...(user && { userId: user }), ...(password && { password }) },
     destination: { host: resolvesHere ? await resolve(host, type) : host, port },
     timeout: timeoutMs,
     set_tcp_nodelay: true,
@@ -132,13 +132,13 @@ const throughHttp = async (proxy: URL, { host, port }: Target, { timeoutMs, sign
 }
 
 const dial = (proxy: URL): Socket => {
-  const { host, port } = endpointOf(proxy)
+  const { host, port } = toEndpoint(proxy)
   if (proxy.protocol === 'http:') return createConnection({ host, port })
   return connectTls({ host, port, ALPNProtocols: ['http/1.1'], ...(!isIP(host) && { servername: host }) })
 }
 
 const connectRequest = (proxy: URL, authority: string): string => {
-  const { user, password } = loginOf(proxy)
+  const { user, password } = getLogin(proxy)
   const login = user || password ? Buffer.from(`${user}:${password}`).toString('base64') : null
   return [
     `CONNECT ${authority} HTTP/1.1`,

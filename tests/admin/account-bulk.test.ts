@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { retain } from '../../src/jobs/retention.ts'
 import { readAuthFiles } from '../../src/model/accounts/account-import.ts'
 import { importBudget, openFile } from '../../src/model/accounts/auth-files.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { HOWS, people, problem, type Somebody } from '../support/people.ts'
 
 const open = (accounts = 3) => {
@@ -150,7 +150,7 @@ describe('deletion with its history', () => {
   test('is gone from the overview, which keeps half hours that are over', async () => {
     const { app, ids } = open(1)
     app.members[0]!.sim.next({ status: 400, body: { error: { code: 'invalid_value', message: 'No.' } } })
-    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
     app.bindings.ledger.flush()
     await app.clock.advance('2h')
     const shown = async () => {
@@ -165,7 +165,7 @@ describe('deletion with its history', () => {
 
   test('takes along the turns that have ended and are not written yet', async () => {
     const { app, ids } = open(1)
-    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
     await deleted(app, ids[0]!)
     await app.clock.advance(0)
     expect(app.rows()).toEqual([])

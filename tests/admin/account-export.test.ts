@@ -1,7 +1,7 @@
 /** Credentials leave after a confirmation, only for those who may export them, and never without a trace. */
 import { describe, expect, test } from 'bun:test'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 
 const open = () => {
@@ -101,7 +101,7 @@ test('tokens that cannot be read are not exported, cost only their own account, 
   expect(await problem(await admin.ask(route, { json: {} }))).toEqual([409, 'account_state_transition_invalid'])
   expect(exported()).toEqual([])
   expect((await admin.ask(`GET /accounts/${id}?tab=credentials`)).status).toBe(200)
-  expect((await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
+  expect((await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
   const states = () => app.bindings.pool.all().map((account) => [account.id, account.state.status])
   expect(states()).toEqual([
     [id, 'reauth_required'],

@@ -7,7 +7,7 @@ import { requestHours } from '../../db/schema/requests.ts'
 import type { AccountProps } from '../../views/accounts/detail.tsx'
 import type { AccountsProps } from '../../views/accounts/list.tsx'
 import { type TestOptions, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { aRequestRow } from '../support/keys.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
@@ -458,7 +458,7 @@ test('the form of an account that was opened before somebody else’s change doe
   await operator.ask(`PATCH /api/accounts/${ada}`, { json: { securityWorkAuthorized: true } })
   const opened = async () => {
     const page = await (await operator.ask(`GET /accounts/${ada}?tab=routing`, html)).text()
-    return Object.fromEntries(fieldsOf(page, 'form-routing'))
+    return Object.fromEntries(getFields(page, 'form-routing'))
   }
   const save = (fields: Record<string, string>) =>
     operator.send('form', `PATCH /api/accounts/${ada}`, { ...fields, alias: 'Work' })

@@ -9,7 +9,7 @@ import { describeAccounts } from '../../src/proxy/pool/describe.ts'
 import { publicModels, store } from '../spec/catalog.ts'
 import { codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
-import { plansOf } from '../support/query-plans.ts'
+import { getPlans } from '../support/query-plans.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 
 const anApp = (options: TestOptions = {}) => {
@@ -122,7 +122,7 @@ describe('import', () => {
     const identity = parseAuthJson(authJson(app, 'ada@example.test'), 'a').identity
     const seats = [identity, { ...identity, chatgptAccountId: null }, { ...identity, chatgptUserId: null }]
     for (const seat of seats)
-      expect(plansOf(app.sqlite, /accounts/, () => findSeat(app.db, seat))).toEqual([
+      expect(getPlans(app.sqlite, /accounts/, () => findSeat(app.db, seat))).toEqual([
         expect.stringContaining('SEARCH accounts USING INDEX accounts_seat'),
       ])
   })
@@ -165,14 +165,14 @@ describe('import', () => {
     sim.signInAgain()
     const { body: answer } = await upload(app, { 'auth.json': sim.authJson() })
     expect(answer).toMatchObject({ accountId: id, status: 'active', tokensKept: false })
-    expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
+    expect(app.bindings.proxyDeps.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   })
 
   test('of an account that was paused, and then lost its tokens, leaves it paused', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const url = `/api/accounts/${id}`
-    const { credentials } = app.bindings.plane
+    const { credentials } = app.bindings.proxyDeps
     await app.ask(`POST ${url}/pause`)
     app.sqlite.run("UPDATE accounts SET refresh_token_sealed = replace(refresh_token_sealed, '.', '-')")
     credentials.reload()
@@ -194,10 +194,10 @@ describe('import', () => {
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const old = sim.authJson()
     await app.clock.advance('1h')
-    await app.bindings.plane.credentials.refresh(id, sim.accessToken)
+    await app.bindings.proxyDeps.credentials.refresh(id, sim.accessToken)
     const { body: answer } = await upload(app, { 'auth.json': old })
     expect(answer).toMatchObject({ accountId: id, status: 'active', tokensKept: true })
-    expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
+    expect(app.bindings.proxyDeps.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   })
 
   test('needs this machine', async () => {
@@ -287,10 +287,10 @@ describe('the list', () => {
     app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal })
     const nextCheckAt = new Date(at + 60_000).toISOString()
     expect(await list(app)).toMatchObject([{ status: 'rate_limited', state: { until: null, nextCheckAt } }])
-    const pageOf = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
-    expect(await pageOf(`/accounts/${id}`)).toContain('unknown; next check')
-    for (const path of ['/accounts', '/dashboard']) expect(await pageOf(path)).toContain('next check')
-    expect((await pageOf('/dashboard')).match(/next check/g)).toHaveLength(2)
+    const getPage = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
+    expect(await getPage(`/accounts/${id}`)).toContain('unknown; next check')
+    for (const path of ['/accounts', '/dashboard']) expect(await getPage(path)).toContain('next check')
+    expect((await getPage('/dashboard')).match(/next check/g)).toHaveLength(2)
   })
 
   test('never holds a token', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { beginAccount, endAccount } from '../../src/model/automations/runs.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { people } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
@@ -13,7 +13,7 @@ const json = async (response: Response): Promise<Json> => (await response.json()
 const get = async (app: TestApp, path: string) => json(await app.ask(`GET ${path}`))
 const create = async (app: TestApp, fields: Json = {}) =>
   json(await app.ask('POST /api/automations', { json: { name: 'Mornings', schedule: { time: '07:55' }, ...fields } }))
-const idsOf = (page: Json) => (page.items as Json[]).map(({ id }) => id)
+const getIds = (page: Json) => (page.items as Json[]).map(({ id }) => id)
 
 test('a new automation has defaults for everything but name and time', async () => {
   const app = testApp()
@@ -133,7 +133,7 @@ describe('lists', () => {
 
   test('automations by text, account, model, status and page', async () => {
     const { app, bob, all, one } = await world()
-    const found = async (query: string) => idsOf(await get(app, `/api/automations?${query}`))
+    const found = async (query: string) => getIds(await get(app, `/api/automations?${query}`))
     expect(await found('')).toEqual([all, one])
     expect(await found('search=ada')).toEqual([one])
     expect(await found('search=GPT-5')).toEqual([all])
@@ -170,7 +170,7 @@ describe('lists', () => {
       beginAccount(tx, first, ada, app.clock.now())
       endAccount(tx, first, { accountId: ada, now: app.clock.now(), status: 'success', ended: null })
     })
-    const found = async (query: string) => idsOf(await get(app, `/api/automations/runs?${query}`))
+    const found = async (query: string) => getIds(await get(app, `/api/automations/runs?${query}`))
     expect(await found('')).toEqual([second, first])
     expect(await found(`accountId=${bob}`)).toEqual([second])
     expect(await found(`accountId=${ada}&accountId=${bob}`)).toEqual([second, first])
@@ -208,7 +208,7 @@ describe('pages', () => {
   ] as const)('the example %s can be sent as it is, without script', async (ready, name, kind, time, days) => {
     const app = testApp()
     const admin = people(app).as('admin')
-    const form = fieldsOf(await page(app, `/settings/automations/new?ready=${ready}`, admin), 'form-automation')
+    const form = getFields(await page(app, `/settings/automations/new?ready=${ready}`, admin), 'form-automation')
     const response = await admin.ask('POST /api/automations', {
       body: new URLSearchParams(form).toString(),
       headers: { ...HTML, 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },

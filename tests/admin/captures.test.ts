@@ -75,7 +75,7 @@ const send = async (
   return { status: response.status, text: await response.text() }
 }
 
-const filesOf = (app: TestApp): string[] => {
+const getFiles = (app: TestApp): string[] => {
   const folder = join(app.dir, 'captures')
   return existsSync(folder)
     ? readdirSync(folder, { recursive: true })
@@ -144,7 +144,7 @@ describe('what is stored', () => {
     await (await house.app.ask(NATIVE, { json: codexBody(), headers: other })).text()
     await (await house.app.ask(NATIVE, { json: codexBody() })).text()
     expect(await house.items()).toEqual([])
-    expect(filesOf(house.app)).toEqual([])
+    expect(getFiles(house.app)).toEqual([])
   })
 
   test('a capture of an account stores what that account answered, for any key', async () => {
@@ -294,7 +294,7 @@ describe('how it ends', () => {
     await house.items()
     const [capture] = await house.captures()
     expect(capture).toMatchObject({ isRunning: false, endReason: 'size' })
-    const files = filesOf(house.app).map((name) => statSync(join(house.app.dir, 'captures', name)).size)
+    const files = getFiles(house.app).map((name) => statSync(join(house.app.dir, 'captures', name)).size)
     expect(files.reduce((a, b) => a + b, 0)).toBeLessThanOrEqual(1024 * 1024)
     expect(capture?.bytes).toBe(files.reduce((a, b) => a + b, 0))
     expect(existsSync(join(house.app.dir, 'captures', id))).toBe(true)
@@ -347,7 +347,7 @@ describe('what happens to the files', () => {
     await house.start()
     await send(house, NATIVE, codexBody('before the crash'))
     const [item] = await house.items()
-    const [file] = filesOf(house.app)
+    const [file] = getFiles(house.app)
     const path = join(house.app.dir, 'captures', file ?? '')
     const { size } = statSync(path)
     for (const cut of [1, 3, 5, 60]) {
@@ -367,9 +367,9 @@ describe('what happens to the files', () => {
     await house.start()
     await send(house, NATIVE, codexBody())
     const [item] = await house.items()
-    expect(filesOf(house.app)).toHaveLength(1)
+    expect(getFiles(house.app)).toHaveLength(1)
     expect((await house.admin.ask(`DELETE /api/conversation-archive/${item?.id}`)).status).toBe(200)
-    expect(filesOf(house.app)).toEqual([])
+    expect(getFiles(house.app)).toEqual([])
     expect(await problem(await house.admin.ask(`DELETE /api/conversation-archive/${item?.id}`))).toEqual([
       404,
       'not_found',
@@ -390,7 +390,7 @@ describe('what happens to the files', () => {
     await house.app.clock.advance('5m')
     expect(await rest).toContain('response.completed')
     await house.app.bindings.captures.flush()
-    expect(filesOf(house.app)).toEqual([])
+    expect(getFiles(house.app)).toEqual([])
   })
 
   test('deleting a capture removes its folder, also while it runs', async () => {
@@ -401,7 +401,7 @@ describe('what happens to the files', () => {
     expect(readdirSync(join(house.app.dir, 'captures'))).toEqual([])
     expect(house.app.bindings.captures.isOn).toBe(false)
     await send(house, NATIVE, codexBody())
-    expect(filesOf(house.app)).toEqual([])
+    expect(getFiles(house.app)).toEqual([])
   })
 
   test('a damaged description of a capture does not stop the start, and it can still be deleted', async () => {
@@ -482,7 +482,7 @@ describe('who may', () => {
       const { error } = await json<{ error: { code: string; param: string } }>(response)
       expect([route, response.status, error.code, error.param]).toEqual([route, 403, 'permission_required', permission])
     }
-    expect(filesOf(house.app)).toHaveLength(1)
+    expect(getFiles(house.app)).toHaveLength(1)
   })
 
   test('each reading leaves an audit row; a list does not', async () => {

@@ -5,7 +5,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'
 import type { ConversationDetail, ConversationPage } from '../../src/model/conversations/conversations.ts'
 import { sha256 } from '../../src/proxy/pool/affinity.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
 const HOUR_MS = 3_600_000
@@ -47,7 +47,7 @@ const html = async ({ ask }: Pick<Browser, 'ask'>, path: string) =>
   (await ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
 const list = async (query = '', { ask }: Pick<Browser, 'ask'> = app) =>
   (await (await ask(`GET /api/conversations${query}`)).json()) as ConversationPage
-const idsOf = async (query = '') => (await list(query)).conversations.map(({ conversationId }) => conversationId)
+const getIds = async (query = '') => (await list(query)).conversations.map(({ conversationId }) => conversationId)
 const detail = async (id: string, { ask }: Pick<Browser, 'ask'> = app) =>
   (await (await ask(`GET /api/conversations/${id}`)).json()) as ConversationDetail
 
@@ -112,7 +112,7 @@ describe('the list', () => {
   })
 
   test('has what clients sent, under both spellings of its path', async () => {
-    const say = (session: string) => answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': session } })
+    const say = (session: string) => getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': session } })
     await say('one')
     await say('two')
     await app.clock.advance(10)
@@ -129,7 +129,7 @@ describe('the list', () => {
     // Each conversation has an early and a late request, so that every page meets rows of the ones before.
     add(...names.map((name, n) => ({ conversationHash: talk(name), startedAt: ago(DAY_MS - n) })))
     add(...names.map((name, n) => ({ conversationHash: talk(name), startedAt: ago(Math.floor(n / 3) * 1000) })))
-    const all = await idsOf()
+    const all = await getIds()
     expect(all).toHaveLength(25)
     expect(new Set(all.slice(0, 3))).toEqual(new Set(names.slice(0, 3).map(talk)))
     const seen: string[] = []
@@ -143,8 +143,8 @@ describe('the list', () => {
       if (seen.length === 8) add({ conversationHash: talk('new') }, { conversationHash: all[20] })
     } while (cursor)
     expect(seen).toEqual(all.filter((id) => id !== all[20]))
-    expect((await idsOf()).slice(0, 2).toSorted()).toEqual([talk('new'), all[20]!].toSorted())
-    expect(await idsOf('?limit=3&offset=5')).toEqual((await idsOf()).slice(5, 8))
+    expect((await getIds()).slice(0, 2).toSorted()).toEqual([talk('new'), all[20]!].toSorted())
+    expect(await getIds('?limit=3&offset=5')).toEqual((await getIds()).slice(5, 8))
   })
 
   test('keeps its order among requests of the same millisecond', async () => {
@@ -166,11 +166,11 @@ describe('the list', () => {
       { conversationHash: talk('long'), startedAt: ago(2 * DAY_MS) },
     )
     const of = (...names: string[]) => names.map(talk)
-    expect(await idsOf()).toEqual(of('0.5', 'long', '3', '20', '29.9'))
-    expect(await idsOf('?timeframe=7d')).toEqual(of('0.5', 'long', '3'))
-    expect(await idsOf('?timeframe=1d')).toEqual(of('0.5'))
-    expect(await idsOf(`?since=${new Date(ago(2.5 * DAY_MS)).toISOString()}`)).toEqual(of('0.5', 'long'))
-    expect(await idsOf(`?since=${new Date(ago(30 * DAY_MS)).toISOString()}`)).toHaveLength(5)
+    expect(await getIds()).toEqual(of('0.5', 'long', '3', '20', '29.9'))
+    expect(await getIds('?timeframe=7d')).toEqual(of('0.5', 'long', '3'))
+    expect(await getIds('?timeframe=1d')).toEqual(of('0.5'))
+    expect(await getIds(`?since=${new Date(ago(2.5 * DAY_MS)).toISOString()}`)).toEqual(of('0.5', 'long'))
+    expect(await getIds(`?since=${new Date(ago(30 * DAY_MS)).toISOString()}`)).toHaveLength(5)
     // The whole conversation counts, not only its part in that time.
     expect((await list('?timeframe=7d')).conversations[1]).toMatchObject({
       requestCount: 2,
@@ -213,7 +213,7 @@ describe('the list', () => {
       ["'; --", []],
       [sha256('nobody'), []],
     ] as const)
-      expect([search, await idsOf(`?search=${encodeURIComponent(search)}`)]).toEqual([search, [...expected]])
+      expect([search, await getIds(`?search=${encodeURIComponent(search)}`)]).toEqual([search, [...expected]])
   })
 
   test('stops after 50,000 requests and says how far it came', async () => {
@@ -367,7 +367,7 @@ describe('who may see what', () => {
 
 describe('the pages', () => {
   test('lead from the log to a conversation, its requests, and its sticky session', async () => {
-    for (let n = 0; n < 2; n++) await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
+    for (let n = 0; n < 2; n++) await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
     const [row] = app.rows()
     const admin = people(app).as('admin')
     const path = `/logs/conversations/${row!.conversationHash}`
@@ -384,7 +384,7 @@ describe('the pages', () => {
   })
 
   test('an Operator gets from a request to the sessions of its account, and learns no conversation', async () => {
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
+    await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
     const [row] = app.rows()
     const { as } = people(app)
     const page = await html(as('operator'), `/logs/${row!.id}`)

@@ -1,13 +1,13 @@
 /** `/docs/api` and `/api/openapi.json`: who may read them, and what the page says of the routes. */
 import { describe, expect, test } from 'bun:test'
 import { openApi } from '../../src/api-docs/openapi.ts'
-import { operationsOf } from '../../src/api-docs/operations.ts'
+import { getOperations } from '../../src/api-docs/operations.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
-const operations = operationsOf(everyRoute)
+const operations = getOperations(everyRoute)
 
 const open = (environment: Record<string, string> = {}, guestAccessEnabled = true) => {
   const app = testApp({ settings: { guestAccessEnabled }, environment })

@@ -5,7 +5,7 @@ import { commit } from '../../db/commit.ts'
 import { updateKey } from '../../src/model/keys/api-keys.ts'
 import type { Explanation } from '../../src/model/log/explain.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { addSource } from '../support/source/add.ts'
 
 const explained = async (app: TestApp, query = ''): Promise<Explanation> =>
@@ -24,7 +24,7 @@ test('what it names is what the next turn gets, and asking changes nothing', asy
   const { chosen, outcome } = await explained(app, '?model=gpt-5.5')
   expect([outcome, chosen?.accountName]).toEqual(['chosen', 'grace@example.test'])
   expect(JSON.stringify(app.bindings.pool.describe())).toBe(before)
-  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+  await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   expect(app.rows()[0]?.accountId).toBe(chosen?.accountId ?? 'nobody')
 })
 
@@ -105,8 +105,8 @@ describe('with a key', () => {
     const { row, key } = app.key({ limits: [limit] })
     expect((await explained(app, `?key=${row.id}`)).outcome).toBe('chosen')
     const turn = { json: codexBody(), headers: { authorization: `Bearer ${key}` } }
-    await answerOf(app, 'POST /backend-api/codex/responses', turn)
-    const refusal = await answerOf(app, 'POST /backend-api/codex/responses', turn)
+    await getAnswer(app, 'POST /backend-api/codex/responses', turn)
+    const refusal = await getAnswer(app, 'POST /backend-api/codex/responses', turn)
     const { outcome, sentence } = await explained(app, `?key=${row.id}`)
     expect([refusal.status, outcome]).toEqual([429, 'refused'])
     expect(sentence).toMatch(/^API key requests daily limit exceeded\. Usage resets at .+Z\. Until then/)

@@ -12,38 +12,38 @@ const SIGNED_IN_PATHS = PAGE_PATHS.filter(
   (path) => !/^\/(key|login|totp|setup|invite\/:token|auth\/pending)$/.test(path),
 )
 
-const tabOf = (html: string) => ({
+const getTab = (html: string) => ({
   title: /<title>(.*?)<\/title>/s.exec(html)?.[1] ?? '',
   isRed: /<link rel="icon" href="[^"]*%23d33a2c/.test(html) && !/<link rel="icon" href="[^"]*%230e7f93/.test(html),
 })
 
-const footOf = (html: string): string => /<footer id="foot".*?<\/footer>/s.exec(html)?.[0] ?? ''
+const getFoot = (html: string): string => /<footer id="foot".*?<\/footer>/s.exec(html)?.[0] ?? ''
 
-const textOf = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
+const getText = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
 
 describe('on every page', () => {
   test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab while requests are served', async (path) => {
     const house = await buildHouse()
     const html = await openIn(house, path)
-    expect(textOf(footOf(html))).toMatch(
+    expect(getText(getFoot(html))).toMatch(
       /Sluice \S+ Capacity weighted Usage (not synced yet|synced .*) Health API Docs/,
     )
     for (const href of ['/settings/routing', '/doctor', '/docs/api', '/docs'])
-      expect(footOf(html)).toContain(`href="${href}"`)
-    expect([tabOf(html).isRed, tabOf(html).title.includes('●')]).toEqual([false, false])
+      expect(getFoot(html)).toContain(`href="${href}"`)
+    expect([getTab(html).isRed, getTab(html).title.includes('●')]).toEqual([false, false])
   })
 
   test.each(SIGNED_IN_PATHS)('%s has a red tab while no account is available', async (path) => {
     const house = await buildHouse()
     await house.admin.ask(`POST /api/accounts/${house.ids.account}/pause`)
-    const { title, isRed } = tabOf(await openIn(house, path))
+    const { title, isRed } = getTab(await openIn(house, path))
     expect([title.startsWith('● Not serving · '), isRed]).toEqual([true, true])
   })
 })
 
 describe('the tab', () => {
   const open = async (app: TestApp, path = '/keys') =>
-    tabOf(await (await people(app).as('admin').ask(`GET ${path}`, HTML)).text())
+    getTab(await (await people(app).as('admin').ask(`GET ${path}`, HTML)).text())
 
   test('of a Sluice without accounts is not red', async () => {
     expect(await open(testApp({ accounts: 0 }))).toEqual({ title: 'Keys · Sluice', isRed: false })
@@ -99,7 +99,7 @@ describe('the footer by itself', () => {
     const member = people(testApp()).as('member')
     expect((await member.ask('GET /footer')).status).toBe(403)
     const page = await (await member.ask('GET /keys', HTML)).text()
-    expect(textOf(footOf(page))).toMatch(/^ ?Sluice \S+ API Docs ?$/)
+    expect(getText(getFoot(page))).toMatch(/^ ?Sluice \S+ API Docs ?$/)
     expect(page.includes('data-live-src="/footer"')).toBe(false)
   })
 })

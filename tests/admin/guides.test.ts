@@ -12,12 +12,12 @@ const GUIDES = ['clients', 'operating', 'reverse-proxies', 'security']
 
 const reader = () => people(testApp({ accounts: 0 })).as('viewer')
 const pageAt = async (path: string): Promise<string> => (await reader().ask(`GET ${path}`, HTML)).text()
-const idsOf = (html: string): string[] => [...html.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
-const linksOf = (html: string): string[] => [...html.matchAll(/ href="([^"]+)"/g)].map(([, href = '']) => href)
+const getIds = (html: string): string[] => [...html.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
+const getLinks = (html: string): string[] => [...html.matchAll(/ href="([^"]+)"/g)].map(([, href = '']) => href)
 
 describe('the guides', () => {
   test('are listed at /docs, with the API reference', async () => {
-    const links = linksOf(await pageAt('/docs'))
+    const links = getLinks(await pageAt('/docs'))
     for (const path of [...GUIDES.map((slug) => `/docs/${slug}`), '/docs/api']) expect(links).toContain(path)
   })
 
@@ -27,12 +27,12 @@ describe('the guides', () => {
     const source = readFileSync(join(import.meta.dir, '../../docs', `${slug}.md`), 'utf8')
     expect(article.match(/<h2 /g)).toHaveLength(source.match(/^## /gm)?.length ?? 0)
     const dead = []
-    for (const link of linksOf(article)) {
+    for (const link of getLinks(article)) {
       if (link.startsWith('https://')) continue
       const [path = '', id] = link.split('#')
       const target = path === '' ? html : await pageAt(path)
       const isThere = path === '' || path === '/docs/api' || GUIDES.includes(path.replace('/docs/', ''))
-      if (!isThere || (id !== undefined && !idsOf(target).includes(id))) dead.push(link)
+      if (!isThere || (id !== undefined && !getIds(target).includes(id))) dead.push(link)
     }
     expect(dead).toEqual([])
     expect(html.length).toBeLessThan(40_000)

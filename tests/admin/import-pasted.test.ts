@@ -21,7 +21,7 @@ const open = () => {
     app,
     ask,
     paste: async (text: string) => (await (await ask(text)).json()) as ImportValue, // as: tests look at the members they name
-    fileOf: (name: string) => app.upstream.addAccount({ email: `${name}@example.test` }).authJson(),
+    getFile: (name: string) => app.upstream.addAccount({ email: `${name}@example.test` }).authJson(),
     emails: () => app.bindings.pool.all().map(({ row }) => row.email),
   }
 }
@@ -35,16 +35,16 @@ describe('one clean text', () => {
     ['in a code fence', (json: string) => `\`\`\`json\r\n${json}\r\n\`\`\`\r\n`],
     ['in a list', (json: string) => `[${json}]`],
   ])('%s is imported right away', async (_, change) => {
-    const { paste, fileOf, emails } = open()
-    const { accounts, files } = await paste(change(fileOf('ada')))
+    const { paste, getFile, emails } = open()
+    const { accounts, files } = await paste(change(getFile('ada')))
     expect(accounts).toMatchObject([{ displayName: 'ada@example.test', tokensKept: false }])
     expect(files.map(({ verdict }) => verdict)).toEqual(['new'])
     expect(emails()).toEqual(['ada@example.test'])
   })
 
   test('that changes nothing is shown, not imported', async () => {
-    const { paste, fileOf } = open()
-    const json = fileOf('ada')
+    const { paste, getFile } = open()
+    const json = getFile('ada')
     await paste(json)
     expect(await paste(json)).toMatchObject({ accounts: null, files: [{ verdict: 'same' }] })
   })
@@ -56,8 +56,8 @@ describe('several texts in one paste', () => {
     ['each with a byte order mark', (files: string[]) => files.map((json) => `\uFEFF${json}`).join('\r\n\r\n')],
     ['as head prints them', (files: string[]) => files.map((json, n) => `==> ${n}.json <==\n${json}`).join('\n')],
   ])('%s are three files in a preview', async (_, join) => {
-    const { paste, fileOf, emails } = open()
-    const { accounts, files } = await paste(join(['ada', 'eve', 'bob'].map(fileOf)))
+    const { paste, getFile, emails } = open()
+    const { accounts, files } = await paste(join(['ada', 'eve', 'bob'].map(getFile)))
     expect(accounts).toBeNull()
     expect(files.map(({ email, verdict }) => [email, verdict])).toEqual([
       ['ada@example.test', 'new'],
@@ -68,8 +68,8 @@ describe('several texts in one paste', () => {
   })
 
   test('of which the last is cut off keeps the whole ones and names the other', async () => {
-    const { paste, fileOf, emails } = open()
-    const { files } = await paste(`${fileOf('ada')}\n${fileOf('eve').slice(0, 200)}`)
+    const { paste, getFile, emails } = open()
+    const { files } = await paste(`${getFile('ada')}\n${getFile('eve').slice(0, 200)}`)
     expect(files.map(({ file, verdict, reason }) => [file, verdict, reason])).toEqual([
       ['The pasted text (1 of 2)', 'new', null],
       ['The pasted text (2 of 2)', 'broken', 'The file is not valid JSON.'],
@@ -78,8 +78,8 @@ describe('several texts in one paste', () => {
   })
 
   test('braces and quotes inside of strings separate nothing', async () => {
-    const { paste, fileOf } = open()
-    const document = JSON.parse(fileOf('ada'))
+    const { paste, getFile } = open()
+    const document = JSON.parse(getFile('ada'))
     const { accounts } = await paste(JSON.stringify({ note: 'a "}" and a \\ and {', ...document }))
     expect(accounts).toHaveLength(1)
   })

@@ -4,7 +4,7 @@ import type { ImportValue } from '../../src/admin/account-import.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem, type Somebody } from '../support/people.ts'
 import { AUTH_CLAIM, decodeJwt, unsignedJwt } from '../support/upstream/tokens.ts'
-import { type Packed, zipOf } from '../support/zip.ts'
+import { getZip, type Packed } from '../support/zip.ts'
 
 const open = (accounts = 0) => {
   const app = testApp({ accounts })
@@ -124,7 +124,7 @@ describe('looking', () => {
     const old = undated(ada!.sim.authJson())
     const idToken = unsignedJwt({ ...decodeJwt(ada!.sim.idToken), iat: undefined })
     await app.clock.advance('1h')
-    await app.bindings.plane.credentials.refresh(ada!.id, ada!.sim.accessToken)
+    await app.bindings.proxyDeps.credentials.refresh(ada!.id, ada!.sim.accessToken)
     const unknown = undated(old, { access_token: 'opaque', refresh_token: 'rt_unknown', id_token: idToken })
     const seen = [await look({ 'old.json': old }), await look({ 'unknown.json': unknown })]
     expect(seen.flatMap(verdicts)).toEqual([
@@ -197,8 +197,8 @@ describe('looking', () => {
       name: `${name}/auth.json`,
       text: app.upstream.addAccount({ email: `${name}@example.test` }).authJson(),
     }))
-    const zip = zipOf([...packed, { name: '__MACOSX/ada/auth.json', text: 'x' }, { name: 'notes.txt', text: 'y' }])
-    expect(verdicts(await look({ 'all.zip': zip, 'x.zip': zipOf([]), 'cut.zip': zip.slice(0, 99) }))).toEqual([
+    const zip = getZip([...packed, { name: '__MACOSX/ada/auth.json', text: 'x' }, { name: 'notes.txt', text: 'y' }])
+    expect(verdicts(await look({ 'all.zip': zip, 'x.zip': getZip([]), 'cut.zip': zip.slice(0, 99) }))).toEqual([
       ['ada/auth.json', 'new'],
       ['eve/auth.json', 'new'],
       ['x.zip', 'broken'],
@@ -213,17 +213,17 @@ describe('looking', () => {
     const files = {
       'a.json': utf16('ada'),
       'b.json': utf16('eve').swap16(),
-      'c.zip': zipOf([{ name: 'c.json', text: utf16('ida') }]),
+      'c.zip': getZip([{ name: 'c.json', text: utf16('ida') }]),
     }
     expect(verdicts(await look(files))).toEqual(['a', 'b', 'c'].map((name) => [`${name}.json`, 'new']))
   })
 
   test('the import at once takes a ZIP, too', async () => {
     const { app, importAll, emails } = open()
-    const zip = zipOf([{ name: 'auth.json', text: app.upstream.addAccount({ email: 'ada@example.test' }).authJson() }])
-    expect((await importAll({ 'one.zip': zip, 'two.zip': zipOf([]) })).status).toBe(200)
+    const zip = getZip([{ name: 'auth.json', text: app.upstream.addAccount({ email: 'ada@example.test' }).authJson() }])
+    expect((await importAll({ 'one.zip': zip, 'two.zip': getZip([]) })).status).toBe(200)
     expect(emails()).toEqual(['ada@example.test'])
-    expect(await problem(await importAll({ 'two.zip': zipOf([]) }))).toEqual([400, 'invalid_auth_json'])
+    expect(await problem(await importAll({ 'two.zip': getZip([]) }))).toEqual([400, 'invalid_auth_json'])
   })
 
   test('without a file, as JSON, or by a viewer it is refused', async () => {
@@ -238,8 +238,8 @@ describe('looking', () => {
   test('of archives that unpack to too much only as much is read as is good for all of them together', async () => {
     const { app, look } = open()
     const good = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
-    const large = zipOf(Array.from({ length: 300 }, (_, n) => ({ name: `${n}.json`, text: ' '.repeat(64 * 1024) })))
-    const small = zipOf([{ name: 'ada.json', text: good }])
+    const large = getZip(Array.from({ length: 300 }, (_, n) => ({ name: `${n}.json`, text: ' '.repeat(64 * 1024) })))
+    const small = getZip([{ name: 'ada.json', text: good }])
     const { files } = await look({ 'one.zip': large, 'two.zip': large, 'three.zip': small })
     expect(files.filter(({ file }) => file.endsWith('.zip')).map(({ file, reason }) => [file, reason])).toEqual([
       ['two.zip', 'The file unpacks to more than is allowed.'],
@@ -249,7 +249,7 @@ describe('looking', () => {
 
   test('more than 1000 files are refused, however they are packed', async () => {
     const { preflight } = open()
-    const zip = zipOf(Array.from({ length: 501 }, (_, n) => ({ name: `${n}.json`, text: '{}' })))
+    const zip = getZip(Array.from({ length: 501 }, (_, n) => ({ name: `${n}.json`, text: '{}' })))
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${n}.json`, '{}']))
     expect(await problem(await preflight(many))).toEqual([400, 'invalid_auth_json'])
     const seen = (await (await preflight({ 'a.zip': zip, 'b.zip': zip })).json()) as ImportValue // as: looked at below
@@ -361,7 +361,7 @@ describe('choosing', () => {
 })
 
 describe('the page', () => {
-  const pageOf = async ({ admin, look }: ReturnType<typeof open>, files: Record<string, string>): Promise<string> => {
+  const getPage = async ({ admin, look }: ReturnType<typeof open>, files: Record<string, string>): Promise<string> => {
     const { preflightId } = await look(files)
     const answer = await admin.ask(`GET /accounts/new/import?draft=${preflightId}`, {
       headers: { accept: 'text/html' },
@@ -374,9 +374,9 @@ describe('the page', () => {
     const stored = world.app.members[0]!.sim.authJson()
     const [eve, bob] = ['eve', 'bob'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
     const files = { 'a.json': stored, 'b.json': eve!.authJson(), 'c.json': bob!.authJson(), 'd.json': '{' }
-    expect(await pageOf(world, files)).toContain('4 files: 2 to import, 1 without changes, 1 invalid.')
-    expect(await pageOf(world, { 'a.json': '{', 'b.json': '{' })).toContain('2 files: 2 invalid.')
-    expect(await pageOf(world, { 'b.json': eve!.authJson() })).not.toContain('1 to import')
+    expect(await getPage(world, files)).toContain('4 files: 2 to import, 1 without changes, 1 invalid.')
+    expect(await getPage(world, { 'a.json': '{', 'b.json': '{' })).toContain('2 files: 2 invalid.')
+    expect(await getPage(world, { 'b.json': eve!.authJson() })).not.toContain('1 to import')
   })
 })
 

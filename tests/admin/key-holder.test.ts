@@ -100,9 +100,9 @@ describe('entering a key', () => {
       },
     ],
     ['expired', async ({ app }: ReturnType<typeof open>) => app.key({ expiresAt: app.clock.now() - 1 }).key],
-  ])('rejects one that is %s in the same words', async (_, keyOf) => {
+  ])('rejects one that is %s in the same words', async (_, toKey) => {
     const world = open()
-    const { response } = await world.enter(await keyOf(world))
+    const { response } = await world.enter(await toKey(world))
     const { error } = (await response.json()) as { error: object } // as: it is a refusal
     expect([response.status, error]).toEqual([
       401,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { codexBody, type TestApp, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
@@ -414,7 +414,7 @@ describe('the forms', () => {
     const before = await onlyKey(admin)
     const html = await page(admin, `/keys/${row.id}/edit`)
     expect(html).toContain('1 account ·')
-    const fields = fieldsOf(html, 'form-key')
+    const fields = getFields(html, 'form-key')
     expect((await admin.ask(`PATCH /api/api-keys/${row.id}`, form(fields))).status).toBe(200)
     expect(await onlyKey(admin)).toEqual(before)
   })
@@ -428,12 +428,12 @@ describe('the forms', () => {
     const free = app.key()
     expect((await admin.ask(`DELETE /api/accounts/${gone}`)).status).toBe(200)
     for (const { id } of [row, alone.row, free.row]) {
-      const fields = fieldsOf(await page(admin, `/keys/${id}/edit`), 'form-key')
+      const fields = getFields(await page(admin, `/keys/${id}/edit`), 'form-key')
       expect((await admin.ask(`PATCH /api/api-keys/${id}`, form(fields))).status).toBe(200)
     }
     const keys = (await (await admin.ask('GET /api/api-keys/')).json()) as ApiKey[]
-    const idsOf = (id: string) => keys.find((key) => key.id === id)?.assignedAccountIds
-    expect([row, alone.row, free.row].map(({ id }) => idsOf(id))).toEqual([[left], [], null])
+    const getIds = (id: string) => keys.find((key) => key.id === id)?.assignedAccountIds
+    expect([row, alone.row, free.row].map(({ id }) => getIds(id))).toEqual([[left], [], null])
     const turn = { json: codexBody(), headers: bearer(alone.key) }
     expect((await app.ask('POST /backend-api/codex/responses', turn)).status).toBe(400)
   })
@@ -442,7 +442,7 @@ describe('the forms', () => {
     const { app, as } = open()
     const { row } = app.key({ allowedModels: ['gpt-5.5', 'gpt-5.4'] })
     const anna = as('admin')
-    const opened = async () => fieldsOf(await page(anna, `/keys/${row.id}/edit`), 'form-key')
+    const opened = async () => getFields(await page(anna, `/keys/${row.id}/edit`), 'form-key')
     const save = async (fields: [string, string][]) =>
       problem(await anna.ask(`PATCH /api/api-keys/${row.id}`, form([...fields, ['name', 'renamed']])))
     const before = await opened()
@@ -462,7 +462,7 @@ describe('the forms', () => {
     const { row } = app.key({ assignedAccountIds: [app.members[0]!.id] })
     const clerk = as('clerk')
     const before = await onlyKey(clerk)
-    const fields = fieldsOf(await page(clerk, `/keys/${row.id}/edit`), 'form-key')
+    const fields = getFields(await page(clerk, `/keys/${row.id}/edit`), 'form-key')
     expect((await clerk.ask(`PATCH /api/api-keys/${row.id}`, form(fields))).status).toBe(200)
     expect(await onlyKey(clerk)).toEqual(before)
   })

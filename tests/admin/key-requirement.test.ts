@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
 
@@ -20,7 +20,7 @@ const page = async (who: Pick<Browser, 'ask'> | TestApp, path: string) =>
 const isRequired = ({ bindings }: TestApp) => bindings.settings.current().apiKeyAuthEnabled
 
 /** The bar of a page, as text; null: there is none. */
-const barOf = (html: string): string | null =>
+const getBar = (html: string): string | null =>
   /<section class="keys-optional.*?<\/section>/s
     .exec(html)?.[0]
     .replaceAll(/<[^>]+>/g, '')
@@ -35,28 +35,28 @@ describe('the bar', () => {
     const admin = as('admin')
     for (const path of ['/keys', `/keys/${row.id}`]) {
       const html = await page(admin, path)
-      expect(barOf(html)).toContain('Clients on this machine can connect without a key or with an unrecognized one')
-      expect(fieldsOf(html, REQUIRE_FORM)).toEqual([['apiKeyAuthEnabled', 'true']])
+      expect(getBar(html)).toContain('Clients on this machine can connect without a key or with an unrecognized one')
+      expect(getFields(html, REQUIRE_FORM)).toEqual([['apiKeyAuthEnabled', 'true']])
     }
-    const json = Object.fromEntries(fieldsOf(await page(admin, '/keys'), REQUIRE_FORM))
+    const json = Object.fromEntries(getFields(await page(admin, '/keys'), REQUIRE_FORM))
     expect(
       (await admin.ask('PATCH /api/settings', { json: { apiKeyAuthEnabled: json.apiKeyAuthEnabled === 'true' } }))
         .status,
     ).toBe(200)
-    for (const path of ['/keys', `/keys/${row.id}`]) expect(barOf(await page(admin, path))).toBeNull()
+    for (const path of ['/keys', `/keys/${row.id}`]) expect(getBar(await page(admin, path))).toBeNull()
   })
 
   test('is there before the first key, too, and on an install without a password', async () => {
     const { app } = open()
     const html = await page(app, '/keys')
-    expect(barOf(html)).toContain('Keys are optional')
+    expect(getBar(html)).toContain('Keys are optional')
     expect(html).toContain(REQUIRE_FORM)
   })
 
   test('names the ranges that need no key', async () => {
     const { app } = open({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '10.0.0.0/8' } })
-    expect(barOf(await page(app, '/keys'))).toContain('SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
-    expect(barOf(await page(open().app, '/keys'))).not.toContain('CIDRS')
+    expect(getBar(await page(app, '/keys'))).toContain('SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
+    expect(getBar(await page(open().app, '/keys'))).not.toContain('CIDRS')
   })
 
   test.each(['operator', 'auditor'])('has no switch for the role %s, and says who has it', async (role) => {
@@ -65,7 +65,7 @@ describe('the bar', () => {
     const { row } = app.key()
     for (const path of ['/keys', `/keys/${row.id}`]) {
       const html = await page(as(role, { username: `${role}-${path.length}` }), path)
-      expect(barOf(html)).toContain('An admin can require keys.')
+      expect(getBar(html)).toContain('An admin can require keys.')
       expect(html).not.toContain(REQUIRE_FORM)
     }
   })
@@ -79,25 +79,25 @@ describe('the bar', () => {
 })
 
 describe('creating the first key', () => {
-  const formOf = async (who: Pick<Browser, 'ask'>) => fieldsOf(await page(who, '/keys/new'), 'form-key')
+  const getForm = async (who: Pick<Browser, 'ask'>) => getFields(await page(who, '/keys/new'), 'form-key')
   const asFields = (fields: [string, string][], name: string) =>
     Object.fromEntries([...fields.filter(([field]) => field !== 'name' && !field.startsWith('limits')), ['name', name]])
 
   test('offers to require keys from now on, ticked, and does so with the key', async () => {
     const { app, as, audit } = open()
     const admin = as('admin')
-    const fields = await formOf(admin)
+    const fields = await getForm(admin)
     expect(fields.filter(([name]) => name === 'requireKeys').map(([, value]) => value)).toEqual(['false', 'true'])
     expect((await admin.send('form', KEYS, asFields(fields, 'laptop'))).status).toBe(200)
     expect(isRequired(app)).toBe(true)
     expect(audit().map(({ event }) => event)).toEqual(['api_key_created', 'settings_updated'])
-    expect((await formOf(admin)).some(([name]) => name === 'requireKeys')).toBe(false)
+    expect((await getForm(admin)).some(([name]) => name === 'requireKeys')).toBe(false)
   })
 
   test('leaves keys optional when it is unticked', async () => {
     const { app, as } = open()
     const admin = as('admin', { isConfirmed: false })
-    const fields = { ...asFields(await formOf(admin), 'laptop'), requireKeys: 'false' }
+    const fields = { ...asFields(await getForm(admin), 'laptop'), requireKeys: 'false' }
     expect((await admin.send('form', KEYS, fields)).status).toBe(200)
     expect(isRequired(app)).toBe(false)
   })

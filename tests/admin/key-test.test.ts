@@ -1,7 +1,7 @@
 /** Testing a key: the turn it sends is one like any other of that key, and what it reports is what happened. */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../spec/catalog.ts'
-import { answerOf, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { answers } from '../support/upstream/script.ts'
 
@@ -17,7 +17,7 @@ interface Report {
 }
 
 const run = async (app: TestApp, id: string, json: unknown = {}, more = {}): Promise<Report> => {
-  const answer = await answerOf(app, `POST /api/api-keys/${id}/test`, { json, headers: HEAD, ...more })
+  const answer = await getAnswer(app, `POST /api/api-keys/${id}/test`, { json, headers: HEAD, ...more })
   expect(answer.status).toBe(200)
   return JSON.parse(answer.text) as Report
 }
@@ -75,7 +75,7 @@ describe('a key that works', () => {
     const { row } = app.key()
     app.members[0]!.sim.next({ status: 500 })
     const ask = { json: { model: 'gpt-5.5' }, headers: { accept: 'text/html' } }
-    const { text } = await answerOf(app, `POST /api/api-keys/${row.id}/test`, ask)
+    const { text } = await getAnswer(app, `POST /api/api-keys/${row.id}/test`, ask)
     expect(text).toContain(' · 2 attempts')
   })
 
@@ -129,7 +129,7 @@ describe('a key that does not', () => {
     const app = open()
     const { row } = app.key()
     app.members[0]!.sim.always({ silence: { afterEvents: 1 } })
-    const answer = await answerOf(app, `POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' } }, 1000)
+    const answer = await getAnswer(app, `POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' } }, 1000)
     expect(JSON.parse(answer.text)).toMatchObject({ isOk: false, error: { code: 'upstream_timeout' } })
     await expectNothingLeft(app)
   })
@@ -166,7 +166,7 @@ test('the result as a page says what to do', async () => {
   const { row } = app.key()
   await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
   const headers = { 'hx-request': 'true' }
-  const { text } = await answerOf(app, `POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' }, headers })
+  const { text } = await getAnswer(app, `POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' }, headers })
   expect(text).toContain('The test failed.')
   expect(text).toContain('turned off')
   expect(text).not.toContain('<html')

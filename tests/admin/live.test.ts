@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'
 import { LIVE_TOPICS } from '../../src/live.ts'
 import { endSessionsOf } from '../../src/model/users/sessions.ts'
-import { type Ask, answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { type Ask, codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 
 interface Told {
@@ -40,7 +40,7 @@ const parse = (block: string): Told => {
   return { event: field('event') ?? '', id: field('id') ?? null, data: field('data') ?? '' }
 }
 
-const topicsOf = ({ told }: { told: Told[] }): string[] =>
+const getTopics = ({ told }: { told: Told[] }): string[] =>
   told.filter(({ event }) => event === 'changed').map(({ data }) => data)
 
 const pause = (app: TestApp, index = 0) => app.ask(`POST /api/accounts/${app.members[index]?.id}/pause`)
@@ -60,7 +60,7 @@ describe('who may listen', () => {
     )
     for (const topic of LIVE_TOPICS) app.bindings.live.note(topic)
     await app.clock.advance('5s')
-    const told = (role: string) => new Set(topicsOf(streams[role]!).flatMap((topics) => topics.split(' ')))
+    const told = (role: string) => new Set(getTopics(streams[role]!).flatMap((topics) => topics.split(' ')))
     expect(told('admin')).toEqual(new Set(LIVE_TOPICS))
     expect(told('viewer')).toEqual(
       new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health', 'automations']),
@@ -80,7 +80,7 @@ describe('who may listen', () => {
     ]
     const stream = await listen(mia)
     const turn = async ({ key }: { key: string }) => {
-      await answerOf(app, 'POST /backend-api/codex/responses', {
+      await getAnswer(app, 'POST /backend-api/codex/responses', {
         json: codexBody(),
         headers: { authorization: `Bearer ${key}` },
       })
@@ -94,10 +94,10 @@ describe('who may listen', () => {
       await turn(key)
       await rename(key)
     }
-    expect(topicsOf(stream).filter((topics) => topics !== 'minute')).toEqual([])
+    expect(getTopics(stream).filter((topics) => topics !== 'minute')).toEqual([])
     await turn(own)
     await rename(own)
-    const told = topicsOf(stream).flatMap((topics) => topics.split(' '))
+    const told = getTopics(stream).flatMap((topics) => topics.split(' '))
     expect(new Set(told)).toEqual(new Set(['logs', 'keys']))
     expect(new Set(stream.told.flatMap(({ id }) => id ?? []))).toEqual(new Set(['own']))
     await stream.leave()
@@ -156,7 +156,7 @@ describe('the messages', () => {
     const stream = await listen(app)
     await pause(app)
     await app.clock.advance('1s')
-    expect(topicsOf(stream)).toEqual(['accounts'])
+    expect(getTopics(stream)).toEqual(['accounts'])
     expect(stream.text.replaceAll(/id: \S+\n/g, '')).toBe(
       'retry: 2000\nevent: hello\ndata: \n\nevent: changed\ndata: accounts\n\n',
     )
@@ -183,22 +183,22 @@ describe('the messages', () => {
     for (let index = 0; index < 5; index++) await pause(app, index)
     app.key()
     await app.clock.advance('1s')
-    expect(topicsOf(stream)).toEqual(['accounts keys'])
+    expect(getTopics(stream)).toEqual(['accounts keys'])
     await app.clock.advance('3s')
-    expect(topicsOf(stream)).toHaveLength(1)
+    expect(getTopics(stream)).toHaveLength(1)
     await stream.leave()
   })
 
   test('an ended request is announced, account numbers every five seconds, a minute when it is complete', async () => {
     const app = testApp()
     const stream = await listen(app)
-    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
     app.bindings.ledger.flush()
     app.bindings.live.note('usage')
     await app.clock.advance('5s')
-    expect(topicsOf(stream).join(' ').split(' ').toSorted()).toEqual(['logs', 'usage'])
+    expect(getTopics(stream).join(' ').split(' ').toSorted()).toEqual(['logs', 'usage'])
     await app.clock.advance('60s')
-    expect(topicsOf(stream)).toContain('minute')
+    expect(getTopics(stream)).toContain('minute')
     await stream.leave()
   })
 
@@ -210,7 +210,7 @@ describe('the messages', () => {
         app.bindings.live.ended(turns)
         await app.clock.advance('1s')
       }
-      return topicsOf(stream).length
+      return getTopics(stream).length
     }
     expect(await each(100)).toBe(5)
     expect(await each(101)).toBe(6)
@@ -220,7 +220,7 @@ describe('the messages', () => {
     const later = await listen(app)
     app.bindings.live.ended(1)
     await app.clock.advance('1s')
-    expect(topicsOf(later)).toEqual(['logs'])
+    expect(getTopics(later)).toEqual(['logs'])
     await later.leave()
   })
 
@@ -233,7 +233,7 @@ describe('the messages', () => {
     await app.clock.advance('1s')
     await app.ask(`POST /api/accounts/${app.members[0]?.id}/reactivate`)
     await app.clock.advance('1s')
-    expect(topicsOf(stream)).toEqual(['accounts', 'accounts health', 'accounts health'])
+    expect(getTopics(stream)).toEqual(['accounts', 'accounts health', 'accounts health'])
     await stream.leave()
   })
 
@@ -242,7 +242,7 @@ describe('the messages', () => {
     const stream = await listen(app)
     app.bindings.lifecycle.draining = true
     await app.clock.advance('1s')
-    expect(topicsOf(stream)).toEqual(['health'])
+    expect(getTopics(stream)).toEqual(['health'])
     await stream.leave()
   })
 
@@ -252,10 +252,10 @@ describe('the messages', () => {
     const row = { kind: 'normal', status: 'error', errorMessage: 'It failed.' } as const
     for (let n = 0; n < 3; n++) app.bindings.ops.outage.count({ row, isServiceFault: true })
     await app.clock.advance('1s')
-    expect(topicsOf(stream)).toEqual(['health'])
+    expect(getTopics(stream)).toEqual(['health'])
     app.bindings.ops.outage.count({ row: { ...row, status: 'ok' }, isServiceFault: false })
     await app.clock.advance('1s')
-    expect(topicsOf(stream)).toEqual(['health', 'health'])
+    expect(getTopics(stream)).toEqual(['health', 'health'])
     await stream.leave()
   })
 
@@ -286,7 +286,7 @@ describe('the messages', () => {
 })
 
 describe('a page', () => {
-  const pageOf = async (app: TestApp, path = '/keys') =>
+  const getPage = async (app: TestApp, path = '/keys') =>
     (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
   const idOn = (html: string) => /<html[^>]* data-live-id="([^"]+)"/.exec(html)?.[1]
   /** What the first message of the stream of a page says, made with `id`. */
@@ -299,18 +299,18 @@ describe('a page', () => {
 
   test('the first stream announces changes since the page was made', async () => {
     const app = testApp({ accounts: 2 })
-    const id = idOn(await pageOf(app))
+    const id = idOn(await getPage(app))
     expect(await missed(app, id)).toBe('')
     await pause(app)
     expect(await missed(app, id)).toBe('accounts')
-    expect(await missed(app, idOn(await pageOf(app)))).toBe('')
+    expect(await missed(app, idOn(await getPage(app)))).toBe('')
   })
 
   test('including a new minute or changed readiness while there were no listeners', async () => {
     const app = testApp()
     await (await listen(app)).leave()
     app.bindings.lifecycle.draining = true
-    const id = idOn(await pageOf(app))
+    const id = idOn(await getPage(app))
     app.bindings.lifecycle.draining = false
     await app.clock.advance('60s')
     expect(await missed(app, id)).toBe('minute health')
@@ -318,14 +318,14 @@ describe('a page', () => {
 
   test('a page of an earlier process gets all topics, and after a break the last message counts', async () => {
     const app = testApp()
-    const id = idOn(await pageOf(app))
+    const id = idOn(await getPage(app))
     await pause(app)
     expect((await missed(app, 'other.7'))?.split(' ')).toEqual([...LIVE_TOPICS])
-    expect(await missed(app, id, { 'last-event-id': idOn(await pageOf(app)) ?? '' })).toBe('')
+    expect(await missed(app, id, { 'last-event-id': idOn(await getPage(app)) ?? '' })).toBe('')
   })
 
   test('the sign-in page gets none', async () => {
-    expect(idOn(await pageOf(testApp(), '/setup'))).toBeUndefined()
+    expect(idOn(await getPage(testApp(), '/setup'))).toBeUndefined()
   })
 })
 
@@ -392,7 +392,7 @@ describe('when it ends', () => {
     expect(answer.status).toBe(200)
     await pause(app)
     await app.clock.advance('1s')
-    expect(topicsOf(stream).join(' ')).not.toContain('accounts')
+    expect(getTopics(stream).join(' ')).not.toContain('accounts')
     await stream.leave()
   })
 })

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import type { Logs, LogTail } from '../../src/admin/logs-page.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
 type Row = typeof requests.$inferInsert
@@ -155,7 +155,7 @@ describe('filters are the query string', () => {
 
   test('filters without a form field are shown and kept', async () => {
     const html = await page('/logs?model=gpt-5.4&model=gpt-5.5&reasoningEffort=high&limit=20')
-    expect(fieldsOf(html, 'log-filters')).toEqual(
+    expect(getFields(html, 'log-filters')).toEqual(
       expect.arrayContaining([
         ['model', 'gpt-5.4'],
         ['model', 'gpt-5.5'],
@@ -247,7 +247,7 @@ describe('the views above the filters', () => {
   })
 
   test('slow and live stay when another filter is sent', async () => {
-    const fields = fieldsOf(await page('/logs?slow=true&live=true&grouped=false'), 'log-filters')
+    const fields = getFields(await page('/logs?slow=true&live=true&grouped=false'), 'log-filters')
     expect(fields).toEqual(
       expect.arrayContaining([
         ['slow', 'true'],

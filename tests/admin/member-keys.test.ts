@@ -16,11 +16,11 @@ const open = (defaults: Partial<Defaults> = {}) => {
   const mia = crowd.as('member', { username: 'mia' })
   const create = (json: object) => mia.ask('POST /api/api-keys', { json: { name: 'laptop', ...json } })
   const edit = (id: string, json: object) => mia.ask(`PATCH /api/api-keys/${id}`, { json })
-  const keyOf = (input: object = {}) => app.key({ ownerUserId: mia.person.row.id, ...input }).row
-  return { app, ...crowd, mia, create, edit, keyOf, at: (days: number) => new Date(app.clock.now() + days * DAY_MS) }
+  const toKey = (input: object = {}) => app.key({ ownerUserId: mia.person.row.id, ...input }).row
+  return { app, ...crowd, mia, create, edit, toKey, at: (days: number) => new Date(app.clock.now() + days * DAY_MS) }
 }
 
-const fieldsOf = async (response: Response) => {
+const getFields = async (response: Response) => {
   const { error } = (await response.json()) as { error: { code: string; details?: { fields: object } } } // as: a refusal
   return [response.status, error.code, Object.keys(error.details?.fields ?? {})]
 }
@@ -57,16 +57,16 @@ describe('creating', () => {
   })
 
   test('the list of own keys has no column for their owner', async () => {
-    const { mia, as, keyOf } = open()
-    keyOf({ name: 'laptop' })
+    const { mia, as, toKey } = open()
+    toKey({ name: 'laptop' })
     const list = async (who: typeof mia) => (await who.ask('GET /keys', { headers: { accept: 'text/html' } })).text()
     expect(await list(mia)).not.toMatch(/Owner|or owner/)
     expect(await list(as('operator'))).toMatch(/Owner[\s\S]*or owner|or owner[\s\S]*Owner/)
   })
 
   test('is rejected beyond the number of keys', async () => {
-    const { create, keyOf, mia } = open()
-    keyOf()
+    const { create, toKey, mia } = open()
+    toKey()
     const second = (await (await create({})).json()) as { id: string } // as: it was created
     expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
     await mia.ask(`DELETE /api/api-keys/${second.id}`)
@@ -86,7 +86,7 @@ describe('creating', () => {
     ],
   ])('rejects %s', async (_, defaults, json, fields) => {
     const { create, app } = open(defaults)
-    expect(await fieldsOf(await create(json))).toEqual([422, 'validation_error', fields])
+    expect(await getFields(await create(json))).toEqual([422, 'validation_error', fields])
     expect(listKeys(app.db, 'all')).toEqual([])
   })
 
@@ -123,8 +123,8 @@ describe('creating', () => {
 
 describe('changing', () => {
   test('a Member renames, turns off, renews and deletes their own key', async () => {
-    const { edit, keyOf, mia } = open()
-    const { id } = keyOf()
+    const { edit, toKey, mia } = open()
+    const { id } = toKey()
     for (const json of [{ name: 'tablet' }, { isActive: false }, { isActive: true }, { holderMayRegenerate: true }])
       expect([json, ...(await problem(await edit(id, json)))]).toEqual([json, 200, null])
     expect((await mia.ask(`POST /api/api-keys/${id}/regenerate`)).status).toBe(200)
@@ -132,20 +132,20 @@ describe('changing', () => {
   })
 
   test('a key stays within the defaults or what it could do before', async () => {
-    const { edit, keyOf, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
-    const { id } = keyOf({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
+    const { edit, toKey, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { id } = toKey({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
     expect(await problem(await edit(id, { name: 'kept' }))).toEqual([200, null])
     expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4000 }] }))).toEqual([200, null])
-    expect(await fieldsOf(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4001 }] }))).toEqual([
+    expect(await getFields(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4001 }] }))).toEqual([
       422,
       'validation_error',
       ['limits'],
     ])
-    expect(await fieldsOf(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
+    expect(await getFields(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
     expect(await problem(await edit(id, { allowedModels: ['gpt-4'] }))).toEqual([200, null])
     const defaults = { allowedModels: ['gpt-5.5'], limits: [WEEKLY], expiresAt: at(30).toISOString() }
     expect(await problem(await edit(id, defaults))).toEqual([200, null])
-    expect(await fieldsOf(await edit(id, { allowedModels: null }))).toEqual([
+    expect(await getFields(await edit(id, { allowedModels: null }))).toEqual([
       422,
       'validation_error',
       ['allowedModels'],
@@ -157,10 +157,10 @@ describe('changing', () => {
     ['a later expiry', { expiresAt: Date.parse('2026-01-02') }, { expiresAt: '2026-01-20T00:00:00Z' }, ['expiresAt']],
     ['an expiry after it expired', { expiresAt: 1 }, { expiresAt: '2026-01-20T00:00:00Z' }, ['expiresAt']],
   ])('the defaults do not give %s to a key with other models', async (_, narrow, json, fields) => {
-    const { edit, keyOf } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { edit, toKey } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
     const given = { allowedModels: ['gpt-5.5-pro'], limits: [WEEKLY], expiresAt: Date.parse('2026-01-02') }
-    const { id } = keyOf({ ...given, ...narrow })
-    expect(await fieldsOf(await edit(id, json))).toEqual([422, 'validation_error', fields])
+    const { id } = toKey({ ...given, ...narrow })
+    expect(await getFields(await edit(id, json))).toEqual([422, 'validation_error', fields])
     expect(await problem(await edit(id, { ...json, allowedModels: ['gpt-5.5'], limits: [WEEKLY] }))).toEqual([
       200,
       null,
@@ -171,38 +171,38 @@ describe('changing', () => {
     ['models', { allowedModels: ['gpt-5.5', 'gpt-5.5-pro'] }],
     ['limits', { allowedModels: ['gpt-5.5'], limits: [] }],
   ])('a key with more %s than the defaults cannot be turned on again', async (_, given) => {
-    const { app, edit, keyOf, as } = open({ models: ['gpt-5.5'], limits: [WEEKLY] })
-    const { id } = keyOf({ limits: [WEEKLY], ...given })
+    const { app, edit, toKey, as } = open({ models: ['gpt-5.5'], limits: [WEEKLY] })
+    const { id } = toKey({ limits: [WEEKLY], ...given })
     await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
-    expect((await fieldsOf(await edit(id, { isActive: true }))).slice(0, 2)).toEqual([422, 'validation_error'])
+    expect((await getFields(await edit(id, { isActive: true }))).slice(0, 2)).toEqual([422, 'validation_error'])
     expect(listKeys(app.db, 'all')[0]?.isActive).toBe(false)
     const within = { isActive: true, allowedModels: ['gpt-5.5'], limits: [WEEKLY] }
     expect(await problem(await edit(id, within))).toEqual([200, null])
   })
 
   test('an enforced model does not widen the list, which images and audio are checked against', async () => {
-    const { create, edit, keyOf } = open({ models: ['gpt-5.5'] })
+    const { create, edit, toKey } = open({ models: ['gpt-5.5'] })
     const wide = { enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5', 'gpt-image-2'] }
-    expect(await fieldsOf(await create(wide))).toEqual([422, 'validation_error', ['allowedModels']])
-    const { id } = keyOf({ enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5'] })
+    expect(await getFields(await create(wide))).toEqual([422, 'validation_error', ['allowedModels']])
+    const { id } = toKey({ enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5'] })
     for (const json of [{ allowedModels: null }, { allowedModels: wide.allowedModels }])
-      expect(await fieldsOf(await edit(id, json))).toEqual([422, 'validation_error', ['allowedModels']])
+      expect(await getFields(await edit(id, json))).toEqual([422, 'validation_error', ['allowedModels']])
   })
 
   test('a key that only model sources may serve stays with them', async () => {
-    const { app, edit, keyOf } = open()
-    const { id } = keyOf({ assignedSourceIds: [] })
+    const { app, edit, toKey } = open()
+    const { id } = toKey({ assignedSourceIds: [] })
     expect(await problem(await edit(id, { assignedSourceIds: null }))).toEqual([403, 'permission_required'])
     expect(await problem(await edit(id, { assignedSourceIds: [], name: 'renamed' }))).toEqual([200, null])
     expect(listKeys(app.db, 'all')[0]).toMatchObject({ assignedSourceIds: [], name: 'renamed' })
-    expect(await problem(await edit(keyOf().id, { assignedSourceIds: null, name: 'phone' }))).toEqual([200, null])
+    expect(await problem(await edit(toKey().id, { assignedSourceIds: null, name: 'phone' }))).toEqual([200, null])
   })
 
   test('the usage of a limit cannot be reset, and an enforced model not be escaped', async () => {
-    const { edit, keyOf } = open({ models: ['gpt-5.5'] })
-    const { id } = keyOf({ enforcedModel: 'gpt-5.5' })
+    const { edit, toKey } = open({ models: ['gpt-5.5'] })
+    const { id } = toKey({ enforcedModel: 'gpt-5.5' })
     expect(await problem(await edit(id, { resetUsage: true }))).toEqual([403, 'permission_required'])
-    expect(await fieldsOf(await edit(id, { enforcedModel: null }))).toEqual([
+    expect(await getFields(await edit(id, { enforcedModel: null }))).toEqual([
       422,
       'validation_error',
       ['allowedModels'],
@@ -210,11 +210,11 @@ describe('changing', () => {
   })
 
   test('Members who may create none can narrow the keys they were given, and not turn them on again', async () => {
-    const { app, edit, keyOf, as, create } = open({ maxKeys: 0 })
-    const { id } = keyOf({ limits: [WEEKLY] })
+    const { app, edit, toKey, as, create } = open({ maxKeys: 0 })
+    const { id } = toKey({ limits: [WEEKLY] })
     expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
     expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 10 }] }))).toEqual([200, null])
-    expect(await fieldsOf(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
+    expect(await getFields(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
     await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
     expect(await problem(await edit(id, { isActive: true }))).toEqual([403, 'permission_required'])
     expect(listKeys(app.db, 'all')[0]?.isActive).toBe(false)

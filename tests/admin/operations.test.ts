@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { auditLogs } from '../../db/schema/system.ts'
 import { Stopper } from '../../src/lib/stopper.ts'
 import { Backups } from '../../src/ops/backups.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 
 type Series = Map<string, number>
@@ -22,7 +22,7 @@ const scrape = async (app: TestApp): Promise<Series> => {
 }
 
 /** The names of families in a scrape, without labels and suffixes of histograms. */
-const namesOf = (series: Series): Set<string> =>
+const getNames = (series: Series): Set<string> =>
   new Set([...series.keys()].map((name) => name.replace(/\{.*$/, '').replace(/_(bucket|sum|count)$/, '')))
 
 describe('metrics', () => {
@@ -75,7 +75,7 @@ describe('metrics', () => {
       return after
     }
     const turn = (model = 'gpt-5.5') =>
-      answerOf(app, 'POST /backend-api/codex/responses', {
+      getAnswer(app, 'POST /backend-api/codex/responses', {
         json: codexBody('hello', { model }),
         headers: { authorization: `Bearer ${key}` },
       })
@@ -93,7 +93,7 @@ describe('metrics', () => {
     expect(served.get('sluice_first_event_seconds_count')).toBe(1)
 
     const stored = { json: { model: 'gpt-5.5', input: 'hello' }, headers: { authorization: `Bearer ${key}` } }
-    expect((await answerOf(app, 'POST /v1/responses', stored)).status).toBe(200)
+    expect((await getAnswer(app, 'POST /v1/responses', stored)).status).toBe(200)
     await note()
 
     app.bindings.pool.apply(account, { kind: 'pause', at })
@@ -121,7 +121,7 @@ describe('metrics', () => {
     await note()
     app.sqlite.run('ALTER TABLE away RENAME TO account_usage')
 
-    const still = [...namesOf(served)].filter((name) => !moved.has(name))
+    const still = [...getNames(served)].filter((name) => !moved.has(name))
     // The build and the start time never change; three series need real sockets (tests/process/operations.test.ts, tests/sockets/{kept,live}.test.ts).
     const SOCKETS = ['sluice_client_sockets', 'sluice_kept_upstream_sockets', 'sluice_live_calls']
     const CONSTANT = ['sluice_build_info', 'process_start_time_seconds', ...SOCKETS]
@@ -133,7 +133,7 @@ describe('metrics', () => {
   test('made-up models are one series, however many', async () => {
     const app = testApp()
     for (let i = 0; i < 3; i++)
-      await answerOf(app, 'POST /v1/responses', { json: { model: `made-up-${i}`, input: 'x' } })
+      await getAnswer(app, 'POST /v1/responses', { json: { model: `made-up-${i}`, input: 'x' } })
     const models = [...(await scrape(app)).keys()].filter((name) => name.startsWith('sluice_model_cost_usd_total'))
     expect(models).toEqual(['sluice_model_cost_usd_total{model="other"}'])
   })

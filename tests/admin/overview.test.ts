@@ -3,11 +3,11 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'
 import type { Overview, PoolPart } from '../../src/admin/overview.ts'
-import { healthOf } from '../../src/admin/overview-health.ts'
+import { getHealth } from '../../src/admin/overview-health.ts'
 import { importAccount } from '../../src/model/accounts/account-intake.ts'
 import type { AccountView } from '../../src/model/accounts/account-view.ts'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { aRequestRow } from '../support/keys.ts'
 import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 import { faults } from '../support/upstream/faults.ts'
@@ -89,8 +89,8 @@ describe('who sees what', () => {
 
 test('a turn is in the tiles, in the strip and, when it failed, among the last errors', async () => {
   const app = testApp()
-  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
-  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody('x', { model: '' }) })
+  await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+  await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody('x', { model: '' }) })
   app.bindings.ledger.flush()
   const { tiles, errors } = (await read<Overview>(app, '/dashboard')).figures
   const rows = app.rows()
@@ -172,7 +172,7 @@ describe('periods', () => {
   test('the time axis begins with the first request, in cells of five minutes on the first day', async () => {
     const app = testApp()
     expect((await at(app, '24h')).figures.chart).toBeNull()
-    await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+    await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
     app.bindings.ledger.flush()
     app.bindings.figures.forgetLog()
     for (const period of ['24h', '7d', '30d']) {
@@ -265,7 +265,7 @@ test('of many accounts those are shown that somebody must see to, that cannot be
 
 test('turns that all fail are said first, though accounts can be asked, until one is answered', async () => {
   const app = testApp()
-  const turn = () => answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody() })
+  const turn = () => getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   const now = async () => (await read<Overview>(app, '/dashboard')).now
   for (const { sim } of app.members) sim.always(faults.forbidden())
   await turn()
@@ -286,7 +286,7 @@ describe('what happens next', () => {
     windows: { fiveHour: { usedPercent, windowMinutes: 300, resetAt }, weekly: null, monthly: null },
   })
   const next = (...accounts: Partial<AccountView>[]) =>
-    healthOf(
+    getHealth(
       accounts.map((over, n) => {
         const usual = { displayName: `${n}`, status: 'active', until: null, nextCheckAt: null, ...used(0, null) }
         return { ...usual, ...over } as AccountView // as: of an account nothing else is looked at
@@ -326,7 +326,7 @@ test('the first steps follow a key and its first answer at once', async () => {
   app.bindings.keys.reload()
   expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: false })
   const headers = { authorization: `Bearer ${key}` }
-  await answerOf(app, 'POST /backend-api/codex/responses', { json: codexBody(), headers })
+  await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody(), headers })
   app.bindings.ledger.flush()
   expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: true, password: 'open' })
   app.sqlite.run('DELETE FROM requests')

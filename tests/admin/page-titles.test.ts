@@ -85,7 +85,7 @@ function strangerWithKeyPage() {
   return people(app).browser()
 }
 
-const textOf = (html: string, tag: string): string | null =>
+const getText = (html: string, tag: string): string | null =>
   new RegExp(`<${tag}\\b[^>]*>(.*?)</${tag}>`, 's').exec(html)?.[1]?.replace(/<[^>]*>/g, '') ?? null
 
 describe('the title of', () => {
@@ -98,15 +98,15 @@ describe('the title of', () => {
     const browser = (await visitor?.(house)) ?? house.admin
     const response = await browser.ask(`GET ${path.replace(/:\w+/, () => id?.(house.ids) ?? '')}`, HTML)
     const html = await response.text()
-    expect([response.status, textOf(html, 'title')]).toEqual([200, `${title} · Sluice`])
-    const h1 = textOf(html, 'h1')
+    expect([response.status, getText(html, 'title')]).toEqual([200, `${title} · Sluice`])
+    const h1 = getText(html, 'h1')
     if (h1 !== null) expect(h1).toBe(heading)
   })
 
   test('an account is masked for who may not see its name', async () => {
     const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
     const page = await people(app).as('viewer').ask(`GET /accounts/${app.members[0]!.id}`, HTML)
-    expect(textOf(await page.text(), 'title')).toBe('a***@example.test · Sluice')
+    expect(getText(await page.text(), 'title')).toBe('a***@example.test · Sluice')
   })
 
   test('a name is escaped', async () => {
@@ -124,6 +124,6 @@ describe('the title of', () => {
     const response = await people(testApp({ accounts: 0 }))
       .as('admin')
       .ask(`GET ${path}`, HTML)
-    expect([response.status, textOf(await response.text(), 'title')]).toEqual([status, `${title} · Sluice`])
+    expect([response.status, getText(await response.text(), 'title')]).toEqual([status, `${title} · Sluice`])
   })
 })

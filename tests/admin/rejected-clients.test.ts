@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import type { Overview } from '../../src/admin/overview.ts'
 import type { RejectedPage } from '../../src/model/log/rejected-clients.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
 const KEY_AUTH = { settings: { apiKeyAuthEnabled: true } }
@@ -14,7 +14,7 @@ type Asker = Pick<Browser, 'ask'>
 
 const read = async <T>({ ask }: Asker, path: string): Promise<T> => (await (await ask(`GET ${path}`)).json()) as T // as: the route's own value
 
-const textOf = async ({ ask }: Asker, path: string) =>
+const getText = async ({ ask }: Asker, path: string) =>
   (await ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
 
 const reject = async (app: TestApp, times: number, { key = SECRET as string | null, peer = '192.168.1.20' } = {}) => {
@@ -65,7 +65,7 @@ describe('the list', () => {
     ] as const) {
       const text = JSON.stringify(await read(as(role), '/api/rejected-clients'))
       expect([role, text.includes('192.168.1.20'), text.includes('sk-clb-t')]).toEqual([role, sees, sees])
-      const page = await textOf(as(role), '/logs?status=rejected')
+      const page = await getText(as(role), '/logs?status=rejected')
       expect([role, page.includes('192.168.1.20'), page.includes('unknown key')]).toEqual([role, sees, true])
     }
     expect(await problem(await as('viewer').ask(`GET /api/rejected-clients?apiKeyId=${row.id}`))).toEqual([
@@ -80,7 +80,7 @@ describe('the log page', () => {
   test('shows them by the filter "Rejected", and requests without it', async () => {
     const app = testApp(KEY_AUTH)
     const { key } = app.key({ name: 'laptop' })
-    await answerOf(app, 'POST /v1/responses', { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
+    await getAnswer(app, 'POST /v1/responses', { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
     await reject(app, 12)
     const rejected = await read<Logs>(app, '/logs?status=rejected')
     expect(rejected).toMatchObject({
@@ -91,11 +91,11 @@ describe('the log page', () => {
     expect(await read<Logs>(app, '/logs')).toMatchObject({ requests: [{ apiKeyName: 'laptop' }], rejected: null })
     expect(await read<Logs>(app, '/logs?status=rejected&range=1h&model=gpt-5.5')).toMatchObject({ rejected: [] })
     expect(await read<Logs>(app, '/logs?status=rejected&code=invalid_api_key')).toMatchObject({ rejected: [] })
-    const page = await textOf(app, '/logs?status=rejected')
+    const page = await getText(app, '/logs?status=rejected')
     expect(page).toContain('<b>Rejected: unknown key</b>')
     expect(page).toContain('sk-clb-t…')
     expect(page).not.toContain(SECRET)
-    expect(await textOf(app, '/logs')).toContain('<option value="rejected">Rejected</option>')
+    expect(await getText(app, '/logs')).toContain('<option value="rejected">Rejected</option>')
   })
 
   test('leads to older ones', async () => {

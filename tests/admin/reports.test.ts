@@ -130,14 +130,14 @@ test('the days before are compared, when something was used in them', async () =
 })
 
 test.each(['', '&model=gpt-5.5'])('days before a change of the clocks are whole days, too%s', async (filter) => {
-  const previousOf = async (day: string) =>
+  const getPrevious = async (day: string) =>
     (await report(`start_date=${day}&end_date=${day}&timezone=Europe/Berlin${filter}`)).comparison.previous.requests
   add('2026-03-27T22:00Z', { requests: 100 })
   add('2026-03-27T23:00Z', { requests: 7 }) // midnight in Berlin, before a day of 24 hours and one of 23
-  expect(await previousOf('2026-03-29')).toBe(7)
+  expect(await getPrevious('2026-03-29')).toBe(7)
   add('2026-10-23T21:00Z', { requests: 100 })
   add('2026-10-23T22:00Z', { requests: 7 }) // the same before one of 25
-  expect(await previousOf('2026-10-25')).toBe(7)
+  expect(await getPrevious('2026-10-25')).toBe(7)
 })
 
 test('filters narrow everything, each by itself, and what is left empty does not', async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { auditLogs } from '../../db/schema/system.ts'
 import { changeSettings, getSettings, putSettings } from '../../src/admin/settings.ts'
-import { demand, demandWrite, type Principal } from '../../src/auth/principal.ts'
+import { demand, type Principal, requireWrite } from '../../src/auth/principal.ts'
 import { PRESETS } from '../../src/model/users/permissions.ts'
 import { DEFAULTS } from '../../src/settings/schema.ts'
 import { testApp } from '../support/app.ts'
@@ -89,12 +89,12 @@ test('PUT stores the settings of such a document and ignores its read-only field
 
 test('fields that GET does not return are refused, and PATCH takes no read-only fields', async () => {
   const app = open()
-  const fieldsOf = async (route: string, json: object) => {
+  const getFields = async (route: string, json: object) => {
     const { status, body } = await app.ask(route, { json })
     return [status, Object.keys(body.error.details.fields)]
   }
-  expect(await fieldsOf('PUT /api/settings', { version: 1, colour: 'red' })).toEqual([422, ['colour']])
-  expect(await fieldsOf('PATCH /api/settings', { version: 1 })).toEqual([422, ['version']])
+  expect(await getFields('PUT /api/settings', { version: 1, colour: 'red' })).toEqual([422, ['colour']])
+  expect(await getFields('PATCH /api/settings', { version: 1 })).toEqual([422, ['version']])
 })
 
 test('storing what is already so changes nothing and is not written down', async () => {
@@ -154,8 +154,8 @@ test('other machines can neither read nor change', async () => {
 
 test('the checks behind the routes: a viewer may not write, an operator may not touch security', () => {
   const as = (grants: Principal['grants']): Principal => ({ kind: 'guest', id: 'guest', grants, session: null })
-  expect(() => demandWrite(as(PRESETS.viewer))).toThrow(expect.objectContaining({ code: 'read_only_access' }))
-  expect(() => demandWrite(as(PRESETS.operator))).not.toThrow()
+  expect(() => requireWrite(as(PRESETS.viewer))).toThrow(expect.objectContaining({ code: 'read_only_access' }))
+  expect(() => requireWrite(as(PRESETS.operator))).not.toThrow()
   expect(() => demand(as(PRESETS.operator), 'security:write')).toThrow(
     expect.objectContaining({
       code: 'permission_required',

@@ -163,7 +163,7 @@ describe('coming back', () => {
     const ada = app.upstream.addAccount({ email: 'ada@example.test' })
     await paste(approve(await start(), ada))
     const { id } = app.bindings.pool.all()[0]!
-    expect((await app.bindings.plane.credentials.fresh(id)).accessToken).toBe(ada.accessToken)
+    expect((await app.bindings.proxyDeps.credentials.fresh(id)).accessToken).toBe(ada.accessToken)
   })
 
   test.each([
@@ -486,7 +486,7 @@ describe('signing an account in again', () => {
     expect(flow.target).toEqual({ accountId: ada.id, displayName: 'ada@example.test', planType: 'plus' })
     expect((await paste(approve(flow, ada.sim))).status).toBe('success')
     expect(app.bindings.pool.get(ada.id)?.state.status).toBe('active')
-    expect((await app.bindings.plane.credentials.fresh(ada.id)).accessToken).toBe(ada.sim.accessToken)
+    expect((await app.bindings.proxyDeps.credentials.fresh(ada.id)).accessToken).toBe(ada.sim.accessToken)
     expect(app.bindings.pool.all()).toHaveLength(2)
     expect(events().slice(-2)).toEqual([
       expect.objectContaining({ event: 'account_sign_in_started', target: ada.id }),

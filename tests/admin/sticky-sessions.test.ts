@@ -7,9 +7,9 @@ import type { StickyPage } from '../../src/admin/sticky-sessions.ts'
 import { stickyKey } from '../../src/model/sticky/session-key.ts'
 import { sha256, threadHash } from '../../src/proxy/pool/affinity.ts'
 import {
-  answerOf,
   codexBody,
   expectNothingLeft,
+  getAnswer,
   type StreamEvent,
   type TestApp,
   testApp,
@@ -39,16 +39,16 @@ const keep = (app: TestApp, ...rows: Partial<Row>[]) =>
 const list = async (app: Pick<TestApp, 'ask'>, query = '') =>
   (await (await app.ask(`GET /api/sticky-sessions${query}`)).json()) as StickyPage
 
-const rowsOf = ({ db }: TestApp) => db.select().from(affinity).all()
+const getRows = ({ db }: TestApp) => db.select().from(affinity).all()
 const servedBy = (app: TestApp) => app.rows().map(({ accountId }) => accountId)
-const auditOf = (app: TestApp) =>
+const getAudit = (app: TestApp) =>
   people(app)
     .audit()
     .filter(({ event }) => event !== 'account_imported')
     .map(({ event, target, details }) => ({ event, target, details }))
 
 const turn = (app: TestApp, session: string, text = 'hello') =>
-  answerOf(app, NATIVE, { json: codexBody(text), headers: { 'session-id': session } })
+  getAnswer(app, NATIVE, { json: codexBody(text), headers: { 'session-id': session } })
 
 describe('the list', () => {
   test('shows what a request leaves behind, by the start of its hash', async () => {
@@ -58,7 +58,7 @@ describe('the list', () => {
     const { entries, total, hasMore, stalePromptCacheCount } = await list(app)
     expect({ total, hasMore, stalePromptCacheCount }).toEqual({ total: 2, hasMore: false, stalePromptCacheCount: 0 })
     const hash = threadHash('one', null)
-    const usedAt = rowsOf(app)[0]!.usedAt
+    const usedAt = getRows(app)[0]!.usedAt
     expect(entries.find(({ kind }) => kind === 'conversation')).toEqual({
       key: stickyKey(hash),
       displayName: null,
@@ -169,8 +169,8 @@ describe('deleting', () => {
     const key = stickyKey(threadHash('one', null))
     const answer = await app.ask(`DELETE /api/sticky-sessions/conversation/${key}`)
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'deleted' }])
-    expect(rowsOf(app).map(({ kind }) => kind)).toEqual(['ciphertext'])
-    expect(auditOf(app)).toEqual([{ event: 'sticky_sessions_deleted', target: null, details: { count: 1 } }])
+    expect(getRows(app).map(({ kind }) => kind)).toEqual(['ciphertext'])
+    expect(getAudit(app)).toEqual([{ event: 'sticky_sessions_deleted', target: null, details: { count: 1 } }])
     await app.clock.advance(10)
     await turn(app, 'one')
     expect(servedBy(app)[1]).not.toBe(first!)
@@ -189,7 +189,7 @@ describe('deleting', () => {
         404,
         'sticky_session_not_found',
       ])
-      expect(auditOf(app)).toEqual([])
+      expect(getAudit(app)).toEqual([])
     },
   )
 
@@ -208,7 +208,7 @@ describe('deleting', () => {
       deleted: [sessions[0]],
       failed: sessions.slice(1).map((one) => ({ ...one, reason: 'sticky_session_not_found' })),
     })
-    expect(rowsOf(app).map(({ keyHash }) => keyHash)).toEqual([two])
+    expect(getRows(app).map(({ keyHash }) => keyHash)).toEqual([two])
   })
 
   const session = { kind: 'conversation', key: '0000000000000000' }
@@ -228,7 +228,7 @@ describe('deleting', () => {
       422,
       'validation_error',
     ])
-    expect(rowsOf(app)).toHaveLength(1)
+    expect(getRows(app)).toHaveLength(1)
   })
 
   test('expired ones leaves the others', async () => {
@@ -237,7 +237,7 @@ describe('deleting', () => {
     keep(app, { usedAt: now - 31 * DAY_MS }, { keyHash: sha256('y'), usedAt: now - 29 * DAY_MS })
     const answer = await app.ask('POST /api/sticky-sessions/purge', { json: { staleOnly: true } })
     expect(await answer.json()).toEqual({ deletedCount: 1 })
-    expect(rowsOf(app).map(({ keyHash }) => keyHash)).toEqual([sha256('y')])
+    expect(getRows(app).map(({ keyHash }) => keyHash)).toEqual([sha256('y')])
   })
 
   test('10,000 by filter goes in small steps while requests are served, which keep what they used meanwhile', async () => {
@@ -252,7 +252,7 @@ describe('deleting', () => {
     app.restart() // so that they are in memory, too
     expect(app.bindings.affinity.counts().conversation).toBe(10_002)
     const steps: number[] = []
-    let before = rowsOf(app).length
+    let before = getRows(app).length
     const seen = () => {
       const after = app.sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM affinity').get()!.n
       if (after < before) steps.push(before - after)
@@ -279,11 +279,11 @@ describe('deleting', () => {
     expect(served).toBeGreaterThan(10)
     expect(steps.length).toBeGreaterThan(40)
     app.bindings.ledger.flush()
-    const left = rowsOf(app).filter(({ kind }) => kind !== 'ciphertext')
+    const left = getRows(app).filter(({ kind }) => kind !== 'ciphertext')
     expect(left.map(({ keyHash }) => keyHash).toSorted()).toEqual([threadHash('busy', null), sha256('file')].toSorted())
     const { affinity: owners } = app.bindings
     expect(owners.counts()).toMatchObject({ conversation: 1, file: 1 })
-    const filtered = auditOf(app).filter(({ event }) => event === 'sticky_sessions_deleted')
+    const filtered = getAudit(app).filter(({ event }) => event === 'sticky_sessions_deleted')
     expect(filtered).toEqual([
       { event: 'sticky_sessions_deleted', target: null, details: { count: 10_002, kind: 'conversation' } },
     ])
@@ -297,12 +297,12 @@ describe('deleting', () => {
     const left: number[] = []
     const sleep = app.clock.sleep.bind(app.clock)
     app.clock.sleep = (ms, signal) => {
-      left.push(rowsOf(app).length)
+      left.push(getRows(app).length)
       return sleep(ms, signal)
     }
     await whileTimePasses(app, app.ask('POST /api/sticky-sessions/delete-filtered', { json: {} }), 10)
     expect(left.slice(0, 4)).toEqual([850, 750, 650, 550])
-    expect(rowsOf(app)).toEqual([])
+    expect(getRows(app)).toEqual([])
   })
 
   test('is not undone by a request that ended just before', async () => {
@@ -313,7 +313,7 @@ describe('deleting', () => {
     const key = stickyKey(threadHash('one', null))
     expect((await app.ask(`DELETE /api/sticky-sessions/conversation/${key}`)).status).toBe(200)
     app.bindings.ledger.flush()
-    expect(rowsOf(app).filter(({ kind }) => kind === 'conversation')).toEqual([])
+    expect(getRows(app).filter(({ kind }) => kind === 'conversation')).toEqual([])
   })
 })
 
@@ -322,14 +322,14 @@ const talkOn = (app: TestApp, headers: Record<string, string>) => {
   const history: Item[] = []
   return async (text: string) => {
     history.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] })
-    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input: history }, headers })
-    history.push(...outputOf(answer.events))
+    const answer = await getAnswer(app, NATIVE, { json: { ...codexBody(), input: history }, headers })
+    history.push(...getOutput(answer.events))
     await app.clock.advance(10)
     return answer.status
   }
 }
 
-const outputOf = (events: StreamEvent[]): Item[] =>
+const getOutput = (events: StreamEvent[]): Item[] =>
   events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item as Item) // as: what this event carries
 
 const reasoningIn = (app: TestApp): number =>
@@ -360,7 +360,7 @@ describe('releasing an account', () => {
       await say('four')
       expect(servedBy(app)[3]).toBe(grace.id)
       expect(reasoningIn(app)).toBe(1)
-      expect(auditOf(app)).toEqual([
+      expect(getAudit(app)).toEqual([
         { event: 'account_released', target: ada.id, details: { conversations: releasedCount } },
       ])
       await expectNothingLeft(app)
@@ -369,7 +369,7 @@ describe('releasing an account', () => {
   test('keeps a compacted history on it, which no other account can read', async () => {
     const { app, ada, grace } = setUp()
     app.prefer(ada.id)
-    const summary = await answerOf(app, 'POST /backend-api/codex/responses/compact', {
+    const summary = await getAnswer(app, 'POST /backend-api/codex/responses/compact', {
       json: { model: 'gpt-5.5', instructions: 'Be brief.', input: codexBody().input },
     })
     const compacted = (JSON.parse(summary.text) as { output: Item[] }).output
@@ -377,7 +377,7 @@ describe('releasing an account', () => {
     app.prefer(grace.id)
     await app.ask(`POST /api/accounts/${ada.id}/release`)
     const json = { ...codexBody(), input: [...compacted, ...codexBody().input] }
-    expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+    expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
     expect(servedBy(app).at(-1)).toBe(ada.id)
   })
 
@@ -391,7 +391,7 @@ describe('releasing an account', () => {
     )
     await app.ask(`POST /api/accounts/${ada.id}/release`)
     expect(
-      rowsOf(app)
+      getRows(app)
         .map(({ keyHash }) => keyHash)
         .toSorted(),
     ).toEqual([sha256('b'), sha256('c')].toSorted())
@@ -435,12 +435,12 @@ describe('the page', () => {
     expect(await submit('POST /api/sticky-sessions/delete', two.join('&'))).toBe(
       '/settings/routing/sessions?kind=conversation&done=sticky_sessions_deleted',
     )
-    expect(rowsOf(app)).toHaveLength(2)
+    expect(getRows(app)).toHaveLength(2)
     await submit('POST /api/sticky-sessions/purge', 'staleOnly=true')
-    expect(rowsOf(app)).toHaveLength(1)
+    expect(getRows(app)).toHaveLength(1)
     const rest = `staleOnly=false&accountQuery=${ada.id}&keyQuery=`
     await submit('POST /api/sticky-sessions/delete-filtered', rest)
-    expect(rowsOf(app)).toEqual([])
+    expect(getRows(app)).toEqual([])
     expect(await submit('POST /api/sticky-sessions/delete-filtered', rest)).toContain(
       'done=sticky_sessions_deleted_none',
     )

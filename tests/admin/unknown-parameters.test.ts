@@ -17,11 +17,11 @@ beforeAll(async () => {
   house = await buildHouse()
 })
 
-const noticeOf = async (path: string) => noticeIn(await openIn(house, path))
+const getNotice = async (path: string) => noticeIn(await openIn(house, path))
 
 test.each(PAGE_PATHS.filter((path) => !ENTRANCE.includes(path)))('%s names an unknown parameter', async (path) => {
-  expect(await noticeOf(`${path}?colour=1&period2=zz`)).toEqual(['colour', 'period2'])
-  expect(await noticeOf(path)).toBeNull()
+  expect(await getNotice(`${path}?colour=1&period2=zz`)).toEqual(['colour', 'period2'])
+  expect(await getNotice(path)).toBeNull()
 })
 
 test.each([
@@ -35,7 +35,7 @@ test.each([
   ['/dashboard?perod=7d', ['perod']],
   ['/logs?constructor=1', ['constructor']],
 ])('%s names %p', async (path, expected) => {
-  expect(await noticeOf(path)).toEqual(expected)
+  expect(await getNotice(path)).toEqual(expected)
 })
 
 describe('nothing is said about', () => {
@@ -48,7 +48,7 @@ describe('nothing is said about', () => {
     '/accounts/:id?tab=events&before=1',
     '/audit?verify=1&since=&limit=10',
   ])('%s', async (path) => {
-    expect(await noticeOf(path)).toBeNull()
+    expect(await getNotice(path)).toBeNull()
   })
 
   test('any link of any page', async () => {
@@ -57,13 +57,13 @@ describe('nothing is said about', () => {
       for (const [, href = ''] of (await openIn(house, path)).matchAll(/href="(\/[^"#]*\?[^"#]*)/g))
         links.add(href.replaceAll('&amp;', '&'))
     expect(links.size).toBeGreaterThan(20)
-    for (const link of links) expect([link, await noticeOf(link)]).toEqual([link, null])
+    for (const link of links) expect([link, await getNotice(link)]).toEqual([link, null])
   })
 })
 
 test('many are shortened and counted off, and markup is escaped', async () => {
   const query = Array.from({ length: 9 }, (_, n) => `<b>${n}${'x'.repeat(60)}=1`).join('&')
-  const found = await noticeOf(`/keys?${query}`)
+  const found = await getNotice(`/keys?${query}`)
   expect(found).toHaveLength(5)
   expect(found?.[0]).toBe(`&lt;b&gt;0${'x'.repeat(36)}`)
 })

@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
-import { cursorOf } from '../../src/model/log/request-log-query.ts'
+import { getCursor } from '../../src/model/log/request-log-query.ts'
 import { read } from '../../src/model/reads.ts'
-import { readerOf } from '../../src/threads/reader.ts'
+import { toReader } from '../../src/threads/reader.ts'
 import { codexBody, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 
@@ -121,12 +121,12 @@ describe('the exported log', () => {
     const { db, bindings } = app
     let pages = 0
     // A log without end: the one row again and again.
-    bindings.reader = readerOf(
+    bindings.reader = toReader(
       async (_, name, args) => {
         const found = read(db, name, args) as { requests: { id: string }[] } // as: the only read
         pages++
         const requests = Array.from({ length: 1000 }, () => found.requests[0])
-        return { ...found, requests, nextCursor: cursorOf({ startedAt: app.clock.now() + 1, id: 'z' }) }
+        return { ...found, requests, nextCursor: getCursor({ startedAt: app.clock.now() + 1, id: 'z' }) }
       },
       () => {},
     )

@@ -1,17 +1,17 @@
 /** How schemas become words: types, bounds, fields of fields, and examples that can be pasted. */
 import { expect, test } from 'bun:test'
 import { z } from 'zod'
-import { curlOf, exampleOf } from '../../src/api-docs/examples.ts'
-import { fieldsOf } from '../../src/api-docs/fields.ts'
-import { jsonSchemaOf } from '../../src/api-docs/json-schema.ts'
+import { getCurl, getExample } from '../../src/api-docs/examples.ts'
+import { getFields } from '../../src/api-docs/fields.ts'
+import { getJsonSchema } from '../../src/api-docs/json-schema.ts'
 import type { Operation } from '../../src/api-docs/operations.ts'
 
-const typesOf = (shape: z.ZodRawShape) =>
-  Object.fromEntries(fieldsOf(jsonSchemaOf(z.object(shape))).map(({ name, type }) => [name, type]))
+const getTypes = (shape: z.ZodRawShape) =>
+  Object.fromEntries(getFields(getJsonSchema(z.object(shape))).map(({ name, type }) => [name, type]))
 
 test('types say their bounds, choices and null, and nothing that only a validator wants', () => {
   expect(
-    typesOf({
+    getTypes({
       text: z.string(),
       bounded: z.string().min(8).max(100),
       count: z.int().min(1),
@@ -42,7 +42,7 @@ test('types say their bounds, choices and null, and nothing that only a validato
 
 test('fields of objects and of lists of objects stand below them', () => {
   const shape = { one: z.strictObject({ a: z.int() }), many: z.array(z.object({ b: z.string().optional() })) }
-  expect(fieldsOf(jsonSchemaOf(z.object(shape))).map(({ name, isRequired }) => [name, isRequired])).toEqual([
+  expect(getFields(getJsonSchema(z.object(shape))).map(({ name, isRequired }) => [name, isRequired])).toEqual([
     ['one', true],
     ['one.a', true],
     ['many', true],
@@ -52,12 +52,12 @@ test('fields of objects and of lists of objects stand below them', () => {
 
 test('what a transform makes of an absent value counts: it is not required', () => {
   const filled = z.preprocess((value) => value ?? [], z.array(z.string()))
-  expect(jsonSchemaOf(z.object({ filled, plain: z.string() })).required).toEqual(['plain'])
+  expect(getJsonSchema(z.object({ filled, plain: z.string() })).required).toEqual(['plain'])
 })
 
 test('meaning and default come along', () => {
   const shape = { limit: z.coerce.number().int().default(50).describe('Rows.') }
-  expect(fieldsOf(jsonSchemaOf(z.object(shape)))[0]).toMatchObject({
+  expect(getFields(getJsonSchema(z.object(shape)))[0]).toMatchObject({
     meaning: 'Rows.',
     preset: '50',
     isRequired: false,
@@ -83,8 +83,8 @@ test('the smallest body has what must be there and nothing else', () => {
     isOn: z.boolean(),
     note: z.string().optional(),
   })
-  const body = { schema, json: jsonSchemaOf(schema) }
-  const example = exampleOf(operation({ body }))
+  const body = { schema, json: getJsonSchema(schema) }
+  const example = getExample(operation({ body }))
   expect(example).toEqual({ name: 'xxx', kind: 'x', size: 2, tags: ['x'], isOn: true })
   expect(schema.safeParse(example).success).toBe(true)
 })
@@ -105,11 +105,11 @@ test.each([
   ['a page', { isPage: true }, null],
   ['a socket', { words: { does: '', status: 101 } }, null],
 ])('the command for %s', (_, over, command) => {
-  expect(curlOf(operation(over), 'http://x')).toBe(command)
+  expect(getCurl(operation(over), 'http://x')).toBe(command)
 })
 
 test('a shell reads the command as it is meant', async () => {
-  const curl = curlOf(operation({ words: { does: '', example: { name: "O'Hara $HOME" } } }), 'http://x') ?? ''
+  const curl = getCurl(operation({ words: { does: '', example: { name: "O'Hara $HOME" } } }), 'http://x') ?? ''
   const shell = Bun.spawn(['sh', '-c', `curl() { printf '%s\\n' "$@"; }\n${curl}`], { stdout: 'pipe' })
   const said = await new Response(shell.stdout).text()
   expect(said.split('\n')).toContain(`{"name":"O'Hara $HOME"}`)

@@ -1,7 +1,7 @@
 /** `docs/api.md`: its tables are those the code makes, and every route of the API is in one of them. */
 import { expect, test } from 'bun:test'
 import { API_DOCS, rendered } from '../../scripts/api-docs.ts'
-import { operationsOf } from '../../src/api-docs/operations.ts'
+import { getOperations } from '../../src/api-docs/operations.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
 
 const text = await Bun.file(API_DOCS).text()
@@ -13,7 +13,7 @@ test('the page is up to date; `bun run api-docs` makes it so', () => {
 })
 
 test('every route that answers and is no page is in a table', () => {
-  const missing = operationsOf(everyRoute)
+  const missing = getOperations(everyRoute)
     .filter(({ isPlanned, isPage, path }) => !isPlanned && !isPage && !path.startsWith('/doctor/'))
     .filter(({ method, path }) => !text.includes(`\`${method} ${path}\``))
   expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])

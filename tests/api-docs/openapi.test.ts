@@ -3,17 +3,17 @@ import { describe, expect, test } from 'bun:test'
 import { homedir } from 'node:os'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { z } from 'zod'
-import { exampleOf } from '../../src/api-docs/examples.ts'
+import { getExample } from '../../src/api-docs/examples.ts'
 import { openApi } from '../../src/api-docs/openapi.ts'
-import { NO_WORDS, type Operation, operationsOf } from '../../src/api-docs/operations.ts'
+import { getOperations, NO_WORDS, type Operation } from '../../src/api-docs/operations.ts'
 import { PATH_PARAMETERS, WORDS } from '../../src/api-docs/words/words.ts'
 import type { RouteRow } from '../../src/http/route-table.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
 
 const rows = everyRoute
-const operations = operationsOf(rows)
+const operations = getOperations(rows)
 const document = openApi(operations)
-const nameOf = ({ method, path }: Pick<RouteRow, 'method' | 'path'>) => `${method} ${path}`
+const getName = ({ method, path }: Pick<RouteRow, 'method' | 'path'>) => `${method} ${path}`
 const withBody = operations.filter((one): one is Operation & { body: object } => one.body !== null)
 
 interface Documented {
@@ -35,15 +35,15 @@ describe('complete', () => {
     const listed = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
-    expect(listed.toSorted()).toEqual(rows.map((row) => nameOf({ ...row, path: templated(row.path) })).toSorted())
+    expect(listed.toSorted()).toEqual(rows.map((row) => getName({ ...row, path: templated(row.path) })).toSorted())
   })
 
   test('every route that answers is put into words, and every word is about a route', () => {
     const silent = operations.filter(({ words }) => words === NO_WORDS)
     expect(silent.map(({ method, route }) => `${method} ${route}`)).toEqual([])
-    const names = rows.map(nameOf)
+    const names = rows.map(getName)
     expect(Object.keys(WORDS).filter((name) => !names.includes(name))).toEqual([])
-    const beginnings = rows.flatMap(({ path }) => prefixesOf(path))
+    const beginnings = rows.flatMap(({ path }) => getPrefixes(path))
     expect(Object.keys(PATH_PARAMETERS).filter((path) => !beginnings.includes(path))).toEqual([])
   })
 
@@ -112,7 +112,7 @@ describe('what its gate asks of a reader', () => {
 
   test('step-up, audit event and capability rule are those of the table', () => {
     for (const row of rows) {
-      const extension = documented(nameOf({ ...row, path: templated(row.path) }))['x-sluice']
+      const extension = documented(getName({ ...row, path: templated(row.path) }))['x-sluice']
       expect(extension).toEqual({
         ...row.access[0],
         ...(row.capability && { capability: row.capability }),
@@ -143,13 +143,13 @@ describe('bodies', () => {
   test('the schema of every route that checks its body is in it', () => {
     expect(withBody.length).toBeGreaterThan(40)
     const checking = rows.filter(({ inputs }) => inputs.some((input) => input.in === 'body'))
-    expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual(checking.map(nameOf))
+    expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual(checking.map(getName))
   })
 
   test.each(withBody.map((one) => [`${one.method} ${one.route}`, one] as const))(
     'the example of %s is taken by its route, and by the document',
     (_, operation) => {
-      const example = exampleOf(operation)
+      const example = getExample(operation)
       expect(operation.body.schema.safeParse(example)).toMatchObject({ success: true })
       expect(z.fromJSONSchema(operation.body.json as never).safeParse(example)).toMatchObject({ success: true }) // as: its own type for it is not exported
     },
@@ -169,7 +169,7 @@ describe('bodies', () => {
 
   test('what a document forbids, the route refuses: a field nobody knows', () => {
     for (const { body, ...operation } of withBody) {
-      const result = body.schema.safeParse({ ...(exampleOf({ body, ...operation }) as object), nobodyKnows: 1 })
+      const result = body.schema.safeParse({ ...(getExample({ body, ...operation }) as object), nobodyKnows: 1 })
       expect([operation.id, result.success]).toEqual([operation.id, body.json.additionalProperties !== false])
     }
   })
@@ -194,7 +194,7 @@ describe('bodies', () => {
 
 const templated = (path: string): string => path.replaceAll(/:(\w+)(\{[^/]+\})?/g, '{$1}')
 
-const prefixesOf = (path: string): string[] => {
+const getPrefixes = (path: string): string[] => {
   const parts = path.split('/').map((part) => part.replace(/\{.+\}$/, ''))
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'))
 }

@@ -1,12 +1,12 @@
 /** What the documentation says of answers, held against the answers: the status of a success, and every error that comes. */
 import { describe, expect, test } from 'bun:test'
-import { type Operation, operationsOf } from '../../src/api-docs/operations.ts'
+import { getOperations, type Operation } from '../../src/api-docs/operations.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { type Asker, buildWorld, MUTATIONS, type Mutation, type World } from '../spec/mutations.ts'
 import { testApp } from '../support/app.ts'
 import { type Fields, people, problem, REMOTE } from '../support/people.ts'
 
-const OPERATIONS = operationsOf(everyRoute)
+const OPERATIONS = getOperations(everyRoute)
 const named = (some: Operation[]) => some.map((one) => [`${one.method} ${one.route}`, one] as const)
 const CHANGES = named(OPERATIONS.filter(({ method, route }) => method !== 'GET' && route.startsWith('/api/')))
 /** A stream does not end here. */
@@ -49,12 +49,12 @@ const send = (world: World, operation: Operation, mutation: Mutation, { asker, j
   const fields = mutation.fields?.(world, asker) ?? {}
   const isForm = mutation.isFormOnly && json === undefined
   return asker.browser.ask(`${operation.method} ${path}`, {
-    body: isForm ? new URLSearchParams(textsOf(fields)).toString() : JSON.stringify(json ?? listed(fields)),
+    body: isForm ? new URLSearchParams(getTexts(fields)).toString() : JSON.stringify(json ?? listed(fields)),
     headers: { 'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json' },
   })
 }
 
-const textsOf = (fields: Fields) => Object.entries(fields).map(([name, value]) => [name, String(value)])
+const getTexts = (fields: Fields) => Object.entries(fields).map(([name, value]) => [name, String(value)])
 
 const LISTS = ['grants', 'accountIds', 'files']
 const listed = (fields: Fields) =>
@@ -94,13 +94,13 @@ describe('reads', () => {
     '/keys/:id': key.row.id,
     '/api/dashboard-users/:id': admin.person.row.id,
   }
-  const pathOf = (route: string): string => {
+  const toPath = (route: string): string => {
     const [pattern = '', id = ''] = Object.entries(known).find(([begin]) => route.startsWith(begin)) ?? []
     return route.replace(pattern, pattern.replace(':id', id)).replace(/:\w+(\{.+\})?/, 'rtc_nobody-has-it')
   }
 
   test.each(READS)('%s', async (_, operation) => {
-    const path = pathOf(operation.route)
+    const path = toPath(operation.route)
     const callers = {
       nobody: () => crowd.browser(REMOTE).ask(`GET ${path}`),
       guest: () => crowd.guest().ask(`GET ${path}`),

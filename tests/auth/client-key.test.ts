@@ -1,6 +1,6 @@
 /** Who needs an API key, and what is said to who has none (spec §5 Proxy routes, §1 Restricted capability routing). */
 import { describe, expect, test } from 'bun:test'
-import { authenticateClient, capability, type Knock } from '../../src/auth/client-key.ts'
+import { authenticateClient, type ClientAuthRequest, capability } from '../../src/auth/client-key.ts'
 import { AppError } from '../../src/errors.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'
 import type { KeyPolicy } from '../../src/model/keys/key-ring.ts'
@@ -40,7 +40,7 @@ const POLICIES: Record<string, KeyPolicy> = {
   lasting: aPolicy({ expiresAt: NOW + 1 }),
 }
 
-const aKnock = (over: Partial<Knock>): Knock => ({
+const anAuthRequest = (over: Partial<ClientAuthRequest>): ClientAuthRequest => ({
   authorization: null,
   capability: null,
   isLocal: () => false,
@@ -55,9 +55,9 @@ const aKnock = (over: Partial<Knock>): Knock => ({
 })
 
 /** The name of the key that was let in, `no key`, or the message of the 401. */
-const answer = (over: Partial<Knock>): string => {
+const answer = (over: Partial<ClientAuthRequest>): string => {
   try {
-    const client = authenticateClient(aKnock(over))
+    const client = authenticateClient(anAuthRequest(over))
     return client.key ? (Object.keys(POLICIES).find((name) => POLICIES[name] === client.key) ?? '?') : 'no key'
   } catch (error) {
     if (error instanceof AppError && error.code === 'invalid_api_key') return error.message
@@ -118,7 +118,7 @@ describe('key authentication off', () => {
     ['anything', true],
     ['Bearer good', false],
   ])('%p is an unrecognized key: %p', (authorization, isUnrecognized) => {
-    const client = authenticateClient(aKnock({ ...off, ...local, authorization }))
+    const client = authenticateClient(anAuthRequest({ ...off, ...local, authorization }))
     expect(client.hasUnrecognizedKey).toBe(isUnrecognized)
   })
 
@@ -151,7 +151,7 @@ describe('key authentication off', () => {
 })
 
 test('the client is told where it came from', () => {
-  expect(authenticateClient(aKnock({ ...local, keyAuthEnabled: false }))).toEqual({
+  expect(authenticateClient(anAuthRequest({ ...local, keyAuthEnabled: false }))).toEqual({
     key: null,
     hasUnrecognizedKey: false,
     ip: '127.0.0.1',

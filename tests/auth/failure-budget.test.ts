@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { FailureBudget } from '../../src/auth/failure-budget.ts'
 import { AppError } from '../../src/errors.ts'
-import { clientOf } from '../../src/lib/client-address.ts'
+import { getClient } from '../../src/lib/client-address.ts'
 
 const setUp = () => {
   let now = 5000
@@ -10,7 +10,7 @@ const setUp = () => {
   /** Seconds until the next try where this one is refused, else what gives it back. */
   const take = (ip: string | null = '192.0.2.1') => {
     try {
-      return budget.take(clientOf(ip), 'password_rate_limited')
+      return budget.take(getClient(ip), 'password_rate_limited')
     } catch (err) {
       if (err instanceof AppError && err.status === 429) return err.extra.retryAfterSeconds
       throw err

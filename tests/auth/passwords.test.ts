@@ -2,12 +2,12 @@
 import { expect, test } from 'bun:test'
 import { createPasswords, DUMMY_HASH } from '../../src/auth/passwords.ts'
 
-const costOf = (hash: string) => hash.split('$').slice(1, 4)
+const getCost = (hash: string) => hash.split('$').slice(1, 4)
 
 test('a user without a password takes the same time to check', async () => {
   const passwords = await createPasswords()
   const hash = await passwords.hash('a long password')
-  expect(costOf(DUMMY_HASH)).toEqual(costOf(hash))
+  expect(getCost(DUMMY_HASH)).toEqual(getCost(hash))
   expect(await passwords.verify('a long password', hash)).toBe(true)
   for (const tried of ['a long password', '', 'x'.repeat(2000)]) expect(await passwords.verify(tried, null)).toBe(false)
   // What could not be read would be answered at once. The other implementation, which the executable has, reads it, too.

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import { runHere } from '../support/cli.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { arrivedAt, launchBrowser, liveAfter, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { arrivedAt, getText, getTexts, launchBrowser, liveAfter, screenshot, type TestBrowser } from './browser.ts'
 import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
 setDefaultTimeout(30_000)
@@ -78,7 +78,7 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
   await screenshot(page, 'accounts-delete')
   await page.click('dialog[open] >> text=Delete and keep the log')
   await page.waitForURL(/\/accounts\?done=account_deleted/)
-  expect(await textOf(page.locator('.empty'))).toContain('No accounts yet')
+  expect(await getText(page.locator('.empty'))).toContain('No accounts yet')
   await screenshot(page, 'accounts-empty')
 })
 
@@ -105,13 +105,13 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
     await page.goto(`${own.url}/accounts`)
     return (await page.locator('.account-link').count()) === 1
   }, own.server.output)
-  expect(await textsOf(page.locator('.account-link'))).toEqual(['a***@example.test'])
+  expect(await getTexts(page.locator('.account-link'))).toEqual(['a***@example.test'])
   expect(await page.locator('[name=accountIds], .bulk').count()).toBe(0)
   await page.click('.account-link')
   await page.locator('.tabs a').first().waitFor()
-  expect(await textsOf(page.locator('.tabs a'))).toEqual(['Usage', 'Routing', 'Events'])
+  expect(await getTexts(page.locator('.tabs a'))).toEqual(['Usage', 'Routing', 'Events'])
   expect(await page.locator('.account-head button:not(:disabled)').count()).toBe(0)
-  expect(await textOf(page.locator('.action-reasons'))).toBe('Your role can view accounts but not change them.')
+  expect(await getText(page.locator('.action-reasons'))).toBe('Your role can view accounts but not change them.')
   expect(await page.content()).not.toContain('ada@')
   await screenshot(page, 'accounts-viewer')
   expect(visit.problems).toEqual([])

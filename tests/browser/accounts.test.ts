@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import { startWorld, type World } from '../clients/support/world.ts'
-import { LOOKS, launchBrowser, overflows, PHONE, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { getText, getTexts, LOOKS, launchBrowser, overflows, PHONE, screenshot, type TestBrowser } from './browser.ts'
 import { narrowProblems } from './narrow.ts'
 import { startPopulated } from './world.ts'
 
@@ -95,13 +95,13 @@ describe('the list', () => {
     await screenshot(page, 'accounts-bulk')
     await page.click('.bulk >> text=Resume')
     await page.waitForSelector('.done')
-    expect(await textOf(row(page, 'tony'))).toContain('Active')
+    expect(await getText(row(page, 'tony'))).toContain('Active')
     expect(await names(page)).toHaveLength(3)
     await page.uncheck('[aria-label="Select grace@example.test"]')
     await page.check('[aria-label="Select tony@example.test"]')
     await page.click('.bulk >> text=Pause')
     await page.waitForSelector('.done >> text=Accounts paused')
-    expect(await textOf(row(page, 'tony'))).toContain('Paused')
+    expect(await getText(row(page, 'tony'))).toContain('Paused')
     expect(visit.problems).toEqual([])
   })
 
@@ -120,7 +120,7 @@ describe('the list', () => {
     await page.check('[aria-label="Select tony@example.test"]')
     await page.click('.bulk >> text=Resume')
     await page.waitForURL(/q=tony&done=accounts_reactivated/)
-    expect(await textOf(page.locator('.done'))).toContain('Accounts resumed')
+    expect(await getText(page.locator('.done'))).toContain('Accounts resumed')
     await page.check('[aria-label="Select tony@example.test"]')
     await page.click('.bulk >> text=Pause')
     await page.waitForURL(/done=accounts_paused/)
@@ -134,7 +134,7 @@ describe('the list', () => {
 describe('a blocked account', () => {
   test('answers what, since when, on what evidence, until when, and what can be done', async () => {
     await using visit = await browser.visit(`${world.url}/accounts/${await idOf('linus')}`)
-    const said = await textsOf(visit.page.locator('.answers dt, .answers dd'))
+    const said = await getTexts(visit.page.locator('.answers dt, .answers dd'))
     expect(said.filter((_, index) => index % 2 === 0)).toEqual(['What', 'Since', 'Evidence', 'Ends', 'What you can do'])
     expect(said[1]).toContain('limit_reached')
     expect(said[3]).toMatch(/(ago|now)$/)
@@ -147,10 +147,10 @@ describe('a blocked account', () => {
     const id = await idOf('barbara')
     await using visit = await browser.visit(`${world.url}/accounts/${id}`)
     const first = visit.page.locator('.answers .actions > *').first()
-    expect(await textOf(first)).toBe('Sign in again')
+    expect(await getText(first)).toBe('Sign in again')
     expect(await first.getAttribute('href')).toBe(`/accounts/new/browser?account=${id}`)
     expect(await visit.page.locator('button:disabled >> text=Probe now').count()).toBe(1)
-    expect(await textOf(visit.page.locator('.action-reasons'))).toContain('Sign in again to probe')
+    expect(await getText(visit.page.locator('.action-reasons'))).toContain('Sign in again to probe')
   })
 
   test('is paused, resumed and probed from its page', async () => {
@@ -158,12 +158,12 @@ describe('a blocked account', () => {
     const { page } = visit
     await page.click('button:text-is("Pause")')
     await page.waitForSelector('.done >> text=Account paused')
-    expect(await textOf(page.locator('.two-facts'))).toMatch(/Paused[\s\S]*Not used until you resume it/)
+    expect(await getText(page.locator('.two-facts'))).toMatch(/Paused[\s\S]*Not used until you resume it/)
     await page.click('button:text-is("Resume")')
     await page.waitForSelector('.done >> text=Account resumed')
     await page.click('button:text-is("Probe now")')
     await page.waitForSelector('.probe-result >> text=served the probe')
-    expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Available/)
+    expect(await getText(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Available/)
     expect(visit.problems).toEqual([])
   })
 })
@@ -195,8 +195,8 @@ test('the allowance on its page is what the service reported last', async () => 
   const id = await idOf('alan')
   await using visit = await browser.visit(`${world.url}/accounts/${id}`, { untilLive: true })
   const allowance = visit.page.locator('#windows .meter-text b')
-  expect(await textsOf(allowance)).toEqual(['3 % left', '18 % left'])
-  simOf('alan').setUsage({ primary: { usedPercent: 40, windowMinutes: 300, resetAt: Date.now() + HOUR_MS } })
+  expect(await getTexts(allowance)).toEqual(['3 % left', '18 % left'])
+  getSim('alan').setUsage({ primary: { usedPercent: 40, windowMinutes: 300, resetAt: Date.now() + HOUR_MS } })
   await world.api('POST', `/api/accounts/${id}/probe`)
   await allowance.filter({ hasText: '60 % left' }).waitFor()
   expect(visit.problems).toEqual([])
@@ -217,8 +217,8 @@ test('alias and policy are saved in one form', async () => {
   await page.check('[name=routingPolicy][value=preserve]')
   await page.click('#form-routing button')
   await page.waitForSelector('.done >> text=Account saved')
-  expect(await textOf(page.locator('h1'))).toBe('The Bombe')
-  expect(await textOf(page.locator('.account-head-name .muted'))).toContain('last resort')
+  expect(await getText(page.locator('h1'))).toBe('The Bombe')
+  expect(await getText(page.locator('.account-head-name .muted'))).toContain('last resort')
   await page.fill('[name=alias]', '')
   await page.check('[name=routingPolicy][value=normal]')
   await page.click('#form-routing button')
@@ -270,13 +270,13 @@ describe('the cards', () => {
     const card = page.locator('.account-card')
     await page.click('.view-switch >> text=Cards')
     await page.waitForURL(/view=cards/)
-    expect(await textsOf(page.locator('.view-switch [aria-current]'))).toEqual(['Cards'])
+    expect(await getTexts(page.locator('.view-switch [aria-current]'))).toEqual(['Cards'])
     expect([await card.count(), await page.locator('.accounts').count()]).toEqual([7, 0])
     await page.fill('[name=q]', 'grace')
     await page.press('[name=q]', 'Enter')
     await page.waitForURL(/q=grace/)
     expect(await names(page)).toEqual(['grace@example.test'])
-    expect(await textOf(card)).toMatch(/Active[\s\S]*36 % left/)
+    expect(await getText(card)).toMatch(/Active[\s\S]*36 % left/)
     await page.check('[aria-label="Select grace@example.test"]')
     await page.click('.bulk >> text=Pause')
     await card.getByText('Paused', { exact: true }).waitFor()
@@ -291,7 +291,7 @@ describe('the cards', () => {
 })
 
 test('reset credits are listed, and one is used once the question is answered: the block is over', async () => {
-  const linus = simOf('linus')
+  const linus = getSim('linus')
   const now = Date.now()
   linus.setResetCredits([
     { id: 'later', expiresAt: now + 50.5 * HOUR_MS },
@@ -313,11 +313,11 @@ test('reset credits are listed, and one is used once the question is answered: t
     })
     await use.click()
   }
-  expect(await textOf(credits.locator('.count'))).toBe('2')
-  expect((await textsOf(credits.locator('.row'))).join('\n')).toMatch(
+  expect(await getText(credits.locator('.count'))).toBe('2')
+  expect((await getTexts(credits.locator('.row'))).join('\n')).toMatch(
     /^Full reset Resets all limits .*\s+expires in 2 d 2 h\s+Full reset .*\s+expires in 5 h/,
   )
-  expect(await textOf(page.locator('#windows'))).toContain('0 % left')
+  expect(await getText(page.locator('#windows'))).toContain('0 % left')
   await press(false)
   expect(question).toBe(
     'Use a reset credit of linus@example.test? The one that expires first is used, and this can’t be undone.',
@@ -325,10 +325,10 @@ test('reset credits are listed, and one is used once the question is answered: t
   await press(true)
   await page.waitForSelector('.done >> text=Reset credit used')
   expect(sent).toEqual([`/api/accounts/${id}/rate-limit-reset-credits/consume`])
-  expect(await textOf(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Available/)
-  expect(await textsOf(page.locator('#windows .meter-text b'))).toEqual(['100 % left', '100 % left'])
-  expect(await textOf(credits.locator('.count'))).toBe('1')
-  expect(await textOf(credits.locator('.row').nth(1))).toMatch(/redeemed$/)
+  expect(await getText(page.locator('.two-facts'))).toMatch(/Active[\s\S]*Available/)
+  expect(await getTexts(page.locator('#windows .meter-text b'))).toEqual(['100 % left', '100 % left'])
+  expect(await getText(credits.locator('.count'))).toBe('1')
+  expect(await getText(credits.locator('.row').nth(1))).toMatch(/redeemed$/)
 
   linus.setUsage({ primary: { usedPercent: 80, windowMinutes: 300, resetAt: now + HOUR_MS } })
   await press(true)
@@ -404,7 +404,7 @@ test('the page of an account that somebody else deletes says so, and stays', asy
   expect(await visit.page.locator('#account-title').isVisible()).toBe(true)
 })
 
-const names = (page: Page): Promise<string[]> => textsOf(page.locator('.account-link'))
+const names = (page: Page): Promise<string[]> => getTexts(page.locator('.account-link'))
 
 const row = (page: Page, name: string) => page.locator('.accounts tbody tr', { hasText: name })
 
@@ -413,7 +413,7 @@ const idOf = async (name: string): Promise<string> => {
   return accounts.find(({ email }) => email.startsWith(name))?.accountId ?? ''
 }
 
-const simOf = (name: string) => {
+const getSim = (name: string) => {
   const account = world.upstream.accounts.find(({ email }) => email.startsWith(name))
   if (!account) throw new Error(`There is no account of ${name}.`)
   return account

@@ -9,7 +9,7 @@ export const tellingColours = (page: Page): Promise<string[]> =>
   page.evaluate((coloured) => {
     const found: string[] = []
     const tones = new Map<string, string>()
-    const wordsOf = (el: Element): string => {
+    const getWords = (el: Element): string => {
       const own = el.getAttribute('aria-label') ?? el.querySelector('title')?.textContent ?? ''
       return (own || (el instanceof HTMLElement ? el.textContent : '')).trim()
     }
@@ -17,7 +17,7 @@ export const tellingColours = (page: Page): Promise<string[]> =>
       if (!el.checkVisibility()) continue
       // What is hidden from those who cannot see it repeats the words beside it.
       const isRepeated = el.closest('[aria-hidden="true"]') !== null
-      const words = wordsOf(isRepeated ? (el.closest('[aria-hidden="true"]')?.parentElement ?? el) : el)
+      const words = getWords(isRepeated ? (el.closest('[aria-hidden="true"]')?.parentElement ?? el) : el)
       const tone = /tone-\w+/.exec(el.getAttribute('class') ?? '')?.[0]
       if (words === '') found.push(el.outerHTML.slice(0, 120))
       if (!tone) continue
@@ -35,7 +35,7 @@ export const tellingColours = (page: Page): Promise<string[]> =>
 export const lostInForcedColours = async (page: Page): Promise<string[]> => {
   await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
   const lost = await page.evaluate(() => {
-    const looksOf = (el: Element, part?: string) => {
+    const getLooks = (el: Element, part?: string) => {
       const { backgroundColor, borderColor } = getComputedStyle(el, part)
       // A ground that is forced and one that is not there are the same to look at.
       return `${backgroundColor} ${borderColor}`.replaceAll(/rgba\((.*?), [\d.]+\)/g, 'rgb($1)')
@@ -45,7 +45,7 @@ export const lostInForcedColours = async (page: Page): Promise<string[]> => {
     const alike = current.filter((el) => {
       const all = el.closest('nav, fieldset')?.querySelectorAll(el.matches('a') ? 'a' : '.client-tab') ?? []
       const other = [...all].find((one) => one !== el && one.checkVisibility())
-      return other !== undefined && looksOf(other) === looksOf(el)
+      return other !== undefined && getLooks(other) === getLooks(el)
     })
     const knobless = [...document.querySelectorAll('.switch')].filter(
       (el) => getComputedStyle(el).backgroundColor === getComputedStyle(el, '::before').backgroundColor,

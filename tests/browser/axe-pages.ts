@@ -18,7 +18,7 @@ const plainly: (path: string) => Stops = (path) => () => [{ name: 'plain', path 
 
 const press = (selector: string) => (page: Page) => page.click(selector)
 
-const dialogOf = (link: string, shown: string) => async (page: Page) => {
+const getDialog = (link: string, shown: string) => async (page: Page) => {
   await page.click(link)
   await page.waitForSelector(`dialog[open] ${shown}`)
 }
@@ -35,7 +35,7 @@ const accountStops: Stops = ({ accounts: { ada, linus, tony } }) => [
   {
     name: 'exported',
     path: `/accounts/${ada}?tab=credentials`,
-    act: dialogOf('text=Export for Codex', '.exported'),
+    act: getDialog('text=Export for Codex', '.exported'),
   },
 ]
 
@@ -82,7 +82,7 @@ export const PAGES: Record<string, Stops> = {
     { name: 'some ticked', path: '/accounts', act: press('[name=accountIds] >> nth=1') },
     { name: 'cards', path: '/accounts?view=cards' },
     { name: 'none yet', path: '/accounts', as: 'new' },
-    { name: 'adding one', path: '/accounts', act: dialogOf('main a[href="/accounts/new"]', '#new-account') },
+    { name: 'adding one', path: '/accounts', act: getDialog('main a[href="/accounts/new"]', '#new-account') },
   ],
   '/accounts/:id': accountStops,
   '/accounts/new': plainly('/accounts/new'),

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
 import type { TestBrowser } from './browser.ts'
-import { codeFor, inviteLink, OTHER_PASSWORD, PASSWORD, send, urlOf } from './people-world.ts'
+import { codeFor, getUrl, inviteLink, OTHER_PASSWORD, PASSWORD, send } from './people-world.ts'
 import { startPopulated } from './world.ts'
 
 const HOUR_MS = 3_600_000
@@ -56,10 +56,10 @@ export const startPlaces = async (browser: TestBrowser): Promise<Places> => {
     holder: { url: full, cookie: cookies.holder },
     half: { url: full, cookie: cookies.half },
     nobody: { url: full },
-    new: { url: urlOf(fresh) },
-    far: { url: urlOf(fresh), headers: { 'x-forwarded-for': '203.0.113.9' } },
-    boss: { url: urlOf(proxied), headers: { 'remote-user': 'boss@example.test' } },
-    stranger: { url: urlOf(proxied), headers: { 'remote-user': 'somebody.else@example.test' } },
+    new: { url: getUrl(fresh) },
+    far: { url: getUrl(fresh), headers: { 'x-forwarded-for': '203.0.113.9' } },
+    boss: { url: getUrl(proxied), headers: { 'remote-user': 'boss@example.test' } },
+    stranger: { url: getUrl(proxied), headers: { 'remote-user': 'somebody.else@example.test' } },
   }
   const opened = new Map<Visitor, Promise<Open>>()
   const open = async (visitor: Visitor): Promise<Open> => {
@@ -115,9 +115,9 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   )
   const accounts = Object.fromEntries(listed.map(({ accountId, email }) => [email.split(/[.@]/)[0], accountId]))
   const keys = await world.api<{ id: string; name: string }[]>('GET', '/api/api-keys/')
-  const firstOf = async (status: string) =>
+  const getFirst = async (status: string) =>
     (await world.api<{ requests: { id: string }[] }>('GET', `/api/request-logs?status=${status}`)).requests[0]?.id ?? ''
-  const requests = { failed: await firstOf('failed'), ok: await firstOf('ok') }
+  const requests = { failed: await getFirst('failed'), ok: await getFirst('ok') }
   const { id: automation } = await world.api<{ id: string }>('POST', '/api/automations', {
     name: 'Mornings',
     schedule: { time: '07:55' },
@@ -144,7 +144,7 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   writeFileSync(files[0] ?? '', world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
   writeFileSync(files[1] ?? '', '{"tokens":')
   const { inviteToken, cookies, membersKey } = await makePeople(url)
-  const holder = cookieOf(await send(url, 'POST', '/api/key/session', { secret: key }))
+  const holder = toCookie(await send(url, 'POST', '/api/key/session', { secret: key }))
   return {
     ids: {
       accounts,
@@ -217,12 +217,12 @@ interface People {
 /** An Admin, a viewer, a Member with a key, somebody with a second factor, somebody disabled, and an invite that waits. */
 const makePeople = async (url: string): Promise<People> => {
   const setUp = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
-  const admin = cookieOf(setUp)
+  const admin = toCookie(setUp)
   const owned = { url, cookie: admin }
   const join = async (username: string, role = 'role_viewer') => {
     const token = (await inviteLink(owned, username, role)).split('/').at(-1)
     const body = { token, password: OTHER_PASSWORD }
-    return cookieOf(await send(url, 'POST', '/api/dashboard-auth/invite/accept', body))
+    return toCookie(await send(url, 'POST', '/api/dashboard-auth/invite/accept', body))
   }
   const viewer = await join('grace')
   const member = await join('noor', 'role_member')
@@ -237,7 +237,7 @@ const makePeople = async (url: string): Promise<People> => {
   await send(url, 'PATCH', `/api/dashboard-users/${edith?.id}`, { status: 'disabled' }, admin)
   await send(url, 'POST', '/api/dashboard-roles', { name: 'Watch', grants: ['dashboard:read'] }, admin)
   const credentials = { username: 'hal', password: OTHER_PASSWORD }
-  const half = cookieOf(await send(url, 'POST', '/api/dashboard-auth/password/login', credentials))
+  const half = toCookie(await send(url, 'POST', '/api/dashboard-auth/password/login', credentials))
   const inviteToken = (await inviteLink(owned, 'vera', 'role_viewer')).split('/').at(-1) ?? ''
   return { inviteToken, cookies: { admin, viewer, member, half }, membersKey }
 }
@@ -248,7 +248,7 @@ const enroll = async (url: string, cookie: string): Promise<void> => {
   await send(url, 'POST', '/api/dashboard-auth/totp/setup/confirm', { secret, code: codeFor(secret) }, cookie)
 }
 
-const cookieOf = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+const toCookie = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
 
 /** Samples with a gap, sums of several days and events of every kind, as the hourly jobs leave them. */
 const recordWeek = (dataDir: string, accountId: string): void => {

@@ -6,7 +6,7 @@ import { bringAxe, complaints } from './axe.ts'
 import { lostInForcedColours, tellingColours } from './axe-colours.ts'
 import { NO_PAGES, PAGES, PARTS, REFUSALS, type Stop } from './axe-pages.ts'
 import { type Places, startPlaces } from './axe-world.ts'
-import { DESKTOP, launchBrowser, overflows, type TestBrowser, textOf } from './browser.ts'
+import { DESKTOP, getText, launchBrowser, overflows, type TestBrowser } from './browser.ts'
 import { focusProblems } from './keyboard.ts'
 import { narrowProblems } from './narrow.ts'
 
@@ -33,7 +33,7 @@ const arrive = async ({ path, as = 'admin', act }: Stop): Promise<Page> => {
   await page.setViewportSize(DESKTOP)
   await page.goto(url + path)
   const [wanted] = path.split('?')
-  expect(new URL(page.url()).pathname, await textOf(page.locator('body'))).toBe(wanted ?? '')
+  expect(new URL(page.url()).pathname, await getText(page.locator('body'))).toBe(wanted ?? '')
   await act?.(page, places.ids)
   await page.evaluate(unfold)
   return page

@@ -108,9 +108,9 @@ export const held = async (page: Page, glob: string) => {
 
 /** What a person reads: text that is hidden does not count, and lines are lines. */
 // biome-ignore lint/performance/useDomNodeTextContent: the reason stands above
-export const textOf = (locator: Locator): Promise<string> => locator.innerText()
+export const getText = (locator: Locator): Promise<string> => locator.innerText()
 
-export const textsOf = async (locator: Locator): Promise<string[]> => Promise.all((await locator.all()).map(textOf))
+export const getTexts = async (locator: Locator): Promise<string[]> => Promise.all((await locator.all()).map(getText))
 
 /** Until nothing stands in this field any more. */
 export const emptied = (page: Page, field: string) =>

@@ -1,7 +1,7 @@
 /** Copy buttons where the browser has no clipboard to offer: plain http under any name but localhost. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { getText, launchBrowser, type TestBrowser } from './browser.ts'
 import { type Owned, signIn, startOwned } from './people-world.ts'
 
 setDefaultTimeout(30_000)
@@ -38,7 +38,7 @@ test('a new key is copied all the same', async () => {
   const shown = await makeKey(page)
   await shown.locator('button').click()
   await shown.locator('button.is-done').waitFor()
-  const key = await textOf(shown.locator('code'))
+  const key = await getText(shown.locator('code'))
   await page.goto(`${url}/keys`)
   await page.locator('main input[type=search]').press('Control+v')
   expect(await page.inputValue('main input[type=search]')).toBe(key)
@@ -54,6 +54,6 @@ test('where the browser refuses, the text is selected and one is told how to go 
   })
   await shown.locator('button').click()
   await shown.getByText('Not copied. It is selected: copy it with Ctrl+C.').waitFor()
-  expect(await page.evaluate(() => String(getSelection()))).toBe(await textOf(shown.locator('code')))
+  expect(await page.evaluate(() => String(getSelection()))).toBe(await getText(shown.locator('code')))
   expect(await shown.locator('button.is-done').count()).toBe(0)
 })

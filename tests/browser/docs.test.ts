@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
-import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf } from './browser.ts'
+import { getText, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 
 let browser: TestBrowser
 let server: RunningServer
@@ -37,8 +37,8 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     const { page } = visit
     const body = page.locator('#postApiApiKeysSlash')
     await body.waitFor({ state: 'visible' })
-    expect(await textOf(body)).toContain('limits[].maxValue')
-    expect(await textOf(body)).toContain(`${server.url}/api/api-keys/`)
+    expect(await getText(body)).toContain('limits[].maxValue')
+    expect(await getText(body)).toContain(`${server.url}/api/api-keys/`)
     await screenshot(page, `docs-route-${name}`)
   })
 })
@@ -65,5 +65,5 @@ test('without script the search is asked of the server, and routes unfold all th
   await page.keyboard.press('Enter')
   await page.waitForURL(/q=role_taken/)
   expect(await routes(page).count()).toBe(1)
-  expect(await textOf(page.locator('#postApiDashboardRolesIdClone'))).toContain('roles:manage')
+  expect(await getText(page.locator('#postApiDashboardRolesIdClone'))).toContain('roles:manage')
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { runHere } from '../support/cli.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
-import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf } from './browser.ts'
+import { getText, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 
 let browser: TestBrowser
@@ -22,13 +22,13 @@ afterAll(async () => {
   await server?.[Symbol.asyncDispose]()
 })
 
-const findingOf = (page: Page, title: string) =>
+const getFinding = (page: Page, title: string) =>
   page.locator('.finding', { has: page.getByRole('heading', { name: title, exact: true }) })
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
   test('all is measured, and what is wrong says what to do', async () => {
     await using visit = await browser.visit(`${server.url}/doctor`, options)
-    const row = (title: string) => textOf(findingOf(visit.page, title))
+    const row = (title: string) => getText(getFinding(visit.page, title))
     await untilMeasured(visit.page)
     expect(await row('Streaming')).toContain('one by one')
     expect(await row('WebSockets')).toContain('echoed a message')
@@ -37,7 +37,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     expect(await row('Path /v1')).toContain('reach Sluice')
     expect(await row('Path /backend-api')).toContain('reach Sluice')
     expect(await row('ChatGPT over HTTP')).toContain('Can’t reach')
-    expect(await textOf(visit.page.locator('.health'))).toContain('Errors found')
+    expect(await getText(visit.page.locator('.health'))).toContain('Errors found')
     expect(visit.problems).toEqual([])
     expect(await overflows(visit.page)).toEqual([])
     await screenshot(visit.page, `doctor-${name}`)
@@ -48,15 +48,15 @@ test('behind a proxy that buffers and knows no upgrades, it says so', async () =
   await using proxy = faultyProxy(server.url, { buffers: true })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
-  expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('buffers')
-  expect(await textOf(findingOf(visit.page, 'WebSockets'))).toContain('WebSockets are blocked')
+  expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('buffers')
+  expect(await getText(getFinding(visit.page, 'WebSockets'))).toContain('WebSockets are blocked')
 }, 20_000)
 
 test('a buffer that is emptied in between is one, too', async () => {
   await using proxy = faultyProxy(server.url, { buffers: 500 })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
-  expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('buffers')
+  expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('buffers')
 }, 20_000)
 
 test('a page that was busy while the events came blames nothing that stands between', async () => {
@@ -65,7 +65,7 @@ test('a page that was busy while the events came blames nothing that stands betw
   await visit.page.goto(`${server.url}/doctor`)
   await untilMeasured(visit.page)
   expect(await visit.page.evaluate('hung')).toBe(true)
-  expect(await textOf(findingOf(visit.page, 'Streaming'))).toContain('one by one')
+  expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('one by one')
 }, 20_000)
 
 test('behind a proxy with a limit on bodies, no underscores and only some paths, it says so', async () => {
@@ -76,7 +76,7 @@ test('behind a proxy with a limit on bodies, no underscores and only some paths,
   })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
-  const row = (title: string) => textOf(findingOf(visit.page, title))
+  const row = (title: string) => getText(getFinding(visit.page, title))
   expect(await row('Streaming')).toContain('one by one')
   expect(await row('Large requests')).toMatch(/Error.*rejected as too large.*client_max_body_size/s)
   expect(await row('Headers with underscores')).toMatch(/Warning.*session_id.*underscores_in_headers on/s)
@@ -88,7 +88,7 @@ test('each fault is told apart from the others, and an upload that is cut from o
   await using proxy = faultyProxy(server.url, { cutsUploads: true, guards: ['/backend-api/'] })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
-  const row = (title: string) => textOf(findingOf(visit.page, title))
+  const row = (title: string) => getText(getFinding(visit.page, title))
   expect(await row('Large requests')).toContain('was cut off')
   expect(await row('Headers with underscores')).toContain('Headers with underscores arrive')
   expect(await row('Path /v1')).toContain('reach Sluice')

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page, Route } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { held, launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { getText, held, launchBrowser, type TestBrowser } from './browser.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(60_000)
@@ -25,7 +25,7 @@ afterAll(async () => {
   await world?.[Symbol.asyncDispose]()
 })
 
-const badgeOf = (page: Page, name: string) => textOf(page.locator(`${name} .badge`).first())
+const getBadge = (page: Page, name: string) => getText(page.locator(`${name} .badge`).first())
 
 /** What the badge says while the request is held, and after `answer`. */
 const press = async (
@@ -37,7 +37,7 @@ const press = async (
   await page.route(url, (route) => held.resolve(route))
   await page.click(button)
   const route = await held.promise
-  const meanwhile = await badgeOf(page, badge)
+  const meanwhile = await getBadge(page, badge)
   await answer(route)
   await page.unroute(url)
   return meanwhile
@@ -56,7 +56,7 @@ test('an account is paused and resumed at once', async () => {
   await page.waitForSelector(RESUME.button)
   expect(await press(page, RESUME, (route) => route.continue())).toBe('Active')
   await page.waitForSelector(PAUSE.button)
-  expect(await badgeOf(page, PAUSE.badge)).toBe('Active')
+  expect(await getBadge(page, PAUSE.badge)).toBe('Active')
 })
 
 test.each([
@@ -67,7 +67,7 @@ test.each([
   const { page } = visit
   expect(await press(page, PAUSE, answer)).toBe('Paused')
   await page.waitForSelector('#flash >> text=nothing was changed')
-  expect(await badgeOf(page, PAUSE.badge)).toBe('Active')
+  expect(await getBadge(page, PAUSE.badge)).toBe('Active')
 })
 
 test('a new secret stays when the page of an earlier change comes late', async () => {
@@ -78,13 +78,13 @@ test('a new secret stays when the page of an earlier change comes late', async (
   await page.click(SWITCH.button)
   await later.asked
   await page.click('#form-regenerate [type=submit]')
-  const secret = await textOf(page.locator('.command-key code'))
+  const secret = await getText(page.locator('.command-key code'))
   const ended = page.evaluate(
     () => new Promise((resolve) => document.addEventListener('htmx:finally:request', resolve, { once: true })),
   )
   later.letGo()
   await ended
-  expect(await textOf(page.locator('.command-key code'))).toBe(secret)
+  expect(await getText(page.locator('.command-key code'))).toBe(secret)
   await page.goto(world.url + paths.key)
   await page.click(SWITCH.button) // as it was
   await page.locator('.key-head .badge', { hasText: 'Active' }).waitFor()
@@ -99,7 +99,7 @@ test('a key that was deleted in between is not shown as off', async () => {
   }
   expect(await press(page, SWITCH, answer)).toBe('Off')
   await page.locator('.alert, .form-problem:not(:empty)').first().waitFor()
-  expect(await badgeOf(page, SWITCH.badge)).toBe('Active')
+  expect(await getBadge(page, SWITCH.badge)).toBe('Active')
 })
 
 test('several accounts are paused at once in the list', async () => {
@@ -110,5 +110,5 @@ test('several accounts are paused at once in the list', async () => {
   const pause = { url: '**/pause', button: '.bulk >> text=Pause', badge: row }
   expect(await press(page, pause, (route) => route.abort())).toBe('Paused')
   await page.waitForSelector('#flash >> text=nothing was changed')
-  expect(await badgeOf(page, row)).toBe('Active')
+  expect(await getBadge(page, row)).toBe('Active')
 })

@@ -37,19 +37,19 @@ export const faultyProxy = (target: string, faults: ProxyFaults): FaultyProxy =>
       const isCut = faults.cutsUploads === true && body.length > KIB
       const answer = await fetch(target + pathname + search, {
         method: request.method,
-        headers: headersOf(request, faults),
+        headers: getHeaders(request, faults),
         decompress: false,
         redirect: 'manual',
         ...(body.length > 0 && { body: isCut ? body.subarray(0, body.length / 2) : body }),
       })
       const init = { status: answer.status, headers: answer.headers }
-      return new Response(await bodyOf(answer, faults), init)
+      return new Response(await getBody(answer, faults), init)
     },
   })
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
-const bodyOf = async (answer: Response, { buffers }: ProxyFaults): Promise<BodyInit | null> => {
+const getBody = async (answer: Response, { buffers }: ProxyFaults): Promise<BodyInit | null> => {
   if (typeof buffers === 'number') return answer.body?.pipeThrough(emptiedAfter(buffers)) ?? null
   return buffers ? answer.arrayBuffer() : answer.body
 }
@@ -73,7 +73,7 @@ const emptiedAfter = (ms: number): TransformStream<Uint8Array, Uint8Array> => {
   return new TransformStream(transformer)
 }
 
-const headersOf = (request: Request, { dropsUnderscores = false }: ProxyFaults): Headers => {
+const getHeaders = (request: Request, { dropsUnderscores = false }: ProxyFaults): Headers => {
   const headers = new Headers(request.headers)
   for (const name of ['upgrade', 'connection', 'content-length']) headers.delete(name)
   for (const name of [...headers.keys()]) if (dropsUnderscores && name.includes('_')) headers.delete(name)

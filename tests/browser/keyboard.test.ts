@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { launchBrowser, type TestBrowser, textOf } from './browser.ts'
+import { getText, launchBrowser, type TestBrowser } from './browser.ts'
 import { isFocused, openDialog, pressAt, tabTo, typeInto } from './keyboard.ts'
 import { forgetConfirmations, PASSWORD, send } from './people-world.ts'
 import { startPopulated } from './world.ts'
@@ -88,7 +88,7 @@ test('a sign-in with a code: begun, the code copied, and cancelled', async () =>
   await openDialog(page)
   await pressAt(button('Copy code'))
   await page.locator('.device-code .is-done').waitFor()
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await textOf(code))
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await getText(code))
   await pressAt(button('Cancel'))
   await page.locator('dialog').getByText('Sign-in cancelled').waitFor()
   await openDialog(page)
@@ -137,7 +137,7 @@ test('making a key, copying it, and trying it', async () => {
   await shown.waitFor()
   await pressAt(shown.getByRole('button'))
   await shown.locator('.is-done').waitFor()
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await textOf(shown.locator('code')))
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(await getText(shown.locator('code')))
   await tabTo(page.locator('.client-tab input:checked'))
   await page.keyboard.press('ArrowRight')
   expect(await page.locator('.client-tab input').nth(1).isChecked()).toBe(true)
@@ -160,7 +160,7 @@ test('a key gets a limit', async () => {
   await page.keyboard.press('ArrowUp')
   await pressAt(button('Save'))
   await page.locator('#limits', { hasText: /\$2\.50/ }).waitFor()
-  expect(await textOf(page.locator('#limits'))).toContain('dollars per 7 days')
+  expect(await getText(page.locator('#limits'))).toContain('dollars per 7 days')
 })
 
 test('the log: narrowing it, opening a request, stepping on, and back to where one was', async () => {

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
 import {
+  getText,
+  getTexts,
   held,
   LOOKS,
   launchBrowser,
@@ -10,8 +12,6 @@ import {
   overflows,
   screenshot,
   type TestBrowser,
-  textOf,
-  textsOf,
 } from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
 import { startPopulated } from './world.ts'
@@ -69,7 +69,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     await page.uncheck('.switch[name=neverExpires]')
     await page.selectOption('[name=expiry]', '90')
     await page.click('#form-key [type=submit]')
-    const key = await textOf(page.locator('.command-key code'))
+    const key = await getText(page.locator('.command-key code'))
     expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
     expect(await overflows(page)).toEqual([])
     await page.click('[data-path-test]')
@@ -80,8 +80,8 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     await page.locator('[data-measure=headers] [data-outcome=ok]:visible').waitFor()
     await page.locator('[data-path="/v1/models"] [data-outcome=ok]:visible').waitFor()
     await page.locator('[data-path="/backend-api/codex/models"] [data-outcome=ok]:visible').waitFor()
-    expect(await textOf(page.locator('#key-test'))).toMatch(/It works\. \S+@example\.test answered .* using gpt-5\.5/)
-    expect(await textOf(page.locator('#path-test'))).toContain('one by one')
+    expect(await getText(page.locator('#key-test'))).toMatch(/It works\. \S+@example\.test answered .* using gpt-5\.5/)
+    expect(await getText(page.locator('#path-test'))).toContain('one by one')
     await screenshot(page, `key-shown-${name}`)
     expect(visit.problems).toEqual([])
     await page.click('text=Done, I copied it')
@@ -94,7 +94,7 @@ test('a long connection says how long it has lasted so far', async () => {
   await using visit = await browser.visit(`${world.url}/keys/${await idOf('ci')}`)
   await visit.page.click('[data-path-test]')
   await visit.page.locator('[data-measure=lasting] [data-outcome=open]:visible').waitFor()
-  expect(await textOf(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far. You can leave this page/)
+  expect(await getText(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far. You can leave this page/)
 })
 
 test('a test that fails does not stand below what an earlier one came to', async () => {
@@ -106,14 +106,14 @@ test('a test that fails does not stand below what an earlier one came to', async
   const testing = await held(page, '**/api/api-keys/*/test')
   await page.click('[data-path-test]')
   await testing.asked
-  expect(await textOf(result)).toBe('')
+  expect(await getText(result)).toBe('')
   testing.letGo()
   await result.getByText('It works.').waitFor()
   await page.unroute('**/api/api-keys/*/test')
   await page.route('**/api/api-keys/*/test', (route) => route.abort())
   await page.click('[data-path-test]')
   await page.locator('.is-offline').waitFor()
-  expect(await textOf(result)).toBe('')
+  expect(await getText(result)).toBe('')
 })
 
 test('behind a proxy that is set up wrong a key works, and the test says what clients would run into', async () => {
@@ -123,7 +123,7 @@ test('behind a proxy that is set up wrong a key works, and the test says what cl
   await page.click('[data-path-test]')
   await page.locator('#key-test .tone-good').waitFor()
   await page.locator('[data-path="/backend-api/codex/models"] [data-outcome=ok]:visible').waitFor()
-  const found = await textOf(page.locator('#path-test'))
+  const found = await getText(page.locator('#path-test'))
   expect(found).toMatch(/Large requests\. .*rejected as too large.*client_max_body_size/)
   expect(found).toMatch(/Headers with underscores\. .*session_id.*underscores_in_headers on/)
   expect(found).toContain('Requests to /v1 don’t reach Sluice. Something else answered at /v1/models')
@@ -138,7 +138,7 @@ test('each tab shows its own text, with this address and this key, by keyboard a
   const tabs = await page.locator('.client-tab').count()
   expect(tabs).toBeGreaterThan(6)
   for (let tab = 0; tab < tabs; tab++) {
-    shown.push((await textsOf(page.locator('.client-panel:visible code'))).join('\n'))
+    shown.push((await getTexts(page.locator('.client-panel:visible code'))).join('\n'))
     await page.keyboard.press('ArrowRight')
   }
   expect(new Set(shown).size).toBe(tabs)
@@ -164,7 +164,7 @@ test('behind a proxy that ends TLS the address bar counts', async () => {
   })
   await page.goto(`http://sluice.example.test/keys/${await idOf('ci')}`)
   await page.waitForFunction(() => !document.querySelector('[data-guess]'))
-  expect(await textOf(page.locator('[data-client=codex] code').nth(1))).toContain(
+  expect(await getText(page.locator('[data-client=codex] code').nth(1))).toContain(
     '"http://sluice.example.test/backend-api/codex"',
   )
 })
@@ -217,7 +217,7 @@ test('changing, switching off, a new secret, and the end', async () => {
   await page.locator('.key-head:has-text("Off")').waitFor()
   await page.click('[data-path-test]')
   await page.locator('#key-test .tone-bad').waitFor()
-  expect(await textOf(page.locator('#key-test'))).toContain('The key is turned off')
+  expect(await getText(page.locator('#key-test'))).toContain('The key is turned off')
   await page.click('button:has-text("Turn on")')
   await page.locator('.key-head:has-text("Active")').waitFor()
   await page.click('button:has-text("Replace secret")')
@@ -225,7 +225,7 @@ test('changing, switching off, a new secret, and the end', async () => {
   await page.click('text=Done, I copied it')
   await page.click('button:has-text("Delete")')
   await page.waitForURL(/\/keys\?done=/)
-  expect(await textOf(page.locator('.done'))).toContain('The key was deleted')
+  expect(await getText(page.locator('.done'))).toContain('The key was deleted')
   expect(await page.locator('.key-name', { hasText: 'short-lived' }).count()).toBe(0)
   expect(visit.problems).toEqual([])
 })
@@ -239,7 +239,7 @@ test('the first key requires keys from then on; later the bar of the list does',
   expect(await page.getByLabel('Require a key from now on').isChecked()).toBe(true)
   await page.fill('[name=name]', 'laptop')
   await page.click('#form-key [type=submit]')
-  expect(await textOf(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
+  expect(await getText(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
   expect((await settings()).apiKeyAuthEnabled).toBe(true)
   const json = { headers: { 'content-type': 'application/json' }, body: '{"apiKeyAuthEnabled":false}' }
   await fetch(`${own.url}/api/settings`, { method: 'PATCH', ...json })
@@ -264,7 +264,7 @@ test('without script: sorted, searched, made and shown', async () => {
   await page.goto(`${world.url}/keys/new`)
   await page.fill('[name=name]', 'plain')
   await page.click('#form-key [type=submit]')
-  expect(await textOf(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
+  expect(await getText(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
   expect(visit.problems).toEqual([])
 })
 
@@ -277,6 +277,6 @@ test('without script the browser has the question ticked before a key gets anoth
   expect(page.url()).toBe(path)
   await page.getByLabel('Create a new secret for renewed plainly?').check()
   await page.click('button:text-is("Replace secret")')
-  expect(await textOf(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
+  expect(await getText(page.locator('.command-key code'))).toMatch(/^sk-clb-/)
   expect(visit.problems).toEqual([])
 })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { getText, getTexts, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 import { startPopulated, takeTurn } from './world.ts'
 
 setDefaultTimeout(30_000)
@@ -62,7 +62,7 @@ test('filters go into the address, without those that are empty, and Clear takes
   await page.selectOption('[name=status]', 'failed')
   await page.waitForURL(at('/logs?status=failed'))
   expect((await ids(page)).length).toBe(2)
-  expect(await textsOf(page.locator('#log-rows .result b'))).toEqual([
+  expect(await getTexts(page.locator('#log-rows .result b'))).toEqual([
     'No account available (1 account tried)',
     'All accounts at their limit (1 account tried)',
   ])
@@ -79,8 +79,8 @@ test('a request opens beside the list, has an address, and goes with Back, Escap
   await page.click('#log-rows tr:first-child .cell-model')
   await drawer.locator('h2').waitFor()
   expect(page.url()).toContain('/logs?status=failed&open=')
-  expect(await textOf(drawer.locator('h2'))).toContain('No account available (1 account tried)')
-  expect(await textOf(drawer)).toContain('The access token was refused.')
+  expect(await getText(drawer.locator('h2'))).toContain('No account available (1 account tried)')
+  expect(await getText(drawer)).toContain('The access token was refused.')
   expect(await drawer.locator('h2').evaluate((el) => el === document.activeElement)).toBe(true)
   await page.keyboard.press('j')
   await drawer.locator('h2', { hasText: 'All accounts at their limit' }).waitFor()
@@ -104,10 +104,10 @@ test('dragging over the histogram sets the time, and a click sets one bar', asyn
     box: svg.getBoundingClientRect().toJSON() as DOMRect, // as: its members
   }))
   const timeOf = (bar: number) => `${new Date(from + bar * step).toISOString().slice(0, 19)}Z`
-  const middleOf = (bar: number) => box.x + ((bar + 0.5) / bars) * box.width
-  await page.mouse.move(middleOf(bars - 1), box.y + 20)
+  const getMiddle = (bar: number) => box.x + ((bar + 0.5) / bars) * box.width
+  await page.mouse.move(getMiddle(bars - 1), box.y + 20)
   await page.mouse.down()
-  await page.mouse.move(middleOf(0), box.y + 30, { steps: 3 })
+  await page.mouse.move(getMiddle(0), box.y + 30, { steps: 3 })
   await page.mouse.up()
   await page.waitForURL(/since=/)
   const asked = new URL(page.url()).searchParams
@@ -118,7 +118,7 @@ test('dragging over the histogram sets the time, and a click sets one bar', asyn
   })
   expect((await ids(page)).length).toBeGreaterThan(0)
   await page.goBack()
-  await page.mouse.click(middleOf(bars - 1), box.y + 20)
+  await page.mouse.click(getMiddle(bars - 1), box.y + 20)
   await page.waitForURL(/since=/)
   expect(new URL(page.url()).searchParams.get('since')).toBe(timeOf(bars - 1))
   expect(visit.problems).toEqual([])
@@ -130,7 +130,7 @@ test('why an account was chosen stands in the request, and the id can be copied'
   await page.click('#log-rows tr:first-child .row-link')
   const drawer = page.locator('#drawer')
   await drawer.locator('.candidates').first().waitFor()
-  const candidates = await textsOf(drawer.locator('.candidate'))
+  const candidates = await getTexts(drawer.locator('.candidate'))
   expect(candidates[0]).toContain('chosen')
   expect(candidates.join('\n')).toMatch(/tony@example\.test\s+paused/)
   expect(candidates.join('\n')).toMatch(/barbara@example\.test\s+needs sign-in/)
@@ -138,7 +138,7 @@ test('why an account was chosen stands in the request, and the id can be copied'
   await drawer.locator('[data-action=copy]').first().click()
   await drawer.locator('[data-action=copy].is-done').waitFor()
   const copied = await page.evaluate(() => navigator.clipboard.readText())
-  expect(await textOf(drawer.locator('.copied code').first())).toBe(copied)
+  expect(await getText(drawer.locator('.copied code').first())).toBe(copied)
 })
 
 describe('live', () => {
@@ -154,7 +154,7 @@ describe('live', () => {
     await takeTurn(world)
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
     expect((await ids(page)).slice(1)).toEqual(before)
-    expect((await textsOf(page.locator('#log-rows .result b')))[0]).toBe('Completed')
+    expect((await getTexts(page.locator('#log-rows .result b')))[0]).toBe('Completed')
     expect(visit.problems).toEqual([])
   })
 
@@ -194,13 +194,13 @@ describe('live', () => {
     const { page } = visit
     const count = page.locator('#log .count')
     await start(page)
-    expect(await textOf(count)).toBe('0')
+    expect(await getText(count)).toBe('0')
     await takeTurn(world)
     await page.locator('#log-rows tr').first().waitFor()
-    expect(await textOf(count)).toBe('1 on this page')
+    expect(await getText(count)).toBe('1 on this page')
     await takeTurn(world)
     await page.locator('#log-rows tr').nth(1).waitFor()
-    expect(await textOf(count)).toBe('2 on this page')
+    expect(await getText(count)).toBe('2 on this page')
   })
 
   test.each([
@@ -213,7 +213,7 @@ describe('live', () => {
     const name = logTurns(210)
     await page.waitForFunction((id) => document.querySelectorAll(`[id^="log-${id}"]`).length === 200, name)
     const shown = await ids(page)
-    expect(await textOf(page.locator('#log .count'))).toBe('200 on this page')
+    expect(await getText(page.locator('#log .count'))).toBe('200 on this page')
     await page.click('text=Older')
     await page.waitForURL(/cursor=/)
     const all = await world.api<{ requests: { id: string }[] }>('GET', '/api/request-logs?limit=1000')
@@ -230,7 +230,7 @@ describe('live', () => {
       .first()
       .evaluate((cell) => getSelection()?.selectAllChildren(cell))
     await page.locator('#tail-resume').waitFor()
-    expect(await textOf(page.locator('#tail-says'))).toBe('Paused while you select')
+    expect(await getText(page.locator('#tail-says'))).toBe('Paused while you select')
     const before = await ids(page)
     await takeTurn(world)
     await page.click('#tail-resume')
@@ -244,7 +244,7 @@ describe('live', () => {
     await start(page)
     await page.mouse.wheel(0, 3000)
     await page.locator('#tail-resume').waitFor()
-    expect(await textOf(page.locator('#tail-says'))).toBe('Paused while you scroll')
+    expect(await getText(page.locator('#tail-says'))).toBe('Paused while you scroll')
     await page.evaluate(() => scrollTo(0, 0))
     await page.locator('#tail-resume').waitFor({ state: 'hidden' })
   })
@@ -268,7 +268,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   await page.goto(at('/accounts/simulator'))
   await page.fill('[name=model]', 'gpt-5.5')
   await page.click('.filter-card button')
-  expect(await textOf(page.locator('#explanation'))).toContain('The request would use this account.')
+  expect(await getText(page.locator('#explanation'))).toContain('The request would use this account.')
   expect(visit.problems).toEqual([])
 })
 
@@ -276,7 +276,7 @@ test('a report is shown in the zone of the browser and saved as a file', async (
   await using visit = await browser.visit(at('/reports'))
   const { page } = visit
   await Promise.all([page.waitForURL(/timezone=/), page.click('.filter-card button')])
-  expect(await textOf(page.locator('.report-tile').first())).toMatch(/^Cost\s+\$/)
+  expect(await getText(page.locator('.report-tile').first())).toMatch(/^Cost\s+\$/)
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Download CSV')])
   expect(download.suggestedFilename()).toMatch(/\.csv$/)
   expect(visit.problems.filter((problem) => !problem.includes('ERR_ABORTED'))).toEqual([]) // a download is no navigation
@@ -323,8 +323,8 @@ test('a search that has looked at 50,000 requests says how far it came, and goes
   await page.fill('[name=search]', name)
   await page.press('[name=search]', 'Enter')
   await page.waitForURL(at(`/logs?search=${name}`))
-  expect(await textOf(page.locator('#log-empty'))).toMatch(/^No matches so far\./)
-  expect(await textOf(page.locator('.pager'))).toMatch(/^Searched back to \w.*\.\s+Search older$/)
+  expect(await getText(page.locator('#log-empty'))).toMatch(/^No matches so far\./)
+  expect(await getText(page.locator('.pager'))).toMatch(/^Searched back to \w.*\.\s+Search older$/)
   await page.click('text=Search older')
   await page.waitForURL(/cursor=/)
   expect(await ids(page)).toEqual([`log-${name}_0`])
@@ -334,7 +334,7 @@ test('a search that has looked at 50,000 requests says how far it came, and goes
   await page.waitForURL(/search=no/)
   await page.click('text=Search older')
   await page.waitForURL(/cursor=/)
-  expect(await textOf(page.locator('#log'))).not.toMatch(/so far|Search older/)
+  expect(await getText(page.locator('#log'))).not.toMatch(/so far|Search older/)
   expect(visit.problems).toEqual([])
 })
 

@@ -20,7 +20,7 @@ export const narrowProblems = (page: Page): Promise<string[]> =>
       isClipped(el)
     /** Left and right end of what is shown of `el`; null: it can be scrolled there. */
     const window = { left: 0, right: innerWidth }
-    const frameOf = (el: Element): { left: number; right: number } | null => {
+    const getFrame = (el: Element): { left: number; right: number } | null => {
       for (let at: Element | null = el; at; at = at.parentElement) {
         const { overflowX, position } = getComputedStyle(at)
         if (overflowX === 'auto' || overflowX === 'scroll') return at === scrollingElement ? window : null
@@ -42,7 +42,7 @@ export const narrowProblems = (page: Page): Promise<string[]> =>
       if (!el || !text || isHidden(el)) continue
       const label = `${el.closest('[class]')?.className || el.tagName}: ${text.slice(0, 60)}`
       if (Number.parseFloat(getComputedStyle(el).fontSize) < smallest) problems.add(`too small: ${label}`)
-      const frame = frameOf(el)
+      const frame = getFrame(el)
       if (frame === null) continue
       const range = document.createRange()
       range.selectNodeContents(node)

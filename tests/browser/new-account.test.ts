@@ -7,8 +7,8 @@ import { until } from '../clients/support/until.ts'
 import { freePort } from '../support/free-port.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
 import { createUpstream, type Upstream } from '../support/upstream/app.ts'
-import { zipOf } from '../support/zip.ts'
-import { LOOKS, launchBrowser, overflows, screenshot, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { getZip } from '../support/zip.ts'
+import { getText, getTexts, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 
 setDefaultTimeout(30_000)
 
@@ -68,7 +68,7 @@ const files = (server: RunningServer) => {
   }
   return [
     write('ada.json', ada),
-    write('more.zip', zipOf([{ name: 'grace/auth.json', text: of('grace').authJson() }])),
+    write('more.zip', getZip([{ name: 'grace/auth.json', text: of('grace').authJson() }])),
     write('broken.json', '{"tokens":'),
   ]
 }
@@ -79,7 +79,7 @@ const begun = async (page: Page, label = '', javaScriptEnabled = true): Promise<
   await page.waitForURL(/flow=flow_/)
 }
 
-const titleOf = (page: Page) => textOf(page.locator('#new-account h1'))
+const getTitle = (page: Page) => getText(page.locator('#new-account h1'))
 
 describe.each([
   { name: 'with script', javaScriptEnabled: true },
@@ -92,7 +92,7 @@ describe.each([
     await begun(page, 'Get the sign-in link', javaScriptEnabled)
     const [signIn] = await Promise.all([page.waitForEvent('popup'), page.click('text=Continue to ChatGPT')])
     await Promise.all([signIn.waitForURL(/accounts\/new\/browser\?flow=/), signIn.click('text=ada@example.test')])
-    expect(await titleOf(signIn)).toBe('Account added')
+    expect(await getTitle(signIn)).toBe('Account added')
     if (javaScriptEnabled) await page.waitForSelector('text=Account added')
     expect(await emails(server)).toEqual(['ada@example.test'])
     await until(() => ['/backend-api/wham/usage', '/backend-api/codex/models'].every(wasAsked), server.output)
@@ -110,7 +110,7 @@ describe.each([
     await page.fill('[name=callbackUrl]', 'http://localhost:1455/auth/callback?code=x')
     await page.click('text=Finish sign-in')
     await page.waitForSelector('#form-paste .problem-line')
-    expect(await textOf(page.locator('#form-paste .problem-line'))).toContain('not the URL')
+    expect(await getText(page.locator('#form-paste .problem-line'))).toContain('not the URL')
     await page.fill('[name=callbackUrl]', upstream.signIns.approve(href, of('grace')))
     await page.click('text=Finish sign-in')
     await page.waitForSelector('text=Account added')
@@ -143,11 +143,11 @@ describe.each([
     const { page } = visit
     await page.setInputFiles('[name=auth_json]', files(server))
     await Promise.all([page.waitForURL(/draft=imp_/), page.click('#form-files button')])
-    expect(await textsOf(page.locator('.preflight-verdict .badge'))).toEqual(['New', 'New', 'Invalid'])
+    expect(await getTexts(page.locator('.preflight-verdict .badge'))).toEqual(['New', 'New', 'Invalid'])
     expect(await emails(server)).toEqual([])
     await page.uncheck('.preflight-row:nth-child(2) input')
     await Promise.all([page.waitForEvent('load'), page.click('text=Import selected')])
-    expect(await titleOf(page)).toBe('Account imported')
+    expect(await getTitle(page)).toBe('Account imported')
     expect(await emails(server)).toEqual(['ada@example.test'])
     expect(visit.problems).toEqual([])
   })
@@ -158,9 +158,9 @@ test('a code is copied and typed in elsewhere, and the page finds out by itself'
   await using visit = await browser.visit(`${server.url}/accounts/new/device`)
   const { page } = visit
   await begun(page)
-  const code = await textOf(page.locator('.device-code-text'))
+  const code = await getText(page.locator('.device-code-text'))
   expect(code).toMatch(/^WXYZ-\d{5}$/)
-  expect(await textOf(page.locator('.waiting time'))).toMatch(/^1[45]:\d\d$/)
+  expect(await getText(page.locator('.waiting time'))).toMatch(/^1[45]:\d\d$/)
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   await page.getByRole('button', { name: 'Copy code' }).click()
   await page.locator('.device-code .is-done').waitFor()
@@ -219,18 +219,18 @@ test('an account that was signed out is signed in again from its page, and serve
   await using visit = await browser.visit(`${server.url}/accounts/${accountId}`)
   const { page } = visit
   const facts = page.locator('.two-facts')
-  expect(await textOf(facts)).toContain('Not used until you sign in again')
+  expect(await getText(facts)).toContain('Not used until you sign in again')
   await page.click('.answers a:text("Sign in again")')
   const dialog = page.getByRole('dialog', { name: 'Sign in again: turing@example.test' })
   await dialog.getByText('Continue to ChatGPT').waitFor()
   turing.signInAgain()
   const [signIn] = await Promise.all([page.waitForEvent('popup'), page.click('text=Continue to ChatGPT')])
   await Promise.all([signIn.waitForURL(/accounts\/new\/browser\?flow=/), signIn.click('text=turing@example.test')])
-  expect(await titleOf(signIn)).toBe('Signed in again')
+  expect(await getTitle(signIn)).toBe('Signed in again')
   await page.locator('dialog[open] >> text=Signed in again').waitFor()
   await signIn.close()
   await Promise.all([page.waitForEvent('load'), page.click('dialog >> text=Done')])
-  expect(await textOf(facts)).toMatch(/Active[\s\S]*Available/)
+  expect(await getText(facts)).toMatch(/Active[\s\S]*Available/)
   await page.click('button:text-is("Probe now")')
   await page.waitForSelector('.probe-result >> text=served the probe')
   expect([await emails(server), visit.problems]).toEqual([['turing@example.test'], []])
@@ -243,14 +243,14 @@ test('a taken port is said, and an account to be signed in again is named', asyn
   const accountId = await importAccount(server, of('ada').authJson())
   await using visit = await browser.visit(`${server.url}/accounts/new/browser?account=${accountId}`)
   const { page } = visit
-  expect(await titleOf(page)).toBe('Sign in again: ada@example.test')
+  expect(await getTitle(page)).toBe('Sign in again: ada@example.test')
   await begun(page)
-  expect(await textOf(page.locator('#new-account'))).toContain('Another program uses the port')
+  expect(await getText(page.locator('#new-account'))).toContain('Another program uses the port')
   await screenshot(page, 'new-port-busy')
   const href = (await page.locator('text=Continue to ChatGPT').getAttribute('href')) ?? ''
   await page.fill('[name=callbackUrl]', upstream.signIns.approve(href, of('grace')))
   await Promise.all([page.waitForEvent('load'), page.click('text=Finish sign-in')])
-  expect(await textOf(page.locator('.problem-line'))).toContain('You signed in as grace@example.test')
+  expect(await getText(page.locator('.problem-line'))).toContain('You signed in as grace@example.test')
   await screenshot(page, 'new-wrong-seat')
   await other.stop(true)
 })

@@ -9,6 +9,8 @@ import { spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import {
   arrivedAt,
+  getText,
+  getTexts,
   held,
   LOOKS,
   launchBrowser,
@@ -16,8 +18,6 @@ import {
   overflows,
   screenshot,
   type TestBrowser,
-  textOf,
-  textsOf,
 } from './browser.ts'
 import { startPopulated } from './world.ts'
 
@@ -56,13 +56,13 @@ describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
   test('an empty install shows the first steps and nothing else', async () => {
     await using server = await spawnServer()
     await using visit = await browser.visit(`${server.url}/dashboard`, options)
-    const titles = await textsOf(visit.page.locator('.checklist > ol h3'))
+    const titles = await getTexts(visit.page.locator('.checklist > ol h3'))
     expect(titles.map((title) => title.replace(/^\d\s*/, ''))).toEqual([
       'Set a password',
       'Add an account',
       'Create a key and test it',
     ])
-    expect(await textOf(visit.page.locator('.health'))).toContain('No accounts yet')
+    expect(await getText(visit.page.locator('.health'))).toContain('No accounts yet')
     expect(await visit.page.locator('.tiles, #strips, .requests').count()).toBe(0)
     expect(await overflows(visit.page)).toEqual([])
     await screenshot(visit.page, `empty-${name}`)
@@ -81,7 +81,7 @@ test('the commands of the first steps work as they stand, and the steps follow w
   writeFileSync(join(home, '.codex', 'auth.json'), upstream.addAccount({ email: 'ada@example.test' }).authJson())
   await using visit = await browser.visit(`${server.url}/dashboard`, { untilLive: true })
   await visit.page.locator('.checklist-more summary').click()
-  const [importing = '', creating = ''] = await textsOf(visit.page.locator('.command code'))
+  const [importing = '', creating = ''] = await getTexts(visit.page.locator('.command code'))
   // npm would install packages first where some have changed.
   const run = (command: string) => {
     const direct = command.replace('npm run sluice --', `${process.execPath} src/main.ts`)
@@ -92,7 +92,7 @@ test('the commands of the first steps work as they stand, and the steps follow w
   expect(run(creating)).toMatch(/^sk-clb-/)
   const step = (text: string) => visit.page.locator('.checklist > ol h3', { hasText: text })
   await step('Add an account · done').waitFor()
-  expect(await textOf(visit.page.locator('.health'))).toContain('1 of 1 account available')
+  expect(await getText(visit.page.locator('.health'))).toContain('1 of 1 account available')
   expect(await visit.page.locator('.checklist-more').getAttribute('open')).toBe('')
   await visit.page.locator('[data-action=put-away]').click()
   await visit.page.reload()
@@ -103,7 +103,7 @@ test('the commands of the first steps work as they stand, and the steps follow w
 describe('what it says', () => {
   test('health in one sentence, and what waits for somebody with the way to it', async () => {
     await using visit = await browser.visit(dashboard())
-    const sentence = await textOf(visit.page.locator('.health'))
+    const sentence = await getText(visit.page.locator('.health'))
     expect(sentence).toMatch(/^Serving/)
     expect(sentence).toContain('4 of 7 accounts available')
     const item = visit.page.locator('.attention-item', { hasText: 'barbara@example.test needs sign-in' })
@@ -112,11 +112,11 @@ describe('what it says', () => {
 
   test('each account with its state and, apart from it, whether it would be chosen', async () => {
     await using visit = await browser.visit(dashboard())
-    const said = (name: string) => textOf(row(visit.page, name).locator('.strip-state'))
+    const said = (name: string) => getText(row(visit.page, name).locator('.strip-state'))
     expect(await said('ada')).toMatch(/Active\s+available/)
     expect(await said('linus')).toMatch(/(Rate limited|Quota used up)\s[\s\S]*back in 2 h/)
     expect(await said('barbara')).toMatch(/Needs sign-in\s+not available/)
-    expect(await textOf(row(visit.page, 'edsger'))).toContain('no usage reported yet')
+    expect(await getText(row(visit.page, 'edsger'))).toContain('no usage reported yet')
   })
 })
 
@@ -130,9 +130,9 @@ describe('the chart', () => {
     const cells = Number(await page.locator('#requests figure').getAttribute('data-chart'))
     const firstBar = { x: (box.width / cells) * 0.5, y: 60 }
     await chart.hover({ position: firstBar })
-    expect(await textOf(page.locator('#requests .chart-values'))).toMatch(/^\d\d:\d\d · .*Errors \d+$/)
+    expect(await getText(page.locator('#requests .chart-values'))).toMatch(/^\d\d:\d\d · .*Errors \d+$/)
     await page.mouse.move(0, 0)
-    expect(await textOf(page.locator('#requests .chart-values'))).toBe('')
+    expect(await getText(page.locator('#requests .chart-values'))).toBe('')
     await chart.click({ position: firstBar })
     await page.waitForURL(/\/logs\?since=.*&until=/)
     expect(visit.problems).toEqual([])
@@ -150,7 +150,7 @@ describe('the chart', () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     await visit.page.locator('.periods a', { hasText: '1 h' }).click()
     await visit.page.waitForURL(/period=1h/)
-    expect(await textOf(visit.page.locator('#requests .count'))).toBe('last hour')
+    expect(await getText(visit.page.locator('#requests .count'))).toBe('last hour')
   })
 })
 
@@ -225,7 +225,7 @@ describe('while it is open', () => {
     await pausing('ada', 'pause')
     await told
     expect(await page.locator('#typed input').inputValue()).toBe('half a sen')
-    expect(await textOf(row(page, 'ada').locator('.badge'))).toBe('Active')
+    expect(await getText(row(page, 'ada').locator('.badge'))).toBe('Active')
     await page.locator('#typed button').click()
     await row(page, 'ada').locator('.badge', { hasText: 'Paused' }).waitFor()
     expect(await page.locator('#typed').count()).toBe(0)
@@ -273,7 +273,7 @@ describe('while it is open', () => {
     await page.clock.runFor(4000)
     expect(await page.locator('.unlive').isVisible()).toBe(false)
     await page.clock.runFor(4000)
-    expect(await textOf(page.locator('.unlive'))).toContain('Refreshing every 30 seconds')
+    expect(await getText(page.locator('.unlive'))).toContain('Refreshing every 30 seconds')
     await page.clock.runFor(31_000)
     await until(async () => asked.length > 0, world.output)
     expect(asked).toEqual(['?period=24h'])
@@ -295,7 +295,7 @@ describe('while it is open', () => {
     await page.route(RENEWED, (route) => route.fulfill(away))
     await pausing('grace', 'pause')
     await page.locator('.offline').waitFor({ state: 'visible' })
-    expect(await textOf(row(page, 'grace').locator('.badge'))).toBe('Active')
+    expect(await getText(row(page, 'grace').locator('.badge'))).toBe('Active')
     expect(await page.title()).toBe(title)
     await page.unroute(RENEWED)
     await pausing('grace', 'reactivate')
@@ -384,15 +384,15 @@ describe('for everybody', () => {
     await page.emulateMedia({ media: 'print' })
     expect(await brightness(page)).toBe('light')
     expect(await pressable.count()).toBe(0)
-    expect(await textOf(page.locator('.health'))).toMatch(/^Serving/)
+    expect(await getText(page.locator('.health'))).toMatch(/^Serving/)
   })
 
   test('without script the page says the same', async () => {
     await using scripted = await browser.visit(dashboard())
     await using plain = await browser.visit(dashboard(), { javaScriptEnabled: false })
-    const names = (page: Page) => textsOf(page.locator('.strip-name'))
+    const names = (page: Page) => getTexts(page.locator('.strip-name'))
     expect(await names(plain.page)).toEqual(await names(scripted.page))
-    expect(await textOf(plain.page.locator('.health'))).toMatch(/^Serving/)
+    expect(await getText(plain.page.locator('.health'))).toMatch(/^Serving/)
     expect(await plain.page.locator('[data-action]:visible').count()).toBe(0)
     expect(plain.problems).toEqual([])
   })

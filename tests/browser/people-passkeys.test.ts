@@ -1,7 +1,7 @@
 /** Passkeys in a real browser with a virtual authenticator: adding one, signing in with it, confirming with it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { launchBrowser, type TestBrowser, textOf, textsOf } from './browser.ts'
+import { getText, getTexts, launchBrowser, type TestBrowser } from './browser.ts'
 import { forgetConfirmations, signIn, startOwned } from './people-world.ts'
 
 setDefaultTimeout(30_000)
@@ -26,12 +26,12 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
   await page.goto(`${url}/me`)
   await page.fill('[data-passkey] [name=name]', 'Test laptop')
   await Promise.all([page.waitForURL(/done=passkey_added/), page.click('[data-passkey] button')])
-  expect(await textsOf(page.locator('#passkeys .row strong'))).toEqual(['Test laptop'])
+  expect(await getTexts(page.locator('#passkeys .row strong'))).toEqual(['Test laptop'])
 
   await page.click('.menu summary')
   await Promise.all([page.waitForURL(/\/login/), page.click('text=Sign out')])
   await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('text=Use a passkey')])
-  expect(await textOf(page.locator('.menu-name'))).toBe('admin')
+  expect(await getText(page.locator('.menu-name'))).toBe('admin')
 
   await page.goto(`${url}/settings/access`)
   forgetConfirmations(server)

@@ -10,7 +10,7 @@ export const PASSWORD = 'correct horse battery'
 export const OTHER_PASSWORD = 'another long password'
 
 /** Passkeys want a name: pages are opened on localhost. */
-export const urlOf = (server: RunningServer): string => `http://localhost:${server.port}`
+export const getUrl = (server: RunningServer): string => `http://localhost:${server.port}`
 
 export interface Owned {
   server: RunningServer
@@ -22,9 +22,9 @@ export interface Owned {
 /** A server whose first account is `admin` with `PASSWORD`. */
 export const startOwned = async (options?: SpawnOptions): Promise<Owned> => {
   const server = await spawnServer(options)
-  const url = urlOf(server)
+  const url = getUrl(server)
   const response = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
-  return { server, url, cookie: cookieOf(response) }
+  return { server, url, cookie: toCookie(response) }
 }
 
 /** JSON, as a client without a browser sends it. Throws when it is refused. */
@@ -52,7 +52,7 @@ export const inviteLink = async (
   return `${url}/invite/${invite.token}`
 }
 
-const cookieOf = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+const toCookie = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
 
 export const signIn = async (page: Page, url: string, { password = PASSWORD, username = '' } = {}): Promise<void> => {
   await page.goto(`${url}/login`)

@@ -4,6 +4,8 @@ import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'
 import {
   emptied,
+  getText,
+  getTexts,
   held,
   LOOKS,
   launchBrowser,
@@ -11,12 +13,11 @@ import {
   overflows,
   screenshot,
   type TestBrowser,
-  textOf,
-  textsOf,
 } from './browser.ts'
 import {
   codeFor,
   forgetConfirmations,
+  getUrl,
   inviteLink,
   OTHER_PASSWORD,
   type Owned,
@@ -24,7 +25,6 @@ import {
   send,
   signIn,
   startOwned,
-  urlOf,
 } from './people-world.ts'
 
 /** Several browsers and servers in one test, on machines with little to spare. */
@@ -69,17 +69,17 @@ describe.each([
 ])('$name', ({ javaScriptEnabled }) => {
   test('from the first password to a signed-in administrator, out and in again', async () => {
     await using server = await spawnServer()
-    const url = urlOf(server)
+    const url = getUrl(server)
     await using visit = await browser.visit(`${url}/dashboard`, { javaScriptEnabled })
     const { page } = visit
     await page.click('text=Set a password')
-    expect(await textOf(page.locator('h1'))).toBe('Choose a password')
+    expect(await getText(page.locator('h1'))).toBe('Choose a password')
     await page.fill('[name=password]', PASSWORD)
     await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-setup [type=submit]')])
     await page.click('.menu summary')
-    expect(await textOf(page.locator('.menu-who'))).toMatch(/admin\s+Admin/)
+    expect(await getText(page.locator('.menu-who'))).toMatch(/admin\s+Admin/)
     await Promise.all([page.waitForURL(/\/login/), page.click('text=Sign out')])
-    expect(await textOf(page.locator('[role=status].done'))).toContain('signed out')
+    expect(await getText(page.locator('[role=status].done'))).toContain('signed out')
     expect(await page.locator('[name=username]').count()).toBe(0)
     await signIn(page, url)
     expect(visit.problems).toEqual([])
@@ -92,10 +92,10 @@ describe.each([
     await page.fill('[name=password]', 'not the password')
     await page.click('#form-login [type=submit]')
     await page.waitForSelector('#form-login .problem-line')
-    expect(await textOf(page.locator('#form-login .problem-line'))).toContain('Wrong user name or password')
+    expect(await getText(page.locator('#form-login .problem-line'))).toContain('Wrong user name or password')
     await page.fill('[name=password]', PASSWORD)
     await Promise.all([page.waitForURL(`${owned.url}/settings/access`), page.click('#form-login [type=submit]')])
-    expect(await textsOf(page.locator('.person .person-title'))).toEqual([expect.stringContaining('admin')])
+    expect(await getTexts(page.locator('.person .person-title'))).toEqual([expect.stringContaining('admin')])
   })
 
   test('an invite makes an account once; afterwards the sign-in asks for a name', async () => {
@@ -104,13 +104,13 @@ describe.each([
     const link = await inviteLink(own, 'grace', 'role_viewer')
     await using visit = await browser.visit(link, { javaScriptEnabled })
     const { page } = visit
-    expect(await textOf(page.locator('.panel'))).toMatch(/admin invited you to this Sluice as\s+Viewer/)
+    expect(await getText(page.locator('.panel'))).toMatch(/admin invited you to this Sluice as\s+Viewer/)
     await page.fill('[name=username]', 'grace.hopper')
     await page.fill('[name=password]', OTHER_PASSWORD)
     await Promise.all([page.waitForURL(`${own.url}/dashboard`), page.click('#form-invite [type=submit]')])
     const dead = await page.goto(link)
     expect(dead?.status()).toBe(404)
-    expect(await textOf(page.locator('h1'))).toBe('This invite no longer works')
+    expect(await getText(page.locator('h1'))).toBe('This invite no longer works')
 
     await using second = await browser.visit(`${own.url}/login`, { javaScriptEnabled })
     await signIn(second.page, own.url, { username: 'grace.hopper', password: OTHER_PASSWORD })
@@ -124,7 +124,7 @@ describe.each([
     await using server = await spawnServer({
       env: { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment' },
     })
-    const url = urlOf(server)
+    const url = getUrl(server)
     await using visit = await browser.visit(`${url}/health/live`, { javaScriptEnabled })
     const { page } = visit
     await page.setExtraHTTPHeaders({ 'x-forwarded-for': '203.0.113.9' })
@@ -134,7 +134,7 @@ describe.each([
     await page.fill('[name=password]', PASSWORD)
     await page.click('#form-setup [type=submit]')
     await page.waitForSelector('#form-setup .problem-line')
-    expect(await textOf(page.locator('#form-setup .problem-line'))).toContain('token is wrong')
+    expect(await getText(page.locator('#form-setup .problem-line'))).toContain('token is wrong')
     await page.fill('[name=bootstrapToken]', 'a-token-of-the-environment')
     await page.fill('[name=password]', PASSWORD)
     await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-setup [type=submit]')])
@@ -159,7 +159,7 @@ describe('the second factor', () => {
     await using other = await browser.visit(link)
     await other.page.fill('[name=password]', OTHER_PASSWORD)
     await Promise.all([other.page.waitForURL(/\/me\/two-factor/), other.page.click('#form-invite [type=submit]')])
-    expect(await textOf(other.page.locator('.note'))).toContain('Set it up to continue')
+    expect(await getText(other.page.locator('.note'))).toContain('Set it up to continue')
     await screenshot(other.page, 'enrollment-gate')
     await setUpTotp(other.page, null)
     await other.page.waitForURL(`${own.url}/dashboard`)
@@ -193,9 +193,9 @@ describe('confirming a sensitive change', () => {
     await page.fill('#form-confirm [name=password]', PASSWORD)
     await page.click('#form-confirm [type=submit]')
     await page.waitForSelector('dialog[open] .command code')
-    expect(await textOf(page.locator('dialog code'))).toMatch(new RegExp(`^${own.url}/invite/[\\w-]{43}$`))
+    expect(await getText(page.locator('dialog code'))).toMatch(new RegExp(`^${own.url}/invite/[\\w-]{43}$`))
     await Promise.all([page.waitForEvent('load'), page.click('dialog >> text=Done')])
-    expect(await textsOf(page.locator('.person .person-title strong'))).toEqual(['admin', 'ada'])
+    expect(await getTexts(page.locator('.person .person-title strong'))).toEqual(['admin', 'ada'])
   })
 
   test('without script it is a page that leads back', async () => {
@@ -209,13 +209,13 @@ describe('confirming a sensitive change', () => {
     await page.click('#invite > summary')
     await page.fill('#form-invite [name=username]', 'ada')
     await Promise.all([page.waitForURL(/\/confirm/), page.click('#form-invite [type=submit]')])
-    expect(await textOf(page.locator('.problem-line'))).toContain('submit the form again')
+    expect(await getText(page.locator('.problem-line'))).toContain('submit the form again')
     await page.fill('[name=password]', PASSWORD)
     await Promise.all([page.waitForURL(`${own.url}/settings/access`), page.click('#form-confirm [type=submit]')])
     await page.click('#invite > summary')
     await page.fill('#form-invite [name=username]', 'ada')
     await page.click('#form-invite [type=submit]')
-    expect(await textOf(page.locator('main .command code'))).toContain(`${own.url}/invite/`)
+    expect(await getText(page.locator('main .command code'))).toContain(`${own.url}/invite/`)
   })
 
   test('a role, a disabled account and a deleted one, each in place', async () => {
@@ -241,7 +241,7 @@ describe('confirming a sensitive change', () => {
     await row.locator('select').selectOption({ label: 'Operator' })
     await click('Save')
     await page.waitForSelector('.done')
-    expect(await textOf(row.locator('.person-role'))).toBe('Operator')
+    expect(await getText(row.locator('.person-role'))).toBe('Operator')
     await page.reload()
     await press('Disable')
     await row.locator('.badge:text("Disabled")').waitFor()
@@ -265,7 +265,7 @@ test('a form that is sent after the session ended keeps what was typed, and is s
   await elsewhere.click('.menu-button')
   await Promise.all([elsewhere.waitForURL(/\/login/), elsewhere.click('text=Sign out')])
   await page.click('#form-key [type=submit]')
-  expect(await textOf(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
+  expect(await getText(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
   expect([new URL(page.url()).pathname, await page.inputValue('[name=name]')]).toEqual(['/keys/new', 'typed for long'])
   // As the event stream does after some seconds: it finds the session ended, and the page renews its parts.
   await page.evaluate(() => {
@@ -296,7 +296,7 @@ test('where guests are let in, too, whose session ended is told so, and goes on 
   await page.fill('[name=name]', 'typed for long')
   await send(own.url, 'POST', '/api/dashboard-auth/logout-all', {}, own.cookie)
   await page.click('#form-key [type=submit]')
-  expect(await textOf(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
+  expect(await getText(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
   await page.goto(`${own.url}/accounts`)
   expect(new URL(page.url()).pathname).toBe('/login')
   await Promise.all([page.waitForURL(`${own.url}/accounts`), page.click('#form-guest [type=submit]')])
@@ -386,11 +386,11 @@ describe('a proxy that announces people', () => {
         CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '127.0.0.0/8,::1/128',
       },
     })
-    const url = urlOf(server)
+    const url = getUrl(server)
     await using boss = await browser.visit(`${url}/health/live`)
     await boss.page.setExtraHTTPHeaders({ 'remote-user': 'boss@example.test' })
     await boss.page.goto(`${url}/settings/access`)
-    expect(await textsOf(boss.page.locator('.person .person-title strong'))).toEqual(['boss.example.test'])
+    expect(await getTexts(boss.page.locator('.person .person-title strong'))).toEqual(['boss.example.test'])
     expect(await boss.page.locator('#providers').count()).toBe(1)
     await setUpAsProxy(url, 'boss@example.test')
     const cookie = await passwordCookie(url)
@@ -400,13 +400,13 @@ describe('a proxy that announces people', () => {
     await visit.page.setExtraHTTPHeaders({ 'remote-user': 'New.Person@example.test' })
     await visit.page.goto(`${url}/settings`)
     expect(new URL(visit.page.url()).pathname).toBe('/auth/pending')
-    expect(await textOf(visit.page.locator('.panel'))).toContain('new.person@example.test')
+    expect(await getText(visit.page.locator('.panel'))).toContain('new.person@example.test')
     expect(await visit.page.locator('text=Sign in with a password').count()).toBe(1)
     const expectedIdentity = { provider: 'trusted_header', subject: 'new.person@example.test' }
     const person = { username: 'newcomer', roleId: 'role_viewer', ssoOnly: true, expectedIdentity }
     await send(url, 'POST', '/api/dashboard-users', person, cookie)
     await Promise.all([visit.page.waitForURL(`${url}/settings`), visit.page.click('a:text-is("Try again")')])
-    expect(await textOf(visit.page.locator('#access'))).toMatch(/Signed in as newcomer \(Viewer\)/)
+    expect(await getText(visit.page.locator('#access'))).toMatch(/Signed in as newcomer \(Viewer\)/)
   })
 })
 

@@ -4,6 +4,8 @@ import type { Page } from 'playwright-core'
 import { until } from '../clients/support/until.ts'
 import {
   emptied,
+  getText,
+  getTexts,
   held,
   LOOKS,
   launchBrowser,
@@ -11,8 +13,6 @@ import {
   PHONE,
   screenshot,
   type TestBrowser,
-  textOf,
-  textsOf,
 } from './browser.ts'
 import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
@@ -72,7 +72,7 @@ describe('saving', () => {
       connectTimeoutSeconds: 8,
       routingStrategy: 'capacity_weighted',
     })
-    expect(await textOf(page.locator('#setting-capacityWaitSeconds'))).toContain('changed')
+    expect(await getText(page.locator('#setting-capacityWaitSeconds'))).toContain('changed')
     expect(await page.inputValue('[name=connectTimeoutSeconds]')).toBe('11')
     await page.click('#form-timeouts [type=submit]')
     await saved(page, 'timeouts')
@@ -150,7 +150,7 @@ describe('saving', () => {
     await page.fill('[name=requestLogRetentionDays]', '30')
     await page.click('#form-retention [type=submit]')
     await page.waitForSelector('#form-retention .problem-line')
-    expect(await textOf(page.locator('#form-retention .problem-line'))).toContain('changed while you were editing')
+    expect(await getText(page.locator('#form-retention .problem-line'))).toContain('changed while you were editing')
     expect(await settings(owned)).toMatchObject({ requestLogRetentionDays: 7 })
   })
 
@@ -168,7 +168,7 @@ describe('saving', () => {
     expect(await page.inputValue('[name=capacityWaitSeconds]')).toBe('9')
     expect(await page.inputValue('[name=connectTimeoutSeconds]')).toBe('12')
     await page.click('#form-limits [type=submit]')
-    expect(await textOf(page.locator('#form-limits .problem-line'))).toContain('changed while you were editing')
+    expect(await getText(page.locator('#form-limits .problem-line'))).toContain('changed while you were editing')
     expect(await settings(owned)).toMatchObject({ capacityWaitSeconds: 13 })
     await page.click('#form-timeouts [type=submit]')
     await saved(page, 'timeouts')
@@ -203,14 +203,14 @@ test('the firewall: an address is added, refused twice, and removed', async () =
   }
   await add('198.51.100.0/24')
   await page.waitForSelector('#firewall .rows code')
-  expect(await textsOf(page.locator('#firewall .rows code'))).toEqual(['198.51.100.0/24'])
+  expect(await getTexts(page.locator('#firewall .rows code'))).toEqual(['198.51.100.0/24'])
   await emptied(page, '[name=ipAddress]')
   await add('198.51.100.7/24')
   await page.waitForSelector('#form-firewall .problem-line')
-  expect(await textOf(page.locator('#form-firewall .problem-line'))).toContain('already on the list')
+  expect(await getText(page.locator('#form-firewall .problem-line'))).toContain('already on the list')
   await page.click('#firewall .rows button')
   await page.waitForSelector('#firewall .rows', { state: 'detached' })
-  expect(await textOf(page.locator('#firewall'))).toContain('The list is empty')
+  expect(await getText(page.locator('#firewall'))).toContain('The list is empty')
 })
 
 test('the firewall: what is typed for the next address while one is added stays, and the hands with it', async () => {
@@ -257,7 +257,7 @@ test('a backup is made from the page', async () => {
   await page.goto(`${owned.url}/settings/data`)
   await page.click('#form-backup button')
   await page.waitForSelector('#backup-list li')
-  expect(await textOf(page.locator('#backup-list li'))).toMatch(/sluice-\d{8}-\d{6}-manual\.db/)
+  expect(await getText(page.locator('#backup-list li'))).toMatch(/sluice-\d{8}-\d{6}-manual\.db/)
 })
 
 const PAGES = [
@@ -297,7 +297,7 @@ test('on a phone the tabs are a menu', async () => {
   await page.goto(`${owned.url}/settings`)
   await page.click('.settings-menu summary')
   await Promise.all([page.waitForURL(/\/settings\/about$/), page.click('.settings-menu a:text-is("About")')])
-  expect(await textOf(page.locator('#unknown'))).toContain('CODEX_LB_DESSERT')
+  expect(await getText(page.locator('#unknown'))).toContain('CODEX_LB_DESSERT')
 })
 
 test('without script those who may change settings can read them, and nothing looks as if it could be saved', async () => {

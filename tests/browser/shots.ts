@@ -39,25 +39,25 @@ export const findShots = async ({ url, link, key }: Demo) => {
   const { items } = await get<{ items: { id: string; lastRun: { id: string } | null }[] }>('/api/automations')
   const [automation] = items
   const { conversations } = await get<{ conversations: { conversationId: string }[] }>('/api/conversations')
-  const accountOf = (name: string) => `/accounts/${accounts.find(({ email }) => email.startsWith(name))?.accountId}`
-  const keyOf = (name: string) => `/keys/${keys.find((key) => key.name === name)?.id}`
+  const toAccount = (name: string) => `/accounts/${accounts.find(({ email }) => email.startsWith(name))?.accountId}`
+  const toKey = (name: string) => `/keys/${keys.find((key) => key.name === name)?.id}`
   const request = requests.find(({ attemptCount }) => attemptCount > 1) ?? requests[0]
   const drawer = `/logs?open=${request?.id}`
   const readme: ReadmeShot[] = [
     { name: 'overview', path: '/dashboard', viewport: LARGE },
     { name: 'request', path: drawer, viewport: SMALL },
-    { name: 'key-test', path: keyOf('laptop'), act: testKey, viewport: SMALL },
-    { name: 'account', path: accountOf('ada'), viewport: SMALL },
+    { name: 'key-test', path: toKey('laptop'), act: testKey, viewport: SMALL },
+    { name: 'account', path: toAccount('ada'), viewport: SMALL },
     { name: 'phone', path: '/dashboard', viewport: PHONE },
   ]
   const pages = (captured: Captured): Shot[] => [
     ...Object.entries(PAGES).map(([name, path]) => ({ name, path })),
-    ...['ada', 'linus', 'barbara'].map((name) => ({ name: `account-${name}`, path: accountOf(name) })),
-    { name: 'account-routing', path: `${accountOf('ada')}?tab=routing` },
-    { name: 'account-events', path: `${accountOf('linus')}?tab=events` },
-    { name: 'account-credentials', path: `${accountOf('ada')}?tab=credentials` },
-    { name: 'key', path: keyOf('review-bot') },
-    { name: 'key-edit', path: `${keyOf('ci')}/edit` },
+    ...['ada', 'linus', 'barbara'].map((name) => ({ name: `account-${name}`, path: toAccount(name) })),
+    { name: 'account-routing', path: `${toAccount('ada')}?tab=routing` },
+    { name: 'account-events', path: `${toAccount('linus')}?tab=events` },
+    { name: 'account-credentials', path: `${toAccount('ada')}?tab=credentials` },
+    { name: 'key', path: toKey('review-bot') },
+    { name: 'key-edit', path: `${toKey('ci')}/edit` },
     { name: 'settings-source', path: `/settings/sources/${sources[0]?.id}` },
     { name: 'settings-source-failing', path: `/settings/sources/${sources.at(-1)?.id}` },
     { name: 'log-drawer', path: drawer },
@@ -65,7 +65,7 @@ export const findShots = async ({ url, link, key }: Demo) => {
     { name: 'settings-automation-run', path: `/settings/automations/runs/${automation?.lastRun?.id}` },
     { name: 'log-entry', path: `/logs/${request?.id}` },
     { name: 'conversation', path: `/logs/conversations/${conversations[3]?.conversationId}` },
-    { name: 'account-route', path: `${accountOf('tony')}?tab=routing` },
+    { name: 'account-route', path: `${toAccount('tony')}?tab=routing` },
     { name: 'strategies-run', path: '/reports/strategies?run=1', act: compared },
     { name: 'captures', path: '/logs/captures' },
     { name: 'capture', path: `/logs/captures/${captured.captureId}` },
@@ -74,7 +74,7 @@ export const findShots = async ({ url, link, key }: Demo) => {
     { name: 'key-page-entry', path: '/key', as: 'nobody' },
     { name: 'key-page', path: '/key', as: 'nobody', act: (page) => enterKey(page, key) },
     ...Object.entries(MEMBERS_PAGES).map(([name, path]): Shot => ({ name: `member-${name}`, path, as: 'member' })),
-    { name: 'member-key', path: keyOf('desktop'), as: 'member' },
+    { name: 'member-key', path: toKey('desktop'), as: 'member' },
   ]
   return { readme, findPages: async () => pages(await captureOne({ url, cookie, key })) }
 }

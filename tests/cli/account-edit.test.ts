@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
-import { tagsOf } from '../../src/model/accounts/account-tags.ts'
+import { getTags } from '../../src/model/accounts/account-tags.ts'
 import { listAccounts } from '../../src/model/accounts/accounts.ts'
 import { listKeys } from '../../src/model/keys/api-keys.ts'
 import { runHere } from '../support/cli.ts'
@@ -26,7 +26,7 @@ const stored = () => {
   const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
   try {
     const [account] = listAccounts(db)
-    return { ...account!, tags: tagsOf(db, account!.id), keys: listKeys(db, 'all') } // it was imported
+    return { ...account!, tags: getTags(db, account!.id), keys: listKeys(db, 'all') } // it was imported
   } finally {
     sqlite.close()
   }

@@ -3,16 +3,16 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CommandSpec, nameOf } from '../../src/cli/command-spec.ts'
+import { type CommandSpec, getName } from '../../src/cli/command-spec.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { runCli } from '../../src/cli/main.ts'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
-import { expectedOf } from '../../src/settings/expected.ts'
+import { getExpected } from '../../src/settings/expected.ts'
 import { SETTING_NAMES } from '../../src/settings/schema.ts'
 
 const everyCommand = (specs: readonly CommandSpec[], parents: string[] = []): { path: string[]; spec: CommandSpec }[] =>
   specs.flatMap((spec) => {
-    const path = [...parents, nameOf(spec)]
+    const path = [...parents, getName(spec)]
     return [{ path, spec }, ...everyCommand(spec.commands ?? [], path)]
   })
 
@@ -88,7 +88,7 @@ test('without a command the help is printed', async () => {
   const bare = await cli()
   expect(bare).toEqual(await cli('help'))
   expect(bare).toMatchObject({ exitCode: 0, stderr: '' })
-  for (const spec of Object.values(COMMANDS).flat()) expect(bare.stdout).toContain(`\n  ${nameOf(spec)} `)
+  for (const spec of Object.values(COMMANDS).flat()) expect(bare.stdout).toContain(`\n  ${getName(spec)} `)
 })
 
 test.each([
@@ -108,12 +108,12 @@ test.each([
 
 test('what a setting may be is said without the jargon of schemas', () => {
   for (const name of SETTING_NAMES) {
-    expect(expectedOf(name)).toMatch(/^(a whole number from|a number (from|above)|true or false|one of|text)/)
-    expect(expectedOf(name)).not.toMatch(/undefined|null|string|int|received/i)
+    expect(getExpected(name)).toMatch(/^(a whole number from|a number (from|above)|true or false|one of|text)/)
+    expect(getExpected(name)).not.toMatch(/undefined|null|string|int|received/i)
   }
-  expect(expectedOf('relativeAvailabilityTopK')).toBe('a whole number from 1 to 20')
-  expect(expectedOf('relativeAvailabilityPower')).toBe('a number above 0, up to 16')
-  expect(expectedOf('singleAccountId')).toBe('text of at most 255 characters, or none')
+  expect(getExpected('relativeAvailabilityTopK')).toBe('a whole number from 1 to 20')
+  expect(getExpected('relativeAvailabilityPower')).toBe('a number above 0, up to 16')
+  expect(getExpected('singleAccountId')).toBe('text of at most 255 characters, or none')
 })
 
 describe('completion', () => {

@@ -3,7 +3,7 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'
 import { until } from './support/until.ts'
-import { itemsOf, startWorld } from './support/world.ts'
+import { getItems, startWorld } from './support/world.ts'
 
 /** Drained in this order, so that it is known which account is asked first. */
 const FIRST = { email: 'first@example.test', plan: 'plus' } as const
@@ -56,9 +56,9 @@ test('a conversation whose account reached its limit goes on with the other, wit
 
   expect(world.accountsUsed()).toEqual([FIRST.email, FIRST.email, SECOND.email])
   const [, refused, moved] = world.turns()
-  expect(itemsOf(refused).map(({ type }) => type)).toContain('reasoning')
-  expect(itemsOf(moved).map(({ type }) => type)).not.toContain('reasoning')
-  expect(JSON.stringify(itemsOf(moved))).toContain('Hello from first@example.test')
+  expect(getItems(refused).map(({ type }) => type)).toContain('reasoning')
+  expect(getItems(moved).map(({ type }) => type)).not.toContain('reasoning')
+  expect(JSON.stringify(getItems(moved))).toContain('Hello from first@example.test')
 })
 
 test.each([
@@ -75,8 +75,8 @@ test.each([
   const [broken, repeated] = world.turns()
   expect(broken).toMatchObject({ eventsSent: 10 })
   // What had arrived whole is kept by the client: only the account that encrypted it can take it back.
-  expect(itemsOf(broken).map(({ type }) => type)).not.toContain('reasoning')
-  expect(itemsOf(repeated).at(-1)).toMatchObject({ type: 'reasoning' })
+  expect(getItems(broken).map(({ type }) => type)).not.toContain('reasoning')
+  expect(getItems(repeated).at(-1)).toMatchObject({ type: 'reasoning' })
 })
 
 test.each([

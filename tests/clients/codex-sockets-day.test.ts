@@ -2,11 +2,12 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { faults } from '../support/upstream/faults.ts'
 import {
-  accountsOf,
-  connectionsOf,
-  createsOf,
   FIRST,
-  handshakesOf,
+  getAccounts,
+  getConnections,
+  getCreates,
+  getHandshakes,
+  getVisits,
   ON_HTTP,
   ON_SOCKETS,
   quiet,
@@ -14,7 +15,6 @@ import {
   startSession,
   TWO_ACCOUNTS,
   talk,
-  visitsOf,
 } from './support/session.ts'
 import type { World } from './support/world.ts'
 
@@ -32,13 +32,13 @@ test('the service is restarted between two turns: the conversation goes on with 
   for (const prompt of ['hello again', 'and again']) expect(await thread.say(prompt)).toMatchObject(quiet(GREETING))
 
   const [account] = world.accountsUsed()
-  expect(createsOf(world)).toMatchObject([
+  expect(getCreates(world)).toMatchObject([
     { connection: 1, account, isPrewarm: true },
     { connection: 1, account },
     { connection: 2, account, previous: null },
     { connection: 2, account, items: ['message'] },
   ])
-  expect(visitsOf(world)).toEqual(['101', '101'])
+  expect(getVisits(world)).toEqual(['101', '101'])
   const log = await world.log(4)
   expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: account, attemptCount: 1 })))
 })
@@ -51,9 +51,9 @@ test('the transport is set differently between two turns: every turn is answered
     await talk(session, FIRST, 'hello', 'hello again')
   }
   // Told by 426 that there is no socket, the CLI stays with HTTP for the rest of the conversation (client-protocol §4).
-  expect(visitsOf(world)).toEqual(['101', '426', ...Array(6).fill('POST 200')])
-  expect(connectionsOf(world)).toEqual([1, 1, 1, null, null, 2, 3, 4, 5])
-  expect(handshakesOf(world)).toEqual([101, 101, 101, 101, 101])
+  expect(getVisits(world)).toEqual(['101', '426', ...Array(6).fill('POST 200')])
+  expect(getConnections(world)).toEqual([1, 1, 1, null, null, 2, 3, 4, 5])
+  expect(getHandshakes(world)).toEqual([101, 101, 101, 101, 101])
   expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
   const carried = { ...ON_HTTP, upstreamTransport: 'websocket' }
   expect(await world.log(9)).toMatchObject([
@@ -75,8 +75,8 @@ test('the transport is set differently between two conversations: each begins as
     await world.api('PATCH', '/api/settings', { upstreamStreamTransport: transport })
     await talk({ thread: await editor.startThread() }, FIRST, 'hello')
   }
-  expect(visitsOf(world)).toEqual(['426', 'POST 200', '101', '426', 'POST 200'])
-  expect(connectionsOf(world)).toEqual([null, 1, 1, null])
+  expect(getVisits(world)).toEqual(['426', 'POST 200', '101', '426', 'POST 200'])
+  expect(getConnections(world)).toEqual([null, 1, 1, null])
   expect(await world.log(4)).toMatchObject([ON_HTTP, ON_SOCKETS, ON_SOCKETS, ON_HTTP])
 })
 
@@ -86,8 +86,8 @@ const DAYS = [
   {
     fault: 'reaches its usage limit, so that the other one takes over',
     compactsRemotely: false, // a history that only this account can read would stay with it
-    strike: (world: World) => accountsOf(world).first.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS })),
-    heir: SECOND,
+    strike: (world: World) => getAccounts(world).first.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS })),
+    successor: SECOND,
     handshakes: [101, 101, 101],
     connections: [...MORNING, 1, 2, 3, 3],
   },
@@ -95,10 +95,10 @@ const DAYS = [
     fault: 'loses its connection and its token',
     compactsRemotely: true,
     strike: (world: World) => {
-      accountsOf(world).first.expireAccessToken()
+      getAccounts(world).first.expireAccessToken()
       world.upstream.closeSockets(1011)
     },
-    heir: FIRST,
+    successor: FIRST,
     handshakes: [101, 401, 101, 101],
     connections: [...MORNING, 3, 4, 4],
   },
@@ -114,20 +114,20 @@ test.each(DAYS)('a whole day in small: tools, a compaction, an account that $fau
     expect(seen.text).toContain(`good-${word}`)
   }
   expect(await thread.compact()).toMatchObject({ status: 'completed', complaints: [], compactions: 1 })
-  expect(connectionsOf(world)).toEqual(MORNING)
+  expect(getConnections(world)).toEqual(MORNING)
   day.strike(world)
-  await talk(session, day.heir, 'hello')
+  await talk(session, day.successor, 'hello')
   await world.restart()
-  await talk(session, day.heir, 'hello again', 'good night')
+  await talk(session, day.successor, 'hello again', 'good night')
 
-  expect(connectionsOf(world)).toEqual(day.connections)
-  expect(handshakesOf(world)).toEqual(day.handshakes)
-  expect(visitsOf(world)).toEqual(['101', '101'])
+  expect(getConnections(world)).toEqual(day.connections)
+  expect(getHandshakes(world)).toEqual(day.handshakes)
+  expect(getVisits(world)).toEqual(['101', '101'])
   const log = await world.log(11)
   expect(log).toEqual(log.map(() => expect.objectContaining(ON_SOCKETS)))
   expect(log.map(({ accountName }) => accountName)).toEqual([
     ...MORNING.map(() => FIRST.email),
-    ...Array(3).fill(day.heir.email),
+    ...Array(3).fill(day.successor.email),
   ])
-  expect(log.map(({ movedAccount }) => movedAccount).indexOf(true)).toBe(day.heir === SECOND ? MORNING.length : -1)
+  expect(log.map(({ movedAccount }) => movedAccount).indexOf(true)).toBe(day.successor === SECOND ? MORNING.length : -1)
 })

@@ -2,21 +2,21 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
-  accountsOf,
-  connectionsOf,
-  createsOf,
   FIRST,
-  handshakesOf,
+  getAccounts,
+  getConnections,
+  getCreates,
+  getHandshakes,
+  getVisits,
   ON_HTTP,
   ON_SOCKETS,
   SECOND,
   startSession,
   TWO_ACCOUNTS,
   talk,
-  visitsOf,
 } from './support/session.ts'
 import { until } from './support/until.ts'
-import { itemsOf, type World } from './support/world.ts'
+import { getItems, type World } from './support/world.ts'
 
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 const HELLO_FIRST = `Hello from ${FIRST.email}`
@@ -33,15 +33,15 @@ describe('the upstream takes no socket', () => {
     ['403', faults.forbidden()],
     ['403 of an edge in front of it', faults.forbiddenHtml()],
   ])('%s: turns go by HTTP and the person sees nothing', async (_how, refusal: Fault) => {
-    const before = (world: World) => accountsOf(world).first.always({ ...refusal, on: 'handshake' })
+    const before = (world: World) => getAccounts(world).first.always({ ...refusal, on: 'handshake' })
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { world } = session
     await talk(session, FIRST, 'hello', 'hello again', 'and again')
 
-    expect(handshakesOf(world)).toEqual([refusal.status ?? 0]) // not asked again for a while
+    expect(getHandshakes(world)).toEqual([refusal.status ?? 0]) // not asked again for a while
     // The prewarm was answered here; each later turn continues a response that HTTP keeps nowhere, so it comes in full.
-    expect(createsOf(world)).toMatchObject(Array(3).fill({ connection: null, account: FIRST.email, previous: null }))
-    expect(visitsOf(world)).toEqual(['101', '101', '101'])
+    expect(getCreates(world)).toMatchObject(Array(3).fill({ connection: null, account: FIRST.email, previous: null }))
+    expect(getVisits(world)).toEqual(['101', '101', '101'])
     await until(() => world.door.visits.map(({ isOpen }) => isOpen).join() === 'false,false,true', world.output)
     expect(await world.log(4)).toMatchObject([
       { ...ON_SOCKETS, upstreamTransport: null, requestKind: 'prewarm' },
@@ -54,9 +54,9 @@ describe('the upstream takes no socket', () => {
     await using session = await startSession({ ...TWO_ACCOUNTS, settings })
     const { world } = session
     await talk(session, FIRST, 'hello', 'hello again')
-    expect(visitsOf(world)).toEqual(['426', 'POST 200', 'POST 200'])
-    expect(handshakesOf(world)).toEqual([])
-    expect(createsOf(world)).toMatchObject(Array(2).fill({ connection: null, account: FIRST.email, isPrewarm: false }))
+    expect(getVisits(world)).toEqual(['426', 'POST 200', 'POST 200'])
+    expect(getHandshakes(world)).toEqual([])
+    expect(getCreates(world)).toMatchObject(Array(2).fill({ connection: null, account: FIRST.email, isPrewarm: false }))
     expect(await world.log(2)).toMatchObject([ON_HTTP, ON_HTTP])
   })
 })
@@ -71,7 +71,7 @@ describe('upstream sockets are down and HTTP works', () => {
     ['a socket that dies at once', { terminate: { afterEvents: 0 }, on: 'create' }],
     ['a socket closed in the middle of its answer', { close: { code: 1012, afterEvents: 5 }, on: 'create' }],
   ] as const)('%s: the answer comes over HTTP within 15 s', async (_what, fault: Fault) => {
-    const before = (world: World) => accountsOf(world).first.always(fault)
+    const before = (world: World) => getAccounts(world).first.always(fault)
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const began = Bun.nanoseconds()
     const { status, text } = await session.thread.say('hello')
@@ -79,7 +79,7 @@ describe('upstream sockets are down and HTTP works', () => {
     expect([status, text]).toEqual(['completed', HELLO_FIRST])
     expect(seconds).toBeLessThan(15)
     await talk(session, FIRST, 'hello again')
-    expect(createsOf(session.world).at(-1)).toMatchObject({ connection: null, account: FIRST.email })
+    expect(getCreates(session.world).at(-1)).toMatchObject({ connection: null, account: FIRST.email })
   })
 })
 
@@ -91,14 +91,14 @@ describe('the upstream socket ends', () => {
     await using session = await startSession(TWO_ACCOUNTS)
     const { world } = session
     await talk(session, FIRST, 'hello')
-    accountsOf(session.world).first.next(fault)
+    getAccounts(session.world).first.next(fault)
     await talk(session, FIRST, 'hello again', 'and again')
 
-    expect(handshakesOf(world)).toEqual([101, 101])
-    expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 2])
-    expect(createsOf(world)[3]).toMatchObject({ account: FIRST.email, previous: null })
-    expect(itemsOf(world.turns()[3]).map(({ type }) => type)).toContain('reasoning') // nothing is lost on the way
-    expect(visitsOf(world)).toEqual(['101', '101'])
+    expect(getHandshakes(world)).toEqual([101, 101])
+    expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 2])
+    expect(getCreates(world)[3]).toMatchObject({ account: FIRST.email, previous: null })
+    expect(getItems(world.turns()[3]).map(({ type }) => type)).toContain('reasoning') // nothing is lost on the way
+    expect(getVisits(world)).toEqual(['101', '101'])
     expect((await world.log(5)).map(({ errorCode }) => errorCode)).toEqual([
       null,
       null,
@@ -109,12 +109,12 @@ describe('the upstream socket ends', () => {
   })
 
   test('during the prewarm: it is asked again on another connection, and the person sees nothing', async () => {
-    const before = (world: World) => accountsOf(world).first.next({ close: { code: 1011, afterEvents: 0 } })
+    const before = (world: World) => getAccounts(world).first.next({ close: { code: 1011, afterEvents: 0 } })
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { world } = session
     await talk(session, FIRST, 'hello', 'hello again')
-    expect(connectionsOf(session.world)).toEqual([1, 2, 2, 2])
-    expect(visitsOf(world)).toEqual(['101'])
+    expect(getConnections(session.world)).toEqual([1, 2, 2, 2])
+    expect(getVisits(world)).toEqual(['101'])
     const [prewarm, ...turns] = await world.log(3)
     expect(prewarm).toMatchObject({ ...ON_SOCKETS, requestKind: 'prewarm', attemptCount: 2 })
     expect(turns).toMatchObject([ON_SOCKETS, ON_SOCKETS])
@@ -126,9 +126,9 @@ describe('the upstream socket ends', () => {
     await talk(session, FIRST, 'hello')
     world.upstream.closeSockets(1001)
     await talk(session, FIRST, 'hello again', 'and again')
-    expect(handshakesOf(world)).toEqual([101, 101])
-    expect(connectionsOf(session.world)).toEqual([1, 1, 2, 2])
-    expect(createsOf(world)[2]).toMatchObject({ account: FIRST.email, previous: null })
+    expect(getHandshakes(world)).toEqual([101, 101])
+    expect(getConnections(session.world)).toEqual([1, 1, 2, 2])
+    expect(getCreates(world)[2]).toMatchObject({ account: FIRST.email, previous: null })
     const log = await world.log(4)
     expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: FIRST.email })))
   })
@@ -142,14 +142,14 @@ describe('the upstream socket ends', () => {
       await using session = await startSession(TWO_ACCOUNTS)
       const { world } = session
       await talk(session, FIRST, 'hello')
-      accountsOf(session.world).first.next(fault)
+      getAccounts(session.world).first.next(fault)
       await talk(session, FIRST, 'hello again', 'and again') // the first reconnect is not shown (client-protocol §4)
 
-      expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 2])
+      expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 2])
       expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
       expect(world.turns()[2]).toMatchObject({ eventsSent: 10, finished: false })
-      expect(itemsOf(world.turns()[3]).at(-1)?.type).toBe('reasoning') // what had arrived whole of the broken answer
-      expect(visitsOf(world)).toEqual(['101', '101'])
+      expect(getItems(world.turns()[3]).at(-1)?.type).toBe('reasoning') // what had arrived whole of the broken answer
+      expect(getVisits(world)).toEqual(['101', '101'])
       expect(await world.log(5)).toMatchObject([
         ON_SOCKETS,
         ON_SOCKETS,
@@ -164,11 +164,11 @@ describe('the upstream socket ends', () => {
     await using session = await startSession(TWO_ACCOUNTS)
     await talk(session, FIRST, 'hello')
     const broken = { close: { code: 1012, afterEvents: 10 } }
-    accountsOf(session.world).first.next(broken, broken)
+    getAccounts(session.world).first.next(broken, broken)
     const { complaints, ...seen } = await session.thread.say('hello again')
     expect(complaints).toEqual([expect.stringContaining('Reconnecting... 2/5')])
     expect(seen).toMatchObject({ status: 'completed', text: HELLO_FIRST })
-    expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 3])
+    expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 3])
   })
 })
 
@@ -182,15 +182,15 @@ describe('the account fails', () => {
       await using session = await startSession(TWO_ACCOUNTS)
       const { world } = session
       await talk(session, FIRST, 'hello')
-      accountsOf(session.world).first.always(fault)
+      getAccounts(session.world).first.always(fault)
       await talk(session, SECOND, 'hello again', 'and again')
 
       expect(world.accountsUsed()).toEqual([FIRST, FIRST, FIRST, SECOND, SECOND].map(({ email }) => email))
-      expect(connectionsOf(session.world)).toEqual([1, 1, 1, 2, 2])
+      expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 2])
       // The ciphertext of the first account stays behind, and what was said does not.
-      expect(itemsOf(world.turns()[3]).map(({ type }) => type)).not.toContain('reasoning')
-      expect(JSON.stringify(itemsOf(world.turns()[3]))).toContain(HELLO_FIRST)
-      expect(visitsOf(world)).toEqual(['101', '101'])
+      expect(getItems(world.turns()[3]).map(({ type }) => type)).not.toContain('reasoning')
+      expect(JSON.stringify(getItems(world.turns()[3]))).toContain(HELLO_FIRST)
+      expect(getVisits(world)).toEqual(['101', '101'])
       const log = await world.log(5)
       expect(log.map(({ accountName }) => accountName)).toEqual(world.accountsUsed())
       expect(log).toMatchObject([
@@ -207,15 +207,15 @@ describe('the account fails', () => {
     ['in the answer', LIMIT_REACHED],
     ['to the handshake', { ...LIMIT_REACHED, on: 'handshake' } as const],
   ])('at its usage limit from the start (%s): the prewarm already finds the other one', async (_where, fault) => {
-    const before = (world: World) => accountsOf(world).first.always(fault)
+    const before = (world: World) => getAccounts(world).first.always(fault)
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { world } = session
     await talk(session, SECOND, 'hello')
-    expect(createsOf(world).slice(-2)).toMatchObject([
+    expect(getCreates(world).slice(-2)).toMatchObject([
       { account: SECOND.email, isPrewarm: true },
       { account: SECOND.email, isPrewarm: false },
     ])
-    expect(visitsOf(world)).toEqual(['101'])
+    expect(getVisits(world)).toEqual(['101'])
     const [prewarm, turn] = await world.log(2)
     expect(prewarm).toMatchObject({ ...ON_SOCKETS, accountName: SECOND.email, attemptCount: 2 })
     expect(turn).toMatchObject({ ...ON_SOCKETS, accountName: SECOND.email, attemptCount: 1 })
@@ -224,12 +224,12 @@ describe('the account fails', () => {
   test('its access token expired while the connection was gone: it is refreshed once and nobody notices', async () => {
     await using session = await startSession(TWO_ACCOUNTS)
     const { world } = session
-    const { first } = accountsOf(world)
+    const { first } = getAccounts(world)
     await talk(session, FIRST, 'hello')
     first.expireAccessToken()
     world.upstream.closeSockets(1000)
     await talk(session, FIRST, 'hello again')
-    expect(handshakesOf(world)).toEqual([101, 401, 101])
+    expect(getHandshakes(world)).toEqual([101, 401, 101])
     expect(world.upstream.requests.filter(({ path }) => path === '/oauth/token')).toMatchObject([{ status: 200 }])
     expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
     expect(await world.log(3)).toMatchObject([ON_SOCKETS, ON_SOCKETS, ON_SOCKETS])
@@ -240,7 +240,7 @@ describe('the account fails', () => {
     const { world, thread } = session
     await talk(session, FIRST, 'hello')
     await thread.compact()
-    accountsOf(session.world).first.always(LIMIT_REACHED)
+    getAccounts(session.world).first.always(LIMIT_REACHED)
     const { status, complaints } = await thread.say('hello again')
     expect(status).toBe('failed')
     expect(complaints).toEqual([expect.stringMatching(/^You.ve hit your usage limit\. Try again at [A-Z\d]/)])

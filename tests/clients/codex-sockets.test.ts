@@ -2,17 +2,17 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { answers, defaultAnswer, type TokenUsage } from '../support/upstream/script.ts'
 import {
-  connectionsOf,
-  createsOf,
-  handshakesOf,
+  getConnections,
+  getCreates,
+  getHandshakes,
+  getVisits,
   installSocketCodex,
   ON_SOCKETS,
   quiet,
   startSession,
-  visitsOf,
 } from './support/session.ts'
 import { until } from './support/until.ts'
-import { itemsOf, type LogRow, startWorld, type World } from './support/world.ts'
+import { getItems, type LogRow, startWorld, type World } from './support/world.ts'
 
 const GREETING = /^Hello from account-\d@example\.test$/
 /** A conversation that stays on its account does so against this strategy, not by its grace. */
@@ -34,7 +34,7 @@ test('ten turns of a conversation are ten frames on one socket, and each sends o
   }
   expect(new Set(texts)).toEqual(new Set([`Hello from ${world.accountsUsed()[0]}`]))
   await expectOneChain(world, 11)
-  const [prewarm, first, ...later] = createsOf(world).map(({ items }) => items)
+  const [prewarm, first, ...later] = getCreates(world).map(({ items }) => items)
   expect(prewarm).toEqual([])
   expect(first?.[0]).toBe('additional_tools')
   expect(later).toEqual(Array(9).fill(['message']))
@@ -56,11 +56,11 @@ test('a conversation in a terminal has a socket for each run, and stays on its a
 
   const log = await world.log(6)
   expect(log).toEqual(log.map(() => expect.objectContaining(ON_SOCKETS)))
-  expect(connectionsOf(world)).toEqual([1, 1, 2, 2, 3, 3])
-  expect(createsOf(world).map(({ previous }) => previous)).toEqual(
+  expect(getConnections(world)).toEqual([1, 1, 2, 2, 3, 3])
+  expect(getCreates(world).map(({ previous }) => previous)).toEqual(
     log.map(({ requestKind }, index) => (requestKind === 'prewarm' ? null : (log[index - 1]?.responseId ?? ''))),
   )
-  expect(visitsOf(world)).toEqual(['101', '101', '101'])
+  expect(getVisits(world)).toEqual(['101', '101', '101'])
   expect(world.upstream.oddities).toEqual([])
 })
 
@@ -74,8 +74,8 @@ test.each([
   expect(seen).toMatchObject(quiet(/^The tool said: .*ping-42/s))
   expect(seen.commands).toMatchObject([{ output: 'ping-42\n', exitCode: 0 }])
   await expectOneChain(world, 3)
-  expect(createsOf(world)[2]?.items).toEqual([outputType])
-  expect(JSON.stringify(itemsOf(world.turns()[2])[0]?.output)).toContain('ping-42')
+  expect(getCreates(world)[2]?.items).toEqual([outputType])
+  expect(JSON.stringify(getItems(world.turns()[2])[0]?.output)).toContain('ping-42')
 })
 
 test('a conversation that fills the window is compacted between two turns and within one', async () => {
@@ -100,7 +100,7 @@ test('a conversation that fills the window is compacted between two turns and wi
 
   const log = await world.log(7)
   expectOneAccount(world, log)
-  const [, first, asked, compacted, call, askedAgain, compactedAgain] = createsOf(world)
+  const [, first, asked, compacted, call, askedAgain, compactedAgain] = getCreates(world)
   expect(asked).toMatchObject({ previous: log[1]?.responseId, items: ['compaction_trigger'] })
   expect(compacted?.previous).toBeNull()
   expect(compacted?.items.slice(first?.items.length).toSorted()).toEqual(['compaction', 'message'])
@@ -126,7 +126,7 @@ test.each([
 
   const log = await world.log(5)
   expectOneAccount(world, log)
-  const [, , compaction, compacted, later] = createsOf(world)
+  const [, , compaction, compacted, later] = getCreates(world)
   expect(compaction).toMatchObject({ previous: log[1]?.responseId, items: [asked] })
   expect(compacted?.previous).toBeNull()
   expect(compacted?.items.includes('compaction')).toBe(compactsRemotely)
@@ -137,20 +137,20 @@ test.each([
 function expectOneAccount(world: World, log: LogRow[]): void {
   const [accountName] = world.accountsUsed()
   expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName, attemptCount: 1 })))
-  const kinds = createsOf(world).map(({ items }) => (items.at(-1) === 'compaction_trigger' ? 'compaction' : 'normal'))
+  const kinds = getCreates(world).map(({ items }) => (items.at(-1) === 'compaction_trigger' ? 'compaction' : 'normal'))
   expect(log.map(({ requestKind }) => requestKind)).toEqual(['prewarm', ...kinds.slice(1)])
-  expect(createsOf(world).map(({ isPrewarm }) => isPrewarm)).toEqual(
+  expect(getCreates(world).map(({ isPrewarm }) => isPrewarm)).toEqual(
     log.map(({ requestKind }) => requestKind === 'prewarm'),
   )
-  expect(connectionsOf(world)).toEqual(log.map(() => 1))
-  expect(handshakesOf(world)).toEqual([101])
-  expect(visitsOf(world)).toEqual(['101'])
+  expect(getConnections(world)).toEqual(log.map(() => 1))
+  expect(getHandshakes(world)).toEqual([101])
+  expect(getVisits(world)).toEqual(['101'])
 }
 
 /** …and each continued what the one before it said. */
 async function expectOneChain(world: World, rows: number): Promise<void> {
   const log = await world.log(rows)
   expectOneAccount(world, log)
-  const previous = createsOf(world).map((create) => create.previous)
+  const previous = getCreates(world).map((create) => create.previous)
   expect(previous).toEqual([null, ...log.slice(0, -1).map(({ responseId }) => responseId)])
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 import { type Codex, installCodex } from './support/codex.ts'
 import { until } from './support/until.ts'
-import { itemsOf, startWorld, type World } from './support/world.ts'
+import { getItems, startWorld, type World } from './support/world.ts'
 
 const GREETING = /^Hello from account-\d@example\.test$/
 
@@ -37,7 +37,7 @@ describe('with an API key', () => {
     expect(run.events.at(-1)).toMatchObject({ type: 'turn.completed', usage: { output_tokens: 14 } })
     expect(world.turns()).toMatchObject([{ status: 200, finished: true, aborted: false }])
     expect(run.text).toBe(`Hello from ${world.accountsUsed()[0]}`)
-    expect(itemsOf(world.turns()[0]).some((item) => JSON.stringify(item).includes('hello'))).toBe(true)
+    expect(getItems(world.turns()[0]).some((item) => JSON.stringify(item).includes('hello'))).toBe(true)
     expect(codex.sideCalls).toEqual([])
   })
 
@@ -63,8 +63,8 @@ describe('with an API key', () => {
       expect(world.turns()).toHaveLength(2)
       expect(second?.account).toBe(first?.account ?? '')
       expect(second?.headers['x-codex-turn-state']).toStartWith(`ts.${first?.account}.`)
-      expect(itemsOf(second).at(-1)?.type).toBe(outputType)
-      expect(JSON.stringify(itemsOf(second).at(-1)?.output)).toContain('ping-42')
+      expect(getItems(second).at(-1)?.type).toBe(outputType)
+      expect(JSON.stringify(getItems(second).at(-1)?.output)).toContain('ping-42')
     },
     20_000,
   )
@@ -80,9 +80,9 @@ describe('with an API key', () => {
     expect(stranger).not.toBe(owner ?? '')
     expect(ownerAgain).toBe(owner ?? '')
     expect(other.text).toBe(`Hello from ${stranger}`)
-    const replayed = itemsOf(world.turns()[2]).map(({ type }) => type)
+    const replayed = getItems(world.turns()[2]).map(({ type }) => type)
     expect(replayed.slice(-3)).toEqual(['reasoning', 'message', 'message'])
-    expect(JSON.stringify(itemsOf(world.turns()[2]))).toContain(first.text)
+    expect(JSON.stringify(getItems(world.turns()[2]))).toContain(first.text)
   })
 
   test('the catalog of the pool is listed', async () => {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { CHROMIUM, ensureProgram } from '../../scripts/programs.ts'
-import { launchBrowser, textsOf } from '../browser/browser.ts'
+import { getTexts, launchBrowser } from '../browser/browser.ts'
 import { textsUnder } from '../support/fenced.ts'
 import { freePort } from '../support/free-port.ts'
 import { createUpstream } from '../support/upstream/app.ts'
@@ -145,7 +145,7 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
   await page.fill('[name=name]', 'laptop')
   await press('Create key')
   await page.getByRole('heading', { name: connect }).waitFor()
-  const texts = await textsOf(page.locator('[data-client=codex] code'))
+  const texts = await getTexts(page.locator('[data-client=codex] code'))
   expect(visit.problems).toEqual([])
   return texts.filter((text) => text.includes('\n') || text.startsWith('export '))
 }

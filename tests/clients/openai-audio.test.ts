@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import OpenAI, { BadRequestError, InternalServerError, toFile } from 'openai'
 import { faults } from '../support/upstream/faults.ts'
-import { transcriptOf } from '../support/upstream/transcribe.ts'
+import { getTranscript } from '../support/upstream/transcribe.ts'
 import { startWorld, type World } from './support/world.ts'
 
 setDefaultTimeout(30_000)
@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 const speech = (text = 'hello') => toFile(Buffer.from(text), 'speech.mp3', { type: 'audio/mpeg' })
-const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
+const getFailure = async (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => null,
     (error) => error,
@@ -38,14 +38,14 @@ test('audio.transcriptions.create as JSON', async () => {
     language: 'en',
     temperature: 0,
   })
-  expect(transcript).toEqual({ text: transcriptOf('hello', 'a greeting') } as typeof transcript)
+  expect(transcript).toEqual({ text: getTranscript('hello', 'a greeting') } as typeof transcript)
 })
 
 test('audio.transcriptions.create with the name that apps have built in', async () => {
   const { data, response } = await client.audio.transcriptions
     .create({ file: await speech(), model: 'whisper-1' })
     .withResponse()
-  expect(data.text).toBe(transcriptOf('hello', ''))
+  expect(data.text).toBe(getTranscript('hello', ''))
   expect(response.headers.get('x-sluice-model')).toBe('gpt-4o-transcribe')
 })
 
@@ -55,7 +55,7 @@ test('audio.transcriptions.create as text', async () => {
     model: 'gpt-4o-mini-transcribe',
     response_format: 'text',
   })
-  expect(text).toBe(transcriptOf('hello', ''))
+  expect(text).toBe(getTranscript('hello', ''))
 })
 
 test('audio.transcriptions.create as a stream', async () => {
@@ -66,7 +66,7 @@ test('audio.transcriptions.create as a stream', async () => {
     stream: true,
   })
   for await (const event of stream) events.push(event)
-  const text = transcriptOf('hello', '')
+  const text = getTranscript('hello', '')
   expect(events).toEqual([
     { type: 'transcript.text.delta', delta: text },
     { type: 'transcript.text.done', text },
@@ -80,13 +80,13 @@ test('audio.transcriptions.create with a file of 20 MiB', async () => {
 })
 
 test('errors are those of the SDK', async () => {
-  const wrong = await failureOf(
+  const wrong = await getFailure(
     speech().then((file) => client.audio.transcriptions.create({ file, model: 'whisper-1', response_format: 'srt' })),
   )
   expect(wrong).toBeInstanceOf(BadRequestError)
   expect(wrong).toMatchObject({ param: 'response_format' })
   for (const account of world.upstream.accounts) account.always({ on: 'transcribe', ...faults.forbiddenHtml() })
-  const blocked = await failureOf(
+  const blocked = await getFailure(
     speech().then((file) => client.audio.transcriptions.create({ file, model: 'whisper-1' })),
   )
   expect(blocked).toBeInstanceOf(InternalServerError)

@@ -24,7 +24,7 @@ afterEach(() => {
 
 const png = () => toFile(Buffer.from(PIXEL, 'base64'), 'a.png', { type: 'image/png' })
 const sent = () => world.upstream.requests.findLast(({ path }) => path.includes('/images/'))
-const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
+const getFailure = async (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => null,
     (error) => error,
@@ -83,12 +83,12 @@ test('streams of both', async () => {
 })
 
 test('errors are those of the SDK', async () => {
-  const wrong = await failureOf(client.images.generate({ prompt: 'A square', size: '512x512', model: 'gpt-image-1' }))
+  const wrong = await getFailure(client.images.generate({ prompt: 'A square', size: '512x512', model: 'gpt-image-1' }))
   expect(wrong).toBeInstanceOf(BadRequestError)
   expect(wrong).toMatchObject({ param: 'size', code: 'invalid_request_error' })
-  expect(await failureOf(client.images.createVariation({ image: await png() }))).toBeInstanceOf(NotFoundError)
+  expect(await getFailure(client.images.createVariation({ image: await png() }))).toBeInstanceOf(NotFoundError)
   world.upstream.accounts[0]?.next({ on: 'image', status: 404, body: { detail: 'Not Found' } })
-  const none = await failureOf(client.images.generate({ prompt: 'A square' }))
+  const none = await getFailure(client.images.generate({ prompt: 'A square' }))
   expect(none).toBeInstanceOf(InternalServerError)
   expect(none).toMatchObject({ status: 503, code: 'no_plan_support_for_model' })
 })

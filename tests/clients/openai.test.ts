@@ -64,7 +64,7 @@ const collect = async <T>(stream: AsyncIterable<T>): Promise<T[]> => {
 }
 
 /** What a promise rejects with; throws when it does not. */
-const failureOf = async (promise: PromiseLike<unknown>): Promise<unknown> => {
+const getFailure = async (promise: PromiseLike<unknown>): Promise<unknown> => {
   const outcome = await Promise.resolve(promise).then(
     () => null,
     (error: unknown) => ({ error }),
@@ -79,7 +79,7 @@ test('models are listed and can be looked up one by one', async () => {
   const model = await client.models.retrieve(MODEL)
   expect(model).toEqual(models.find(({ id }) => id === MODEL) ?? model)
   expect(model).toMatchObject({ id: MODEL, object: 'model', owned_by: expect.any(String) })
-  expect(await failureOf(client.models.retrieve('no-such'))).toBeInstanceOf(NotFoundError)
+  expect(await getFailure(client.models.retrieve('no-such'))).toBeInstanceOf(NotFoundError)
 })
 
 describe('chat completions', () => {
@@ -378,7 +378,7 @@ describe('an upstream stream that ends in the middle', () => {
   test('makes a responses stream throw an APIError', async () => {
     breakOff()
     const stream = await client.responses.create({ model: MODEL, input: 'hello', stream: true })
-    const error = await failureOf(collect(stream))
+    const error = await getFailure(collect(stream))
     expect(error).toBeInstanceOf(APIError)
     expect(error).toMatchObject({ code: 'stream_incomplete' })
     expect(world.turns()).toHaveLength(1)
@@ -388,7 +388,7 @@ describe('an upstream stream that ends in the middle', () => {
     breakOff()
     const messages = [{ role: 'user' as const, content: 'hello' }]
     const stream = await client.chat.completions.create({ model: MODEL, messages, stream: true })
-    const error = await failureOf(collect(stream))
+    const error = await getFailure(collect(stream))
     expect(error).toBeInstanceOf(APIError)
     expect(error).toMatchObject({ code: 'stream_incomplete' })
     expect(world.turns()).toHaveLength(1)
@@ -396,7 +396,7 @@ describe('an upstream stream that ends in the middle', () => {
 
   test('makes an answer at once an InternalServerError', async () => {
     breakOff()
-    const error = await failureOf(client.responses.create({ model: MODEL, input: 'hello' }))
+    const error = await getFailure(client.responses.create({ model: MODEL, input: 'hello' }))
     expect(error).toBeInstanceOf(InternalServerError)
     expect(error).toMatchObject({ status: 502, code: 'stream_incomplete' })
   })
@@ -406,7 +406,7 @@ describe('errors are what the SDK knows them as', () => {
   const ask = (one = client, model = MODEL) => one.responses.create({ model, input: 'hello' })
 
   test('a wrong key: AuthenticationError', async () => {
-    const error = await failureOf(ask(clientWith('sk-clb-wrong')))
+    const error = await getFailure(ask(clientWith('sk-clb-wrong')))
     expect(error).toBeInstanceOf(AuthenticationError)
     expect(error).toMatchObject({
       status: 401,
@@ -422,7 +422,7 @@ describe('errors are what the SDK knows them as', () => {
       name: 'one model',
       allowedModels: ['gpt-6.1-sol'],
     })
-    const error = await failureOf(ask(clientWith(key)))
+    const error = await getFailure(ask(clientWith(key)))
     expect(error).toBeInstanceOf(PermissionDeniedError)
     expect(error).toMatchObject({ status: 403, code: 'model_not_allowed', type: 'permission_error' })
     expect((await ask(clientWith(key), 'gpt-6.1-sol')).status).toBe('completed')
@@ -434,7 +434,7 @@ describe('errors are what the SDK knows them as', () => {
     const { key } = await world.api<{ key: string }>('POST', '/api/api-keys/', { name: 'one request', limits })
     const limited = clientWith(key)
     expect((await ask(limited)).status).toBe('completed')
-    const error = await failureOf(ask(limited))
+    const error = await getFailure(ask(limited))
     expect(error).toBeInstanceOf(RateLimitError)
     expect(error).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
     expect(world.turns()).toHaveLength(1)
@@ -442,10 +442,10 @@ describe('errors are what the SDK knows them as', () => {
 
   test('a request that cannot be served: BadRequestError that names the parameter', async () => {
     const messages = [{ role: 'user' as const, content: 'hello' }]
-    const error = await failureOf(client.chat.completions.create({ model: MODEL, messages, n: 2 }))
+    const error = await getFailure(client.chat.completions.create({ model: MODEL, messages, n: 2 }))
     expect(error).toBeInstanceOf(BadRequestError)
     expect(error).toMatchObject({ status: 400, param: 'n', code: 'unsupported_parameter' })
-    const chained = await failureOf(
+    const chained = await getFailure(
       client.responses.create({ model: MODEL, input: 'hello', previous_response_id: 'resp_1' }),
     )
     expect(chained).toBeInstanceOf(BadRequestError)
@@ -454,12 +454,12 @@ describe('errors are what the SDK knows them as', () => {
   })
 
   test('a response by its id: NotFoundError', async () => {
-    expect(await failureOf(client.responses.retrieve('resp_1'))).toBeInstanceOf(NotFoundError)
+    expect(await getFailure(client.responses.retrieve('resp_1'))).toBeInstanceOf(NotFoundError)
   })
 
   test('a failure after the headers and before any event: told by the stream helper', async () => {
     for (const account of world.upstream.accounts) account.always({ delayHeadersMs: 5200, ...faults.forbidden() })
-    const error = await failureOf(client.responses.stream({ model: MODEL, input: 'hello' }).finalResponse())
+    const error = await getFailure(client.responses.stream({ model: MODEL, input: 'hello' }).finalResponse())
     expect(error).toBeInstanceOf(APIError)
     expect(error).toMatchObject({ code: 'upstream_error' })
     expect(world.turns()).toHaveLength(2)
@@ -467,10 +467,10 @@ describe('errors are what the SDK knows them as', () => {
 
   test('an upstream that fails on every account: InternalServerError, of a stream too', async () => {
     for (const account of world.upstream.accounts) account.always(faults.serverError())
-    const error = await failureOf(ask())
+    const error = await getFailure(ask())
     expect(error).toBeInstanceOf(InternalServerError)
     expect(error).toMatchObject({ status: expect.any(Number), requestID: expect.any(String) })
-    const streamed = await failureOf(client.responses.create({ model: MODEL, input: 'hello', stream: true }))
+    const streamed = await getFailure(client.responses.create({ model: MODEL, input: 'hello', stream: true }))
     expect(streamed).toBeInstanceOf(InternalServerError)
   })
 })

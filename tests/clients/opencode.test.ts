@@ -3,11 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, te
 import { join } from 'node:path'
 import { snippets } from '../../views/keys/snippets.ts'
 import { faults } from '../support/upstream/faults.ts'
-import { answers, isJson, type Turn, textOf } from '../support/upstream/script.ts'
+import { answers, getText, isJson, type Turn } from '../support/upstream/script.ts'
 import { hasOpenCode, installOpenCode, type OpenCode, type OpenCodeServer } from './support/opencode.ts'
 import { FIRST, SECOND, TWO_ACCOUNTS } from './support/session.ts'
 import { until } from './support/until.ts'
-import { itemsOf, startWorld, type World } from './support/world.ts'
+import { getItems, startWorld, type World } from './support/world.ts'
 
 setDefaultTimeout(90_000)
 
@@ -67,8 +67,8 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
 
     const second = await opencode.run(folder, '--continue', 'And who are you?')
     expect(second).toEqual({ exitCode: 0, complaints: [], tools: [], reasoning: '', text: `Hello from ${FIRST.email}` })
-    const said = itemsOf(world.turns().at(-1)).filter(({ role }) => role === 'user')
-    expect(said.map(({ content }) => textOf(content).replaceAll('"', '').trim())).toEqual([
+    const said = getItems(world.turns().at(-1)).filter(({ role }) => role === 'user')
+    expect(said.map(({ content }) => getText(content).replaceAll('"', '').trim())).toEqual([
       'What is in poem.txt?',
       'And who are you?',
     ])

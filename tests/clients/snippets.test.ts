@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { codexConfig, KEY_FROM_SHELL, snippets } from '../../views/keys/snippets.ts'
 import { textsUnder } from '../support/fenced.ts'
 import { PIXEL } from '../support/upstream/relay-routes.ts'
-import { transcriptOf } from '../support/upstream/transcribe.ts'
+import { getTranscript } from '../support/upstream/transcribe.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World } from './support/world.ts'
 
@@ -24,7 +24,7 @@ afterEach(() => world.upstream.reset())
 
 const GREETING = 'Hello from ada@example.test'
 
-const textsOf = (id: string): string[] => {
+const getTexts = (id: string): string[] => {
   const all = snippets({ baseUrl: world.url, key: world.key, model: 'gpt-5.5' })
   return all.find((snippet) => snippet.id === id)?.parts.map(({ text }) => text) ?? []
 }
@@ -34,7 +34,7 @@ const exported = (text: string): Record<string, string> =>
   Object.fromEntries([...text.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]))
 
 /** Without blocking: the stand-in upstream answers from this process. */
-const outputOf = async (command: string[]): Promise<[stdout: string, stderr: string]> => {
+const getOutput = async (command: string[]): Promise<[stdout: string, stderr: string]> => {
   const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
   return Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
 }
@@ -47,7 +47,7 @@ describe('the Codex CLI', () => {
     ['sockets first', (config: string) => config],
     ['HTTP only', (config: string) => config.replace('supports_websockets = true', 'supports_websockets = false')],
   ])('is served with its text as it stands, %s', async (_, variant) => {
-    const [config = '', shell = ''] = textsOf('codex')
+    const [config = '', shell = ''] = getTexts('codex')
     await using codex = codexWith(variant(config), exported(shell))
     const run = await codex.exec('hello')
     expect(run).toMatchObject({ exitCode: 0, complaints: [], text: GREETING })
@@ -55,7 +55,7 @@ describe('the Codex CLI', () => {
   })
 
   test('compacts a long conversation by the service', async () => {
-    const [config = '', shell = ''] = textsOf('codex')
+    const [config = '', shell = ''] = getTexts('codex')
     await using codex = codexWith(
       config.replace('model_provider', 'model_auto_compact_token_limit = 1\nmodel_provider'),
       exported(shell),
@@ -67,14 +67,14 @@ describe('the Codex CLI', () => {
   })
 
   test('starts with the model of the text', async () => {
-    const [config = '', shell = ''] = textsOf('codex')
+    const [config = '', shell = ''] = getTexts('codex')
     await using codex = codexWith(config, exported(shell))
     expect((await codex.exec('hello')).text).toBe(GREETING)
     expect(JSON.stringify(world.turns()[0]?.body)).toContain('"model":"gpt-5.5"')
   })
 
   test('and the extension finds the key in the file alone', async () => {
-    const [config = ''] = textsOf('ide')
+    const [config = ''] = getTexts('ide')
     await using codex = codexWith(config)
     expect(await codex.exec('hello')).toMatchObject({ exitCode: 0, complaints: [], text: GREETING })
   })
@@ -83,20 +83,20 @@ describe('the Codex CLI', () => {
 test('the program for the JavaScript SDK runs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-snippet-'))
   symlinkSync(resolve(import.meta.dir, 'node_modules'), join(folder, 'node_modules'))
-  writeFileSync(join(folder, 'ask.mjs'), textsOf('javascript').at(-1) ?? '')
-  const said = await outputOf([process.execPath, join(folder, 'ask.mjs')])
+  writeFileSync(join(folder, 'ask.mjs'), getTexts('javascript').at(-1) ?? '')
+  const said = await getOutput([process.execPath, join(folder, 'ask.mjs')])
   rmSync(folder, { recursive: true })
   expect(said).toEqual([`${GREETING}\n`, ''])
 })
 
 test('the curl command runs', async () => {
-  const [command = ''] = textsOf('curl')
-  const [said] = await outputOf(['sh', '-c', `${command} -s`])
+  const [command = ''] = getTexts('curl')
+  const [said] = await getOutput(['sh', '-c', `${command} -s`])
   expect(JSON.parse(said)).toMatchObject({ object: 'response', status: 'completed' })
 })
 
 test('the Python program is one, and says the same address and key', () => {
-  const program = textsOf('python').at(-1) ?? ''
+  const program = getTexts('python').at(-1) ?? ''
   const { exitCode, stderr } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
     stdin: new TextEncoder().encode(program),
   })
@@ -105,9 +105,9 @@ test('the Python program is one, and says the same address and key', () => {
 })
 
 test('the image command is answered with an image, and the Python program for it is one', async () => {
-  const [command = '', program = ''] = textsOf('images')
+  const [command = '', program = ''] = getTexts('images')
   const asked = command.split(' \\\n  |')[0] ?? ''
-  const [answer] = await outputOf(['sh', '-c', `${asked} -s`])
+  const [answer] = await getOutput(['sh', '-c', `${asked} -s`])
   expect(JSON.parse(answer)).toMatchObject({ data: [{ b64_json: PIXEL }] })
   expect(command).toEndWith("| jq -r '.data[0].b64_json' | base64 -d > image.png")
   const { exitCode } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
@@ -118,12 +118,12 @@ test('the image command is answered with an image, and the Python program for it
 })
 
 test('the transcription command is answered with a text, and the Python program for it is one', async () => {
-  const [command = '', program = ''] = textsOf('transcription')
+  const [command = '', program = ''] = getTexts('transcription')
   const folder = mkdtempSync(join(tmpdir(), 'sluice-snippet-'))
   writeFileSync(join(folder, 'speech.mp3'), 'ID3')
-  const [answer] = await outputOf(['sh', '-c', `cd ${folder} && ${command} -s`])
+  const [answer] = await getOutput(['sh', '-c', `cd ${folder} && ${command} -s`])
   rmSync(folder, { recursive: true })
-  expect(JSON.parse(answer)).toEqual({ text: transcriptOf('ID3', '') })
+  expect(JSON.parse(answer)).toEqual({ text: getTranscript('ID3', '') })
   const { exitCode } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
     stdin: new TextEncoder().encode(program),
   })
@@ -132,7 +132,7 @@ test('the transcription command is answered with a text, and the Python program 
 })
 
 test('OpenCode is given a JSON document with the address, the key and the model', () => {
-  const config: unknown = JSON.parse(textsOf('opencode')[0] ?? '')
+  const config: unknown = JSON.parse(getTexts('opencode')[0] ?? '')
   expect(config).toMatchObject({
     model: 'sluice/gpt-5.5',
     small_model: 'sluice/gpt-5.5',

@@ -14,7 +14,7 @@ import { z } from 'zod'
 import { liveService } from '../support/live.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { type AnswerItem, answers, type Json, type Turn } from '../support/upstream/script.ts'
-import { itemsOf, startWorld, type World } from './support/world.ts'
+import { getItems, startWorld, type World } from './support/world.ts'
 
 const MODEL = 'gpt-5.5'
 const CITIES = ['Ghent', 'Bruges', 'Ypres']
@@ -54,7 +54,7 @@ const parameters = z.object({ city: z.string() })
 
 /** What the upstream got: nothing named, nothing missing, each request beginning with the one before it. */
 const expectWhole = (requests: number): void => {
-  const inputs = world.turns().map(itemsOf)
+  const inputs = world.turns().map(getItems)
   expect(inputs).toHaveLength(requests)
   for (const [index, input] of inputs.entries()) {
     expect(input.filter(({ type }) => type === 'item_reference')).toEqual([])

@@ -1,7 +1,7 @@
 /** Bad input, in process: every refusal has its envelope, leaves nothing behind, and the next good turn is served. */
 import { describe, expect, test } from 'bun:test'
 import { dashboardProblem, modelProblem } from '../spec/problems.ts'
-import { codexBody, eventsOf, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getEvents, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { bombs, ODD, REFUSED } from './bad-bodies.ts'
 
@@ -18,7 +18,7 @@ const expectWell = async ({ ask, bindings }: TestApp) => {
   expect(bindings.turns.size).toBe(0)
   expect(bindings.pool.all().map(({ inFlight }) => inFlight)).toEqual([0])
   const response = await ask(NATIVE, { json: codexBody() })
-  expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+  expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
 }
 
 describe('a body that is no request', () => {
@@ -215,7 +215,7 @@ describe('content encodings', () => {
     async (encoding, body) => {
       const { ask, upstream } = testApp()
       const response = await ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
-      expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+      expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
       expect(upstream.requests[0]?.bodyText).toBe(JSON.stringify(codexBody()))
       expect(upstream.requests[0]?.headers['content-encoding']).toBeUndefined()
     },

@@ -5,7 +5,7 @@ import { body, fromForm } from '../../src/http/body.ts'
 import { open } from '../../src/http/gates.ts'
 import { query } from '../../src/http/query.ts'
 import { testApp } from '../support/app.ts'
-import { probe, problemOf } from './probe.ts'
+import { getProblem, probe } from './probe.ts'
 
 const Thing = z.strictObject({
   name: z.string().min(1),
@@ -34,7 +34,7 @@ test('JSON is parsed and handed on as the schema has it', async () => {
 test('every wrong and every unknown field is named', async () => {
   const response = await postJson('{"name":"","seconds":"3","identity":{"subject":1},"isAdmin":true}')
   expect(response.status).toBe(422)
-  const { code, param, details } = await problemOf(response)
+  const { code, param, details } = await getProblem(response)
   expect([code, param]).toEqual(['validation_error', 'name'])
   const { fields } = details as { fields: Record<string, string[]> }
   expect(Object.keys(fields).toSorted()).toEqual(['identity.subject', 'isAdmin', 'name', 'seconds'])
@@ -46,9 +46,9 @@ test.each(['null', '[]', '3', '"x"'])('%s is no object', async (text) => {
 })
 
 test('broken JSON and a body of another type differ from an empty document', async () => {
-  expect((await problemOf(await postJson('{"name"'))).code).toBe('malformed_json')
+  expect((await getProblem(await postJson('{"name"'))).code).toBe('malformed_json')
   const xml = await ask('POST /api/thing', { body: '<a/>', headers: { 'content-type': 'text/xml' } })
-  expect([xml.status, (await problemOf(xml)).code]).toEqual([415, 'unsupported_media_type'])
+  expect([xml.status, (await getProblem(xml)).code]).toEqual([415, 'unsupported_media_type'])
   expect(await (await ask('POST /api/maybe')).json()).toEqual({})
 })
 
@@ -56,7 +56,7 @@ test('a truncated or empty form is rejected as such, not as an internal error', 
   const headers = { 'content-type': 'multipart/form-data; boundary=x' }
   for (const body of ['', '--x\r\ncontent-disp']) {
     const refused = await ask('POST /api/thing', { body, headers })
-    expect([refused.status, (await problemOf(refused)).code]).toEqual([422, 'validation_error'])
+    expect([refused.status, (await getProblem(refused)).code]).toEqual([422, 'validation_error'])
   }
 })
 
@@ -72,7 +72,7 @@ test('on an open route, more than 64 KiB are rejected, declared or counted', asy
     { body: counted, headers: JSON_TYPE },
   ]) {
     const response = await ask('POST /api/thing', init)
-    expect([response.status, (await problemOf(response)).code]).toEqual([413, 'payload_too_large'])
+    expect([response.status, (await getProblem(response)).code]).toEqual([413, 'payload_too_large'])
   }
 })
 
@@ -80,7 +80,7 @@ test('signed-in users may send 1 MiB', async () => {
   const { ask: send } = testApp()
   const names = (kib: number) => `{"name":"x","allowedModels":["${'y'.repeat(kib * 1024)}"]}`
   const codes = [900, 1024].map(
-    async (kib) => (await problemOf(await send('POST /api/api-keys/', { body: names(kib) }))).code,
+    async (kib) => (await getProblem(await send('POST /api/api-keys/', { body: names(kib) }))).code,
   )
   expect(await Promise.all(codes)).toEqual(['validation_error', 'payload_too_large'])
 })
@@ -92,7 +92,7 @@ test('of very many wrong fields the first are named', async () => {
   const list = JSON.stringify({ name: 'x', tags: names.map(() => 0) })
   for (const response of [await postJson(json), await ask('POST /api/thing', { body: form }), await postJson(list)]) {
     expect(response.status).toBe(422)
-    const { fields } = (await problemOf(response)).details as { fields: Record<string, string[]> }
+    const { fields } = (await getProblem(response)).details as { fields: Record<string, string[]> }
     expect(Object.keys(fields)).toHaveLength(50)
   }
 })
@@ -101,7 +101,7 @@ test('a form with more fields than any of ours is rejected before parsing', asyn
   const odd = (count: number) => Array.from({ length: count }, (_, index) => `no${index}=`).join('&')
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   const answers = [4000, 4001].map((count) => ask('POST /api/thing', { body: odd(count), headers }))
-  const refused = await Promise.all(answers.map(async (answer) => problemOf(await answer)))
+  const refused = await Promise.all(answers.map(async (answer) => getProblem(await answer)))
   expect(refused.map(({ code }) => code)).toEqual(['validation_error', 'payload_too_large'])
   expect(refused[1]?.message).toBe('A form can have at most 4000 fields.')
   const { ask: send } = testApp()
@@ -112,7 +112,7 @@ test('a form with more fields than any of ours is rejected before parsing', asyn
     [4001, 'payload_too_large'],
   ] as const) {
     const answer = await send('POST /api/api-keys/', { body: `${part.repeat(count)}--b--\r\n`, headers: multipart })
-    expect((await problemOf(answer)).code).toBe(code)
+    expect((await getProblem(answer)).code).toBe(code)
   }
 })
 
@@ -141,7 +141,7 @@ test.each([
   const headers = { 'content-type': `multipart/form-data; ${parameters}` }
   for (const body of [`--b${PART}--b--\r\n`, 'a=&'.repeat(4001)]) {
     const refused = await ask('POST /api/thing', { body, headers })
-    expect([refused.status, (await problemOf(refused)).code]).toEqual([400, 'invalid_request_error'])
+    expect([refused.status, (await getProblem(refused)).code]).toEqual([400, 'invalid_request_error'])
   }
 })
 
@@ -155,7 +155,7 @@ test.each([
   const code = async (count: number) => {
     const body = `${`--${boundary}${PART}`.repeat(count)}--${boundary}--\r\n`
     const { ask: send } = testApp()
-    return (await problemOf(await send('POST /api/api-keys/', { body, headers }))).code
+    return (await getProblem(await send('POST /api/api-keys/', { body, headers }))).code
   }
   expect([await code(4000), await code(4001)]).toEqual(['validation_error', 'payload_too_large'])
 })
@@ -163,7 +163,7 @@ test.each([
 test('a field called __proto__ is rejected by name', async () => {
   const response = await postJson('{"name":"x","__proto__":{"isOn":true}}')
   expect(response.status).toBe(422)
-  expect((await problemOf(response)).param).toBe('__proto__')
+  expect((await getProblem(response)).param).toBe('__proto__')
 })
 
 test('a form becomes the same document', async () => {
@@ -191,7 +191,7 @@ test('a form becomes the same document', async () => {
 test('an unchecked box is false, an empty number is left out, an invalid one is rejected at its field', async () => {
   expect(fromForm(Thing, { name: 'x', isOn: 'false', seconds: '' })).toEqual({ name: 'x', isOn: false })
   const bad = await ask('POST /api/thing', { body: new URLSearchParams({ name: 'x', seconds: 'soon' }) })
-  expect((await problemOf(bad)).details).toMatchObject({ fields: { seconds: [expect.any(String)] } })
+  expect((await getProblem(bad)).details).toMatchObject({ fields: { seconds: [expect.any(String)] } })
 })
 
 test('a form cannot reach the prototype', () => {
@@ -204,6 +204,6 @@ test('parameters are rejected the same way', async () => {
   expect(await (await ask('GET /api/list?limit=4')).json()).toEqual({ limit: 4 })
   for (const path of ['/api/list?limit=9', '/api/list?limit=1&other=2']) {
     const response = await ask(`GET ${path}`)
-    expect([response.status, (await problemOf(response)).code]).toEqual([422, 'validation_error'])
+    expect([response.status, (await getProblem(response)).code]).toEqual([422, 'validation_error'])
   }
 })

@@ -1,6 +1,6 @@
 /** Browser clients of listed origins: preflight, answers they can read, and a key in any case. */
 import { describe, expect, test } from 'bun:test'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { problem } from '../support/people.ts'
 
 const APP = 'https://app.example'
@@ -22,10 +22,10 @@ const preflight = (origin: string, more: Record<string, string> = {}) => ({
   ...more,
 })
 
-const corsOf = ({ headers }: { headers: Headers }) =>
+const getCors = ({ headers }: { headers: Headers }) =>
   [...headers.keys()].filter((name) => name.startsWith('access-control-'))
 
-const listOf = (headers: Headers, name: string) => headers.get(name)?.toLowerCase().split(/, */) ?? []
+const getList = (headers: Headers, name: string) => headers.get(name)?.toLowerCase().split(/, */) ?? []
 
 describe('a preflight', () => {
   test.each([APP, LOCAL, DESKTOP])('of %s is answered, whatever the route', async (origin) => {
@@ -34,10 +34,10 @@ describe('a preflight', () => {
       const answer = await ask(`OPTIONS ${path}`, { headers: preflight(origin), peer: '203.0.113.9' })
       expect(answer.status).toBe(204)
       expect(answer.headers.get('access-control-allow-origin')).toBe(origin)
-      expect(listOf(answer.headers, 'access-control-allow-headers')).toEqual(ASKED.split(','))
-      expect(listOf(answer.headers, 'access-control-allow-methods')).toEqual(['get', 'post', 'delete'])
+      expect(getList(answer.headers, 'access-control-allow-headers')).toEqual(ASKED.split(','))
+      expect(getList(answer.headers, 'access-control-allow-methods')).toEqual(['get', 'post', 'delete'])
       expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
-      expect(listOf(answer.headers, 'vary')).toContain('origin')
+      expect(getList(answer.headers, 'vary')).toContain('origin')
       expect(answer.headers.get('x-request-id')).toStartWith('req_')
     }
   })
@@ -52,7 +52,11 @@ describe('a preflight', () => {
   ])('of %s is not: the answer names the origin and the setting', async (_name, origin) => {
     const { ask } = testApp(CORS)
     const answer = await ask('OPTIONS /v1/chat/completions', { headers: preflight(origin) })
-    expect([answer.status, corsOf(answer), listOf(answer.headers, 'vary').includes('origin')]).toEqual([403, [], true])
+    expect([answer.status, getCors(answer), getList(answer.headers, 'vary').includes('origin')]).toEqual([
+      403,
+      [],
+      true,
+    ])
     const { error } = JSON.parse(await answer.text())
     expect(error.code).toBe('cross_site_request_rejected')
     expect(error.message).toContain(origin === 'null' ? 'no origin' : origin.slice(0, 100))
@@ -70,13 +74,13 @@ describe('a preflight', () => {
     'of %s is not: /v1 alone is for pages',
     async (path) => {
       const answer = await testApp(CORS).ask(`OPTIONS ${path}`, { headers: preflight(APP) })
-      expect(corsOf(answer)).toEqual([])
+      expect(getCors(answer)).toEqual([])
     },
   )
 
   test('of any page is not while no origin is listed', async () => {
     const answer = await testApp().ask('OPTIONS /v1/chat/completions', { headers: preflight(APP) })
-    expect([answer.status, corsOf(answer)]).toEqual([403, []])
+    expect([answer.status, getCors(answer)]).toEqual([403, []])
     expect((await answer.json()).error.message).toContain(APP)
   })
 
@@ -96,11 +100,11 @@ describe('a request of a listed origin', () => {
   ])('%s is served with a key and may read our headers', async (route, body) => {
     const app = testApp(CORS)
     const headers = { origin: APP, 'sec-fetch-site': 'cross-site', authorization: `Bearer ${app.key().key}` }
-    const answer = await answerOf(app, route, { json: body, headers })
+    const answer = await getAnswer(app, route, { json: body, headers })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('access-control-allow-origin')).toBe(APP)
     expect(answer.headers.get('access-control-allow-credentials')).toBeNull()
-    const exposed = listOf(answer.headers, 'access-control-expose-headers')
+    const exposed = getList(answer.headers, 'access-control-expose-headers')
     expect(exposed).toContain('x-request-id')
     for (const name of answer.headers.keys())
       if (name.startsWith('x-')) expect([name, exposed.includes(name)]).toEqual([name, true])
@@ -112,7 +116,7 @@ describe('a request of a listed origin', () => {
       const app = testApp(CORS)
       for (const [route, body] of [[CHAT, json], ['GET /v1/models']] as const) {
         const headers = { origin: APP, 'sec-fetch-site': 'cross-site', ...(authorization && { authorization }) }
-        const answer = await answerOf(app, route, { json: body, headers })
+        const answer = await getAnswer(app, route, { json: body, headers })
         expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, APP])
         expect(JSON.parse(answer.text).error.code).toBe('invalid_api_key')
       }
@@ -131,13 +135,13 @@ describe('a request of a listed origin', () => {
       ['GET /v1/embeddings', undefined, 404],
     ]
     for (const [route, body, status] of asked) {
-      const answer = await answerOf(app, route, { json: body, headers })
+      const answer = await getAnswer(app, route, { json: body, headers })
       expect([route, answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([route, status, LOCAL])
     }
     app.bindings.lifecycle.draining = true
-    const draining = await answerOf(app, CHAT, { json, headers })
+    const draining = await getAnswer(app, CHAT, { json, headers })
     expect([draining.status, draining.headers.get('access-control-allow-origin')]).toEqual([503, LOCAL])
-    expect(listOf(draining.headers, 'access-control-expose-headers')).toContain('retry-after')
+    expect(getList(draining.headers, 'access-control-expose-headers')).toContain('retry-after')
   })
 
   test('is not let in by a cookie, nor by where it comes from', async () => {
@@ -149,8 +153,8 @@ describe('a request of a listed origin', () => {
 
   test('of another one is as before', async () => {
     const app = testApp(CORS)
-    const answer = await answerOf(app, CHAT, { json, headers: { origin: 'https://evil.example' } })
-    expect([answer.status, corsOf(answer)]).toEqual([403, []])
+    const answer = await getAnswer(app, CHAT, { json, headers: { origin: 'https://evil.example' } })
+    expect([answer.status, getCors(answer)]).toEqual([403, []])
   })
 })
 
@@ -162,7 +166,7 @@ describe('a request of no listed origin', () => {
   ])('%s is not listed, whatever the list', async (_name, headers, route) => {
     for (const corsOrigins of ['', `${APP},`, `${APP} ,, ${LOCAL}`]) {
       const answer = await testApp({ settings: { corsOrigins } }).ask(route, { headers })
-      expect([corsOrigins, answer.status === 204, corsOf(answer)]).toEqual([corsOrigins, false, []])
+      expect([corsOrigins, answer.status === 204, getCors(answer)]).toEqual([corsOrigins, false, []])
     }
   })
 
@@ -172,14 +176,14 @@ describe('a request of no listed origin', () => {
     ['an unknown path', {}, 'GET /v1/nothing', 404],
   ])('%s: caches keep its answer apart from that of a listed one', async (_name, headers, route, status) => {
     const answer = await testApp(CORS).ask(route, { headers })
-    expect([answer.status, listOf(answer.headers, 'vary').includes('origin')]).toEqual([status, true])
+    expect([answer.status, getList(answer.headers, 'vary').includes('origin')]).toEqual([status, true])
     const without = await testApp().ask(route, { headers })
-    expect(listOf(without.headers, 'vary')).not.toContain('origin')
+    expect(getList(without.headers, 'vary')).not.toContain('origin')
   })
 
   test('routes that are not for pages do not depend on the origin', async () => {
     const answer = await testApp(CORS).ask('GET /backend-api/codex/models?client_version=1.0.0')
-    expect(listOf(answer.headers, 'vary')).not.toContain('origin')
+    expect(getList(answer.headers, 'vary')).not.toContain('origin')
   })
 })
 
@@ -239,7 +243,7 @@ describe('the setting', () => {
 test('the native body of a page is the same turn as ever', async () => {
   const app = testApp(CORS)
   const headers = { origin: APP, authorization: `Bearer ${app.key().key}` }
-  expect((await answerOf(app, 'POST /v1/responses', { json: codexBody(), headers })).status).toBe(200)
+  expect((await getAnswer(app, 'POST /v1/responses', { json: codexBody(), headers })).status).toBe(200)
   expect(app.upstream.oddities).toEqual([])
   expect(Object.keys(app.upstream.requests[0]?.headers ?? {})).not.toContain('origin')
 })

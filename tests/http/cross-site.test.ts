@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { open } from '../../src/http/gates.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'
-import { probe, problemOf } from './probe.ts'
+import { getProblem, probe } from './probe.ts'
 
 const mount = (over: Record<string, unknown> = {}) =>
   probe((app) => {
@@ -20,7 +20,7 @@ test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
   async (method) => {
     const response = await ask(`${method} /api/x`, { headers: { 'sec-fetch-site': 'cross-site', origin: FOREIGN } })
     expect(response.status).toBe(403)
-    const { code, details } = await problemOf(response)
+    const { code, details } = await getProblem(response)
     expect(code).toBe('cross_site_request_rejected')
     expect(details).toMatchObject({ host: 'localhost:2455', origin: FOREIGN, secFetchSite: 'cross-site' })
   },

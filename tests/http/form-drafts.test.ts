@@ -4,7 +4,7 @@ import { FormDrafts } from '../../src/http/form-drafts.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { testApp } from '../support/app.ts'
 import { ManualClock } from '../support/clock.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { type Browser, people } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
@@ -44,7 +44,7 @@ describe('a refused form', () => {
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
     expect(place).toStartWith('/keys/new?problem=validation_error&field=limits.0.maxValue&draft=frm_')
     const html = await page(operator, place)
-    const fields = fieldsOf(html, 'form-key')
+    const fields = getFields(html, 'form-key')
     for (const pair of TYPED) expect(fields).toContainEqual(pair)
     expect(html).toContain('Limits 1 max value: ')
   })
@@ -56,7 +56,7 @@ describe('a refused form', () => {
     const place = await refuse(admin, 'POST /api/api-keys/', '/keys/new', STORABLE)
     expect(place).toStartWith('/keys/new?problem=database_unavailable&draft=frm_')
     const html = await page(admin, place)
-    for (const pair of STORABLE) expect(fieldsOf(html, 'form-key')).toContainEqual(pair)
+    for (const pair of STORABLE) expect(getFields(html, 'form-key')).toContainEqual(pair)
     expect(html).toContain('that the disk is not mounted read-only')
     const json = { name: 'x' }
     const refused = [
@@ -87,7 +87,7 @@ describe('a refused form', () => {
         ['email', email],
       ]
       const place = await refuse(anna, 'POST /api/dashboard-auth/me', '/me', typed)
-      const fields = fieldsOf(await page(anna, place), 'form-profile')
+      const fields = getFields(await page(anna, place), 'form-profile')
       for (const pair of typed) expect(fields).toContainEqual(pair)
     }
   })
@@ -96,7 +96,7 @@ describe('a refused form', () => {
     const { as, app } = open()
     const operator = as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
-    const fields = fieldsOf(await page(operator, place), 'form-key').map(([name, value]): [string, string] =>
+    const fields = getFields(await page(operator, place), 'form-key').map(([name, value]): [string, string] =>
       name === 'limits.0.amount' ? [name, '2'] : [name, value],
     )
     const body = new URLSearchParams(fields).toString()

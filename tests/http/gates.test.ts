@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { clientKey, type Gate, open, requires, restricted, signedIn, writes } from '../../src/http/gates.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'
 import { testDb } from '../support/db.ts'
-import { probe, problemOf } from './probe.ts'
+import { getProblem, probe } from './probe.ts'
 
 const noKeys = {
   firewall: { allows: () => true },
@@ -29,7 +29,7 @@ test.each([
     expect((await ask('GET /api/thing')).status).toBe(200)
     const refused = await ask('GET /api/thing', { peer: '192.0.2.7' })
     expect(refused.status).toBe(401)
-    const { code, message } = await problemOf(refused)
+    const { code, message } = await getProblem(refused)
     expect(code).toBe('bootstrap_required')
     expect(message).toContain('bootstrap token')
   },
@@ -49,7 +49,7 @@ test('the firewall is asked before the key', async () => {
   const { ask } = behind([clientKey('always')], { ...noKeys, firewall: { allows: () => false } })
   const refused = await ask('GET /v1/thing')
   expect(refused.status).toBe(403)
-  expect((await problemOf(refused)).code).toBe('ip_forbidden')
+  expect((await getProblem(refused)).code).toBe('ip_forbidden')
 })
 
 test('without key authentication this machine needs no key, another one is refused', async () => {
@@ -74,7 +74,7 @@ test('an exempt range counts for the socket peer', async () => {
 
 test('a required capability without a key is refused for the key, not for the capability', async () => {
   const { ask } = behind([clientKey('optional'), restricted('refuse')])
-  expect((await problemOf(await ask('GET /v1/thing', { headers: CAPABILITY }))).code).toBe('invalid_api_key')
+  expect((await getProblem(await ask('GET /v1/thing', { headers: CAPABILITY }))).code).toBe('invalid_api_key')
 })
 
 test.each([
@@ -85,7 +85,7 @@ test.each([
   const { ask } = behind([restricted(restriction)])
   const response = await ask('GET /v1/thing', { headers: CAPABILITY })
   expect(response.status).toBe(status)
-  if (code) expect((await problemOf(response)).code).toBe(code)
+  if (code) expect((await getProblem(response)).code).toBe(code)
   expect((await ask('GET /v1/thing')).status).toBe(200)
 })
 
@@ -94,7 +94,7 @@ test.each(['refuse', 'narrow', 'local'] as const)('an unknown capability is refu
   for (const value of ['other', 'trusted_cyber, trusted_cyber', '']) {
     const response = await ask('GET /v1/thing', { headers: { 'x-codex-lb-required-capability': value } })
     expect(response.status).toBe(400)
-    expect((await problemOf(response)).code).toBe('unsupported_required_capability')
+    expect((await getProblem(response)).code).toBe('unsupported_required_capability')
   }
 })
 

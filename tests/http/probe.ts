@@ -59,5 +59,5 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
   return { ask, lines, app }
 }
 
-export const problemOf = async (response: Response): Promise<{ code: string; [more: string]: unknown }> =>
+export const getProblem = async (response: Response): Promise<{ code: string; [more: string]: unknown }> =>
   ((await response.json()) as { error: { code: string } }).error

@@ -1,7 +1,7 @@
 /** One error, four faces: model client, dashboard JSON, htmx, browser. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { probe, problemOf } from './probe.ts'
+import { getProblem, probe } from './probe.ts'
 
 const failing = (error: unknown, over: Record<string, unknown> = {}) =>
   probe((app) => {
@@ -20,7 +20,7 @@ test.each(['/v1/x', '/backend-api/codex/x'])(
     const response = await ask(`POST ${path}`, { headers: HTML })
     expect(response.status).toBe(403)
     expect(response.headers.get('retry-after')).toBe('3')
-    expect(await problemOf(response)).toEqual({
+    expect(await getProblem(response)).toEqual({
       message: 'This API key does not have access to the model.',
       type: 'permission_error',
       code: 'model_not_allowed',
@@ -31,13 +31,13 @@ test.each(['/v1/x', '/backend-api/codex/x'])(
 
 test('an unknown path of a model family gets that envelope too; a look-alike does not', async () => {
   const { ask } = probe(() => {})
-  expect(await problemOf(await ask('GET /v1/nothing'))).toMatchObject({
+  expect(await getProblem(await ask('GET /v1/nothing'))).toMatchObject({
     type: 'invalid_request_error',
     code: 'not_found',
   })
-  expect(await problemOf(await ask('GET /v1'))).toHaveProperty('type')
-  expect(await problemOf(await ask('GET /v1x'))).not.toHaveProperty('type')
-  expect(await problemOf(await ask('GET /api/codex/nothing'))).not.toHaveProperty('type')
+  expect(await getProblem(await ask('GET /v1'))).toHaveProperty('type')
+  expect(await getProblem(await ask('GET /v1x'))).not.toHaveProperty('type')
+  expect(await getProblem(await ask('GET /api/codex/nothing'))).not.toHaveProperty('type')
 })
 
 test('dashboard JSON leaves param and details out when they are empty', async () => {
@@ -48,7 +48,7 @@ test('dashboard JSON leaves param and details out when they are empty', async ()
   const full = await failing(new AppError('permission_required', { param: 'audit:read', details: { a: 1 } })).ask(
     'GET /api/x',
   )
-  expect(await problemOf(full)).toMatchObject({ param: 'audit:read', details: { a: 1 } })
+  expect(await getProblem(full)).toMatchObject({ param: 'audit:read', details: { a: 1 } })
 })
 
 test('htmx gets an alert for the flash area, escaped, and no page around it', async () => {
@@ -93,7 +93,7 @@ test.each(['/v1/x', '/api/x', '/page'])(
     const { ask, lines } = failing(full)
     const response = await ask(`POST ${path}`)
     expect(response.status).toBe(503)
-    expect(await problemOf(response)).toMatchObject({
+    expect(await getProblem(response)).toMatchObject({
       code: 'database_unavailable',
       message: 'The database cannot be read or written. The server log says why.',
     })
@@ -105,7 +105,7 @@ test('a folder that is none is the database’s where that is lost with it, and 
   const noFolder = (path: string) => Object.assign(new Error('not a directory'), { code: 'ENOTDIR', path })
   const code = async (path: string, isLost: boolean) => {
     const ops = { lostDatabase: () => (isLost ? { says: 'It is lost.', advice: 'Find it.' } : null) }
-    return (await problemOf(await failing(noFolder(path), { ops }).ask('GET /api/x'))).code
+    return (await getProblem(await failing(noFolder(path), { ops }).ask('GET /api/x'))).code
   }
   expect(await code('/data/backups', true)).toBe('database_unavailable')
   expect(await code('/data/backups', false)).toBe('internal_error')

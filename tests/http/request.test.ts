@@ -9,7 +9,7 @@ import { createHandlers } from '../../src/http/handlers.ts'
 import { representation } from '../../src/http/reply.tsx'
 import { parseCidr } from '../../src/lib/cidr.ts'
 import { testApp } from '../support/app.ts'
-import { probe, problemOf } from './probe.ts'
+import { getProblem, probe } from './probe.ts'
 
 const whoAmI = createHandlers(open('test'), (c) =>
   c.json({ id: c.var.requestId, ip: c.var.clientIp, isLocal: isLocal(c) }),
@@ -28,7 +28,7 @@ test.each(['a,b', 'localhost, localhost', 'x/y@z', 'user@host', 'a b', '<x>', 'h
   'Host %p is refused',
   async (host) => {
     const response = await ask('GET /api/who', { headers: { host } })
-    expect([response.status, (await problemOf(response)).code]).toEqual([400, 'bad_host'])
+    expect([response.status, (await getProblem(response)).code]).toEqual([400, 'bad_host'])
   },
 )
 

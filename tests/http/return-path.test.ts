@@ -2,11 +2,11 @@
 import { expect, test } from 'bun:test'
 import { open } from '../../src/http/gates.ts'
 import { createHandlers } from '../../src/http/handlers.ts'
-import { pageOf, returnPath, withReturn } from '../../src/http/return-path.ts'
+import { getPage, returnPath, withReturn } from '../../src/http/return-path.ts'
 import { probe } from './probe.ts'
 
 const told = createHandlers(open('test'), (c) => {
-  const page = pageOf(c)
+  const page = getPage(c)
   return c.json({ to: returnPath(c), page: page && page.pathname + page.search })
 })
 const { ask } = probe((app) => {

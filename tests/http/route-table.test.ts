@@ -7,7 +7,7 @@ import { body } from '../../src/http/body.ts'
 import { clientKey, open, requires, restricted, writes } from '../../src/http/gates.ts'
 import { createHandlers } from '../../src/http/handlers.ts'
 import { query } from '../../src/http/query.ts'
-import { demandOneAccessGate, formatRoutes, routeTable } from '../../src/http/route-table.ts'
+import { formatRoutes, requireOneAccessGate, routeTable } from '../../src/http/route-table.ts'
 import { notBuilt } from '../../src/proxy/handlers/not-built.ts'
 
 const app = () => new Hono<AppEnv>().use(async (_c, next) => next())
@@ -25,7 +25,7 @@ test('one row a route, with its gates; middleware is no route', () => {
       capability: null,
     },
   ])
-  expect(() => demandOneAccessGate(routes)).not.toThrow()
+  expect(() => requireOneAccessGate(routes)).not.toThrow()
 })
 
 test('a row has the schemas its middleware checks, and two rows with one handler know it', () => {
@@ -57,7 +57,7 @@ test('a route without a gate, with two, or with the capability ahead of the key 
   routes.get('/bare', (c) => c.text(''))
   routes.get('/twice', open('x'), writes(), (c) => c.text(''))
   routes.get('/early', restricted('refuse'), clientKey('optional'), (c) => c.text(''))
-  expect(() => demandOneAccessGate(routes)).toThrow(
+  expect(() => requireOneAccessGate(routes)).toThrow(
     'GET /bare has 0 access gates; GET /twice has 2 access gates; GET /early checks the capability before the key',
   )
 })

@@ -14,7 +14,7 @@ const asked = async (route: string, headers: Record<string, string> = {}) => {
   return { status: response.status, type: response.headers.get('content-type') ?? '', text }
 }
 
-const errorOf = (text: string) => (JSON.parse(text) as { error: Record<string, unknown> }).error
+const getError = (text: string) => (JSON.parse(text) as { error: Record<string, unknown> }).error
 
 describe('names the base URL and the address that was meant', () => {
   test.each([
@@ -36,7 +36,7 @@ describe('names the base URL and the address that was meant', () => {
   ])('%s', async (route, base, meant) => {
     const { status, text } = await asked(route)
     expect(status).toBe(404)
-    const error = errorOf(text)
+    const error = getError(text)
     expect(error).toMatchObject({ type: 'invalid_request_error', code: 'not_found', param: null })
     expect(error.message).toEndWith(`Set the base URL of the client to ${base}.`)
     expect(error.message).toContain(`${new URL(base).origin}${meant} `)
@@ -44,13 +44,13 @@ describe('names the base URL and the address that was meant', () => {
 
   test('the native client by what it sends', async () => {
     const { text } = await asked('POST /responses', { originator: 'codex_cli_rs' })
-    expect(errorOf(text).message).toEndWith(`Set the base URL of the client to ${NATIVE}.`)
+    expect(getError(text).message).toEndWith(`Set the base URL of the client to ${NATIVE}.`)
   })
 
   test('under the name it is known by', async () => {
     const { ask } = testApp({ environment: { CODEX_LB_PUBLIC_URL: 'https://sluice.example' } })
     const text = await (await ask('POST /chat/completions', { json: {} })).text()
-    expect(errorOf(text).message).toContain('https://sluice.example/v1')
+    expect(getError(text).message).toContain('https://sluice.example/v1')
   })
 
   test.each([
@@ -60,7 +60,7 @@ describe('names the base URL and the address that was meant', () => {
   ])('%s: the base URL alone, where no route is known to be meant', async (route, base) => {
     const { status, text } = await asked(route)
     expect(status).toBe(404)
-    expect(errorOf(text).message).toEndWith(` does not exist. Check the path. The base URL is ${base}.`)
+    expect(getError(text).message).toEndWith(` does not exist. Check the path. The base URL is ${base}.`)
   })
 
   test.each([
@@ -73,7 +73,7 @@ describe('names the base URL and the address that was meant', () => {
     'DELETE /backend-api/codex/models',
   ])('%s: not the base URL it already has', async (route) => {
     const { status, text } = await asked(route)
-    expect([status, errorOf(text).message]).toEqual([404, `${route} does not exist. Check the method and the path.`])
+    expect([status, getError(text).message]).toEqual([404, `${route} does not exist. Check the method and the path.`])
   })
 
   test('a long path is not repeated', async () => {
@@ -99,7 +99,7 @@ describe('leaves the dashboard alone', () => {
     'GET /my-responses',
     'GET /api/responses/x/y',
   ])('%s of a script', async (route) => {
-    const error = errorOf((await asked(route)).text)
+    const error = getError((await asked(route)).text)
     expect(error).toEqual({ code: 'not_found', message: expect.any(String) })
   })
 

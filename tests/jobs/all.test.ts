@@ -46,7 +46,7 @@ test('an account that is added later is greeted at once, and only once', async (
   const { id } = addAccount()
   await clock.advance('1s')
   expect(bindings.pool.get(id)?.usage).not.toBeNull()
-  expect(bindings.catalog.modelsOf(id)?.has('gpt-5.5')).toBe(true)
+  expect(bindings.catalog.getModels(id)?.has('gpt-5.5')).toBe(true)
   expect(asked('/backend-api/wham/usage')).toBe(1)
   await schedule.stop()
 })

@@ -48,14 +48,21 @@ const world = async (accounts = 1, fields: Record<string, unknown> = {}) => {
       ping: ({ includePaused, ...wanted }, signal) =>
         pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
       readUsage: async (id) => {
-        const { upstream, credentials } = bindings.plane
+        const { upstream, credentials } = bindings.proxyDeps
         bindings.pool.observe(id, await fetchUsage({ ...upstream, credentials }, id))
       },
       ...more,
     })
   }
   const run = make()
-  return { app, job, run: () => run(never), make, runs: () => runsOf(app), details: (id: string) => detailsOf(app, id) }
+  return {
+    app,
+    job,
+    run: () => run(never),
+    make,
+    runs: () => getRuns(app),
+    details: (id: string) => getDetails(app, id),
+  }
 }
 
 const create = async (app: TestApp, { schedule = {}, ...fields }: Record<string, unknown> = {}) => {
@@ -64,9 +71,9 @@ const create = async (app: TestApp, { schedule = {}, ...fields }: Record<string,
   expect(response.status).toBe(200)
   return { job: (await response.json()) as Job }
 }
-const runsOf = async (app: TestApp): Promise<Run[]> =>
+const getRuns = async (app: TestApp): Promise<Run[]> =>
   ((await (await app.ask('GET /api/automations/runs')).json()) as { items: Run[] }).items
-const detailsOf = async (app: TestApp, id: string): Promise<Details> =>
+const getDetails = async (app: TestApp, id: string): Promise<Details> =>
   (await (await app.ask(`GET /api/automations/runs/${id}/details`)).json()) as Details
 const calls = (app: TestApp) => app.upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))
 const at = (time: string, day = '2026-01-01') => Date.parse(`${day}T${time}:00Z`)
@@ -338,8 +345,8 @@ describe('the accounts of a run', () => {
       ping: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'automation' }, signal),
       readUsage: async () => {},
     })(never)
-    const [done] = await runsOf(app)
-    expect((await detailsOf(app, done?.id ?? '')).accounts.map(({ errorCode }) => errorCode)).toEqual([
+    const [done] = await getRuns(app)
+    expect((await getDetails(app, done?.id ?? '')).accounts.map(({ errorCode }) => errorCode)).toEqual([
       'account_not_found',
       null,
     ])

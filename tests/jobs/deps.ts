@@ -3,6 +3,15 @@ import type { JobDeps } from '../../src/jobs/context.ts'
 import type { TestApp } from '../support/app.ts'
 
 export const jobDeps = ({ bindings }: Pick<TestApp, 'bindings'>): JobDeps => {
-  const { db, pool, catalog, clock, log, plane } = bindings
-  return { db, pool, catalog, clock, log, upstream: plane.upstream, credentials: plane.credentials, polls: new Map() }
+  const { db, pool, catalog, clock, log, proxyDeps } = bindings
+  return {
+    db,
+    pool,
+    catalog,
+    clock,
+    log,
+    upstream: proxyDeps.upstream,
+    credentials: proxyDeps.credentials,
+    polls: new Map(),
+  }
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readAhead } from '../../src/jobs/overview.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
-import { plansOf } from '../support/query-plans.ts'
+import { getPlans } from '../support/query-plans.ts'
 
 const setUp = (turns: number, agoMs: number) => {
   const { db, sqlite } = testDb()
@@ -28,7 +28,7 @@ test.each([
 
 test('whether there are many is read from an index', () => {
   const { sqlite, run } = setUp(10, 0)
-  expect(plansOf(sqlite, /"requests"/, () => void run())).toEqual([
+  expect(getPlans(sqlite, /"requests"/, () => void run())).toEqual([
     'SEARCH requests USING COVERING INDEX requests_started (started_at>?)',
   ])
 })

@@ -58,7 +58,7 @@ const open = async (settings: Partial<Settings> = {}, { days = 20, units = 30, a
 const decisions = (app: TestApp) => listDecisions(app.db, 50)
 const decision = (app: TestApp, { id }: { id: string }) => decisions(app).find((other) => other.id === id)
 const starts = (app: TestApp) => app.rows().filter(({ route }) => route === 'window-start')
-const stateOf = ({ scheduledAt, status }: ReturnType<typeof decisions>[number]) => [scheduledAt - midnight, status]
+const getState = ({ scheduledAt, status }: ReturnType<typeof decisions>[number]) => [scheduledAt - midnight, status]
 
 describe('the plan', () => {
   test('starts the window so that it is reset when the day has used it up', async () => {
@@ -75,18 +75,18 @@ describe('the plan', () => {
   })
 
   test('is empty when the quota suffices, when the gain is too small, and without 14 days', async () => {
-    const planOf = async (...args: Parameters<typeof open>) => {
+    const getPlan = async (...args: Parameters<typeof open>) => {
       const { app } = await open(...args)
       return planStarts(app.db, { now: app.clock.now() })
     }
-    expect(await planOf({}, { units: 5 })).toMatchObject({ sufficient: true, proposals: [] })
-    expect(await planOf({ plannerMinGainPercent: 60 }, { units: 15 })).toMatchObject({
+    expect(await getPlan({}, { units: 5 })).toMatchObject({ sufficient: true, proposals: [] })
+    expect(await getPlan({ plannerMinGainPercent: 60 }, { units: 15 })).toMatchObject({
       sufficient: true,
       proposals: [],
     })
-    expect(await planOf({}, { days: 13 })).toMatchObject({ sufficient: false, proposals: [] })
-    expect(await planOf({ plannerWorkingDays: 'sat sun' })).toMatchObject({ sufficient: true, proposals: [] })
-    expect(await planOf({}, { enabled: false })).toMatchObject({ proposals: [] })
+    expect(await getPlan({}, { days: 13 })).toMatchObject({ sufficient: false, proposals: [] })
+    expect(await getPlan({ plannerWorkingDays: 'sat sun' })).toMatchObject({ sufficient: true, proposals: [] })
+    expect(await getPlan({}, { enabled: false })).toMatchObject({ proposals: [] })
   })
 
   test('has at most the allowed starts per day, each account once', async () => {
@@ -206,7 +206,7 @@ describe('the job', () => {
     await run(never)
     await app.clock.advance(HOUR)
     await run(never)
-    expect(decisions(app).map(stateOf)).toEqual([[planned!.scheduledAt - midnight, 'canceled']])
+    expect(decisions(app).map(getState)).toEqual([[planned!.scheduledAt - midnight, 'canceled']])
     app.change({ plannerMinGainPercent: 6 })
     await run(never)
     expect(decisions(app)).toHaveLength(1)

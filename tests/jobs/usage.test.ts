@@ -9,26 +9,26 @@ import { jobDeps } from './deps.ts'
 
 const never = new AbortController().signal
 
-const pollsOf = ({ upstream }: ReturnType<typeof testApp>): string[] =>
+const getPolls = ({ upstream }: ReturnType<typeof testApp>): string[] =>
   upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage')).map(({ account }) => account ?? '')
 
 /** Beats as the schedule would, for `ms`; returns the accounts asked. */
 const beatFor = async (app: ReturnType<typeof testApp>, deps: JobDeps, ms: number): Promise<string[]> => {
-  const before = pollsOf(app).length
+  const before = getPolls(app).length
   for (let passed = 0; passed < ms; passed += USAGE_BEAT_MS) {
     await app.clock.advance(USAGE_BEAT_MS)
     const run = pollUsage(deps, never)
     await app.clock.advance(0)
     await run
   }
-  return pollsOf(app).slice(before)
+  return getPolls(app).slice(before)
 }
 
 test('every account is polled immediately, then once a minute, and never all together', async () => {
   const app = testApp({ accounts: 24 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
-  expect(new Set(pollsOf(app)).size).toBe(24)
+  expect(new Set(getPolls(app)).size).toBe(24)
   await beatFor(app, deps, 115_000)
   const asked = await beatFor(app, deps, 60_000)
   expect(asked.toSorted()).toEqual(app.upstream.accounts.map(({ chatgptAccountId }) => chatgptAccountId).toSorted())

@@ -268,15 +268,15 @@ describe('PUT /api/accounts/:id/limit-warmup', () => {
   test('refuses an account without a five-hour window, and a last resort below its floor', async () => {
     const app = testApp()
     const { id } = app.members[0]!
-    const codeOf = async (response: Response) =>
+    const getCode = async (response: Response) =>
       [response.status, ((await response.json()) as { error?: { code: string } }).error?.code] as const
-    expect(await codeOf(await enable(app))).toEqual([409, 'window_start_refused'])
+    expect(await getCode(await enable(app))).toEqual([409, 'window_start_refused'])
     await app.ask(`PUT /api/accounts/${id}/routing-policy`, { json: { routingPolicy: 'preserve' } })
     const now = app.clock.now()
     report(app, window(80, now + HOUR_MS), 0, window(10, now + 84 * HOUR_MS, 10_080))
-    expect(await codeOf(await enable(app))).toEqual([409, 'window_start_refused'])
+    expect(await getCode(await enable(app))).toEqual([409, 'window_start_refused'])
     report(app, window(10, now + HOUR_MS), 0, window(10, now + 84 * HOUR_MS, 10_080))
-    expect(await codeOf(await enable(app))).toEqual([200, undefined])
+    expect(await getCode(await enable(app))).toEqual([200, undefined])
     expect((await enable(app, 0, false)).status).toBe(200)
   })
 

@@ -14,7 +14,7 @@ const encoders: Record<string, (body: Uint8Array) => Buffer> = {
   zstd: zlib.zstdCompressSync,
 }
 
-const kindOf = async (decoding: Promise<Uint8Array>) => {
+const getKind = async (decoding: Promise<Uint8Array>) => {
   const error = await decoding.then(
     () => null,
     (reason) => reason,
@@ -32,16 +32,16 @@ describe.each(Object.entries(encoders))('%s', (name, encode) => {
 
   test('the cap is exact, for small and big bodies', async () => {
     expect(await decodeBody(encode(Buffer.alloc(500)), name, { maxBytes: 500 })).toHaveLength(500)
-    expect(await kindOf(decodeBody(encode(Buffer.alloc(501)), name, { maxBytes: 500 }))).toBe('body_too_large')
+    expect(await getKind(decodeBody(encode(Buffer.alloc(501)), name, { maxBytes: 500 }))).toBe('body_too_large')
     expect(await decodeBody(encode(big), name, { maxBytes: big.length })).toHaveLength(big.length)
-    expect(await kindOf(decodeBody(encode(big), name, { maxBytes: big.length - 1 }))).toBe('body_too_large')
+    expect(await getKind(decodeBody(encode(big), name, { maxBytes: big.length - 1 }))).toBe('body_too_large')
   })
 
   test('foreign bytes, and but for zstd those cut short, are a bad encoding', async () => {
     const whole = encode(text)
     for (const cut of name === 'zstd' ? [] : [1, 4, whole.length - 5, whole.length])
-      expect(await kindOf(decodeBody(whole.subarray(0, -cut), name, { maxBytes: MIB }))).toBe('bad_encoding')
-    expect(await kindOf(decodeBody(Buffer.from('"plain JSON", not compressed'), name, { maxBytes: MIB }))).toBe(
+      expect(await getKind(decodeBody(whole.subarray(0, -cut), name, { maxBytes: MIB }))).toBe('bad_encoding')
+    expect(await getKind(decodeBody(Buffer.from('"plain JSON", not compressed'), name, { maxBytes: MIB }))).toBe(
       'bad_encoding',
     )
   })
@@ -50,27 +50,31 @@ describe.each(Object.entries(encoders))('%s', (name, encode) => {
 test('no encoding and identity hand the body on', async () => {
   for (const header of [null, '', 'identity', ' Identity , identity'])
     expect(await decodeBody(text, header, { maxBytes: 100 })).toBe(text)
-  expect(await kindOf(decodeBody(text, null, { maxBytes: text.length - 1 }))).toBe('body_too_large')
+  expect(await getKind(decodeBody(text, null, { maxBytes: text.length - 1 }))).toBe('body_too_large')
 })
 
 test('stacked encodings come off from right to left', async () => {
   const stacked = zlib.zstdCompressSync(zlib.gzipSync(text))
   expect(Buffer.from(await decodeBody(stacked, 'gzip, identity, zstd', { maxBytes: MIB }))).toEqual(text)
-  expect(await kindOf(decodeBody(stacked, 'zstd, gzip', { maxBytes: MIB }))).toBe('bad_encoding')
+  expect(await getKind(decodeBody(stacked, 'zstd, gzip', { maxBytes: MIB }))).toBe('bad_encoding')
 })
 
 test('every stage is capped, not only the last', async () => {
   const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(30 * MIB)))
   expect(bomb.length).toBeLessThan(10_000)
-  expect(await kindOf(decodeBody(bomb, 'gzip, gzip', { maxBytes: 8 * MIB }))).toBe('body_too_large')
+  expect(await getKind(decodeBody(bomb, 'gzip, gzip', { maxBytes: 8 * MIB }))).toBe('body_too_large')
   const inner = zlib.gzipSync(Buffer.alloc(10 * MIB), { level: 0 })
-  expect(await kindOf(decodeBody(zlib.zstdCompressSync(inner), 'gzip, zstd', { maxBytes: MIB }))).toBe('body_too_large')
+  expect(await getKind(decodeBody(zlib.zstdCompressSync(inner), 'gzip, zstd', { maxBytes: MIB }))).toBe(
+    'body_too_large',
+  )
 })
 
 test('an unknown encoding and too many stages are refused before any work', async () => {
-  expect(await kindOf(decodeBody(text, 'compress', { maxBytes: MIB }))).toBe('unsupported_encoding')
-  expect(await kindOf(decodeBody(text, 'gzip, snappy', { maxBytes: MIB }))).toBe('unsupported_encoding')
-  expect(await kindOf(decodeBody(text, 'gzip, gzip, gzip, gzip, gzip', { maxBytes: MIB }))).toBe('unsupported_encoding')
+  expect(await getKind(decodeBody(text, 'compress', { maxBytes: MIB }))).toBe('unsupported_encoding')
+  expect(await getKind(decodeBody(text, 'gzip, snappy', { maxBytes: MIB }))).toBe('unsupported_encoding')
+  expect(await getKind(decodeBody(text, 'gzip, gzip, gzip, gzip, gzip', { maxBytes: MIB }))).toBe(
+    'unsupported_encoding',
+  )
 })
 
 test('deflate also reads the bare stream some clients send', async () => {

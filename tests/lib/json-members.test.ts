@@ -1,7 +1,7 @@
 /** Members that are written twice, and where members stand, told from the bytes. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { elementsOf, repeatedMember, topMembers } from '../../src/lib/json-members.ts'
+import { getElements, repeatedMember, topMembers } from '../../src/lib/json-members.ts'
 import { holds } from '../support/property.ts'
 
 const PATHS = ['model', 'store', 'reasoning', 'reasoning.effort']
@@ -115,7 +115,7 @@ describe('the members at the top', () => {
 
 describe('the elements of a list', () => {
   const shown = (json: string, from = 0) =>
-    elementsOf(bytes(json), from).map(({ value, end }) => new TextDecoder().decode(bytes(json).subarray(value, end)))
+    getElements(bytes(json), from).map(({ value, end }) => new TextDecoder().decode(bytes(json).subarray(value, end)))
 
   test.each([
     ['[]', []],

@@ -1,6 +1,6 @@
 /** Work a few at a time: never more, in order, and on after an error. */
 import { expect, test } from 'bun:test'
-import { inLanes, queueOf } from '../../src/lib/lanes.ts'
+import { getQueue, inLanes } from '../../src/lib/lanes.ts'
 
 /** Work that ends when it is told to. */
 const ground = () => {
@@ -42,7 +42,7 @@ test('after an error no item begins any more', async () => {
 
 test('a queue lets in as many as it has lanes, and the next when one has ended, however it ended', async () => {
   const { begun, work, settle } = ground()
-  const queue = queueOf(2)
+  const queue = getQueue(2)
   const before = [1, 2, 3, 4].map((n) => queue(() => work(n)).catch((err: unknown) => err))
   expect(begun).toEqual([1, 2])
   await settle(1, new Error('broken'))

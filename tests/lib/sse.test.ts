@@ -1,14 +1,14 @@
 /** SSE framing: the same events and the same bytes, however the stream was cut into chunks. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { piecesOf, type SseEvent, SseEventTooLarge, SseScanner } from '../../src/lib/sse.ts'
+import { getPieces, type SseEvent, SseEventTooLarge, SseScanner } from '../../src/lib/sse.ts'
 import { eventData, eventJson, frame } from '../../src/lib/sse-payload.ts'
 import { holds } from '../support/property.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 type Seen = Pick<SseEvent, 'bytes' | 'type'>
-const textOf = ({ bytes }: Seen) => decoder.decode(bytes)
+const getText = ({ bytes }: Seen) => decoder.decode(bytes)
 
 /** Pushes `bytes` cut at the given places. */
 const scan = (bytes: Uint8Array, cuts: readonly number[] = []): Seen[] => {
@@ -43,18 +43,18 @@ const line = fc.oneof(
     'retry: 5',
   ),
 )
-const eventOf = (end: fc.Arbitrary<string>) =>
+const getEvent = (end: fc.Arbitrary<string>) =>
   fc.tuple(fc.array(line, { minLength: 1, maxLength: 4 }), end).map(([lines, e]) => `${lines.join(e)}${e}${e}`)
 const cuts = fc.array(fc.nat(), { maxLength: 30 })
-const streamOf = (end: fc.Arbitrary<string>) => fc.array(eventOf(end), { minLength: 1, maxLength: 6 })
+const getStream = (end: fc.Arbitrary<string>) => fc.array(getEvent(end), { minLength: 1, maxLength: 6 })
 
 describe('however a stream is cut', () => {
   test('with LF its events have the same bytes and types', () => {
     holds(
-      fc.property(streamOf(fc.constant('\n')), cuts, (events, places) => {
+      fc.property(getStream(fc.constant('\n')), cuts, (events, places) => {
         const bytes = encoder.encode(events.join(''))
         const cut = scan(bytes, places)
-        expect(cut.map(textOf)).toEqual(events)
+        expect(cut.map(getText)).toEqual(events)
         expect(cut).toEqual(scan(bytes))
       }),
     )
@@ -62,7 +62,7 @@ describe('however a stream is cut', () => {
 
   test('byte by byte, too', () => {
     holds(
-      fc.property(streamOf(fc.constantFrom('\n', '\r', '\r\n')), (events) => {
+      fc.property(getStream(fc.constantFrom('\n', '\r', '\r\n')), (events) => {
         const bytes = encoder.encode(events.join(''))
         const whole = scan(bytes)
         const single = scan(bytes, Array.from(bytes.keys()))
@@ -75,9 +75,9 @@ describe('however a stream is cut', () => {
 
   test('with CR, LF and CRLF mixed its events say the same', () => {
     holds(
-      fc.property(streamOf(fc.constantFrom('\n', '\r', '\r\n')), cuts, (events, places) => {
+      fc.property(getStream(fc.constantFrom('\n', '\r', '\r\n')), cuts, (events, places) => {
         const cut = scan(encoder.encode(events.join('')), places)
-        expect(cut.map(textOf)).toEqual(events)
+        expect(cut.map(getText)).toEqual(events)
       }),
     )
   })
@@ -90,7 +90,7 @@ describe('however a stream is cut', () => {
   ])('%s it keeps every byte', (_where, chunks) => {
     const scanner = new SseScanner()
     const events = chunks.flatMap((chunk) => scanner.push(encoder.encode(chunk)))
-    expect(events.map(textOf).join('')).toBe(chunks.join(''))
+    expect(events.map(getText).join('')).toBe(chunks.join(''))
     expect(events.map(({ data }) => data).filter((data) => data !== null)).toEqual(['1', '2'])
   })
 
@@ -168,12 +168,12 @@ test('a run joins only events of its own type, also when a type is not the first
 describe('the pieces that events leave in', () => {
   test('hold every byte once and in order, however the stream was cut', () => {
     holds(
-      fc.property(streamOf(fc.constant('\n')), cuts, fc.boolean(), (events, places, inRuns) => {
+      fc.property(getStream(fc.constant('\n')), cuts, fc.boolean(), (events, places, inRuns) => {
         const bytes = encoder.encode(events.join(''))
         const scanner = new SseScanner({ inRuns })
         const ends = [...new Set([...places.map((cut) => cut % bytes.length), bytes.length])].sort((a, b) => a - b)
         const seen = ends.flatMap((end, index) => scanner.push(bytes.slice(ends[index - 1] ?? 0, end)))
-        expect(Buffer.concat(piecesOf(seen))).toEqual(Buffer.from(bytes))
+        expect(Buffer.concat(getPieces(seen))).toEqual(Buffer.from(bytes))
       }),
     )
   })
@@ -182,7 +182,7 @@ describe('the pieces that events leave in', () => {
     const scanner = new SseScanner()
     const event = 'data: {"type":"a"}\n\n'
     const chunks = [`${event}${event}data: `, `{"type":"a"}\n\n${event}${event}`].map((text) => encoder.encode(text))
-    const pieces = piecesOf(chunks.flatMap((chunk) => scanner.push(chunk)))
+    const pieces = getPieces(chunks.flatMap((chunk) => scanner.push(chunk)))
     expect(pieces.map((piece) => decoder.decode(piece))).toEqual([event + event, event, event + event])
     expect(pieces.map(({ buffer }) => chunks.findIndex((chunk) => chunk.buffer === buffer))).toEqual([0, -1, 1])
   })

@@ -12,7 +12,7 @@ const clockIn = (timeZone: string) => {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
   return (at: number) => format.format(at)
 }
-const textOf = (wall: number) => new Date(wall).toISOString().slice(0, 19).replace('T', ' ')
+const getText = (wall: number) => new Date(wall).toISOString().slice(0, 19).replace('T', ' ')
 
 describe('a local time', () => {
   const at = (wall: string, zone: string) => new Date(startInZone(Date.parse(`${wall}Z`), zone)).toISOString()
@@ -30,7 +30,7 @@ describe('a local time', () => {
 })
 
 /** The changes of the offset from UTC, with the offset before each. Scanned in steps: no offset lasts less than 20 days. */
-const changesOf = (zone: string) => {
+const getChanges = (zone: string) => {
   const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' })
   const offset = (at: number) => format.format(at).split('GMT')[1]
   const changes: { at: number; before: string | undefined }[] = []
@@ -55,7 +55,7 @@ const changesOf = (zone: string) => {
 const patterns = () =>
   new Map(
     Intl.supportedValuesOf('timeZone').map((zone) => {
-      const changes = changesOf(zone)
+      const changes = getChanges(zone)
       return [JSON.stringify(changes), { zone, changes: changes.map(({ at }) => at) }] as const
     }),
   )
@@ -70,13 +70,13 @@ test('around every clock change of five years, a time is the first that clocks s
       const shown = Date.parse(`${shows(change).replace(' ', 'T')}Z`)
       for (let wall = shown - 2 * HOUR_MS; wall <= shown + 2 * HOUR_MS; wall += 15 * MINUTE_MS) {
         const at = startInZone(wall, zone)
-        const isShown = shows(at) === textOf(wall)
-        const isFirst = isShown && ![30, 60, 120].some((minutes) => shows(at - minutes * MINUTE_MS) === textOf(wall))
-        const isNext = shows(at) > textOf(wall) && shows(at - MINUTE_MS) < textOf(wall)
-        if (!isFirst && !isNext) wrong.push(`${zone} ${textOf(wall)} → ${shows(at)}`)
+        const isShown = shows(at) === getText(wall)
+        const isFirst = isShown && ![30, 60, 120].some((minutes) => shows(at - minutes * MINUTE_MS) === getText(wall))
+        const isNext = shows(at) > getText(wall) && shows(at - MINUTE_MS) < getText(wall)
+        if (!isFirst && !isNext) wrong.push(`${zone} ${getText(wall)} → ${shows(at)}`)
       }
       const later = Date.parse(localDate(change, zone)) + DAY_MS + 8 * HOUR_MS
-      if (shows(startInZone(later, zone)) !== textOf(later)) wrong.push(`${zone}: the day after`)
+      if (shows(startInZone(later, zone)) !== getText(later)) wrong.push(`${zone}: the day after`)
     }
   }
   expect(wrong).toEqual([])

@@ -2,16 +2,16 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isZip, readZip, type ZipBudget, ZipError, type ZipLimits } from '../../src/lib/zip.ts'
-import { zipOf } from '../support/zip.ts'
+import { getZip } from '../support/zip.ts'
 
 const LIMITS = { bytes: 1000, wants: () => true }
-const budgetOf = (more: Partial<ZipBudget> = {}): ZipBudget => ({ files: 10, bytes: 100_000, ...more })
+const getBudget = (more: Partial<ZipBudget> = {}): ZipBudget => ({ files: 10, bytes: 100_000, ...more })
 const read = (bytes: Uint8Array, more: Partial<ZipLimits> = {}) =>
-  readZip(bytes, { ...LIMITS, budget: budgetOf(), ...more })
+  readZip(bytes, { ...LIMITS, budget: getBudget(), ...more })
 
 describe('reading', () => {
   test('stored and deflated files in the order of the directory, folders left out', async () => {
-    const bytes = zipOf([
+    const bytes = getZip([
       { name: 'a/', text: '' },
       { name: 'a/auth.json', text: '{"a":1}'.repeat(50) },
       { name: 'ü.json', text: 'plain', method: 'stored' },
@@ -24,47 +24,47 @@ describe('reading', () => {
   })
 
   test('only what is wanted, also where more would be too many', async () => {
-    const bytes = zipOf(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
+    const bytes = getZip(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
     expect(await read(bytes, { wants: (name) => name.endsWith('.json') })).toEqual([{ name: 'x.json', text: 'y' }])
     expect(read(bytes)).rejects.toThrow('contains more than 10 files')
   })
 
   test('an archive behind a comment, and an empty one', async () => {
-    expect(await read(zipOf([{ name: 'a', text: 'b' }], 'a comment'))).toEqual([{ name: 'a', text: 'b' }])
-    expect(await read(zipOf([]))).toEqual([])
-    expect(isZip(zipOf([]))).toBe(true)
+    expect(await read(getZip([{ name: 'a', text: 'b' }], 'a comment'))).toEqual([{ name: 'a', text: 'b' }])
+    expect(await read(getZip([]))).toEqual([])
+    expect(isZip(getZip([]))).toBe(true)
     expect(isZip(new TextEncoder().encode('{"tokens":{}}'))).toBe(false)
   })
 })
 
 describe('refusing', () => {
   test('a file that unpacks to more than its limit, whatever it states', async () => {
-    const bomb = zipOf([{ name: 'bomb.json', text: '0'.repeat(5_000_000) }])
+    const bomb = getZip([{ name: 'bomb.json', text: '0'.repeat(5_000_000) }])
     expect(bomb.length).toBeLessThan(10_000)
     expect(read(bomb, { bytes: 100_000 })).rejects.toThrow('contains a file that is too large (bomb.json)')
-    const stored = zipOf([{ name: 'big', text: '0'.repeat(2000), method: 'stored' }])
+    const stored = getZip([{ name: 'big', text: '0'.repeat(2000), method: 'stored' }])
     expect(read(stored)).rejects.toThrow('contains a file that is too large (big)')
   })
 
   test('what goes beyond a budget that several archives share, in files and in bytes', async () => {
-    const bytes = zipOf(['a', 'b', 'c'].map((name) => ({ name, text: 'x'.repeat(900) })))
-    const budget = budgetOf({ files: 5 })
+    const bytes = getZip(['a', 'b', 'c'].map((name) => ({ name, text: 'x'.repeat(900) })))
+    const budget = getBudget({ files: 5 })
     expect(await read(bytes, { budget })).toHaveLength(3)
     expect(budget).toEqual({ files: 2, bytes: 100_000 - 2700 })
     expect(read(bytes, { budget })).rejects.toThrow('contains more than 2 files')
-    expect(read(bytes, { budget: budgetOf({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than is allowed')
+    expect(read(bytes, { budget: getBudget({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than is allowed')
   })
 
   test('what could not be read is paid for', async () => {
-    const budget = budgetOf({ bytes: 1500 })
-    const bomb = zipOf([{ name: 'bomb', text: '0'.repeat(5000) }])
+    const budget = getBudget({ bytes: 1500 })
+    const bomb = getZip([{ name: 'bomb', text: '0'.repeat(5000) }])
     await read(bomb, { budget }).catch(() => {})
     await read(bomb, { budget }).catch(() => {})
-    expect(read(zipOf([{ name: 'a', text: 'b' }]), { budget })).rejects.toThrow('unpacks to more than is allowed')
+    expect(read(getZip([{ name: 'a', text: 'b' }]), { budget })).rejects.toThrow('unpacks to more than is allowed')
   })
 
   test('entries that share their packed bytes', async () => {
-    const bytes = zipOf([
+    const bytes = getZip([
       { name: 'a', text: 'x'.repeat(900) },
       { name: 'b', text: 'y'.repeat(900) },
     ])
@@ -75,17 +75,17 @@ describe('refusing', () => {
   })
 
   test('an encrypted one', () => {
-    const bytes = zipOf([{ name: 'a', text: 'b', flags: 1 }])
+    const bytes = getZip([{ name: 'a', text: 'b', flags: 1 }])
     expect(read(bytes)).rejects.toThrow('is encrypted (a)')
   })
 
   test('one that was cut off', () => {
-    const bytes = zipOf([{ name: 'a', text: 'b' }])
+    const bytes = getZip([{ name: 'a', text: 'b' }])
     expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is not a complete ZIP archive')
   })
 
   test('whatever else is in it: read, or refused with a reason, and never anything else', async () => {
-    const good = zipOf([{ name: 'auth.json', text: '{"tokens":{}}'.repeat(9) }])
+    const good = getZip([{ name: 'auth.json', text: '{"tokens":{}}'.repeat(9) }])
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat({ max: good.length - 1 }), fc.nat({ max: 255 })), { minLength: 1, maxLength: 6 }),

@@ -16,7 +16,7 @@ import { testDb } from '../support/db.ts'
 
 const SIGNED_IN_AT = 1_000_000
 
-const fileOf = (name: string, lastRefreshAt: number | null): ImportedAccount => ({
+const getFile = (name: string, lastRefreshAt: number | null): ImportedAccount => ({
   identity: {
     email: 'ada@example.test',
     chatgptAccountId: 'acct',
@@ -37,7 +37,7 @@ const setUp = () => {
   const sealer = createSealer(random.bytes(32), random)
   const doing = { sealer, random, actor: { id: 'test', method: null, address: null, at: SIGNED_IN_AT + 10_000_000 } }
   const take = (file: ImportedAccount) => commit(db, (tx) => importAccount(tx, file, doing))
-  const { id, refreshTokenSealed: previousSealed } = take(fileOf('first', SIGNED_IN_AT))
+  const { id, refreshTokenSealed: previousSealed } = take(getFile('first', SIGNED_IN_AT))
   const rotated = { accessToken: 'rotated-access', refreshToken: 'rotated-refresh', idToken: 'rotated-id' }
   const renewal = { id, previousSealed, tokens: rotated, sealer, at: SIGNED_IN_AT + 3_600_000 }
   commit(db, (tx) => storeTokens(tx, renewal))
@@ -47,30 +47,30 @@ const setUp = () => {
 
 test('a file older than the last renewal leaves the tokens alone and says so', () => {
   const { take, id, refreshToken } = setUp()
-  expect(take(fileOf('first', SIGNED_IN_AT))).toMatchObject({ id, tokensKept: true, status: 'active' })
+  expect(take(getFile('first', SIGNED_IN_AT))).toMatchObject({ id, tokensKept: true, status: 'active' })
   expect(refreshToken()).toBe('rotated-refresh')
 })
 
 test('a newer file, or a sign-in, replaces them', () => {
   const { db, take, id, doing, refreshToken } = setUp()
-  expect(take(fileOf('second', SIGNED_IN_AT + 3_600_001)).tokensKept).toBe(false)
+  expect(take(getFile('second', SIGNED_IN_AT + 3_600_001)).tokensKept).toBe(false)
   expect(refreshToken()).toBe('second-refresh')
-  expect(take(fileOf('third', JUST_GIVEN)).tokensKept).toBe(false)
+  expect(take(getFile('third', JUST_GIVEN)).tokensKept).toBe(false)
   expect(refreshToken()).toBe('third-refresh')
   expect(getAccount(db, id).lastRefreshAt).toBe(doing.actor.at)
 })
 
 test('a file of no known age leaves the tokens alone, unless a sign-in is needed', () => {
   const { db, take, id, refreshToken } = setUp()
-  expect(take(fileOf('undated', null))).toMatchObject({ id, tokensKept: true })
+  expect(take(getFile('undated', null))).toMatchObject({ id, tokensKept: true })
   expect(refreshToken()).toBe('rotated-refresh')
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status: 'reauth_required', cause: 'invalid_grant', since: 1 }))
-  expect(take(fileOf('undated', null)).tokensKept).toBe(false)
+  expect(take(getFile('undated', null)).tokensKept).toBe(false)
 })
 
 test('what the new tokens do not say of their owner stays, and what they say counts', () => {
   const { db, take, id, doing } = setUp()
-  const file = fileOf('second', JUST_GIVEN)
+  const file = getFile('second', JUST_GIVEN)
   const seat = { workspaceId: 'ws', workspaceLabel: 'Labs', seatType: 'full' }
   take({ ...file, identity: { ...file.identity, ...seat } })
   const silent = {
@@ -83,7 +83,7 @@ test('what the new tokens do not say of their owner stays, and what they say cou
     seatType: null,
   }
   const renew = (identity: ImportedAccount['identity']) =>
-    commit(db, (tx) => renewAccount(tx, getAccount(tx, id), { ...fileOf('third', JUST_GIVEN), identity }, doing))
+    commit(db, (tx) => renewAccount(tx, getAccount(tx, id), { ...getFile('third', JUST_GIVEN), identity }, doing))
   renew(silent)
   const known = { ...file.identity, ...seat, email: 'ada@new.test' }
   expect(getAccount(db, id)).toMatchObject(known)
@@ -95,23 +95,23 @@ test('what the new tokens do not say of their owner stays, and what they say cou
 
 test('a file that says it is of the future counts as of now: what is renewed later replaces it', () => {
   const { db, id, take, doing, refreshToken } = setUp()
-  expect(take(fileOf('future', Date.UTC(2099, 0, 1))).tokensKept).toBe(false)
+  expect(take(getFile('future', Date.UTC(2099, 0, 1))).tokensKept).toBe(false)
   expect(getAccount(db, id).lastRefreshAt).toBe(doing.actor.at)
   doing.actor.at += 1000
-  expect(take(fileOf('honest', doing.actor.at)).tokensKept).toBe(false)
+  expect(take(getFile('honest', doing.actor.at)).tokensKept).toBe(false)
   expect(refreshToken()).toBe('honest-refresh')
 })
 
 test.each(['reauth_required', 'deactivated'] as const)('an account that is %s takes any file', (status) => {
   const { db, take, id, refreshToken } = setUp()
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status, cause: status, since: 1 }))
-  expect(take(fileOf('second', SIGNED_IN_AT))).toMatchObject({ tokensKept: false, status: 'active' })
+  expect(take(getFile('second', SIGNED_IN_AT))).toMatchObject({ tokensKept: false, status: 'active' })
   expect(refreshToken()).toBe('second-refresh')
 })
 
 test('the same e-mail in another letter case is the same account; of two of old the one that is written so', () => {
   const { db, take, id } = setUp()
-  const file = fileOf('second', SIGNED_IN_AT + 3_600_001)
+  const file = getFile('second', SIGNED_IN_AT + 3_600_001)
   const asUpper = { ...file, identity: { ...file.identity, email: 'Ada@Example.test' } }
   expect(take(asUpper)).toMatchObject({ id, email: 'Ada@Example.test', tokensKept: false })
   commit(db, (tx) =>
@@ -125,7 +125,7 @@ test('the same e-mail in another letter case is the same account; of two of old 
 
 test('letters beside those of ASCII have cases, too', () => {
   const { take } = setUp()
-  const file = fileOf('second', SIGNED_IN_AT + 3_600_001)
+  const file = getFile('second', SIGNED_IN_AT + 3_600_001)
   const called = (email: string) => ({ ...file, identity: { ...file.identity, email } })
   expect(take(called('JÜRGEN@example.test')).id).toBe(take(called('jürgen@example.test')).id)
 })
@@ -133,7 +133,7 @@ test('letters beside those of ASCII have cases, too', () => {
 test('any tokens replace those that cannot be read, before that was noticed, too', () => {
   const { db, take, id, refreshToken } = setUp()
   commit(db, (tx) => tx.update(accounts).set({ idTokenSealed: 'damaged' }).where(eq(accounts.id, id)).run())
-  expect(take(fileOf('older', SIGNED_IN_AT - 1))).toMatchObject({ tokensKept: false, status: 'active' })
+  expect(take(getFile('older', SIGNED_IN_AT - 1))).toMatchObject({ tokensKept: false, status: 'active' })
   expect(refreshToken()).toBe('older-refresh')
 })
 
@@ -144,7 +144,7 @@ test.each(['invalid_grant', 'account_deleted'])(
     const events = [{ kind: 'pause' }, { kind: 'auth_failed', code, evidence: 'seen' }] as const
     const lost = events.reduce((state, event) => nextState(state, { ...event, at: SIGNED_IN_AT }), ACTIVE)
     commit(db, (tx) => saveState(tx, id, lost))
-    expect(take(fileOf('older', SIGNED_IN_AT - 1))).toMatchObject({
+    expect(take(getFile('older', SIGNED_IN_AT - 1))).toMatchObject({
       tokensKept: false,
       status: 'paused',
       cause: 'paused',
@@ -156,7 +156,7 @@ test.each(['invalid_grant', 'account_deleted'])(
 test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {
   const { db, take, id, refreshToken, renewal } = setUp()
   const previousSealed = getAccount(db, id).refreshTokenSealed
-  expect(take({ ...fileOf('rotated', SIGNED_IN_AT + 3_600_000) }).tokensKept).toBe(true)
+  expect(take({ ...getFile('rotated', SIGNED_IN_AT + 3_600_000) }).tokensKept).toBe(true)
   const next = { accessToken: 'next-access', refreshToken: 'next-refresh', idToken: 'next-id' }
   expect(commit(db, (tx) => storeTokens(tx, { ...renewal, previousSealed, tokens: next }))).toBe(true)
   expect(refreshToken()).toBe('next-refresh')
@@ -164,7 +164,7 @@ test('the file whose tokens are stored already does not get in the way of a rene
 
 test('of a newer and an older file together the newer counts, and nothing was kept', () => {
   const { db, doing, refreshToken } = setUp()
-  const files = [fileOf('second', SIGNED_IN_AT + 3_600_001), fileOf('first', SIGNED_IN_AT)]
+  const files = [getFile('second', SIGNED_IN_AT + 3_600_001), getFile('first', SIGNED_IN_AT)]
   const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, files, doing)))
   expect(rows.map(({ tokensKept }) => tokensKept)).toEqual([false])
   expect(refreshToken()).toBe('second-refresh')

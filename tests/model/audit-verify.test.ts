@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { auditLogs, facts } from '../../db/schema/system.ts'
 import { type AuditEvent, append } from '../../src/model/audit/audit.ts'
-import { type AuditRow, hashOf, readHead } from '../../src/model/audit/audit-chain.ts'
+import { type AuditRow, getHash, readHead } from '../../src/model/audit/audit-chain.ts'
 import { purgeAuditLog } from '../../src/model/audit/audit-purge.ts'
 import { verifyAuditLog, verifyChain } from '../../src/model/audit/audit-verify.ts'
 import { testDb } from '../support/db.ts'
@@ -152,12 +152,12 @@ describe('a chain somebody touched', () => {
     tamper((tx) =>
       tx
         .insert(auditLogs)
-        .values({ ...behind, hash: hashOf(behind) })
+        .values({ ...behind, hash: getHash(behind) })
         .run(),
     )
     expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(7), problem: notTheEnd })
     remove(7)
-    set(6, { actor: 'usr_b', hash: hashOf({ ...newest, actor: 'usr_b' }) })
+    set(6, { actor: 'usr_b', hash: getHash({ ...newest, actor: 'usr_b' }) })
     expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: notTheEnd })
   })
 

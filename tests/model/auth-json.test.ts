@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { readAuthFiles } from '../../src/model/accounts/account-import.ts'
-import { expiryOf, parseAuthJson } from '../../src/model/accounts/auth-json.ts'
+import { getExpiry, parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 
 const AUTH = 'https://api.openai.com/auth'
@@ -42,11 +42,11 @@ describe('a good file', () => {
     'whose last refresh is %p is as old as its access token says, or else its ID token, or nobody knows',
     (last_refresh) => {
       const given = (claims: object) => unsignedJwt({ email: 'ada@example.test', ...claims })
-      const ageOf = (access_token: string, id_token: string) =>
+      const getAge = (access_token: string, id_token: string) =>
         parseAuthJson(file({ ...NATIVE, access_token, id_token }, { last_refresh }), 'a').lastRefreshAt
-      expect(ageOf(given({ iat: 1_800_000_000 }), given({ iat: 1_700_000_000 }))).toBe(1_800_000_000_000)
-      expect(ageOf('opaque', given({ iat: 1_700_000_000 }))).toBe(1_700_000_000_000)
-      for (const iat of [undefined, 0, -5, 'x', 1e300]) expect(ageOf('opaque', given({ iat }))).toBeNull()
+      expect(getAge(given({ iat: 1_800_000_000 }), given({ iat: 1_700_000_000 }))).toBe(1_800_000_000_000)
+      expect(getAge('opaque', given({ iat: 1_700_000_000 }))).toBe(1_700_000_000_000)
+      for (const iat of [undefined, 0, -5, 'x', 1e300]) expect(getAge('opaque', given({ iat }))).toBeNull()
     },
   )
 
@@ -84,7 +84,7 @@ describe('a bad file', () => {
     ['an ID token that is none', file({ ...NATIVE, id_token: 'opaque' }), 'without an e-mail'],
     ['an ID token without an address', file({ ...NATIVE, id_token: unsignedJwt({ sub: 'x' }) }), 'without an e-mail'],
   ])('%s is refused by name and reason', (_, text, reason) => {
-    const refusal = refusalOf(text)
+    const refusal = getRefusal(text)
     expect(refusal.code).toBe('invalid_auth_json')
     expect(refusal.message).toStartWith('work.json ')
     expect(refusal.message).toContain(reason)
@@ -92,7 +92,7 @@ describe('a bad file', () => {
   })
 
   test('never shows a token', () => {
-    const { message } = refusalOf(file({ ...NATIVE, access_token: 7, refresh_token: 'secret-refresh' }))
+    const { message } = getRefusal(file({ ...NATIVE, access_token: 7, refresh_token: 'secret-refresh' }))
     expect(message).not.toContain('secret')
   })
 })
@@ -124,7 +124,7 @@ describe('a file that is recognised and cannot be used is named, with what to do
     ['CLIProxyAPI', { type: 'codex', access_token: 'secret', refresh_token: 'secret', email: 'a@b.c' }, 'CLIProxyAPI'],
     ['GitHub Copilot', { 'github.com': { user: 'ada', oauth_token: 'secret' } }, 'GitHub Copilot'],
   ])('%s', (_, content, name) => {
-    const { code, message } = refusalOf(JSON.stringify(content))
+    const { code, message } = getRefusal(JSON.stringify(content))
     expect(code).toBe('invalid_auth_json')
     expect(message).toContain(name)
     expect(message).toContain('codex login')
@@ -143,7 +143,7 @@ test.each([
   ['email', 'is too long (at most 320 characters)', { ...NATIVE, id_token: unsignedJwt({ email: 'a'.repeat(400) }) }],
   ['email', 'has control characters', { ...NATIVE, id_token: unsignedJwt({ email: 'a\u0007b@example.test' }) }],
 ])('the message begins with the file and the field: %s %s', (field, problem, tokens) => {
-  expect(refusalOf(file(tokens)).message).toBe(`work.json is not usable: ${field} ${problem}.`)
+  expect(getRefusal(file(tokens)).message).toBe(`work.json is not usable: ${field} ${problem}.`)
 })
 
 describe('a field that could not be sent or shown is refused by its name', () => {
@@ -176,7 +176,7 @@ describe('a field that could not be sent or shown is refused by its name', () =>
     ['a label of 30 KB', { ...NATIVE, id_token: idToken({ workspace_label: 'l'.repeat(30_000) }) }, 'workspace_label'],
     ['a seat type with a control byte', { ...NATIVE, id_token: idToken({ seat_type: 's\u0000' }) }, 'seat_type'],
   ])('%s', (_, tokens, field) => {
-    const { code, message } = refusalOf(file(tokens))
+    const { code, message } = getRefusal(file(tokens))
     expect(code).toBe('invalid_auth_json')
     expect(message).toStartWith('work.json ')
     expect(message).toContain(field)
@@ -201,13 +201,13 @@ test('of several files the good ones are kept, and each bad one is named', () =>
 })
 
 test('a token says when it expires, in ms, or nothing', () => {
-  expect(expiryOf(unsignedJwt({ exp: 1_800_000_000 }))).toBe(1_800_000_000_000)
-  expect(expiryOf(unsignedJwt({}))).toBeNull()
-  expect(expiryOf('opaque')).toBeNull()
-  for (const exp of [1.8e15, 1e300, -1e18]) expect([exp, expiryOf(unsignedJwt({ exp }))]).toEqual([exp, null])
+  expect(getExpiry(unsignedJwt({ exp: 1_800_000_000 }))).toBe(1_800_000_000_000)
+  expect(getExpiry(unsignedJwt({}))).toBeNull()
+  expect(getExpiry('opaque')).toBeNull()
+  for (const exp of [1.8e15, 1e300, -1e18]) expect([exp, getExpiry(unsignedJwt({ exp }))]).toEqual([exp, null])
 })
 
-const refusalOf = (text: string): AppError => {
+const getRefusal = (text: string): AppError => {
   try {
     parseAuthJson(text, 'work.json')
   } catch (err) {

@@ -217,8 +217,8 @@ describe('what an account offers', () => {
       put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
       put(db, 'acc_a', [entry('new')])
     })
-    expect([...(catalog.modelsOf('acc_a') ?? [])].sort()).toEqual(['new', 'old'])
-    expect(catalog.modelsOf('acc_b')).toBeNull()
+    expect([...(catalog.getModels('acc_a') ?? [])].sort()).toEqual(['new', 'old'])
+    expect(catalog.getModels('acc_b')).toBeNull()
   })
 
   test('outlives an empty answer, and goes with the account', () => {
@@ -226,8 +226,8 @@ describe('what an account offers', () => {
     expect(put(db, 'acc_a', [])).toBe(false)
     expect(put(db, 'acc_gone', [entry('one')])).toBe(false)
     catalog.reload()
-    expect([...(catalog.modelsOf('acc_a') ?? [])]).toEqual(['one'])
-    expect(catalog.modelsOf('acc_gone')).toBeNull()
+    expect([...(catalog.getModels('acc_a') ?? [])]).toEqual(['one'])
+    expect(catalog.getModels('acc_gone')).toBeNull()
   })
 
   test('is reported as changed only when it did', () => {

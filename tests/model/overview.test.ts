@@ -5,7 +5,7 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
 import { noteAccountEvent } from '../../src/model/accounts/account-events.ts'
-import { stripOf } from '../../src/model/overview/outcome-strip.ts'
+import { getStrip } from '../../src/model/overview/outcome-strip.ts'
 import {
   firstSteps,
   overviewPresent,
@@ -20,7 +20,7 @@ import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { createInlineReader } from '../support/inline-reader.ts'
 import { aKey } from '../support/keys.ts'
-import { plansOf } from '../support/query-plans.ts'
+import { getPlans } from '../support/query-plans.ts'
 
 type Row = typeof requests.$inferInsert
 const MINUTE = 60_000
@@ -167,7 +167,7 @@ describe('half hours', () => {
     const { db, sqlite, add } = world()
     const at = NOW - (NOW % SLOT_MS)
     add(at, { status: 'error' })
-    const steps = plansOf(sqlite, /"requests"/, () => overviewSlots(db, at, at + SLOT_MS))
+    const steps = getPlans(sqlite, /"requests"/, () => overviewSlots(db, at, at + SLOT_MS))
     const found = steps.filter((step) => / requests /.test(step))
     expect(found).toHaveLength(4)
     expect(found.filter((step) => !step.includes('(started_at>? AND started_at<?'))).toEqual([])
@@ -443,7 +443,7 @@ describe('the strip of an account', () => {
     status: 'active' | 'paused' = 'active',
     since: number | null = null,
   ) =>
-    stripOf(
+    getStrip(
       { accountId: 'a', status, since },
       {
         slotMs: SLOT_MS,

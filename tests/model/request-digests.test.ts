@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestDigests, requests } from '../../db/schema/requests.ts'
 import { addUp } from '../../src/jobs/sums.ts'
-import { type DayDigest, digestsOf } from '../../src/model/reports/request-digests.ts'
+import { type DayDigest, getDigests } from '../../src/model/reports/request-digests.ts'
 import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
 import { people } from '../support/people.ts'
 
@@ -64,16 +64,16 @@ test('the log and its digests give the same, day by day', async () => {
     })),
   )
   const span = days(app, 4)
-  const fromLog = digestsOf(app.db, span)
+  const fromLog = getDigests(app.db, span)
   await app.clock.advance(4 * DAY_MS)
   await whileTimePasses(app, addUp(app, never))
   expect(app.db.select().from(requestDigests).all().length).toBeGreaterThan(60)
-  expect(digestsOf(app.db, span)).toEqual(fromLog)
+  expect(getDigests(app.db, span)).toEqual(fromLog)
   expect(fromLog.total.conversations).toBe(40)
   expect(fromLog.days.map(({ conversations }) => conversations)).toEqual([40, 40, 40, 40])
   expect(fromLog.days.reduce((sum, day) => sum + day.reasoningTokens, 0)).toBe(fromLog.total.reasoningTokens)
   app.sqlite.run('DELETE FROM requests')
-  expect(digestsOf(app.db, span)).toEqual(fromLog) // the log is not read any more
+  expect(getDigests(app.db, span)).toEqual(fromLog) // the log is not read any more
 })
 
 test('medians are of requests that were answered, and warm-ups count nowhere', () => {
@@ -86,7 +86,7 @@ test('medians are of requests that were answered, and warm-ups count nowhere', (
     { at: 4, firstEventMs: 1, kind: 'warmup', talk: 'b', reasoningTokens: 100 },
     { at: 5, firstEventMs: null },
   ])
-  const [day, next] = digestsOf(app.db, days(app, 2)).days
+  const [day, next] = getDigests(app.db, days(app, 2)).days
   about(day?.medianFirstTokenMs, 500)
   about(day?.medianTokensPerSecond, 80)
   expect(day).toMatchObject({ conversations: 1, reasoningTokens: 5 })
@@ -109,7 +109,7 @@ test('a request on the border of an hour belongs to the day in which its hour be
   await app.clock.advance(2 * DAY_MS)
   await whileTimePasses(app, addUp(app, never))
   expect(app.db.select({ hour: requestDigests.hour }).from(requestDigests).all()).toHaveLength(3)
-  expect(digestsOf(app.db, span).days.map(({ conversations }) => conversations)).toEqual([2, 1])
+  expect(getDigests(app.db, span).days.map(({ conversations }) => conversations)).toEqual([2, 1])
 })
 
 test('the report has them for all requests, and not with a filter or for some keys', async () => {

@@ -6,12 +6,12 @@ import { newRequests, requestLogs } from '../../src/model/log/request-log.ts'
 import { LogQuery } from '../../src/model/log/request-log-query.ts'
 import { MAX_SCANNED } from '../../src/model/log/request-log-scan.ts'
 import { testDb } from '../support/db.ts'
-import { plansOf } from '../support/query-plans.ts'
+import { getPlans } from '../support/query-plans.ts'
 
 const SIGHT = { scope: 'all' as const, sensitive: true }
 
 /** Row `n` started `n` ms after the epoch and took a millisecond; 1 is the oldest. */
-const logOf = (count: number) => {
+const getLog = (count: number) => {
   const { db, sqlite } = testDb()
   commit(db, (tx) => {
     tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ${count})
@@ -24,7 +24,7 @@ const logOf = (count: number) => {
 }
 
 test('a search that finds nothing stops after fifty thousand rows and goes on where it stopped', () => {
-  const { find } = logOf(MAX_SCANNED + 5)
+  const { find } = getLog(MAX_SCANNED + 5)
   const first = find({ search: 'rare' })
   expect(first).toMatchObject({ requests: [], total: null, hasMore: true, searchedTo: new Date(6).toISOString() })
   const second = find({ search: 'rare', cursor: first.nextCursor })
@@ -33,25 +33,25 @@ test('a search that finds nothing stops after fifty thousand rows and goes on wh
 })
 
 test('the whole log is not counted, and a page that is full does not say that looking ended', () => {
-  const { find } = logOf(MAX_SCANNED + 5)
+  const { find } = getLog(MAX_SCANNED + 5)
   expect(find({})).toMatchObject({ total: null, moreThan: 10_000, hasMore: true, searchedTo: null })
   expect(find({ search: 'usual' })).toMatchObject({ total: null, moreThan: null, searchedTo: null })
 })
 
 test('what an index leads to is found however old it is: a model, a request id', () => {
-  const { find } = logOf(MAX_SCANNED + 5)
+  const { find } = getLog(MAX_SCANNED + 5)
   for (const asked of [{ model: 'rare' }, { search: 'req-of-the-client-000001' }])
     expect(find(asked)).toMatchObject({ requests: [{ id: 'r000001' }], total: 1, searchedTo: null })
 })
 
 test('a request id finds whole ids; less than one is searched for as text', () => {
-  const { find } = logOf(20)
+  const { find } = getLog(20)
   expect(find({ search: 'req-of-the-client-00001' }).total).toBe(10)
   expect(find({ search: 'req-of-the-client-000010' }).total).toBe(1)
 })
 
 test('the newer direction takes the rows next to the place, not the newest', () => {
-  const { find } = logOf(10)
+  const { find } = getLog(10)
   const page = find({ limit: 3, cursor: find({ limit: 8 }).nextCursor })
   expect(page.requests.map(({ id }) => id)).toEqual(['r000002', 'r000001'])
   const back = find({ limit: 3, newer: page.prevCursor })
@@ -62,7 +62,7 @@ test('the newer direction takes the rows next to the place, not the newest', () 
 })
 
 test('one account with other filters keeps their order and leaves none out', () => {
-  const { find } = logOf(50)
+  const { find } = getLog(50)
   const seen: string[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = find({ accountId: 'acc_1', search: 'usual', limit: 7, ...(cursor && { cursor }) })
@@ -73,7 +73,7 @@ test('one account with other filters keeps their order and leaves none out', () 
 })
 
 test('rows of one moment are neither shown twice nor left out where looking ends among them', () => {
-  const { find, sqlite } = logOf(MAX_SCANNED + 100)
+  const { find, sqlite } = getLog(MAX_SCANNED + 100)
   sqlite.run('UPDATE requests SET started_at = 7777 WHERE started_at BETWEEN 50 AND 180')
   sqlite.run("UPDATE requests SET model = 'rare' WHERE started_at = 7777")
   for (const asked of [{ search: 'rare' }, { search: 'rare', accountId: 'acc_1' }]) {
@@ -89,7 +89,7 @@ test('rows of one moment are neither shown twice nor left out where looking ends
 })
 
 test('a full page is counted, unless more would have to be looked at than a page may', () => {
-  const { find } = logOf(MAX_SCANNED + 5)
+  const { find } = getLog(MAX_SCANNED + 5)
   const since = new Date(MAX_SCANNED - 5).toISOString()
   expect(find({ model: 'usual', limit: 5 })).toMatchObject({ total: null, moreThan: 10_000 })
   expect(find({ model: 'usual', search: 'client-05000', limit: 5 })).toMatchObject({ total: null, moreThan: null })
@@ -111,8 +111,8 @@ test.each([
   [{ search: 'usual' }, 'requests_started'],
   [{ search: 'req-of-the-client-000001', model: 'usual' }, 'requests_request'],
 ])('%o is led by %s', (asked, index) => {
-  const { find, sqlite } = logOf(10)
-  const steps = plansOf(sqlite, /AS fits/, () => find(asked)).filter((step) => /^(SCAN|SEARCH) requests /.test(step))
+  const { find, sqlite } = getLog(10)
+  const steps = getPlans(sqlite, /AS fits/, () => find(asked)).filter((step) => /^(SCAN|SEARCH) requests /.test(step))
   expect(steps).toEqual([expect.stringContaining(` ${index}`)])
 })
 
@@ -124,8 +124,8 @@ describe('the rows of the table are left alone', () => {
     { status: 'failed', accountId: 'acc_1', model: 'usual', apiKeyId: 'key' },
     { code: 'server_error', model: ['usual', 'rare'], since: '1970-01-01T00:00:00Z' },
   ])('by %o, which the index of what did not end well answers', (asked) => {
-    const { find, sqlite } = logOf(10)
-    const steps = plansOf(sqlite, /"requests"/, () => find(asked)).filter((step) =>
+    const { find, sqlite } = getLog(10)
+    const steps = getPlans(sqlite, /"requests"/, () => find(asked)).filter((step) =>
       /^(SCAN|SEARCH) requests /.test(step),
     )
     expect(steps.length).toBeGreaterThan(0)
@@ -133,15 +133,15 @@ describe('the rows of the table are left alone', () => {
   })
 
   test('where looking ends, and what is counted', () => {
-    const { find, sqlite } = logOf(30_010)
-    const plans = plansOf(sqlite, /count|OFFSET/, () => find({ accountId: 'acc_1', search: 'nowhere' }))
+    const { find, sqlite } = getLog(30_010)
+    const plans = getPlans(sqlite, /count|OFFSET/, () => find({ accountId: 'acc_1', search: 'nowhere' }))
     expect(plans).toContain('SEARCH requests USING COVERING INDEX requests_account (account_id=?)')
     expect(plans).toContain('SEARCH requests USING COVERING INDEX requests_account (account_id=? AND started_at>?)')
   })
 })
 
 test('filters that the index of what did not end well cannot answer find the same', () => {
-  const { find, sqlite } = logOf(60)
+  const { find, sqlite } = getLog(60)
   sqlite.run(`UPDATE requests SET status = 'error', error_code = 'server_error', reasoning_effort = 'high'
     WHERE started_at % 3 = 0`)
   const totals = [
@@ -155,7 +155,7 @@ test('filters that the index of what did not end well cannot answer find the sam
 })
 
 test('what is new is bounded and filtered', () => {
-  const { db } = logOf(500)
+  const { db } = getLog(500)
   const since = (after: number, asked = {}) => newRequests(db, LogQuery.parse(asked), SIGHT, after)
   expect(since(0)).toHaveLength(200)
   expect(since(498).map(({ id }) => id)).toEqual(['r000500', 'r000499', 'r000498'])
@@ -163,21 +163,21 @@ test('what is new is bounded and filtered', () => {
 })
 
 test('of more that is new than one answer holds, what began last is told, so that a list of them has no hole', () => {
-  const { db, sqlite } = logOf(500)
+  const { db, sqlite } = getLog(500)
   sqlite.run('UPDATE requests SET total_ms = 1000 WHERE id = ?', ['r000007'])
   const told = newRequests(db, LogQuery.parse({}), SIGHT, 0).map(({ id }) => id)
   expect(told).toEqual(Array.from({ length: 200 }, (_, place) => `r000${500 - place}`))
 })
 
 test('what few filters fit is found among the new of a crowded while', () => {
-  const { db, sqlite } = logOf(14_000)
+  const { db, sqlite } = getLog(14_000)
   sqlite.run("UPDATE requests SET status = 'error' WHERE started_at % 100 = 0")
   expect(newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 0)).toHaveLength(140)
 })
 
 test('what is new is found by its index, newest end first', () => {
-  const { db, sqlite } = logOf(5)
-  const steps = plansOf(sqlite, /total_ms/, () => newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 3))
+  const { db, sqlite } = getLog(5)
+  const steps = getPlans(sqlite, /total_ms/, () => newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 3))
   expect(steps).toContain('SEARCH requests USING INDEX requests_ended (<expr>>?)')
   expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toHaveLength(1) // of what fits, by its start
 })

@@ -58,8 +58,8 @@ const aRow = (id: string, row: Partial<Row> = {}): Row => ({
 
 const add = (...rows: Row[]) => commit(db, (tx) => void tx.insert(requests).values(rows).run())
 
-const ids = (asked: Record<string, unknown>, sight = ALL) =>
-  requestLogs(db, LogQuery.parse(asked), sight)
+const ids = (asked: Record<string, unknown>, visibility = ALL) =>
+  requestLogs(db, LogQuery.parse(asked), visibility)
     .requests.map(({ id }) => id)
     .sort()
 
@@ -139,7 +139,7 @@ describe('filters', () => {
   })
 
   test('accounts, their errors and keys are not searched for those who may not know them', () => {
-    const hidden = (search: string, sight: object) => ids({ search }, { ...ALL, ...sight })
+    const hidden = (search: string, visibility: object) => ids({ search }, { ...ALL, ...visibility })
     for (const search of ['main seat', '100 percent']) {
       expect(hidden(search, { hidesKeys: true })).toHaveLength(1)
       expect(hidden(search, { scope: 'all', hidesAccounts: true })).toEqual([])

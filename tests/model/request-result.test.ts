@@ -1,6 +1,6 @@
 /** What happened to a request, in the words of the log, the overview, the metrics and the API. */
 import { describe, expect, test } from 'bun:test'
-import { causeOf, REJECTION_RESULTS, type ResultFacts, resultText } from '../../src/model/log/request-result.ts'
+import { getCause, REJECTION_RESULTS, type ResultFacts, resultText } from '../../src/model/log/request-result.ts'
 
 const failed = (errorCode: string | null, more: Partial<ResultFacts> = {}): ResultFacts => ({
   status: 'error',
@@ -63,8 +63,8 @@ describe('a result is named by its cause', () => {
   })
 
   test.each(['constructor', '__proto__', 'toString'])('%s is not found in the table', (code) => {
-    expect(causeOf(failed(code))).toBe('other')
-    expect(causeOf(failed(code, { phase: 'upstream' }))).toBe('rejected')
+    expect(getCause(failed(code))).toBe('other')
+    expect(getCause(failed(code, { phase: 'upstream' }))).toBe('rejected')
   })
 })
 

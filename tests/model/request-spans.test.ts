@@ -11,7 +11,7 @@ import { addedUpTo, addUpHours, type HourSum, lateHours } from '../../src/model/
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { holds } from '../support/property.ts'
-import { plansOf } from '../support/query-plans.ts'
+import { getPlans } from '../support/query-plans.ts'
 
 const DAY_MS = 24 * HOUR_MS
 const START = Date.parse('2026-02-01T00:00Z')
@@ -202,7 +202,7 @@ describe('what is read', () => {
     const { db, sqlite } = testDb()
     addAll(db, NOW)
     const year = { start_date: '2025-04-13', end_date: '2026-04-12', ...over }
-    const plans = plansOf(sqlite, /request_(hours|spans)/, () => report(db, year))
+    const plans = getPlans(sqlite, /request_(hours|spans)/, () => report(db, year))
     expect(plans.filter((detail) => /^SCAN request_/.test(detail))).toEqual([])
     expect(plans.some((detail) => /^SEARCH request_/.test(detail))).toBe(true)
   })

@@ -61,9 +61,9 @@ test('an estimate counts the key of a table without row ids once, and as a part 
         .run()
     }
   })
-  const bytesOf = (table: string, { tables }: TableSizes) => tables.find(({ name }) => name === table)?.bytes ?? 0
+  const getBytes = (table: string, { tables }: TableSizes) => tables.find(({ name }) => name === table)?.bytes ?? 0
   const [counted, estimated] = [tableSizes(db), tableSizes(db, 0)].map(
-    (sizes) => bytesOf('request_hours', sizes) / bytesOf('request_spans', sizes),
+    (sizes) => getBytes('request_hours', sizes) / getBytes('request_spans', sizes),
   )
   expect((estimated ?? 0) / (counted ?? 0)).toBeWithin(0.8, 1.25)
 })

@@ -1,10 +1,10 @@
 /** Where time axes have their marks: at round local times, whatever the zone and the clock changes. */
 import { describe, expect, test } from 'bun:test'
-import { ticksOf, ticksOfBars } from '../../src/model/overview/time-axis.ts'
+import { getTicks, ticksOfBars } from '../../src/model/overview/time-axis.ts'
 
 const HOUR = 3_600_000
 const labels = (from: string, hours: number, zone: string) =>
-  ticksOf({ from: Date.parse(from), to: Date.parse(from) + hours * HOUR, zone }).map(({ label }) => label)
+  getTicks({ from: Date.parse(from), to: Date.parse(from) + hours * HOUR, zone }).map(({ label }) => label)
 
 describe('ticks', () => {
   test.each([
@@ -31,7 +31,7 @@ describe('ticks', () => {
 
   test('stay at local times when the clocks change within the axis', () => {
     const from = Date.parse('2026-03-28T12:00Z')
-    const ticks = ticksOf({ from, to: from + 48 * HOUR, zone: 'Europe/Berlin' })
+    const ticks = getTicks({ from, to: from + 48 * HOUR, zone: 'Europe/Berlin' })
     const at = (label: string) => new Date(from + (ticks.find((tick) => tick.label === label)?.place ?? 0) * 48 * HOUR)
     expect(at('Mar 29').toISOString()).toBe('2026-03-28T23:00:00.000Z')
     expect(at('Mar 30').toISOString()).toBe('2026-03-29T22:00:00.000Z')

@@ -31,7 +31,7 @@ import { auditLogs, settings } from '../../db/schema/system.ts'
 import { type Folder, openFolder } from '../../src/cli/open-folder.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { append } from '../../src/model/audit/audit.ts'
-import { keyOf, makeBackup, rescue } from '../../src/ops/backup-file.ts'
+import { makeBackup, rescue, toKey } from '../../src/ops/backup-file.ts'
 import { isRestorable, verifyBackup } from '../../src/ops/backup-verify.ts'
 import { Backups, backupPath } from '../../src/ops/backups.ts'
 import { restoreBackup } from '../../src/ops/restore.ts'
@@ -91,7 +91,7 @@ const places = () => ({ dir, databasePath: join(dir, 'sluice.db'), keyPath: join
 const copy = (keyFile: string | null = null) => makeBackup({ source: places().databasePath, target: backup, keyFile })
 const verify = () => verifyBackup(backup, places().keyPath)
 const restore = () => restoreBackup({ file: backup, ...places(), actor })
-const modeOf = (path: string) => statSync(path).mode & 0o777
+const getMode = (path: string) => statSync(path).mode & 0o777
 
 /** A folder with one account, and its backup. */
 const backedUp = (keyFile: string | null = null) => {
@@ -109,8 +109,8 @@ describe('making one', () => {
     folder.close()
     expect(made).toMatchObject({ file: backup, keyFile: null })
     expect(idsIn(backup)).toEqual(['acc_a'])
-    expect(modeOf(backup)).toBe(0o600)
-    expect(existsSync(keyOf(backup))).toBe(false)
+    expect(getMode(backup)).toBe(0o600)
+    expect(existsSync(toKey(backup))).toBe(false)
   })
 
   test('removes the copy that another one left behind, which was killed, and none that may still be written', () => {
@@ -143,7 +143,7 @@ describe('making one', () => {
     expect(() => makeBackup({ ...first, link })).toThrow(`${backup} already exists. Choose another name.`)
     expect(verify()).toMatchObject({ damage: [], accounts: 1 })
     expect(readdirSync(root).filter((name) => name.includes('partial'))).toEqual([])
-    expect(readFileSync(keyOf(backup))).toEqual(readFileSync(keyFile))
+    expect(readFileSync(toKey(backup))).toEqual(readFileSync(keyFile))
   })
 
   test('carries over what a server wrote meanwhile, so that no commit of the server has to', () => {
@@ -161,8 +161,8 @@ describe('making one', () => {
 
   test('takes the key along only when asked, as privately', () => {
     backedUp(places().keyPath)
-    expect(modeOf(keyOf(backup))).toBe(0o600)
-    expect(readFileSync(keyOf(backup), 'utf8')).toBe(readFileSync(places().keyPath, 'utf8'))
+    expect(getMode(toKey(backup))).toBe(0o600)
+    expect(readFileSync(toKey(backup), 'utf8')).toBe(readFileSync(places().keyPath, 'utf8'))
   })
 
   test('needs room for the copy, and for what the server stores meanwhile', () => {
@@ -245,7 +245,7 @@ describe('making one', () => {
       folder.close()
       expect(readdirSync(root).sort()).toEqual(['copy.db', 'data'])
       expect(idsIn(backup)).toEqual(['acc_a'])
-      expect(modeOf(backup)).toBe(0o600)
+      expect(getMode(backup)).toBe(0o600)
     })
 
     test('it replaces nothing that somebody else put there meanwhile', () => {
@@ -392,7 +392,7 @@ describe('restoring', () => {
     later.close()
     const { aside } = restore()
     expect(idsIn(places().databasePath)).toEqual(['acc_a'])
-    expect(modeOf(places().databasePath)).toBe(0o600)
+    expect(getMode(places().databasePath)).toBe(0o600)
     expect(idsIn(join(aside ?? '', 'sluice.db'))).toEqual(['acc_a', 'acc_later'])
     const folder = open()
     const events = folder.db.select().from(auditLogs).all()
@@ -438,7 +438,7 @@ describe('restoring', () => {
     rmSync(dir, { recursive: true })
     open(2).close()
     const { disk, vault } = moveApart()
-    const [key, other] = [readFileSync(keyOf(backup), 'utf8'), readFileSync(join(vault, 'current'), 'utf8')]
+    const [key, other] = [readFileSync(toKey(backup), 'utf8'), readFileSync(join(vault, 'current'), 'utf8')]
     const { aside } = restore()
     expect(idsIn(join(disk, 'current'))).toEqual(['acc_a'])
     expect(readFileSync(join(vault, 'current'), 'utf8')).toBe(key)
@@ -481,7 +481,7 @@ describe('restoring', () => {
     expect(statSync(`${backup}-wal`).size).toBeGreaterThan(0)
     expect(restore().verdict).toMatchObject({ file: backup, accounts: 1 })
     expect(idsIn(places().databasePath)).toEqual(['acc_a'])
-    expect(modeOf(places().databasePath)).toBe(0o600)
+    expect(getMode(places().databasePath)).toBe(0o600)
   })
 
   test('says what works again that was revoked since', () => {
@@ -574,7 +574,7 @@ describe('restoring', () => {
     rmSync(dir, { recursive: true })
     expect(restore().aside).toBeNull()
     expect(readFileSync(places().keyPath, 'utf8')).toBe(key)
-    expect(modeOf(places().keyPath)).toBe(0o600)
+    expect(getMode(places().keyPath)).toBe(0o600)
     expect(idsIn(places().databasePath)).toEqual(['acc_a'])
   })
 
@@ -727,7 +727,7 @@ describe('the folder of backups', () => {
       'sluice-20260101-020000.db',
       'sluice-20260101-030000.db',
     ])
-    expect(modeOf(join(dir, 'backups'))).toBe(0o700)
+    expect(getMode(join(dir, 'backups'))).toBe(0o700)
   })
 
   test('those that somebody asks for take none of the others’ places, and come a minute apart', async () => {

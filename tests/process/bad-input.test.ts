@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { bombs, ODD, REFUSED } from '../http/bad-bodies.ts'
 import { codexBody } from '../support/app.ts'
-import { errorOf, sendRaw, statusesOf } from './raw.ts'
+import { getError, getStatuses, sendRaw } from './raw.ts'
 import { askTurn, eventsUntilEnd, startWorld, type World } from './world.ts'
 
 const NATIVE = '/backend-api/codex/responses'
@@ -56,12 +56,12 @@ describe('Host', () => {
     ['an empty one', 'Host:'],
   ])('%s: 400 in the envelope of the path', async (_name, lines) => {
     const native = await send([`GET /v1/models HTTP/1.1\r\n${lines}\r\nConnection: close\r\n\r\n`])
-    expect(statusesOf(native)).toEqual([400])
-    expect(errorOf(native)).toMatchObject({ code: 'bad_host', type: 'invalid_request_error' })
+    expect(getStatuses(native)).toEqual([400])
+    expect(getError(native)).toMatchObject({ code: 'bad_host', type: 'invalid_request_error' })
     const dashboard = await send([`GET /api/settings HTTP/1.1\r\n${lines}\r\nConnection: close\r\n\r\n`])
-    expect(statusesOf(dashboard)).toEqual([400])
-    expect(errorOf(dashboard).code).toBe('bad_host')
-    expect(errorOf(dashboard)).not.toHaveProperty('type')
+    expect(getStatuses(dashboard)).toEqual([400])
+    expect(getError(dashboard).code).toBe('bad_host')
+    expect(getError(dashboard)).not.toHaveProperty('type')
     await expectWell()
   })
 
@@ -70,7 +70,7 @@ describe('Host', () => {
     async (path) => {
       for (const accept of ['text/html', 'application/json']) {
         const answer = await send([`GET ${path} HTTP/1.1\r\nHost:\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`])
-        expect(statusesOf(answer)).toEqual([400])
+        expect(getStatuses(answer)).toEqual([400])
         expect(answer.toString()).toMatch(/^x-request-id: req_/im)
       }
       await expectWell()
@@ -79,14 +79,14 @@ describe('Host', () => {
 
   test('none, as HTTP/1.1 forbids', async () => {
     const answer = await send(['GET /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n'])
-    expect(statusesOf(answer)).toEqual([400])
+    expect(getStatuses(answer)).toEqual([400])
     await expectWell()
   })
 
   test('none, as HTTP/1.0 allows: an answer with an envelope or a good one', async () => {
     const answer = await send([`GET /v1/models HTTP/1.0\r\nAuthorization: Bearer ${world.key}\r\n\r\n`])
-    const [status] = statusesOf(answer)
-    if (status !== 200) expect([status, errorOf(answer).code]).toEqual([400, 'bad_host'])
+    const [status] = getStatuses(answer)
+    if (status !== 200) expect([status, getError(answer).code]).toEqual([400, 'bad_host'])
     await expectWell()
   })
 
@@ -95,7 +95,7 @@ describe('Host', () => {
     async (path) => {
       for (const method of ['GET', 'HEAD', 'OPTIONS']) {
         const answer = await send([`${method} ${path} HTTP/1.0\r\n\r\n`])
-        expect(statusesOf(answer)).toEqual([200])
+        expect(getStatuses(answer)).toEqual([200])
         expect(/^allow: (.*)\r$/im.exec(answer)?.[1]).toBe(method === 'OPTIONS' ? 'GET, HEAD, OPTIONS' : undefined)
       }
     },
@@ -106,13 +106,13 @@ describe('bodies', () => {
   for (const [name, [body, code]] of Object.entries(REFUSED))
     test(`${name}: 400 ${code}`, async () => {
       const answer = await post(NATIVE, body)
-      expect([statusesOf(answer), errorOf(answer).code]).toEqual([[400], code])
+      expect([getStatuses(answer), getError(answer).code]).toEqual([[400], code])
     })
 
   for (const [name, body] of Object.entries(ODD))
     test(`${name}: served or refused`, async () => {
       for (const path of [NATIVE, '/v1/responses', CHAT]) {
-        const [status] = statusesOf(await post(path, body))
+        const [status] = getStatuses(await post(path, body))
         expect([200, 400]).toContain(status ?? 0)
       }
     })
@@ -120,14 +120,14 @@ describe('bodies', () => {
   test('bombs are refused at the cap', async () => {
     for (const [encoding, body] of Object.entries(bombs())) {
       const answer = await post(CHAT, body, { 'Content-Encoding': encoding })
-      expect([statusesOf(answer), errorOf(answer).code]).toEqual([[413], 'payload_too_large'])
+      expect([getStatuses(answer), getError(answer).code]).toEqual([[413], 'payload_too_large'])
     }
     await expectWell()
   }, 20_000)
 
   test('an encoding nobody knows', async () => {
     const answer = await post(NATIVE, new TextEncoder().encode('{}'), { 'Content-Encoding': 'exi' })
-    expect([statusesOf(answer), errorOf(answer).code]).toEqual([[400], 'unsupported_encoding'])
+    expect([getStatuses(answer), getError(answer).code]).toEqual([[400], 'unsupported_encoding'])
   })
 
   test('compressed and chunked, byte by byte, is a good turn', async () => {
@@ -138,7 +138,7 @@ describe('bodies', () => {
       ...pieces,
       '0\r\n\r\n',
     ])
-    expect(statusesOf(answer)).toEqual([200])
+    expect(getStatuses(answer)).toEqual([200])
     expect(answer).toContain('response.completed')
     await expectWell()
   })
@@ -151,13 +151,13 @@ describe('lengths', () => {
     [NATIVE, 400],
   ])('%s: a declared length above the limit is answered %d before the body comes', async (path, status) => {
     const answer = await send([head(path, { 'Content-Length': 200 * MIB }), '{"model":'])
-    expect([statusesOf(answer), errorOf(answer).code]).toEqual([[status], 'payload_too_large'])
+    expect([getStatuses(answer), getError(answer).code]).toEqual([[status], 'payload_too_large'])
     await expectWell()
   })
 
   test('a declared length above the limit on the dashboard', async () => {
     const answer = await send([head('/api/api-keys/', { 'Content-Length': 200 * MIB }), '{"name":'])
-    expect([statusesOf(answer), errorOf(answer).code]).toEqual([[413], 'payload_too_large'])
+    expect([getStatuses(answer), getError(answer).code]).toEqual([[413], 'payload_too_large'])
     await expectWell()
   })
 
@@ -167,13 +167,13 @@ describe('lengths', () => {
     const answer = await send([head(CHAT, { 'Transfer-Encoding': 'chunked' }), ...pieces, '0\r\n\r\n'], {
       waitMs: 10_000,
     })
-    expect([statusesOf(answer), errorOf(answer).code]).toEqual([[413], 'payload_too_large'])
+    expect([getStatuses(answer), getError(answer).code]).toEqual([[413], 'payload_too_large'])
     await expectWell()
   }, 20_000)
 
   test.each(['-1', 'ten', '99999999999999999999999', '1, 2'])('Content-Length: %s', async (length) => {
     const answer = await send([head(NATIVE, { 'Content-Length': length }), '{}'])
-    for (const status of statusesOf(answer)) expect([400, 413]).toContain(status)
+    for (const status of getStatuses(answer)) expect([400, 413]).toContain(status)
     await expectWell()
   })
 
@@ -183,7 +183,7 @@ describe('lengths', () => {
       const smuggled = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
       const answer = await send([`POST ${NATIVE} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n\r\n0\r\n\r\n${smuggled}`])
       expect(answer).not.toContain('"status":"ok"')
-      expect(statusesOf(answer)).toEqual([400])
+      expect(getStatuses(answer)).toEqual([400])
       await expectWell()
     },
   )
@@ -196,7 +196,7 @@ describe('clients that go away', () => {
       const framing: Record<string, string> = n % 2 ? { 'Transfer-Encoding': 'chunked' } : { 'Content-Length': '1000' }
       return send([head(path, framing), n % 2 ? '5\r\n{"mo' : '{"model":'], { hangUp: true })
     })
-    for (const answer of await Promise.all(early)) for (const status of statusesOf(answer)) expect(status).toBe(400)
+    for (const answer of await Promise.all(early)) for (const status of getStatuses(answer)) expect(status).toBe(400)
     await expectWell()
   })
 
@@ -217,23 +217,23 @@ describe('clients that go away', () => {
 describe('what is no HTTP', () => {
   test('a head of a megabyte: 431, or the connection ends', async () => {
     const answer = await send([head(NATIVE, { 'X-Long': 'x'.repeat(MIB) }, 'GET')])
-    for (const status of statusesOf(answer)) expect([400, 431]).toContain(status)
+    for (const status of getStatuses(answer)) expect([400, 431]).toContain(status)
     await expectWell()
   })
 
   test('ten thousand headers', async () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`X-${n}`, 'y']))
     const answer = await send([head('/health', many, 'GET')])
-    for (const status of statusesOf(answer)) expect([400, 431]).toContain(status)
+    for (const status of getStatuses(answer)) expect([400, 431]).toContain(status)
     await expectWell()
   })
 
   test('garbage behind a good request on the same connection', async () => {
     const good = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
     const answer = await send([good, '\u0000\u0001garbage\r\n\r\n', good])
-    expect(statusesOf(answer)[0]).toBe(200)
+    expect(getStatuses(answer)[0]).toBe(200)
     expect(
-      statusesOf(answer)
+      getStatuses(answer)
         .slice(1)
         .filter((status) => status !== 400),
     ).toEqual([])
@@ -251,7 +251,7 @@ describe('what is no HTTP', () => {
   ])('%s', async (_name, bytes) => {
     const answer = await send([bytes], { waitMs: 300 })
     expect(answer).not.toContain('routingStrategy')
-    for (const status of statusesOf(answer)) expect(status).toBeGreaterThanOrEqual(400)
+    for (const status of getStatuses(answer)) expect(status).toBeGreaterThanOrEqual(400)
     await expectWell()
   })
 })
@@ -266,7 +266,7 @@ describe('keys', () => {
     const answer = await send([
       `POST ${NATIVE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${line}Content-Length: 500\r\n\r\n`,
     ])
-    expect([statusesOf(answer), errorOf(answer).code]).toEqual([[401], 'invalid_api_key'])
+    expect([getStatuses(answer), getError(answer).code]).toEqual([[401], 'invalid_api_key'])
     await expectWell()
   })
 })

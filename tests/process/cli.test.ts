@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createDatabase, runHere } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { zipOf } from '../support/zip.ts'
+import { getZip } from '../support/zip.ts'
 
 let folder: string
 let dataDir: string
@@ -69,7 +69,7 @@ describe('accounts', () => {
       text: readFileSync(authFile('a.json', `${name}@example.test`)),
     }))
     const [pool, cut] = [join(folder, 'pool.zip'), join(folder, 'cut.zip')]
-    writeFileSync(pool, zipOf([...packed, { name: 'bad.json', text: 'x' }, { name: 'notes.txt', text: 'y' }]))
+    writeFileSync(pool, getZip([...packed, { name: 'bad.json', text: 'x' }, { name: 'notes.txt', text: 'y' }]))
     writeFileSync(cut, readFileSync(pool).subarray(0, 99))
     createDatabase(dataDir)
     const result = await sluice('accounts', 'import', pool, cut)

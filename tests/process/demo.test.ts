@@ -38,8 +38,8 @@ describe('the demo', () => {
     const signedIn = await fetch(link, { redirect: 'manual' })
     expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, dashboard])
     const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? ''
-    const pageOf = async (url: string) => (await fetch(url, { headers: { accept: 'text/html', cookie } })).text()
-    const accounts = await pageOf(dashboard.replace('/dashboard', '/accounts'))
+    const getPage = async (url: string) => (await fetch(url, { headers: { accept: 'text/html', cookie } })).text()
+    const accounts = await getPage(dashboard.replace('/dashboard', '/accounts'))
     for (const { email } of DEMO_ACCOUNTS) expect(accounts).toContain(email)
     const logs = await fetch(dashboard.replace('/dashboard', '/api/request-logs?limit=1'), {
       headers: { accept: 'application/json', cookie },

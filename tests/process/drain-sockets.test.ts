@@ -11,7 +11,7 @@ const NATIVE = '/backend-api/codex/responses'
 const RESTARTING = 1012
 
 const create = () => ({ type: 'response.create', ...codexBody() })
-const endsOf = ({ events }: TestSocket) => events.filter(isTerminal).map(({ type }) => type)
+const getEnds = ({ events }: TestSocket) => events.filter(isTerminal).map(({ type }) => type)
 
 test('draining with sockets', async () => {
   await using world = await startWorld({
@@ -46,9 +46,9 @@ test('draining with sockets', async () => {
   expect(refusal).toMatchObject({ status: 503, headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
 
   expect((await short.closed).code).toBe(RESTARTING)
-  expect(endsOf(short)).toEqual(['response.completed'])
+  expect(getEnds(short)).toEqual(['response.completed'])
   expect((await long.closed).code).toBe(RESTARTING)
-  expect(endsOf(long)).toEqual(['response.failed'])
+  expect(getEnds(long)).toEqual(['response.failed'])
   expect(long.events.at(-1)).toMatchObject({ response: { error: { code: 'draining' } } })
   expect(await stopping).toBe(0)
 

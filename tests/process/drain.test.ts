@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { spawnServer, threadsOf } from '../support/spawn.ts'
+import { getThreads, spawnServer } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, isTerminal, type SimProcess, startWorld } from './world.ts'
@@ -46,10 +46,10 @@ test('draining', async () => {
   expect(await stopping).toBe(0)
 
   const rows = loggedRequests(spawn.dataDir)
-  const statusOf = (kind: string) =>
+  const getStatus = (kind: string) =>
     rows.filter(({ requestId }) => requestId.startsWith(kind)).map(({ status, errorCode }) => errorCode ?? status)
-  expect(statusOf('short')).toEqual(Array(SHORT).fill('ok'))
-  expect(statusOf('long')).toEqual(Array(LONG).fill('draining'))
+  expect(getStatus('short')).toEqual(Array(SHORT).fill('ok'))
+  expect(getStatus('long')).toEqual(Array(LONG).fill('draining'))
   expect(rows).toHaveLength(SHORT + LONG)
   expectBooksBalance(spawn.dataDir)
 }, 30_000)
@@ -134,7 +134,7 @@ test.skipIf(process.platform !== 'linux')(
     await using world = await startWorld()
     const { server, key } = world
     const client = async () => {
-      while (!threadsOf(server.pid).includes('checkpointer')) await eventsUntilEnd(await askTurn(server.url, key))
+      while (!getThreads(server.pid).includes('checkpointer')) await eventsUntilEnd(await askTurn(server.url, key))
     }
     await Promise.all(Array.from({ length: 16 }, client))
     expect(await server.stop()).toBe(0)

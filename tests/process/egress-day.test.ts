@@ -53,8 +53,8 @@ type Service = Ground
 /** Everything Sluice asks of ChatGPT and OpenAI for one account, with a key that may use no other. */
 const workFor = async (service: Service, id: string) => {
   const { bindings, url, socketUrl } = service
-  const { plane, pool, resetCredits, db, log } = bindings
-  const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits, db, log }
+  const { proxyDeps, pool, resetCredits, db, log } = bindings
+  const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits, db, log }
   const { key } = service.key({ name: id, assignedAccountIds: [id] })
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const send = async (path: string, body: unknown, more: Record<string, string> = {}) => {
@@ -93,8 +93,8 @@ const workFor = async (service: Service, id: string) => {
   await fetchResetCredits(deps, id)
   await redeem(deps, { accountId: id, creditId: null, requestId: `r-${id}` })
   expect((await probe(deps, id, 'gpt-5.5')).ok).toBe(true)
-  const { accessToken } = await plane.credentials.fresh(id)
-  await plane.credentials.refresh(id, accessToken)
+  const { accessToken } = await proxyDeps.credentials.fresh(id)
+  await proxyDeps.credentials.refresh(id, accessToken)
 }
 
 const FILE = { file_name: 'a.txt', file_size: 3, use_case: 'codex' }
@@ -106,7 +106,7 @@ const signInAgain = async (service: Service, place: number, egressPoolId: string
   const { signIns } = bindings
   const begin = { accountId: id, egressPoolId, actor: ACTOR, home: service.url }
   const browser = await signIns.begin({ ...begin, method: 'browser' })
-  const callback = upstream.signIns.approve(signIns.offerOf(browser).authorizationUrl ?? '', sim)
+  const callback = upstream.signIns.approve(signIns.getOffer(browser).authorizationUrl ?? '', sim)
   const flow = await signIns.receive(callback, { who: ACTOR.id, flowId: browser.id, address: null })
   expect([flow.status, flow.errorMessage]).toEqual(['success', null])
   await signIns.begin({ ...begin, method: 'device' })
@@ -201,7 +201,7 @@ test('every socket of a day goes through the pool of its account', async () => {
 
 /** Without what can be done only once. */
 const workForAgain = async (service: Service, id: string) => {
-  const { plane } = service.bindings
-  const deps = { ...plane.upstream, credentials: plane.credentials }
+  const { proxyDeps } = service.bindings
+  const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials }
   await Promise.all([fetchUsage(deps, id), fetchResetCredits(deps, id), probe(deps, id, 'gpt-5.5')])
 }

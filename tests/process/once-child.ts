@@ -36,8 +36,8 @@ const bindings = buildBindings({
   maxTurns: 100,
   timeout: (ms) => AbortSignal.timeout(ms),
 })
-const { db, pool, catalog, log, plane, resetCredits, settings } = bindings
-const { upstream, credentials } = plane
+const { db, pool, catalog, log, proxyDeps, resetCredits, settings } = bindings
+const { upstream, credentials } = proxyDeps
 const deps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map(), resetCredits, settings, random }
 const { signal } = new AbortController()
 const EVERY_DAY = {

@@ -441,7 +441,7 @@ describe('whose the service is where it lies in a home', () => {
 
 test('the unit starts a server from the folder it names', async () => {
   const printed = await spawned(['service', 'print'], { ...alone, CODEX_LB_PUBLIC_URL: 'https://sluice.example' })
-  const unit = linesOf(printed.stdout)
+  const unit = getLines(printed.stdout)
   const [command = '', folder = '/'] = [unit('ExecStart')[0], unit('WorkingDirectory')[0]]
   const { PORT, ...env } = Object.fromEntries(unit('Environment').map((line) => line.split(/=(.*)/s)))
   expect(PORT).toBe('2455')
@@ -449,7 +449,7 @@ test('the unit starts a server from the folder it names', async () => {
   expect((await fetch(`${server.url}/dashboard`)).status).toBe(200)
 })
 
-const linesOf = (unit: string) => (name: string) =>
+const getLines = (unit: string) => (name: string) =>
   unit.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []))
 
 describe('a server on all addresses', () => {

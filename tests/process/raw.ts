@@ -51,11 +51,11 @@ export const sendRaw = async (
 }
 
 /** Status of each response in the answer. */
-export const statusesOf = (answer: string): number[] =>
+export const getStatuses = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
 
 /** `{"error":{…}}` of the last response. */
-export const errorOf = (answer: string): { code: string; type?: string } => {
+export const getError = (answer: string): { code: string; type?: string } => {
   const found = /\{"error":.*\}/s.exec(answer)
   if (!found) throw new Error(`There is no error envelope in: ${answer.slice(0, 500)}`)
   return (JSON.parse(found[0]) as { error: { code: string; type?: string } }).error

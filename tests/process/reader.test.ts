@@ -66,7 +66,7 @@ const addRow = (id: string) =>
 const NEWEST = LogQuery.parse({ limit: 5 })
 const OPEN = { scope: 'all' as const, sensitive: true }
 
-const codeOf = (call: Promise<unknown>) =>
+const getCode = (call: Promise<unknown>) =>
   call.then(
     () => 'answered',
     (error: AppError) => error.code,
@@ -102,9 +102,9 @@ test('the inline reader answers the same', async () => {
 test('a failing query is an error of its call alone', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   writer.sqlite.run('ALTER TABLE requests RENAME TO away')
-  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('SQLITE_ERROR')
+  expect(await getCode(reader.requestLogs(NEWEST, OPEN))).toBe('SQLITE_ERROR')
   writer.sqlite.run('ALTER TABLE away RENAME TO requests')
-  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
+  expect(await getCode(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
 
 test('a damaged database is told as one', async () => {
@@ -125,10 +125,10 @@ SELECT (rootpage - 1) * page_size AS at, page_size AS bytes FROM sqlite_schema, 
 test('what is wrong with a question is told by the worker as it is inline', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   const asked = ReportQuery.parse({ start_date: '2026-02-01', end_date: '2026-01-01' })
-  const blinders = { scope: 'all' as const, hidesAccounts: false, hidesKeys: false }
+  const hiddenFields = { scope: 'all' as const, hidesAccounts: false, hidesKeys: false }
   const inline = createInlineReader(writer.db)
   for (const answers of [reader, inline]) {
-    const refused = await answers.report(asked, blinders, START).catch((err: AppError) => err)
+    const refused = await answers.report(asked, hiddenFields, START).catch((err: AppError) => err)
     expect(refused).toMatchObject({
       code: 'validation_error',
       status: 422,
@@ -146,10 +146,10 @@ test('after the deadline the call is refused, and those behind it and the next o
   const isReady = new Promise((resolve) => deaf.addEventListener('message', resolve))
   const workers = [deaf]
   reader = createReader({ path, clock, log: log(), newWorker: () => workers.shift() ?? realWorker() })
-  const slow = codeOf(reader.requestLogs(NEWEST, OPEN))
+  const slow = getCode(reader.requestLogs(NEWEST, OPEN))
   await isReady
   await clock.advance(1000)
-  const behind = codeOf(reader.requestLogs(NEWEST, OPEN))
+  const behind = getCode(reader.requestLogs(NEWEST, OPEN))
   await clock.advance(DEADLINE_MS - 1000)
   expect([await slow, await behind]).toEqual(['busy', 'answered'])
   expect(lines).toHaveLength(1)
@@ -177,17 +177,17 @@ test('a worker that cannot open the file says so at once, and a later one may', 
   const later = join(folder, 'later.db')
   reader = createReader({ path: later, clock, log: log() })
   const calls = [reader.requestLogs(NEWEST, OPEN), reader.requestLogs(NEWEST, OPEN)]
-  expect(await Promise.all(calls.map(codeOf))).toEqual(['SQLITE_CANTOPEN', 'SQLITE_CANTOPEN'])
+  expect(await Promise.all(calls.map(getCode))).toEqual(['SQLITE_CANTOPEN', 'SQLITE_CANTOPEN'])
   expect(clock.pending).toBe(0)
   writer.sqlite.run('VACUUM INTO ?', [later])
   openDatabase(later).sqlite.close()
-  expect(await codeOf(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
+  expect(await getCode(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
 
 test('stopping refuses what is under way', async () => {
   const clock = new ManualClock()
   reader = createReader({ path, clock, log: log() })
-  const call = codeOf(reader.requestLogs(NEWEST, OPEN))
+  const call = getCode(reader.requestLogs(NEWEST, OPEN))
   reader.stop()
   expect(await call).toBe('busy')
   expect(clock.pending).toBe(0)

@@ -4,11 +4,11 @@ import { CADDY, CHROMIUM, ensureProgram, NGINX } from '../../scripts/programs.ts
 import { readConfig } from '../../src/boot/env.ts'
 import { anyContains, parseCidr } from '../../src/lib/cidr.ts'
 import { MEASURES } from '../../views/measures.ts'
-import { launchBrowser, type TestBrowser, textOf as textIn } from '../browser/browser.ts'
+import { launchBrowser, type TestBrowser, getText as textIn } from '../browser/browser.ts'
 import { until } from '../clients/support/until.ts'
 import { codexBody, isTerminal, parseEvents, type StreamEvent } from '../support/app.ts'
 import { textsUnder } from '../support/fenced.ts'
-import { answers, isJson, textOf } from '../support/upstream/script.ts'
+import { answers, getText, isJson } from '../support/upstream/script.ts'
 import { CLIENT_ADDRESS, HOST, type Network, ORIGIN, openNetwork } from './reverse-proxies-network.ts'
 import { MANUAL, type ProxyServer, startCaddy, startNginx, startProxyManager } from './reverse-proxies-servers.ts'
 import { PASSWORD, startWorld, type World } from './reverse-proxies-world.ts'
@@ -43,7 +43,7 @@ const ACCOUNTS: Record<Name, string> = {
   Caddy: 'alan@example.test',
 }
 
-const networkOf = (name: string): Network => {
+const getNetwork = (name: string): Network => {
   const network = networks.get(name)
   if (!network) throw new Error(`${name} was not started.`)
   return network
@@ -71,9 +71,9 @@ onLinux('with the settings of the document', () => {
 
   describe.each(NAMES)('%s', (name) => {
     test('hands on every event before the next one is sent', async () => {
-      const { events, seen } = await beginSlowly(networkOf(name))
+      const { events, seen } = await beginSlowly(getNetwork(name))
       while (!isTerminal(seen.at(-1) ?? '')) {
-        const [event] = await Promise.all([nextOf(events), world.gate.next()])
+        const [event] = await Promise.all([getNext(events), world.gate.next()])
         seen.push(event.type)
       }
       expect(seen.filter((type) => type === 'response.output_text.delta')).toHaveLength(5)
@@ -82,7 +82,7 @@ onLinux('with the settings of the document', () => {
 
     test('lets go of a turn whose client has left', async () => {
       const leaving = new AbortController()
-      await beginSlowly(networkOf(name), leaving.signal)
+      await beginSlowly(getNetwork(name), leaving.signal)
       expect(world.upstream.openStreams).toBe(1)
       leaving.abort()
       await until(() => world.upstream.openStreams === 0, world.server.output)
@@ -90,7 +90,7 @@ onLinux('with the settings of the document', () => {
 
     test('opens sockets, and a turn goes over one', async () => {
       const headers = { authorization: `Bearer ${world.key}`, 'user-agent': AGENT }
-      const socket = await networkOf(name).socket(NATIVE, headers)
+      const socket = await getNetwork(name).socket(NATIVE, headers)
       socket.send({ type: 'response.create', ...codexBody() })
       const seen: string[] = []
       while (!isTerminal(seen.at(-1) ?? '')) seen.push((await socket.next()).type)
@@ -109,7 +109,7 @@ onLinux('with the settings of the document', () => {
       const text = noise(BIG_BYTES)
       const body = encode(JSON.stringify(codexBody(text)))
       expect(body.length).toBeGreaterThan(BIG_BYTES * 0.7)
-      const response = await ask(networkOf(name), body, { headers: { ...headers, session_id: 'with-an-underscore' } })
+      const response = await ask(getNetwork(name), body, { headers: { ...headers, session_id: 'with-an-underscore' } })
       expect(response.status).toBe(200)
       expect(parseEvents(await response.text()).at(-1)?.type).toBe('response.completed')
       // Questions about usage come in between.
@@ -119,9 +119,9 @@ onLinux('with the settings of the document', () => {
     })
 
     test('tells pages of ours from those of others, and who the client is', async () => {
-      expect((await signIn(networkOf(name), 'https://elsewhere.example.com')).status).toBe(403)
-      const { requests } = await whileSignedIn(networkOf(name), async (api) => {
-        await (await ask(networkOf(name), JSON.stringify(codexBody()))).text()
+      expect((await signIn(getNetwork(name), 'https://elsewhere.example.com')).status).toBe(403)
+      const { requests } = await whileSignedIn(getNetwork(name), async (api) => {
+        await (await ask(getNetwork(name), JSON.stringify(codexBody()))).text()
         const log = () => api<{ requests: { clientIp: string }[] }>('/api/request-logs')
         await until(async () => (await log()).requests.length > 0, world.server.output)
         return log()
@@ -191,7 +191,7 @@ const beginSlowly = async (network: Network, signal?: AbortSignal) => {
   world.gate.shut(FIRST_TO_SAY_SOMETHING)
   const events = arrivals(await soon(ask(network, JSON.stringify(codexBody()), { signal })))
   const seen: string[] = []
-  for (let count = 0; count <= FIRST_TO_SAY_SOMETHING; count += 1) seen.push((await nextOf(events)).type)
+  for (let count = 0; count <= FIRST_TO_SAY_SOMETHING; count += 1) seen.push((await getNext(events)).type)
   return { events, seen }
 }
 
@@ -217,7 +217,7 @@ const whileSignedIn = async <T>(network: Network, use: (api: Api) => Promise<T>)
 }
 
 const useDashboard = async (name: Name): Promise<void> => {
-  const network = networkOf(name)
+  const network = getNetwork(name)
   const options = { proxy: { server: network.tunnel }, ignoreHTTPSErrors: true }
   await using visit = await browser.visit(`${ORIGIN}/dashboard`, options)
   const { page, problems } = visit
@@ -260,7 +260,7 @@ const noise = (bytes: number): string => {
 /** The text of the last item of a model request. */
 const saidIn = (body: unknown): string => {
   const last: unknown = isJson(body) && Array.isArray(body.input) ? body.input.at(-1) : null
-  return isJson(last) ? textOf(last.content) : ''
+  return isJson(last) ? getText(last.content) : ''
 }
 
 async function* arrivals(response: Response): AsyncGenerator<StreamEvent, void> {
@@ -274,7 +274,7 @@ async function* arrivals(response: Response): AsyncGenerator<StreamEvent, void> 
   }
 }
 
-const nextOf = async (events: AsyncGenerator<StreamEvent, void>): Promise<StreamEvent> => {
+const getNext = async (events: AsyncGenerator<StreamEvent, void>): Promise<StreamEvent> => {
   const next = await soon(events.next())
   if (next.done) throw new Error('The stream ended too early.')
   return next.value

@@ -4,8 +4,8 @@ import { pollUsage } from '../../src/jobs/usage.ts'
 import { select } from '../../src/proxy/pool/select.ts'
 import { selectionError } from '../../src/proxy/pool/selection-error.ts'
 import { jobDeps } from '../jobs/deps.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
+import { getFields } from '../support/form.ts'
 import { people, problem } from '../support/people.ts'
 import { aContext, anAccount, DAY_MS, limited, NOW, needs, used } from './candidates.ts'
 
@@ -18,7 +18,7 @@ const weeklyCap = (id: string, percent: number, cap: number, with_ = {}) =>
 const choose = (candidates: ReturnType<typeof anAccount>[], request = {}, ctx = {}) =>
   select(candidates, needs(request), aContext(ctx))
 
-const errorOf = (candidates: ReturnType<typeof anAccount>[], request = {}) => {
+const getError = (candidates: ReturnType<typeof anAccount>[], request = {}) => {
   const selection = choose(candidates, request)
   if (selection.kind !== 'none') throw new Error(`something was chosen: ${selection.kind}`)
   return selectionError(selection.failure, NOW)
@@ -66,7 +66,7 @@ describe('the choice', () => {
   test('a conversation leaves its account, and one that cannot leave gets the reset', () => {
     const pair = [weeklyCap('a', 90, 80), anAccount('b')]
     expect(choose(pair, { owner: { id: 'a', hard: false } })).toMatchObject({ id: 'b', moved: true })
-    const error = errorOf(pair, { owner: { id: 'a', hard: true } })
+    const error = getError(pair, { owner: { id: 'a', hard: true } })
     expect([error.status, error.extra.envelope?.resets_at]).toEqual([429, (NOW + 3 * DAY_MS) / 1000])
   })
 
@@ -96,7 +96,7 @@ describe('keys of the owner', () => {
 describe('the error', () => {
   test('counts reserved accounts and has the earliest true reset', () => {
     const blocked = anAccount('c', { usage: used(100, 10), state: limited(NOW + 2 * DAY_MS) })
-    const error = errorOf([weeklyCap('a', 90, 80), weeklyCap('b', 85, 85), blocked])
+    const error = getError([weeklyCap('a', 90, 80), weeklyCap('b', 85, 85), blocked])
     expect(error).toMatchObject({ code: 'usage_limit_reached', status: 429 })
     expect(error.message).toContain('1 rate limited')
     expect(error.message).toContain('2 reserved, next at 2026-11-23 14:20:00 UTC')
@@ -106,14 +106,14 @@ describe('the error', () => {
 
   test('without reserved accounts reads as before', () => {
     const blocked = anAccount('c', { usage: used(100, 10), state: limited(NOW + HOUR_MS) })
-    expect(errorOf([blocked]).message).toBe(
+    expect(getError([blocked]).message).toBe(
       'All accounts have reached their usage limit; it will reset at 15:20:00 UTC.',
     )
   })
 
   test('next to one that is only cooling down it is temporary', () => {
     const tried = anAccount('b')
-    const error = errorOf([weeklyCap('a', 90, 80), tried], { tried: new Set(['b']) })
+    const error = getError([weeklyCap('a', 90, 80), tried], { tried: new Set(['b']) })
     expect(error).toMatchObject({ code: 'no_accounts', status: 503 })
     expect(error.message).toContain('1 reserved, next at')
   })
@@ -138,7 +138,7 @@ describe('in the service', () => {
   test('request, account page, list and simulator agree', async () => {
     const { app, id, admin, patch, resetAt } = await open()
     expect((await patch({ maxUsedPercentSecondary: 80 })).status).toBe(200)
-    const answer = await answerOf(app, POST, { json: codexBody() })
+    const answer = await getAnswer(app, POST, { json: codexBody() })
     expect(answer.status).toBe(429)
     expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached', resets_at: resetAt / 1000 })
     expect(JSON.parse(answer.text).error.message).toContain('1 reserved')
@@ -153,7 +153,7 @@ describe('in the service', () => {
 
   test('a removed or raised cap, and a reset, let requests through again', async () => {
     const { app, patch, resetAt } = await open()
-    const status = async () => (await answerOf(app, POST, { json: codexBody() })).status
+    const status = async () => (await getAnswer(app, POST, { json: codexBody() })).status
     for (const cap of [95, null]) {
       await patch({ maxUsedPercentSecondary: 80 })
       expect(await status()).toBe(429)
@@ -172,7 +172,7 @@ describe('in the service', () => {
     const keys = [app.key({ ownerUserId: ada.row.id }), app.key({ ownerUserId: bob.row.id })]
     const statuses = keys.map(async ({ key }) => {
       const headers = { authorization: `Bearer ${key}` }
-      return (await answerOf(app, POST, { json: codexBody(), headers })).status
+      return (await getAnswer(app, POST, { json: codexBody(), headers })).status
     })
     expect(await Promise.all(statuses)).toEqual([200, 429])
     const outcomes = keys.map(
@@ -187,7 +187,7 @@ describe('in the service', () => {
     const ada = add({ username: 'ada' })
     const save = async (over: Record<string, string>) => {
       const page = await (await admin.ask(`GET /accounts/${id}?tab=routing`, html)).text()
-      const fields = { ...Object.fromEntries(fieldsOf(page, 'form-routing')), ...over }
+      const fields = { ...Object.fromEntries(getFields(page, 'form-routing')), ...over }
       return (await admin.send('form', `PATCH /api/accounts/${id}`, fields)).status
     }
     const cap = { maxUsedPercentPrimary: '50', ownerUserId: ada.row.id, reserveForOwner: 'true' }

@@ -1,12 +1,12 @@
 /** The history of an account, seen through what happens to it. */
 import { expect, test } from 'bun:test'
 import { accountEvents } from '../../db/schema/history.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const json = codexBody()
 
-const historyOf = ({ db, bindings, members }: TestApp, n = 0): string[] => {
+const getHistory = ({ db, bindings, members }: TestApp, n = 0): string[] => {
   bindings.pool.stop() // writes what is pending
   return db
     .select()
@@ -20,14 +20,14 @@ test('an import, a renewal and a block with its end each leave a line', async ()
   const app = testApp()
   const { id, sim } = app.members[0]!
   sim.expireAccessToken()
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   const at = app.clock.now()
   const { pool } = app.bindings
   pool.apply(id, { kind: 'rate_limited', at, evidence: 'seen', resetAt: at + 30_000, retryAfterMs: null })
   pool.apply(id, { kind: 'rate_limited', at, evidence: 'again', resetAt: at + 40_000, retryAfterMs: null })
   await app.clock.advance('41s')
   pool.tick()
-  expect(historyOf(app)).toEqual(['import added', 'token refreshed', 'state rate_limited', 'state active'])
+  expect(getHistory(app)).toEqual(['import added', 'token refreshed', 'state rate_limited', 'state active'])
 })
 
 test('a refresh that fails for good is told with its reason, and so is the state it leads to', async () => {
@@ -36,28 +36,28 @@ test('a refresh that fails for good is told with its reason, and so is the state
   app.prefer(id)
   sim.expireAccessToken()
   sim.always({ on: 'token', status: 401, body: { error: { code: 'refresh_token_expired', message: 'Gone.' } } })
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
-  expect(historyOf(app)).toEqual(['import added', 'token refresh_token_expired', 'state reauth_required'])
-  expect(historyOf(app, 1)).toEqual(['import added'])
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
+  expect(getHistory(app)).toEqual(['import added', 'token refresh_token_expired', 'state reauth_required'])
+  expect(getHistory(app, 1)).toEqual(['import added'])
 })
 
 test('pauses by hand, probes and plans too', async () => {
   const app = testApp()
   const { id } = app.members[0]!
-  await answerOf(app, `POST /api/accounts/${id}/probe`, { json: {} })
+  await getAnswer(app, `POST /api/accounts/${id}/probe`, { json: {} })
   await app.ask(`POST /api/accounts/${id}/pause`, { json: {} })
   await app.ask(`POST /api/accounts/${id}/reactivate`, { json: {} })
   const snapshot = { at: app.clock.now(), windows: { fiveHour: null, weekly: null, monthly: null }, credits: null }
   app.bindings.pool.observe(id, { ...snapshot, planType: 'enterprise' })
-  expect(historyOf(app)).toEqual(['import added', 'probe served', 'state paused', 'state active', 'plan enterprise'])
+  expect(getHistory(app)).toEqual(['import added', 'probe served', 'state paused', 'state active', 'plan enterprise'])
 })
 
 test('nothing in it is a token', async () => {
   const app = testApp()
   const { sim } = app.members[0]!
   sim.expireAccessToken()
-  await answerOf(app, NATIVE, { json })
-  historyOf(app)
+  await getAnswer(app, NATIVE, { json })
+  getHistory(app)
   const text = JSON.stringify(app.db.select().from(accountEvents).all())
   expect(text).not.toContain(sim.accessToken)
   expect(text).not.toContain(sim.refreshToken)

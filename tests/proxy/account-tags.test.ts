@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import { keyScope } from '../../src/model/keys/key-scope.ts'
 import { select } from '../../src/proxy/pool/select.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
+import { getFields } from '../support/form.ts'
 import { people } from '../support/people.ts'
 import { aContext, anAccount, needs, used } from './candidates.ts'
 
@@ -45,7 +45,7 @@ describe('the scope of a key', () => {
     const { key, row } = app.key({ assignedTags: ['team'] })
     const headers = { authorization: `Bearer ${key}` }
     const serving = async () => {
-      const { status } = await answerOf(app, NATIVE, { json: codexBody(), headers })
+      const { status } = await getAnswer(app, NATIVE, { json: codexBody(), headers })
       const explained = (await (await admin.ask(`GET /api/explain?key=${row.id}`)).json()) as {
         chosen: { accountId: string } | null
       }
@@ -76,7 +76,7 @@ describe('the scope of a key', () => {
     const { row } = app.key()
     const save = async (change: (fields: [string, string][]) => [string, string][]) => {
       const page = await (await admin.ask(`GET /keys/${row.id}/edit`, html)).text()
-      const body = new URLSearchParams(change(fieldsOf(page, 'form-key'))).toString()
+      const body = new URLSearchParams(change(getFields(page, 'form-key'))).toString()
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }
       expect((await admin.ask(`PATCH /api/api-keys/${row.id}`, { body, headers })).status).toBe(200)
       const [{ assignedTags, assignedAccountIds }] = (await (await admin.ask('GET /api/api-keys')).json()) as [
@@ -127,7 +127,7 @@ describe('tags of an account', () => {
   test('are a field of the form, a filter of the list, and gone with the account', async () => {
     const { app, first, second, admin, patch } = open()
     const page = await (await admin.ask(`GET /accounts/${first}?tab=routing`, html)).text()
-    const fields = { ...Object.fromEntries(fieldsOf(page, 'form-routing')), tags: 'team, north' }
+    const fields = { ...Object.fromEntries(getFields(page, 'form-routing')), tags: 'team, north' }
     expect((await admin.send('form', `PATCH /api/accounts/${first}`, fields)).status).toBe(303)
     await patch(second, { tags: ['south'] })
     const found = async (tag: string) => {
@@ -206,9 +206,9 @@ describe('the order', () => {
     expect(await positions()).toEqual([3, 2, 1])
     const page = await (await admin.ask(`GET /accounts/${second}?tab=routing`, html)).text()
     expect(page).toContain('2 of 3')
-    const up = Object.fromEntries(fieldsOf(page, 'form-move-up'))
+    const up = Object.fromEntries(getFields(page, 'form-move-up'))
     expect(up).toEqual({ position: '1' })
-    expect(Object.fromEntries(fieldsOf(page, 'form-move-down'))).toEqual({ position: '3' })
+    expect(Object.fromEntries(getFields(page, 'form-move-down'))).toEqual({ position: '3' })
     await admin.send('form', `PATCH /api/accounts/${second}`, up)
     expect(await positions()).toEqual([3, 1, 2])
     await patch(second, { position: null })
@@ -223,10 +223,10 @@ describe('the order', () => {
     const placed = async () => (await listed()).flatMap(({ position }) => position ?? [])
     expect(await placed()).toEqual([1, 2])
     const page = await (await admin.ask(`GET /accounts/${second}?tab=routing`, html)).text()
-    await admin.send('form', `PATCH /api/accounts/${second}`, Object.fromEntries(fieldsOf(page, 'form-move-down')))
+    await admin.send('form', `PATCH /api/accounts/${second}`, Object.fromEntries(getFields(page, 'form-move-down')))
     const all = await listed()
-    const positionOf = (id: string) => all.find(({ accountId }) => accountId === id)?.position
-    expect([positionOf(second), positionOf(third)]).toEqual([2, 1])
+    const getPosition = (id: string) => all.find(({ accountId }) => accountId === id)?.position
+    expect([getPosition(second), getPosition(third)]).toEqual([2, 1])
   })
 
   test.each([0, -1, 1.5, 'first'])('the position %p is rejected', async (position) => {

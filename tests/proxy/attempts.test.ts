@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { PINNED_CLIENT_VERSION } from '../../src/model/catalog/client-version.ts'
 import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
 import { fetchCatalogs, store } from '../spec/catalog.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Fault, faults, modelNotSupported } from '../support/upstream/faults.ts'
 import { catalogFor } from '../support/upstream/models.ts'
 
@@ -16,13 +16,13 @@ const pool = (accounts: number, ...struck: Fault[]) => {
   const app = testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const [n, fault] of struck.entries()) inOrder[n]!.sim.always(fault)
-  const ask = (more: Record<string, unknown> = {}) => answerOf(app, POST, { json: codexBody('hello', more) })
+  const ask = (more: Record<string, unknown> = {}) => getAnswer(app, POST, { json: codexBody('hello', more) })
   /** The places of the accounts that were tried so far, and how often the upstream was called. */
   const tried = () => app.attemptRows().map(({ accountId }) => inOrder.findIndex(({ id }) => id === accountId))
   return { app, inOrder, ask, tried }
 }
 
-const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+const getError = ({ text }: { text: string }) => JSON.parse(text).error
 const errors = ({ bindings, members }: TestApp) => members.map(({ id }) => bindings.pool.get(id)!.health.errors)
 
 describe('what an account says about a model', () => {
@@ -76,7 +76,7 @@ describe('what an account says about a model', () => {
       const answer = await ask()
       await app.clock.advance(1000)
       expect(answer.status).toBe(400)
-      expect(errorOf(answer)).toMatchObject({ code: 'model_not_found', message: modelNotSupported(MODEL) })
+      expect(getError(answer)).toMatchObject({ code: 'model_not_found', message: modelNotSupported(MODEL) })
     }
     expect(tried()).toEqual([0, 1, 2, 0, 1])
     await expectNothingLeft(app)
@@ -88,8 +88,8 @@ describe('a model that no catalog lists', () => {
     const { app, ask, tried } = pool(6)
     fetchCatalogs(app)
     const answer = await ask({ model })
-    expect([answer.status, errorOf(answer).code]).toEqual([400, 'model_not_found'])
-    expect(errorOf(answer).message).toBe(modelNotSupported(model))
+    expect([answer.status, getError(answer).code]).toEqual([400, 'model_not_found'])
+    expect(getError(answer).message).toBe(modelNotSupported(model))
     expect(tried()).toEqual([0])
     expect(app.rows()[0]).toMatchObject({ errorCode: 'model_not_found', phase: 'upstream' })
     await expectNothingLeft(app)
@@ -113,7 +113,7 @@ describe('a model that no catalog lists', () => {
     expect((await ask()).status).toBe(429)
     const answer = await ask({ model: 'gpt-5.9-typo' })
     expect(answer.status).not.toBe(429)
-    expect(errorOf(answer).message).toContain('gpt-5.9-typo')
+    expect(getError(answer).message).toContain('gpt-5.9-typo')
     expect(app.rows().at(-1)!.errorCode).not.toBe('usage_limit_reached')
     await expectNothingLeft(app)
   })
@@ -142,8 +142,8 @@ describe('an answer without a word of the service', () => {
   test.each(WORDLESS)('%s of every account: 502 with a sentence, and no account is blamed', async (_, fault) => {
     const { app, ask, tried } = pool(2, fault, fault)
     const answer = await ask()
-    expect([answer.status, errorOf(answer).code]).toEqual([502, 'upstream_error'])
-    expect(errorOf(answer).message).toBe(`ChatGPT answered with status ${fault.status} and no explanation.`)
+    expect([answer.status, getError(answer).code]).toEqual([502, 'upstream_error'])
+    expect(getError(answer).message).toBe(`ChatGPT answered with status ${fault.status} and no explanation.`)
     expect([tried(), errors(app)]).toEqual([
       [0, 1],
       [0, 0],
@@ -159,7 +159,7 @@ describe('an answer without a word of the service', () => {
   ])('with %s it stays the client’s own', async (_, fault, status, code) => {
     const { app, ask, tried } = pool(2, fault)
     const answer = await ask()
-    expect([answer.status, errorOf(answer).code, tried()]).toEqual([status, code, [0]])
+    expect([answer.status, getError(answer).code, tried()]).toEqual([status, code, [0]])
     await expectNothingLeft(app)
   })
 })
@@ -214,7 +214,7 @@ describe('an overloaded model', () => {
     const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
     const answer = await ask()
     expect(tried()).toEqual([0, 1])
-    expect([answer.status, errorOf(answer).code, answer.headers.get('retry-after')]).toEqual([status, code, null])
+    expect([answer.status, getError(answer).code, answer.headers.get('retry-after')]).toEqual([status, code, null])
     expect(errors(app)).toEqual([0, 0, 0, 0, 0])
     await expectNothingLeft(app)
   })
@@ -227,8 +227,8 @@ describe('an overloaded model', () => {
     const answer = await ask()
     expect([answer.status, answer.events.at(-1)]).toMatchObject([200, { response: { error: { code } } }])
     expect(tried()).toEqual([0, 1])
-    const other = await answerOf(app, 'POST /v1/responses', { json: codexBody() })
-    expect([other.status, errorOf(other).code]).toEqual([503, code])
+    const other = await getAnswer(app, 'POST /v1/responses', { json: codexBody() })
+    expect([other.status, getError(other).code]).toEqual([503, code])
     expect(app.rows().map(({ errorCode }) => errorCode)).toEqual([code, code])
     await expectNothingLeft(app)
   })
@@ -275,7 +275,7 @@ describe('connections that break', () => {
   const traffic = async (app: TestApp, bad: string, pauseMs: number) => {
     const calls: boolean[] = []
     for (let n = 0; n < 100; n++) {
-      await answerOf(app, POST, { json: codexBody(`conversation ${n}`) })
+      await getAnswer(app, POST, { json: codexBody(`conversation ${n}`) })
       await app.clock.advance(pauseMs)
       app.bindings.pool.tick()
     }
@@ -309,12 +309,12 @@ describe('connections that break', () => {
     const app = testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always(fault)
     for (let n = 0; n < 10; n++) {
-      const { text } = await answerOf(app, POST, { json: codexBody(`conversation ${n}`) })
+      const { text } = await getAnswer(app, POST, { json: codexBody(`conversation ${n}`) })
       expect(text).not.toContain('response.completed')
     }
     for (const { sim } of app.members) sim.always(null)
     for (let n = 10; n < 20; n++)
-      expect((await answerOf(app, POST, { json: codexBody(`conversation ${n}`) })).status).toBe(200)
+      expect((await getAnswer(app, POST, { json: codexBody(`conversation ${n}`) })).status).toBe(200)
     for (const { id } of app.members)
       expect(app.bindings.pool.get(id)!.health).toMatchObject({ errors: 0, backoffUntil: null, failing: null })
     await expectNothingLeft(app)
@@ -325,7 +325,7 @@ describe('connections that break', () => {
     const [first, second] = app.members
     app.prefer(first!.id)
     const headers = { 'session-id': 'one', 'thread-id': 'one' }
-    const ask = () => answerOf(app, POST, { json: codexBody(), headers })
+    const ask = () => getAnswer(app, POST, { json: codexBody(), headers })
     await ask()
     first!.sim.always({ dropAfter: { events: 6, how: 'reset' } })
     for (let n = 0; n < 3; n++) await ask()
@@ -350,7 +350,7 @@ describe('an upstream that fails for all', () => {
     const app = testApp({ accounts })
     for (const { sim } of app.members) sim.always(fault)
     for (let n = 0; n < 30; n++) {
-      const answer = await answerOf(app, POST, { json: codexBody() })
+      const answer = await getAnswer(app, POST, { json: codexBody() })
       expect(answer.status).toBeGreaterThanOrEqual(500)
       expect(answer.headers.get('retry-after')).toBeNull()
       await app.clock.advance(800)
@@ -367,7 +367,7 @@ describe('an upstream that fails for all', () => {
       for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.serverError())
       let failed = 0
       for (let n = 0; n < 40; n++) {
-        const { status } = await answerOf(app, POST, { json: codexBody(`hello ${n}`) })
+        const { status } = await getAnswer(app, POST, { json: codexBody(`hello ${n}`) })
         if (status !== 200) failed++
         await app.clock.advance(500)
         app.bindings.pool.tick()
@@ -402,7 +402,7 @@ describe('an upstream that fails for all', () => {
 test.each([201, 202, 206])('a good stream with status %p is served', async (status) => {
   const app = testApp()
   app.members[0]!.sim.always({ streamStatus: status })
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   expect([answer.status, answer.events.at(-1)?.type]).toEqual([200, 'response.completed'])
   expect(app.attemptRows()).toHaveLength(1)
   await expectNothingLeft(app)
@@ -428,7 +428,7 @@ describe('ciphertext that an account cannot read, known by the sentence alone', 
       { type: 'reasoning', summary: [], encrypted_content: `enc.${sim.chatgptAccountId}.x` },
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'go on' }] },
     ]
-    const answer = await answerOf(app, POST, { json: codexBody('hello', { input }) })
+    const answer = await getAnswer(app, POST, { json: codexBody('hello', { input }) })
     expect(answer.status).toBe(200)
     const sent = app.upstream.requests.map(({ bodyText }) => JSON.parse(bodyText).input.map(({ type }: never) => type))
     expect(sent).toEqual([['reasoning', 'message'], ['message']])

@@ -1,7 +1,7 @@
 /** The limits that clients see: in headers and events of requests, and the same figures in every usage document. */
 import { describe, expect, test } from 'bun:test'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
-import { answerOf, codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 import type { AccountOptions } from '../support/upstream/accounts.ts'
 
@@ -34,7 +34,7 @@ const known = async (options: TestOptions): Promise<TestApp> => {
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-const rateHeadersOf = (headers: Headers) =>
+const getRateHeaders = (headers: Headers) =>
   Object.fromEntries([...headers].filter(([name]) => /^x-codex-(primary|secondary|monthly|credits|plan)/.test(name)))
 
 const seconds = (afterMs: number) => String((START + afterMs) / 1000)
@@ -57,17 +57,17 @@ describe('headers of a request show the pool', () => {
     ['POST /backend-api/codex/responses/compact', { model: 'gpt-5.5', input: [], instructions: 'x' }],
   ])('%s %#: weighted by capacity, with the earliest reset that gives something back', async (route, json) => {
     const app = await known({ accounts: POOL })
-    const answer = await answerOf(app, route, { json, headers: bearer(app.key().key) })
+    const answer = await getAnswer(app, route, { json, headers: bearer(app.key().key) })
     expect(answer.status).toBe(200)
-    expect(rateHeadersOf(answer.headers)).toMatchObject(EXPECTED)
+    expect(getRateHeaders(answer.headers)).toMatchObject(EXPECTED)
     expect(answer.headers.has('x-codex-plan-type')).toBe(false)
   })
 
   test('only the accounts of the key count', async () => {
     const app = await known({ accounts: POOL })
     const { key } = app.key({ assignedAccountIds: [app.members[1]!.id] })
-    const { headers } = await answerOf(app, NATIVE, { json: codexBody(), headers: bearer(key) })
-    expect(rateHeadersOf(headers)).toMatchObject({
+    const { headers } = await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer(key) })
+    expect(getRateHeaders(headers)).toMatchObject({
       'x-codex-primary-used-percent': '0',
       'x-codex-secondary-used-percent': '20',
     })
@@ -76,14 +76,14 @@ describe('headers of a request show the pool', () => {
   test('a rejected request has them too', async () => {
     const used = { primary: window(100, 300, HOUR_MS), secondary: window(50, 10_080, DAY_MS) }
     const app = await known({ accounts: [{ usage: used }] })
-    const { status, headers } = await answerOf(app, NATIVE, { json: codexBody() })
+    const { status, headers } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect([status, headers.get('x-codex-primary-used-percent')]).toEqual([429, '100'])
   })
 
   test('a new report shows at once, one with the same whole percent within a second', async () => {
     const app = await known({ accounts: [PRO] })
     const ask = async () =>
-      (await answerOf(app, NATIVE, { json: codexBody() }, 0)).headers.get('x-codex-secondary-used-percent')
+      (await getAnswer(app, NATIVE, { json: codexBody() }, 0)).headers.get('x-codex-secondary-used-percent')
     expect(await ask()).toBe('20')
     app.members[0]?.sim.setUsage({ ...PRO.usage, secondary: window(33, 10_080, DAY_MS) })
     expect(await ask()).toBe('33')
@@ -102,7 +102,7 @@ describe('headers of a request show the pool', () => {
 
   test('a percentage that rounds to 100 shows 99 until the window is used up', async () => {
     const app = await known({ accounts: [{ usage: { primary: window(99.7, 300, HOUR_MS) } }] })
-    const { headers } = await answerOf(app, NATIVE, { json: codexBody() })
+    const { headers } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(headers.get('x-codex-primary-used-percent')).toBe('99')
   })
 })
@@ -113,16 +113,16 @@ describe('an account that is reserved for its owner', () => {
     const [ada, bob] = [people(app).add({ username: 'ada' }), people(app).add({ username: 'bob' })]
     const { id } = app.members[0]!
     Object.assign(app.bindings.pool.get(id)!, { maxUsedPercentSecondary: 10, exemptOwnerId: ada.row.id })
-    const limitsOf = async (ownerUserId: string | null) => {
+    const getLimits = async (ownerUserId: string | null) => {
       const { key } = app.key({ ownerUserId })
       const { rate_limit } = await (await app.ask('GET /wham/usage', { headers: bearer(key) })).json()
       return [rate_limit.allowed, rate_limit.limit_reached]
     }
     const rows = [
-      await limitsOf(ada.row.id),
-      await limitsOf(bob.row.id),
-      await limitsOf(null),
-      await limitsOf(ada.row.id),
+      await getLimits(ada.row.id),
+      await getLimits(bob.row.id),
+      await getLimits(null),
+      await getLimits(ada.row.id),
     ]
     expect(rows).toEqual([
       [true, false],
@@ -145,14 +145,14 @@ describe('setting clientRateLimits', () => {
     const app = await known({ accounts: [BUSY, { ...PRO, plan: 'plus' }], ...options })
     app.prefer(app.members[0]!.id)
     for (const { sim } of app.members) sim.always({ rateLimitsEvent: true })
-    const answer = await answerOf(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })
     const event = answer.events.find(({ type }) => type === 'codex.rate_limits')
     const limits = event?.rate_limits as { primary: { used_percent: number } } | undefined // as: checked by the tests
     expect(answer.text).not.toContain('plan_type')
     return {
       header: answer.headers.get('x-codex-primary-used-percent'),
       event: limits?.primary.used_percent,
-      headers: rateHeadersOf(answer.headers),
+      headers: getRateHeaders(answer.headers),
     }
   }
 
@@ -206,7 +206,7 @@ describe('one moment, one set of figures', () => {
   ])('%s: headers, every usage document and /v1/usage agree', async (_name, accounts) => {
     const app = await known({ accounts })
     const headers = bearer(app.key().key)
-    const answer = await answerOf(app, NATIVE, { json: codexBody(), headers }, 0)
+    const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers }, 0)
     const documents = []
     for (const path of DOCUMENTS) documents.push(await (await app.ask(`GET ${path}`, { headers })).json())
     const [document] = documents
@@ -233,7 +233,7 @@ describe('one moment, one set of figures', () => {
       { limitType: 'requests', limitWindow: '7d', maxValue: 2, modelFilter: 'gpt-6-astra' },
     ] as const
     const headers = bearer(app.key({ limits: [...limits] }).key)
-    for (let n = 0; n < 3; n++) await answerOf(app, NATIVE, { json: codexBody(), headers })
+    for (let n = 0; n < 3; n++) await getAnswer(app, NATIVE, { json: codexBody(), headers })
     const document = await (await app.ask('GET /wham/usage', { headers })).json()
     expect(document).toMatchObject({
       plan_type: 'api_key',
@@ -246,9 +246,9 @@ describe('one moment, one set of figures', () => {
       },
       additional_rate_limits: [{ limit_name: 'gpt-6-astra', rate_limit: { secondary_window: { used_percent: 0 } } }],
     })
-    const fourth = await answerOf(app, NATIVE, { json: codexBody(), headers })
+    const fourth = await getAnswer(app, NATIVE, { json: codexBody(), headers })
     expect([fourth.status, fourth.headers.get('x-codex-primary-used-percent')]).toEqual([200, '75'])
-    const fifth = await answerOf(app, NATIVE, { json: codexBody(), headers })
+    const fifth = await getAnswer(app, NATIVE, { json: codexBody(), headers })
     expect([fifth.status, fifth.headers.get('x-codex-primary-used-percent')]).toEqual([429, '100'])
     const after = await (await app.ask('GET /wham/usage', { headers })).json()
     expect(after.rate_limit).toMatchObject({ allowed: false, limit_reached: true })

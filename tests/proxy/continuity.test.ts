@@ -5,13 +5,13 @@ import { AppError } from '../../src/errors.ts'
 import { deleteAccount } from '../../src/model/accounts/accounts.ts'
 import { sha256 } from '../../src/proxy/pool/affinity.ts'
 import { isMove } from '../../src/proxy/pool/preference.ts'
-import { bodyFor, ownerOf } from '../../src/proxy/turn/continuity.ts'
+import { bodyFor, getOwner } from '../../src/proxy/turn/continuity.ts'
 import type { Turn } from '../../src/proxy/turn/turn.ts'
 import { accountTag } from '../../src/upstream/headers.ts'
 import {
-  answerOf,
   codexBody,
   expectNothingLeft,
+  getAnswer,
   parseEvents,
   type StreamEvent,
   type TestApp,
@@ -31,7 +31,7 @@ const setUp = (options: TestOptions = {}) =>
 const servedBy = (app: TestApp) =>
   app.rows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
 const lastBody = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText
-const outputOf = (events: StreamEvent[]): Item[] =>
+const getOutput = (events: StreamEvent[]): Item[] =>
   events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item as Item) // as: what this event carries
 
 /** A client that keeps its history and sends it again, as the native one does. */
@@ -40,8 +40,8 @@ const conversation = (app: TestApp, headers: Record<string, string> = { 'session
   const say = async (text: string) => {
     history.push({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] })
     const body = JSON.stringify({ ...codexBody(), input: history }, null, 1)
-    const answer = await answerOf(app, NATIVE, { body, headers })
-    if (answer.status === 200) history.push(...outputOf(answer.events))
+    const answer = await getAnswer(app, NATIVE, { body, headers })
+    if (answer.status === 200) history.push(...getOutput(answer.events))
     app.clock.advance(1)
     return { ...answer, body }
   }
@@ -55,14 +55,14 @@ const replaying = async (app: TestApp) => {
   const headers = { 'session-id': 'two' }
   const home = app.members.find(({ id }) => id !== owner.id)!
   app.prefer(home.id)
-  await answerOf(app, NATIVE, { json: codexBody(), headers })
+  await getAnswer(app, NATIVE, { json: codexBody(), headers })
   expect(app.rows()[1]!.accountId).toBe(home.id)
   const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
-  return { owner, home, body, goOn: () => answerOf(app, NATIVE, { body, headers }) }
+  return { owner, home, body, goOn: () => getAnswer(app, NATIVE, { body, headers }) }
 }
 const ACTOR = { id: 'test', method: null, address: null, at: 0 }
 const isReasoning = ({ type }: Item) => type === 'reasoning'
-const inputOf = (bodyText: string): Item[] => JSON.parse(bodyText).input
+const getInput = (bodyText: string): Item[] => JSON.parse(bodyText).input
 
 describe('the turns of one conversation go to one account', () => {
   const names: Record<string, Record<string, string>> = Object.fromEntries(
@@ -74,11 +74,11 @@ describe('the turns of one conversation go to one account', () => {
   for (const [name, headers] of Object.entries(names))
     test(`named by ${name}`, async () => {
       const app = setUp()
-      for (let turn = 0; turn < 4; turn++) await answerOf(app, NATIVE, { json: codexBody(), headers })
+      for (let turn = 0; turn < 4; turn++) await getAnswer(app, NATIVE, { json: codexBody(), headers })
       expect(new Set(servedBy(app)).size).toBe(1)
       for (let turn = 0; turn < 3; turn++) {
         await app.clock.advance(10)
-        await answerOf(app, NATIVE, { json: codexBody(), headers: { [name]: `other-${turn}` } })
+        await getAnswer(app, NATIVE, { json: codexBody(), headers: { [name]: `other-${turn}` } })
       }
       expect(new Set(servedBy(app)).size).toBe(3)
       await expectNothingLeft(app)
@@ -87,7 +87,7 @@ describe('the turns of one conversation go to one account', () => {
   test('named by prompt_cache_key', async () => {
     const app = setUp()
     for (let turn = 0; turn < 4; turn++) {
-      await answerOf(app, NATIVE, { json: codexBody('hello', { prompt_cache_key: 'k' }) })
+      await getAnswer(app, NATIVE, { json: codexBody('hello', { prompt_cache_key: 'k' }) })
       await app.clock.advance(10)
     }
     expect(new Set(servedBy(app)).size).toBe(1)
@@ -96,7 +96,7 @@ describe('the turns of one conversation go to one account', () => {
   const V1_BODY = { model: 'gpt-5.5', input: 'hello' }
   const CHAT_BODY = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
   const askedUnder = async (app: TestApp, route: string, json: object, headers: Record<string, string> = {}) => {
-    await answerOf(app, route, { json, headers })
+    await getAnswer(app, route, { json, headers })
     return app.upstream.requests.at(-1)!.headers['session-id']
   }
 
@@ -157,7 +157,7 @@ describe('the turns of one conversation go to one account', () => {
       const app = setUp()
       const say = async (...said: string[]) => {
         const [route, json] = request(said)
-        expect((await answerOf(app, route, { json })).status).toBe(200)
+        expect((await getAnswer(app, route, { json })).status).toBe(200)
       }
       for (const opening of openings) await say(opening)
       for (const opening of openings) await say(opening, 'an answer', 'and then?')
@@ -171,17 +171,17 @@ describe('the turns of one conversation go to one account', () => {
 
     test('goes where it can when the account of its first request was deleted, or the first request is long ago', async () => {
       const app = setUp()
-      await answerOf(app, CHAT, { json: chat('hello') })
+      await getAnswer(app, CHAT, { json: chat('hello') })
       const [first] = servedBy(app)
       app.sqlite.run('DELETE FROM accounts WHERE id = ?', [app.members[first!]!.id])
       announceAll(app.db)
-      await answerOf(app, CHAT, { json: chat('hello', 'hi', 'go on') })
+      await getAnswer(app, CHAT, { json: chat('hello', 'hi', 'go on') })
       expect(app.rows().at(-1)).toMatchObject({ status: 'ok', moved: false })
-      await answerOf(app, CHAT, { json: chat('hullo') })
+      await getAnswer(app, CHAT, { json: chat('hullo') })
       await app.clock.advance(15 * 60_000 + 1)
       const { affinity } = app.bindings
       expect(affinity.counts().conversation).toBe(1)
-      await answerOf(app, CHAT, { json: chat('hullo', 'hi', 'go on') })
+      await getAnswer(app, CHAT, { json: chat('hullo', 'hi', 'go on') })
       expect(app.rows().at(-1)).toMatchObject({ status: 'ok', moved: false })
       await expectNothingLeft(app)
     })
@@ -189,8 +189,8 @@ describe('the turns of one conversation go to one account', () => {
     test('what begins alike and runs side by side is several, and spread', async () => {
       const app = setUp()
       const examples = (asked: string) => chat('two', '2', 'three', '3', asked)
-      await answerOf(app, CHAT, { json: examples('four') })
-      const asking = ['five', 'six', 'seven'].map((asked) => answerOf(app, CHAT, { json: examples(asked) }))
+      await getAnswer(app, CHAT, { json: examples('four') })
+      const asking = ['five', 'six', 'seven'].map((asked) => getAnswer(app, CHAT, { json: examples(asked) }))
       await Promise.all(asking)
       expect(new Set(servedBy(app)).size).toBe(3)
       expect(app.rows().filter(({ conversationHash }) => conversationHash !== null)).toHaveLength(2)
@@ -203,7 +203,7 @@ describe('the turns of one conversation go to one account', () => {
       const app = setUp()
       const { affinity, clock } = app.bindings
       const json = { model: 'gpt-5.5', input: answered('hello', 'hi', 'go on') }
-      await answerOf(app, 'POST /v1/responses', { json })
+      await getAnswer(app, 'POST /v1/responses', { json })
       const [owner] = servedBy(app)
       const maker = (owner! + 1) % 3
       const { id } = app.members[maker]!
@@ -217,7 +217,7 @@ describe('the turns of one conversation go to one account', () => {
 
     test('is none where the client is the native one, which names what it wants to stay together', async () => {
       const app = setUp()
-      await answerOf(app, NATIVE, { json: { ...codexBody(), input: answered('hello', 'hi', 'go on') } })
+      await getAnswer(app, NATIVE, { json: { ...codexBody(), input: answered('hello', 'hi', 'go on') } })
       expect(app.rows().map(({ conversationHash }) => conversationHash)).toEqual([null])
     })
 
@@ -240,7 +240,7 @@ describe('the turns of one conversation go to one account', () => {
     const app = setUp({ settings: { apiKeyAuthEnabled: true } })
     const keys = [app.key({ name: 'a' }), app.key({ name: 'b' })]
     for (const { key } of [...keys, ...keys]) {
-      await answerOf(app, NATIVE, {
+      await getAnswer(app, NATIVE, {
         json: codexBody(),
         headers: { authorization: `Bearer ${key}`, 'session-id': 'same' },
       })
@@ -257,7 +257,7 @@ describe('the turns of one conversation go to one account', () => {
     await first.say('hello')
     app.restart()
     for (let turn = 0; turn < 2; turn++) {
-      await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': `noise-${turn}` } })
+      await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': `noise-${turn}` } })
       await app.clock.advance(10)
     }
     await first.say('again')
@@ -303,8 +303,8 @@ describe('encrypted content', () => {
     expect(status).toBe(200)
     expect(servedBy(app)).toEqual([owner!, 1 - owner!])
     expect(app.rows().map(({ moved }) => moved)).toEqual([false, true])
-    const sent = inputOf(lastBody(app))
-    expect(sent).toEqual(inputOf(body).filter((item) => !isReasoning(item)))
+    const sent = getInput(lastBody(app))
+    expect(sent).toEqual(getInput(body).filter((item) => !isReasoning(item)))
     const [head, tail] = [body.slice(0, body.indexOf('"input"')), body.slice(body.lastIndexOf(']'))]
     expect(lastBody(app)).toStartWith(head)
     expect(lastBody(app)).toEndWith(tail)
@@ -326,7 +326,7 @@ describe('encrypted content', () => {
     await talk.say('four')
     expect(servedBy(app)).toEqual([owner!, 1 - owner!, 1 - owner!, 1 - owner!])
     const own = talk.history.filter(isReasoning).slice(1)
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(own.slice(0, 2))
+    expect(getInput(lastBody(app)).filter(isReasoning)).toEqual(own.slice(0, 2))
     expect(app.attemptRows().filter(({ code }) => code === 'invalid_encrypted_content')).toEqual([])
     await expectNothingLeft(app)
   })
@@ -340,12 +340,12 @@ describe('encrypted content', () => {
         ...codexBody().input,
       ],
     }
-    const answer = await answerOf(app, NATIVE, { json })
+    const answer = await getAnswer(app, NATIVE, { json })
     expect(answer.status).toBe(200)
     const asked = app.attemptRows()
     expect(asked.map(({ code }) => code)).toEqual(['invalid_encrypted_content', null])
     expect(asked[1]!.accountId).toBe(asked[0]!.accountId)
-    expect(inputOf(lastBody(app))).toEqual(codexBody().input)
+    expect(getInput(lastBody(app))).toEqual(codexBody().input)
     await expectNothingLeft(app)
   })
 
@@ -358,7 +358,7 @@ describe('encrypted content', () => {
     talk.history.push({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.stranger.1' })
     for (const text of ['one', 'two', 'three']) await talk.say(text)
     expect(codes(app)).toEqual(MOVED.slice(1))
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
+    expect(getInput(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
     await expectNothingLeft(app)
   })
 
@@ -371,7 +371,7 @@ describe('encrypted content', () => {
     app.bindings.pool.reload()
     for (const text of ['two', 'three', 'four']) await talk.say(text)
     expect(codes(app)).toEqual(MOVED)
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
+    expect(getInput(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
   })
 
   test('that was forgotten before its conversation moves is left out, and the rest goes on', async () => {
@@ -385,14 +385,14 @@ describe('encrypted content', () => {
     app.members[owner!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
     for (const text of ['three', 'four', 'five']) await talk.say(text)
     expect(codes(app)).toEqual(Array(6).fill(null)) // one of them is the move
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(2, 4))
+    expect(getInput(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(2, 4))
   })
 
   test('of two turns that ran side by side on two accounts is refused nowhere', async () => {
     const app = setUp({ accounts: 2 })
     const talk = conversation(app)
     const first = talk.say('one') // its body is read behind that of the other, so that one settles last
-    await answerOf(app, NATIVE, { json: codexBody('a title'), headers: { 'session-id': 'one' } })
+    await getAnswer(app, NATIVE, { json: codexBody('a title'), headers: { 'session-id': 'one' } })
     await first
     for (const text of ['two', 'three']) await talk.say(text)
     expect(new Set(servedBy(app).slice(0, 2)).size).toBe(2)
@@ -414,7 +414,7 @@ describe('encrypted content', () => {
         app.bindings.pool.health(home.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
       expect((await goOn()).status).toBe(200)
       expect(app.rows()[2]!.accountId).toBe(home.id)
-      expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+      expect(getInput(lastBody(app)).filter(isReasoning)).toEqual([])
       await expectNothingLeft(app)
     },
   )
@@ -436,7 +436,7 @@ describe('encrypted content', () => {
     const owner = app.members[servedBy(app)[0]!]!
     const others = app.members.filter(({ id }) => id !== owner.id)
     for (const { id } of others) app.prefer(id)
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
+    await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'two' } })
     for (const { sim } of others) sim.always(faults.invalidEncryptedContent())
     let calls = 0
     app.wire.before = () => {
@@ -444,7 +444,7 @@ describe('encrypted content', () => {
     }
     const before = app.attemptRows().length
     const body = JSON.stringify({ ...codexBody(), input: [...unnamed.history, ...codexBody().input] })
-    await answerOf(app, NATIVE, { body, headers: { 'session-id': 'two' } })
+    await getAnswer(app, NATIVE, { body, headers: { 'session-id': 'two' } })
     const asked = app.attemptRows().slice(before)
     expect(asked.map(({ code }) => code).slice(0, 10)).toEqual([
       ...Array<string>(9).fill('upstream_auth_failed'),
@@ -455,7 +455,7 @@ describe('encrypted content', () => {
   })
 
   test('that is all at home costs no second look at the text', () => {
-    const { plane, affinity, clock, settings } = setUp().bindings
+    const { proxyDeps, affinity, clock, settings } = setUp().bindings
     for (const [text, id] of [
       ['enc.own', 'acc_1'],
       ['enc.other', 'acc_2'],
@@ -465,17 +465,17 @@ describe('encrypted content', () => {
     // What only a reader of the text would find.
     const bytes = new TextEncoder().encode('{"input":[{"type":"reasoning","encrypted_content":"enc.other"}]}')
     const turn = { hasCiphertext: true, conversation: null, body: { bytes, json }, settings: settings.current() }
-    expect(bodyFor(plane, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
+    expect(bodyFor(proxyDeps, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
   })
 
   test('is cut out of a body that is nested beyond measure, too', () => {
-    const { plane, affinity, clock, settings } = setUp().bindings
+    const { proxyDeps, affinity, clock, settings } = setUp().bindings
     affinity.remember('ciphertext', sha256('enc.other'), 'acc_2', { now: clock.now(), mixed: false })
     const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`
     const text = `{"input":[{"type":"reasoning","encrypted_content":"enc.other"},${deep}]}`
     const body = { bytes: new TextEncoder().encode(text), json: JSON.parse(text) }
     const turn = { hasCiphertext: true, conversation: null, body, settings: settings.current() }
-    const cut = bodyFor(plane, turn as unknown as Turn, 'acc_1') // as: no more of a turn is read
+    const cut = bodyFor(proxyDeps, turn as unknown as Turn, 'acc_1') // as: no more of a turn is read
     expect(new TextDecoder().decode(cut)).toBe(`{"input":[${deep}]}`)
   })
 
@@ -486,7 +486,7 @@ describe('encrypted content', () => {
     const [owner] = servedBy(app)
     app.members[owner!]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
     // It shares the session of its root, and moves both.
-    await answerOf(app, NATIVE, { json: codexBody('sub'), headers: { 'session-id': 'one' } })
+    await getAnswer(app, NATIVE, { json: codexBody('sub'), headers: { 'session-id': 'one' } })
     expect((await root.say('two')).status).toBe(200)
     expect(servedBy(app)).toEqual([owner!, 1 - owner!, 1 - owner!])
     expect(app.attemptRows().filter(({ code }) => code === 'invalid_encrypted_content')).toEqual([])
@@ -511,7 +511,7 @@ describe('encrypted content', () => {
       strike(app, home.id)
       expect((await goOn()).status).toBe(200)
       expect(app.rows()[2]!.accountId).toBe(home.id)
-      expect(inputOf(lastBody(app)).filter(isReasoning)).toEqual([])
+      expect(getInput(lastBody(app)).filter(isReasoning)).toEqual([])
       expect(app.attemptRows().filter(({ code }) => code === 'invalid_encrypted_content')).toHaveLength(1)
       await expectNothingLeft(app)
     },
@@ -536,7 +536,7 @@ describe('encrypted content', () => {
   test('that stays unreadable ends with the upstream’s own words', async () => {
     const app = setUp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(faults.invalidEncryptedContent())
-    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody() })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_encrypted_content'])
     expect(app.attemptRows().length).toBeLessThanOrEqual(2)
     await expectNothingLeft(app)
@@ -546,10 +546,10 @@ describe('encrypted content', () => {
 describe('a conversation whose history is inside a compaction item', () => {
   const compacted = async (app: TestApp) => {
     const json = { ...codexBody(), input: [...codexBody().input, { type: 'compaction_trigger' }] }
-    const answer = await answerOf(app, NATIVE, { json, headers: { 'session-id': 'one' } })
-    const input = [...outputOf(answer.events), ...codexBody('go on').input]
+    const answer = await getAnswer(app, NATIVE, { json, headers: { 'session-id': 'one' } })
+    const input = [...getOutput(answer.events), ...codexBody('go on').input]
     const owner = app.members[servedBy(app)[0]!]!
-    const goOn = () => answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'one' } })
+    const goOn = () => getAnswer(app, NATIVE, { json: { ...codexBody(), input }, headers: { 'session-id': 'one' } })
     return { owner, goOn }
   }
 
@@ -581,7 +581,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     const app = setUp({ accounts: 2 })
     const { owner, goOn } = await compacted(app)
     owner.sim.next(faults.rateLimited(5))
-    await answerOf(app, NATIVE, { json: codexBody('sub'), headers: { 'session-id': 'one' } })
+    await getAnswer(app, NATIVE, { json: codexBody('sub'), headers: { 'session-id': 'one' } })
     const sibling = app.rows().at(-1)!.accountId!
     expect(sibling).not.toBe(owner.id)
     await app.clock.advance('1h')
@@ -612,12 +612,12 @@ describe('a conversation whose history is inside a compaction item', () => {
     commit(app.db, (tx) => deleteAccount(tx, gone.id, ACTOR))
     app.bindings.pool.reload()
     app.bindings.affinity.keepOnly(new Set([other.id]))
-    const output = outputOf(parseEvents(await whileTimePasses(app, running.text())))
+    const output = getOutput(parseEvents(await whileTimePasses(app, running.text())))
     expect(output.map(({ type }) => type)).toContain('compaction')
     expect(app.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0, file: 0 })
     other.sim.next(faults.invalidEncryptedContent())
     const input = [...output, ...codexBody('go on').input]
-    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input }, headers })
+    const answer = await getAnswer(app, NATIVE, { json: { ...codexBody(), input }, headers })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_encrypted_content'])
     await expectNothingLeft(app)
   })
@@ -625,14 +625,14 @@ describe('a conversation whose history is inside a compaction item', () => {
   test('made by the compact route is known by its item alone', async () => {
     const app = setUp()
     const { model, instructions, input } = codexBody()
-    const reply = await answerOf(app, 'POST /backend-api/codex/responses/compact', {
+    const reply = await getAnswer(app, 'POST /backend-api/codex/responses/compact', {
       json: { model, instructions, input },
     })
     const [owner] = servedBy(app)
     const { output } = JSON.parse(reply.text)
     app.prefer(app.members[(owner! + 1) % 3]!.id)
     app.restart()
-    const answer = await answerOf(app, NATIVE, { json: { ...codexBody(), input: [...output, ...input] } })
+    const answer = await getAnswer(app, NATIVE, { json: { ...codexBody(), input: [...output, ...input] } })
     expect(answer.status).toBe(200)
     expect(servedBy(app)).toEqual([owner!, owner!])
     expect(app.attemptRows()).toHaveLength(2)
@@ -642,7 +642,7 @@ describe('a conversation whose history is inside a compaction item', () => {
 
 describe('the issuer of a turn state, and where the conversation has gone', () => {
   const owners = (known: Partial<Turn>) => {
-    const { plane, affinity, clock, settings, pool } = setUp({ accounts: 2 }).bindings
+    const { proxyDeps, affinity, clock, settings, pool } = setUp({ accounts: 2 }).bindings
     const [issuer, other] = pool.all().map(({ id }) => id) as [string, string]
     affinity.remember('conversation', 'two', other, { now: clock.now(), mixed: false })
     const body = { json: { input: [{ type: 'compaction', encrypted_content: 'enc.unknown' }] } }
@@ -654,17 +654,17 @@ describe('the issuer of a turn state, and where the conversation has gone', () =
       settings: settings.current(),
     }
     const asked = { ...turn, hasCiphertext: true, body, ...known } as unknown as Turn // as: no more of a turn is read
-    return { owner: ownerOf(plane, asked), issuer, other }
+    return { owner: getOwner(proxyDeps, asked), issuer, other }
   }
 
-  test('over HTTP the issuer is the one within this turn, and the other its heir', () => {
+  test('over HTTP the issuer is the one within this turn, and the other its successor', () => {
     const { owner, issuer, other } = owners({ transport: 'http', isAnchored: false })
-    expect(owner).toEqual({ id: issuer, hard: false, heir: other })
+    expect(owner).toEqual({ id: issuer, hard: false, successor: other })
   })
 
   test('on a socket the issuer is older, and going back to it would be a move', () => {
     const { owner, issuer, other } = owners({ transport: 'websocket', isAnchored: false })
-    expect(owner).toEqual({ id: other, hard: false, heir: null })
+    expect(owner).toEqual({ id: other, hard: false, successor: null })
     expect(isMove(owner, issuer)).toBe(true)
   })
 
@@ -687,16 +687,16 @@ describe('turn state', () => {
     const [, ...after] = servedBy(app)
     expect(new Set(after).size).toBe(1)
     expect(app.rows().map(({ moved }) => moved)).toEqual([false, true, false, false, false, false])
-    expect(inputOf(lastBody(app)).filter(isReasoning)).toHaveLength(4)
+    expect(getInput(lastBody(app)).filter(isReasoning)).toHaveLength(4)
     await expectNothingLeft(app)
   })
 
   test('goes back to the account that issued it, as it was', async () => {
     const app = setUp()
-    const first = await answerOf(app, NATIVE, { json: codexBody() })
+    const first = await getAnswer(app, NATIVE, { json: codexBody() })
     const state = first.headers.get('x-codex-turn-state')!
     for (let turn = 0; turn < 3; turn++) {
-      const answer = await answerOf(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': state } })
+      const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': state } })
       expect(answer.headers.get('x-codex-turn-state')).toBe(state)
       await app.clock.advance(10)
     }
@@ -707,12 +707,12 @@ describe('turn state', () => {
 
   test('goes to no other account, and nothing made up goes anywhere', async () => {
     const app = setUp({ accounts: 2 })
-    const first = await answerOf(app, NATIVE, { json: codexBody() })
+    const first = await getAnswer(app, NATIVE, { json: codexBody() })
     const state = first.headers.get('x-codex-turn-state')!
     app.members[servedBy(app)[0]!]!.sim.always(faults.forbidden())
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': state } })
+    await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': state } })
     expect(app.upstream.requests.at(-1)!.headers['x-codex-turn-state']).toBeUndefined()
-    await answerOf(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': 'invented' } })
+    await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'x-codex-turn-state': 'invented' } })
     expect(app.upstream.requests.at(-1)!.headers['x-codex-turn-state']).toBeUndefined()
     await expectNothingLeft(app)
   })

@@ -8,9 +8,9 @@ import { importAccount } from '../../src/model/accounts/account-intake.ts'
 import { openTokens } from '../../src/model/accounts/account-tokens.ts'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import {
-  answerOf,
   codexBody,
   expectNothingLeft,
+  getAnswer,
   type TestApp,
   type TestOptions,
   testApp,
@@ -33,7 +33,7 @@ const servedBy = (app: TestApp) =>
 test('a token refused upstream is renewed on the account whose turn it is, whoever comes next', async () => {
   const app = testApp({ accounts: 2, settings: { routingStrategy: 'round_robin' } })
   for (const { sim } of app.members) sim.expireAccessToken()
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   const [first, second] = servedBy(app)
   expect(second).toBe(first!)
   await expectNothingLeft(app)
@@ -42,9 +42,9 @@ test('a token refused upstream is renewed on the account whose turn it is, whoev
 test('a token refused upstream is renewed once, and the same account serves', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0, 0])
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(refreshes(app)).toHaveLength(1)
   await expectNothingLeft(app)
 })
@@ -55,7 +55,7 @@ test('a token refused upstream is renewed where all cool down, and the account t
   for (const { id } of app.members)
     for (let errors = 0; errors < 3; errors++)
       app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   const [asked, served] = servedBy(app)
   expect(served).toBe(asked!)
   await expectNothingLeft(app)
@@ -70,7 +70,7 @@ test('an account that cools down for what it answered to its new token is left',
       app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
     for (let asked = 0; asked < 3; asked++) first.sim.next(faults.serverError())
   }
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0, 0, 1])
   await expectNothingLeft(app)
 })
@@ -79,7 +79,7 @@ test('twenty turns at once renew it once', async () => {
   const { app, first } = setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
   first.sim.expireAccessToken()
   first.sim.next({ on: 'token', delayHeadersMs: 500 })
-  const answers = await Promise.all(Array.from({ length: 20 }, () => answerOf(app, NATIVE, { json })))
+  const answers = await Promise.all(Array.from({ length: 20 }, () => getAnswer(app, NATIVE, { json })))
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
   expect(refreshes(app)).toHaveLength(1)
   expect(app.rows()).toHaveLength(20)
@@ -98,7 +98,7 @@ test('the new token is on disk when the first request with it leaves', async () 
     const { authorization } = init.headers as Record<string, string> // as: this is how the upstream layer calls
     stored.push(authorization === `Bearer ${tokens.accessToken}` && tokens.refreshToken === first.sim.refreshToken)
   }
-  await answerOf(app, NATIVE, { json })
+  await getAnswer(app, NATIVE, { json })
   expect(stored).toEqual([true])
   await expectNothingLeft(app)
 })
@@ -107,13 +107,13 @@ test('a refresh that can never work again moves the turn on and asks for a sign-
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   first.sim.always({ on: 'token', status: 401, body: { error: { code: 'refresh_token_expired', message: 'Gone.' } } })
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0, 1])
   const { state } = app.bindings.pool.get(first.id)!
   expect(state).toMatchObject({ status: 'reauth_required', cause: 'refresh_token_expired' })
   expect(state.evidence).toContain('refresh_token_expired')
   expect(state.since).toBeNumber()
-  await answerOf(app, NATIVE, { json })
+  await getAnswer(app, NATIVE, { json })
   expect(refreshes(app)).toHaveLength(1)
   app.restart()
   expect(app.bindings.pool.get(first.id)!.state).toMatchObject({
@@ -144,7 +144,7 @@ test.each([
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({ error: { code: 'draining' } })
   await app.clock.advance('3s')
-  expect(app.bindings.plane.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
+  expect(app.bindings.proxyDeps.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   await expectNothingLeft(app)
 })
 
@@ -152,11 +152,11 @@ test('a refresh that fails for now moves the turn on and leaves the account alon
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   first.sim.next({ ...faults.serverError(), on: 'token' })
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0, 1])
   expect(app.bindings.pool.get(first.id)!.state.status).toBe('active')
   await app.clock.advance('6s')
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app).slice(2)).toEqual([0, 0])
   await expectNothingLeft(app)
 })
@@ -165,7 +165,7 @@ test('an account whose refused token cannot be renewed for now is soon asked las
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
-  for (let turn = 0; turn < 3; turn++) expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  for (let turn = 0; turn < 3; turn++) expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0, 1, 0, 1, 1])
   expect(refreshes(app)).toHaveLength(1)
   const { state, health } = app.bindings.pool.get(first.id)!
@@ -180,7 +180,7 @@ test('where nobody can serve, the client is told that it is the renewal that fai
   const { app, first } = setUp({ accounts: 1 })
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
-  const answer = await answerOf(app, NATIVE, { json })
+  const answer = await getAnswer(app, NATIVE, { json })
   const message = 'The token of the account was rejected and could not be refreshed yet.'
   expect(JSON.parse(answer.text).error).toMatchObject({ code: 'upstream_auth_failed', message })
   expect(answer.headers.get('retry-after')).toBe('5')
@@ -192,15 +192,15 @@ test('a back-off for want of a token ends with its renewal', async () => {
   first.sim.always({ ...faults.serverError(), on: 'token' })
   first.sim.expireAccessToken()
   for (let turn = 0; turn < 3; turn++) {
-    await answerOf(app, NATIVE, { json })
+    await getAnswer(app, NATIVE, { json })
     await app.clock.advance('6s')
   }
-  const served = () => answerOf(app, NATIVE, { json }).then(({ status }) => status)
+  const served = () => getAnswer(app, NATIVE, { json }).then(({ status }) => status)
   expect(app.bindings.pool.get(first.id)!.health.backoffUntil).toBeGreaterThan(app.clock.now() + 20_000)
   expect(await served()).toBe(502)
   await app.clock.advance('6s')
   first.sim.always(null)
-  const { credentials } = app.bindings.plane
+  const { credentials } = app.bindings.proxyDeps
   const { accessToken } = await credentials.fresh(first.id)
   await credentials.refresh(first.id, accessToken)
   expect(await served()).toBe(200)
@@ -211,7 +211,7 @@ test('a back-off for want of a token ends with new ones from elsewhere', async (
   const { app, first } = setUp({ accounts: 1 })
   first.sim.always({ ...faults.serverError(), on: 'token' })
   first.sim.expireAccessToken()
-  await Promise.all(Array.from({ length: 8 }, () => answerOf(app, NATIVE, { json })))
+  await Promise.all(Array.from({ length: 8 }, () => getAnswer(app, NATIVE, { json })))
   first.sim.always(null)
   await app.clock.advance('6s')
   first.sim.signInAgain()
@@ -219,7 +219,7 @@ test('a back-off for want of a token ends with new ones from elsewhere', async (
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
   const imported = parseAuthJson(first.sim.authJson(), 'auth.json')
   commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(refreshes(app)).toHaveLength(1)
   await expectNothingLeft(app)
 })
@@ -232,12 +232,12 @@ test('while a renewed token waits to be stored, no other account risks its own',
   app.wire.before = (url) => {
     if (url.endsWith('/oauth/token')) app.sqlite.run(full)
   }
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(502)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(502)
   expect(refreshes(app).map(({ account }) => account)).toEqual([first.sim.chatgptAccountId])
   app.sqlite.run('DROP TRIGGER full')
   app.wire.before = () => {}
   await app.clock.advance('30s')
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(app.bindings.pool.get(first.id)!.state.status).toBe('active')
   await expectNothingLeft(app)
 })
@@ -245,7 +245,7 @@ test('while a renewed token waits to be stored, no other account risks its own',
 test('a token eight days old is renewed before it is used', async () => {
   const { app } = setUp()
   await app.clock.advance('8d')
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(app.upstream.requests.map(({ path, status }) => [path, status])).toEqual([
     ['/oauth/token', 200],
     ['/backend-api/codex/responses', 200],
@@ -257,7 +257,7 @@ test('an old token that cannot be renewed for now is used as it is', async () =>
   const { app, first } = setUp()
   await app.clock.advance('8d')
   first.sim.always({ ...faults.serverError(), on: 'token' })
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0])
   await expectNothingLeft(app)
 })
@@ -266,7 +266,7 @@ test('an old token that can never be renewed sends the turn to another account',
   const { app, first } = setUp()
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')
-  expect((await answerOf(app, NATIVE, { json })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(servedBy(app)).toEqual([0, 1])
   expect(app.bindings.pool.get(first.id)!.state).toMatchObject({
     status: 'reauth_required',
@@ -278,7 +278,7 @@ test('an old token that can never be renewed sends the turn to another account',
 test('with no other account the client is told that it needs sign-in, never of a 401', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.revoke('refresh_token_expired')
-  const answer = await answerOf(app, NATIVE, { json })
+  const answer = await getAnswer(app, NATIVE, { json })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'no_accounts'])
   await expectNothingLeft(app)
 })
@@ -287,7 +287,7 @@ test('an old token that can never be renewed needs sign-in when no other account
   const { app, first } = setUp({ accounts: 1 })
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')
-  const answer = await answerOf(app, NATIVE, { json })
+  const answer = await getAnswer(app, NATIVE, { json })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'no_accounts'])
   expect(app.attemptRows()).toHaveLength(1)
   await expectNothingLeft(app)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { noRoute } from '../../src/model/egress/route.ts'
-import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { codexBody, getEvents, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 
 const PATH = '/api/settings/upstream-proxy'
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -32,17 +32,17 @@ const world = async ({ pools = 1, ...options }: TestOptions & { pools?: number }
     ways.push(proxy ? new URL(proxy.url).port : 'direct')
   }
   const turn = (more: Record<string, unknown> = {}) => app.ask(NATIVE, { json: codexBody('hello', more) })
-  const whyOf = async (response: Response) =>
+  const getWhy = async (response: Response) =>
     ((await response.json()) as { error: { code: string; message: string } }).error
-  return { app, pools: made, bind, ways, turn, whyOf }
+  return { app, pools: made, bind, ways, turn, getWhy }
 }
 
 test('routing off: an account without a pool goes as the environment says, one with a pool by its pool', async () => {
   const { app, pools, bind, ways, turn } = await world({ accounts: 1 })
-  await eventsOf(await turn())
+  await getEvents(await turn())
   expect(ways).toEqual(['direct'])
   await bind(0, pools[0]?.poolId ?? null)
-  await eventsOf(await turn())
+  await getEvents(await turn())
   expect(ways[1]).toMatch(/^\d+$/)
   expect(app.rows().map(({ status, egressReason }) => [status, egressReason])).toEqual([
     ['ok', null],
@@ -53,11 +53,11 @@ test('routing off: an account without a pool goes as the environment says, one w
 test('routing on: bound pool, else default pool', async () => {
   const { app, pools, bind, ways, turn } = await world({ accounts: 1, pools: 2 })
   app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
-  await eventsOf(await turn())
+  await getEvents(await turn())
   await bind(0, pools[1]?.poolId ?? null)
-  await eventsOf(await turn())
+  await getEvents(await turn())
   await bind(0, pools[0]?.poolId ?? null)
-  await eventsOf(await turn())
+  await getEvents(await turn())
   expect(ways).not.toContain('direct')
   expect([ways[0] === ways[1], ways[0] === ways[2]]).toEqual([false, true])
 })
@@ -109,9 +109,9 @@ describe('fail closed', () => {
     async (reason, close) => {
       const made = await world({ accounts: 1 })
       await close(made)
-      const { app, ways, turn, whyOf } = made
+      const { app, ways, turn, getWhy } = made
       const response = await turn()
-      const error = await whyOf(response)
+      const error = await getWhy(response)
       expect([response.status, error.code]).toEqual([400, 'no_accounts']) // 400: the native client would retry a 503
       expect(error.message).toContain(reason)
       expect(response.headers.get('x-should-retry')).toBe('false')
@@ -130,18 +130,18 @@ describe('fail closed', () => {
     const { app, bind, pools, turn, ways } = await world({ accounts: 2, pools: 1 })
     await bind(0, pools[0]?.poolId ?? null)
     await app.ask(`PATCH ${PATH}/pools/${pools[0]?.poolId}`, { json: { isActive: false } })
-    await eventsOf(await turn())
+    await getEvents(await turn())
     expect([ways, app.rows()[0]?.accountId]).toEqual([['direct'], app.members[1]?.id ?? ''])
   })
 
   test('a conversation whose account has none fails with the reason, not elsewhere', async () => {
-    const { app, bind, pools, turn, whyOf } = await world({ accounts: 2, pools: 1 })
+    const { app, bind, pools, turn, getWhy } = await world({ accounts: 2, pools: 1 })
     const anchored = { prompt_cache_key: 'talk', input: [{ type: 'compaction', encrypted_content: 'x' }] }
-    await eventsOf(await turn({ prompt_cache_key: 'talk' }))
+    await getEvents(await turn({ prompt_cache_key: 'talk' }))
     const owner = app.rows()[0]?.accountId
     await bind(owner === app.members[0]?.id ? 0 : 1, pools[0]?.poolId ?? null)
     await app.ask(`PATCH ${PATH}/pools/${pools[0]?.poolId}`, { json: { isActive: false } })
-    const error = await whyOf(await turn(anchored))
+    const error = await getWhy(await turn(anchored))
     expect([error.code, error.message]).toEqual([
       'continuity_owner_unavailable',
       expect.stringContaining('pool_unavailable'),
@@ -173,29 +173,29 @@ describe('a route that is down', () => {
 
   test('is left alone for 30 s at a time, and its account is not penalised', async () => {
     const { app, turn, ways, state } = await down()
-    for (let n = 0; n < 3; n++) await eventsOf(await turn())
+    for (let n = 0; n < 3; n++) await getEvents(await turn())
     expect(ways).toEqual(['proxy', 'direct', 'direct', 'direct'])
     const [first] = app.bindings.pool.all()
     expect([first?.health.errors, first?.health.failing, first?.health.backoffUntil]).toEqual([0, null, null])
     await app.clock.advance('29s')
-    await eventsOf(await turn())
+    await getEvents(await turn())
     expect(ways.splice(0)).toEqual(['proxy', 'direct', 'direct', 'direct', 'direct'])
     await app.clock.advance('2s')
-    await eventsOf(await turn())
+    await getEvents(await turn())
     expect(ways.splice(0)).toEqual(['proxy', 'direct'])
     state.isDown = false
     await app.clock.advance('31s')
-    await eventsOf(await turn())
+    await getEvents(await turn())
     expect(ways).toEqual(['proxy'])
     expect(app.rows().every(({ status, egressReason }) => status === 'ok' && egressReason === null)).toBe(true)
   })
 
   test('makes the error say so and when to come back, when there is no other account', async () => {
-    const { app, turn, whyOf } = await down(1)
+    const { app, turn, getWhy } = await down(1)
     const first = await turn()
-    expect([first.status, (await whyOf(first)).code]).toEqual([503, 'egress_unavailable'])
+    expect([first.status, (await getWhy(first)).code]).toEqual([503, 'egress_unavailable'])
     const second = await turn()
-    const error = await whyOf(second)
+    const error = await getWhy(second)
     expect([second.status, error.code, error.message]).toEqual([
       503,
       'no_accounts',
@@ -217,11 +217,11 @@ describe('a route that is down', () => {
       return endpoints[0]?.failingSince !== null
     }
     for (let minute = 0; minute < 5; minute++) {
-      await eventsOf(await turn())
+      await getEvents(await turn())
       expect(await failing()).toBe(false)
       await app.clock.advance('1m')
     }
-    await eventsOf(await turn())
+    await getEvents(await turn())
     expect(await failing()).toBe(true)
     await app.ask(`PATCH ${PATH}/endpoints/${pools[0]?.endpointId}`, { json: { isActive: false } })
     expect(await failing()).toBe(false)
@@ -230,7 +230,7 @@ describe('a route that is down', () => {
   test('does not make a token refresh or a usage poll look like a fault of the account', async () => {
     const { app } = await down(1)
     const id = app.members[0]?.id ?? ''
-    const { credentials } = app.bindings.plane
+    const { credentials } = app.bindings.proxyDeps
     const before = await credentials.fresh(id)
     await credentials.refresh(id, before.accessToken).catch(() => {})
     const [account] = app.bindings.pool.all()

@@ -7,7 +7,7 @@ import { publicContract } from '../../src/proxy/downstream/contracts.ts'
 import { admitTurn, readTurnBody } from '../../src/proxy/handlers/turn-route.ts'
 import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
 import { attempt } from '../../src/proxy/turn/attempts.ts'
-import { answerOf, codexBody, expectNothingLeft, isTerminal, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, isTerminal, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
 const POST = 'POST /backend-api/codex/responses'
@@ -292,7 +292,7 @@ test('an upstream that quotes the client’s words costs no account its place', 
   const message = "Invalid value: 'account has been deactivated'."
   const body = { error: { code: 'invalid_value', message, type: 'invalid_request_error' } }
   for (const { sim } of app.members) sim.always({ status: 400, body })
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_value'])
   expect(app.attemptRows()).toHaveLength(1)
   expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active', 'active'])
@@ -303,7 +303,7 @@ describe('before the commit point, no other account', () => {
     test(name, async () => {
       const setting = struck(1, one)
       const { app, asked } = setting
-      const answer = await answerOf(app, POST, { json: codexBody() }, one.stepMs)
+      const answer = await getAnswer(app, POST, { json: codexBody() }, one.stepMs)
       expect(asked()).toEqual(times(0, one.asked))
       expect(app.rows()).toHaveLength(1)
       const row = app.rows()[0]!
@@ -331,7 +331,7 @@ describe('before the commit point, with another account', () => {
     test(name, async () => {
       const setting = struck(2, one)
       const { app, asked } = setting
-      const answer = await answerOf(app, POST, { json: codexBody() }, one.stepMs)
+      const answer = await getAnswer(app, POST, { json: codexBody() }, one.stepMs)
       expect(asked()).toEqual([...times(0, one.asked), ...times(1, one.goesElsewhere ? 1 : 0)])
       const isServed = one.goesElsewhere || one.alone === 'served'
       expect(answer.status).toBe(isServed ? 200 : Number(one.alone[0]))
@@ -372,7 +372,7 @@ describe('after the commit point', () => {
     for (const route of [POST, 'POST /v1/responses'])
       test(`${name}, ${route}`, async () => {
         const { app, first, asked } = struck(2, one)
-        const answer = await answerOf(app, route, { json: codexBody() })
+        const answer = await getAnswer(app, route, { json: codexBody() })
         expect(answer.status).toBe(200)
         const terminals = answer.events.filter(({ type }) => isTerminal(type))
         const expected = route === POST ? ['response.failed'] : ['error', 'response.failed']
@@ -411,7 +411,7 @@ test('an account that cools down is left for another one rather than waited for'
   for (const { id } of app.members)
     for (let errors = 0; errors < 2; errors++)
       app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   expect(answer.status).toBe(200)
   expect(asked()).toEqual([0, 1])
   await expectNothingLeft(app)
@@ -424,7 +424,7 @@ test('a refused connection is retried, then another account is used, and it coun
     if (authorization === `Bearer ${first.sim.accessToken}`)
       throw Object.assign(new TypeError('Unable to connect.'), { code: 'ConnectionRefused' })
   }
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   expect(answer.status).toBe(200)
   expect(asked()).toEqual([0, 0, 0, 1])
   const { state, health } = app.bindings.pool.get(first.id)!
@@ -434,7 +434,7 @@ test('a refused connection is retried, then another account is used, and it coun
 
 test('where the same account is asked once more, the log does not say that the conversation is its', async () => {
   const { app, first } = struck(2, { fault: faults.serverError() })
-  await answerOf(app, POST, { json: codexBody() })
+  await getAnswer(app, POST, { json: codexBody() })
   const others = app
     .attemptRows()
     .map(({ considered }) =>
@@ -447,7 +447,7 @@ describe('a refusal in words that nobody knows', () => {
   const setUp = () => {
     const app = testApp({ accounts: 2, settings: { routingStrategy: 'sequential_drain' } })
     const [first, second] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    const turn = (session: string) => answerOf(app, POST, { json: codexBody(session) })
+    const turn = (session: string) => getAnswer(app, POST, { json: codexBody(session) })
     return { app, first: first!, second: second!, turn }
   }
 
@@ -510,13 +510,13 @@ describe('accounts that are used up', () => {
       inOrder[n]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + long * HOUR_MS }))
     return { app, inOrder }
   }
-  const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+  const getError = ({ text }: { text: string }) => JSON.parse(text).error
 
   test('which are all there are: the turn that finds out says when the first is back', async () => {
     const { app } = usedUp(3, 27, 1, 8)
     for (let turn = 0; turn < 2; turn++) {
-      const answer = await answerOf(app, POST, { json: codexBody() })
-      expect(errorOf(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: app.clock.now() / 1000 + 3600 })
+      const answer = await getAnswer(app, POST, { json: codexBody() })
+      expect(getError(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: app.clock.now() / 1000 + 3600 })
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '60'])
       expect(answer.headers.get('x-should-retry')).toBe('false')
     }
@@ -526,8 +526,8 @@ describe('accounts that are used up', () => {
   test.each([2, 3])('beside one of %d that turns out to be gone: they count, and it does not', async (accounts) => {
     const { app, inOrder } = usedUp(accounts, ...[27, 8].slice(3 - accounts))
     inOrder.at(-1)!.sim.always(faults.deactivatedWorkspace())
-    const answer = await answerOf(app, POST, { json: codexBody() })
-    expect(errorOf(answer)).toMatchObject({
+    const answer = await getAnswer(app, POST, { json: codexBody() })
+    expect(getError(answer)).toMatchObject({
       type: 'usage_limit_reached',
       resets_at: app.clock.now() / 1000 + 8 * 3600,
     })
@@ -537,21 +537,21 @@ describe('accounts that are used up', () => {
 
   test('ten of eleven: the client is to come back at once, and finds the eleventh', async () => {
     const { app, inOrder } = usedUp(11, ...Array<number>(10).fill(1))
-    const answer = await answerOf(app, POST, { json: codexBody() })
-    expect([answer.status, errorOf(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
+    const answer = await getAnswer(app, POST, { json: codexBody() })
+    expect([answer.status, getError(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
     expect(answer.headers.get('x-should-retry')).toBeNull()
-    expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
+    expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
     expect(app.rows().at(-1)!.accountId).toBe(inOrder[10]!.id)
     await expectNothingLeft(app)
   })
 
   test('and back, as long as no timer has run: what it stumbles over is what the client is told', async () => {
     const { app, inOrder } = usedUp(1, 1)
-    await answerOf(app, POST, { json: codexBody() })
+    await getAnswer(app, POST, { json: codexBody() })
     await app.clock.advance('1h')
     inOrder[0]!.sim.always(faults.serverError())
-    const answer = await answerOf(app, POST, { json: codexBody() })
-    expect([answer.status, errorOf(answer).code]).toEqual([500, 'server_error'])
+    const answer = await getAnswer(app, POST, { json: codexBody() })
+    expect([answer.status, getError(answer).code]).toEqual([500, 'server_error'])
     await expectNothingLeft(app)
   })
 
@@ -560,8 +560,8 @@ describe('accounts that are used up', () => {
     async (stumbles) => {
       const { app, inOrder } = usedUp(2, 100, 100)
       inOrder[stumbles]!.sim.always(faults.serverError())
-      const answer = await answerOf(app, POST, { json: codexBody() })
-      expect([answer.status, errorOf(answer).code]).toEqual([500, 'server_error'])
+      const answer = await getAnswer(app, POST, { json: codexBody() })
+      expect([answer.status, getError(answer).code]).toEqual([500, 'server_error'])
       await expectNothingLeft(app)
     },
   )
@@ -571,10 +571,10 @@ test('ten of eleven that ask for a long wait: the client is to come back at once
   const app = testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.rateLimited(300))
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   const { code } = JSON.parse(answer.text).error
   expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([429, 'rate_limit_exceeded', '1'])
-  expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
+  expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
   expect(app.rows().at(-1)!.accountId).toBe(inOrder[10]!.id)
   await expectNothingLeft(app)
 })
@@ -584,7 +584,7 @@ test('nine used-up accounts behind one without the model: an eleventh can serve,
   const [without, ...others] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   without!.sim.always(faults.modelNotFound('gpt-5.5'))
   for (const { sim } of others.slice(0, 9)) sim.always(faults.usageLimit())
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   const { code } = JSON.parse(answer.text).error
   expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
   await expectNothingLeft(app)
@@ -599,7 +599,7 @@ test.each(['is used up', 'has no slot left'])(
     const tenth = inOrder[9]!
     for (const { sim } of inOrder.slice(0, 9)) sim.always(faults.forbidden())
     tenth.sim.always(faults.serverError())
-    const turn = answerOf(app, POST, { json: codexBody() })
+    const turn = getAnswer(app, POST, { json: codexBody() })
     await app.clock.advance(50)
     const { pool, clock } = app.bindings
     const owner = { id: tenth.id, hard: true }
@@ -632,7 +632,7 @@ test.each([
   const app = testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const [n, seconds] of waits.entries()) inOrder[n]!.sim.always(faults.rateLimited(seconds))
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   const { code } = JSON.parse(answer.text).error
   expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([429, 'rate_limit_exceeded', retryAfter])
   await expectNothingLeft(app)
@@ -643,7 +643,7 @@ test('what an account asked for first does not count beside what it asks for now
   const { sim } = app.members[0]!
   sim.next({ status: 503, headers: { 'retry-after': '100' }, body: {} })
   sim.always(faults.rateLimited(280))
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   expect(app.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([503, 429])
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '280'])
   await expectNothingLeft(app)

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { FastModeRule } from '../../db/schema/keys.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
+import { getFields } from '../support/form.ts'
 import { people, problem } from '../support/people.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -31,17 +31,17 @@ const form = (fields: [string, string][]) => ({
   body: new URLSearchParams(fields).toString(),
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
 })
-const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+const getError = ({ text }: { text: string }) => JSON.parse(text).error
 const open = (prohibitFastMode: FastModeRule, key?: Partial<NewKey>) => {
   const app = testApp({ settings: { prohibitFastMode } })
   const headers: Record<string, string> = key ? { authorization: `Bearer ${app.key(key).key}` } : {}
-  return { app, send: (route: string, json: unknown) => answerOf(app, route, { json, headers }) }
+  return { app, send: (route: string, json: unknown) => getAnswer(app, route, { json, headers }) }
 }
 
-describe.each(ROUTES)('%s', (route, bodyOf) => {
+describe.each(ROUTES)('%s', (route, getBody) => {
   test.each(['priority', 'fast', 'ultrafast', ' Priority '])('strip: the tier %p does not leave', async (tier) => {
     const { app, send } = open('strip')
-    const answer = await send(route, bodyOf('hello', { service_tier: tier }))
+    const answer = await send(route, getBody('hello', { service_tier: tier }))
     expect(answer.status).toBe(200)
     expect(sent(app)).toHaveLength(1)
     expect(sent(app)[0]).not.toHaveProperty('service_tier')
@@ -53,15 +53,15 @@ describe.each(ROUTES)('%s', (route, bodyOf) => {
   test.each(['strip', 'refuse'] as const)('%s: other tiers leave as before', async (rule) => {
     const { app, send } = open(rule)
     for (const more of [{ service_tier: 'flex' }, {}])
-      expect((await send(route, bodyOf('hello', more))).status).toBe(200)
+      expect((await send(route, getBody('hello', more))).status).toBe(200)
     expect(sent(app).map(({ service_tier }) => service_tier)).toEqual(['flex', undefined])
   })
 
   test('refuse: the request is rejected, logged, and nothing is sent', async () => {
     const { app, send } = open('refuse')
-    const answer = await send(route, bodyOf('hello', { service_tier: 'priority' }))
+    const answer = await send(route, getBody('hello', { service_tier: 'priority' }))
     expect(answer.status).toBe(400)
-    expect(errorOf(answer)).toMatchObject({ code: 'fast_mode_prohibited', param: 'service_tier' })
+    expect(getError(answer)).toMatchObject({ code: 'fast_mode_prohibited', param: 'service_tier' })
     expect(app.upstream.requests).toEqual([])
     expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: 400, errorCode: 'fast_mode_prohibited' }])
     await expectNothingLeft(app)
@@ -69,7 +69,7 @@ describe.each(ROUTES)('%s', (route, bodyOf) => {
 
   test('off: the tier leaves', async () => {
     const { app, send } = open('off')
-    await send(route, bodyOf('hello', { service_tier: 'priority' }))
+    await send(route, getBody('hello', { service_tier: 'priority' }))
     expect(sent(app)[0].service_tier).toBe('priority')
   })
 })
@@ -83,9 +83,9 @@ describe('the rule of a key', () => {
     ['refuse over strip', 'strip', 'refuse', 'rejected'],
     ['strip over refuse', 'refuse', 'strip', 'stripped'],
   ] as const)('%s', async (_, setting, prohibitFastMode, outcome) => {
-    for (const [route, bodyOf] of ROUTES.slice(0, 3)) {
+    for (const [route, getBody] of ROUTES.slice(0, 3)) {
       const { app, send } = open(setting, { prohibitFastMode })
-      const { status } = await send(route, bodyOf('hello', { service_tier: 'priority' }))
+      const { status } = await send(route, getBody('hello', { service_tier: 'priority' }))
       const [body] = sent(app)
       const seen = body === undefined ? 'rejected' : body.service_tier === undefined ? 'stripped' : 'sent'
       expect([status, seen]).toEqual([outcome === 'rejected' ? 400 : 200, outcome])
@@ -95,18 +95,18 @@ describe('the rule of a key', () => {
   test.each(['strip', 'refuse'] as const)(
     'a fast tier that a key enforces is not sent under %s either',
     async (rule) => {
-      for (const [route, bodyOf] of ROUTES) {
+      for (const [route, getBody] of ROUTES) {
         const { app, send } = open(rule, { enforcedServiceTier: 'priority' })
-        expect((await send(route, bodyOf('hello', {}))).status).toBe(200)
+        expect((await send(route, getBody('hello', {}))).status).toBe(200)
         expect(sent(app)[0]).not.toHaveProperty('service_tier')
       }
     },
   )
 
   test.each(['strip', 'refuse'] as const)('then the client chooses among the other tiers (%s)', async (rule) => {
-    for (const [route, bodyOf] of ROUTES) {
+    for (const [route, getBody] of ROUTES) {
       const { app, send } = open(rule, { enforcedServiceTier: 'priority' })
-      expect((await send(route, bodyOf('hello', { service_tier: 'flex' }))).status).toBe(200)
+      expect((await send(route, getBody('hello', { service_tier: 'flex' }))).status).toBe(200)
       expect(sent(app)[0].service_tier).toBe('flex')
     }
     const { send } = open('off', { enforcedServiceTier: 'priority' })
@@ -132,7 +132,7 @@ describe('the bytes of a native body', () => {
     ],
   ])('stay as they were where the tier was written %s', async (_, body, expected) => {
     const { app } = open('strip')
-    const answer = await answerOf(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
+    const answer = await getAnswer(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
     expect(answer.status).toBe(200)
     expect(app.upstream.requests[0]?.bodyText).toBe(expected)
   })
@@ -140,7 +140,7 @@ describe('the bytes of a native body', () => {
   test('are the same as ever without a fast tier', async () => {
     const { app } = open('refuse')
     const body = `{ ${rest}, "service_tier" : "flex" }`
-    await answerOf(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
+    await getAnswer(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
     expect(app.upstream.requests[0]?.bodyText).toBe(body)
   })
 })
@@ -161,7 +161,7 @@ describe('where the rule is set', () => {
     const html = { headers: { accept: 'text/html' } }
     const save = async (more: [string, string][]) => {
       const page = await (await admin.ask(`GET /keys/${row.id}/edit`, html)).text()
-      return (await admin.ask(`PATCH /api/api-keys/${row.id}`, form([...fieldsOf(page, 'form-key'), ...more]))).status
+      return (await admin.ask(`PATCH /api/api-keys/${row.id}`, form([...getFields(page, 'form-key'), ...more]))).status
     }
     for (const [more, expected] of [
       [[['prohibitFastMode', 'refuse']], 'refuse'],

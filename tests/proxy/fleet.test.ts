@@ -5,7 +5,7 @@ import { commit } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { dashboardProblem } from '../spec/problems.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 
 const START = testApp({ accounts: 0 }).clock.now()
@@ -78,7 +78,7 @@ describe('GET /api/fleet/summary', () => {
     const ownerUserId = role && people(app).as(role).person.row.id
     const { key } = app.key({ ownerUserId })
     for (const route of ['GET /api/fleet/summary', 'GET /api/fleet/observability']) {
-      await answerOf(app, 'POST /backend-api/codex/responses', {
+      await getAnswer(app, 'POST /backend-api/codex/responses', {
         json: codexBody('hi', { prompt_cache_key: 'talk' }),
         headers: bearer(key),
       })
@@ -114,7 +114,7 @@ describe('GET /api/fleet/summary', () => {
 
 describe('GET /api/fleet/observability', () => {
   const requestBy = (app: TestApp, key: string, userAgent: string, more = {}) =>
-    answerOf(app, 'POST /backend-api/codex/responses', {
+    getAnswer(app, 'POST /backend-api/codex/responses', {
       json: codexBody('hi', more),
       headers: { ...bearer(key), 'user-agent': userAgent },
     })

@@ -104,7 +104,7 @@ describe('whatever a body is made of', () => {
 })
 
 describe('the betas a client asks for', () => {
-  const headersOf = (beta: string, transport: 'http' | 'websocket' = 'websocket') =>
+  const getHeaders = (beta: string, transport: 'http' | 'websocket' = 'websocket') =>
     ({ headers: { 'openai-beta': beta }, transport, body: null }) as unknown as Turn // as: no more of a turn is read
   const SOCKETS = 'responses_websockets=2026-02-06'
 
@@ -113,12 +113,12 @@ describe('the betas a client asks for', () => {
     ['responses=experimental', SOCKETS],
     ['responses_websockets=2025-01-01, a=1', `a=1, ${SOCKETS}`],
   ])('go with a handshake, of which this service chooses the version: %j', (beta, expected) => {
-    expect(handshakeHeaders(headersOf(beta))['openai-beta']).toBe(expected)
+    expect(handshakeHeaders(getHeaders(beta))['openai-beta']).toBe(expected)
   })
 
   test('go with a POST without those of sockets, and leave no empty header', () => {
-    expect(requestHeaders(headersOf(`a=1,${SOCKETS}`))).toEqual({ 'openai-beta': 'a=1' })
-    expect(requestHeaders(headersOf(SOCKETS))).toEqual({})
-    expect(requestHeaders(headersOf(SOCKETS, 'http'))).toEqual({ 'openai-beta': SOCKETS })
+    expect(requestHeaders(getHeaders(`a=1,${SOCKETS}`))).toEqual({ 'openai-beta': 'a=1' })
+    expect(requestHeaders(getHeaders(SOCKETS))).toEqual({})
+    expect(requestHeaders(getHeaders(SOCKETS, 'http'))).toEqual({ 'openai-beta': SOCKETS })
   })
 })

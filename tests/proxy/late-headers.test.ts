@@ -1,9 +1,9 @@
 /** A turn that takes long to begin: headers after ten seconds, keepalives, and one honest end. */
 import { describe, expect, test } from 'bun:test'
 import {
-  answerOf,
   codexBody,
   expectNothingLeft,
+  getAnswer,
   isTerminal,
   parseEvents,
   type TestApp,
@@ -16,7 +16,7 @@ const NATIVE = 'POST /backend-api/codex/responses'
 const V1 = 'POST /v1/responses'
 const CHAT = 'POST /v1/chat/completions'
 const chatBody = { model: 'gpt-5.5', stream: true, messages: [{ role: 'user', content: 'hello' }] }
-const bodyOf = (route: string) => (route === CHAT ? chatBody : codexBody())
+const getBody = (route: string) => (route === CHAT ? chatBody : codexBody())
 
 /** The first account says nothing for `silentMs` and then what `fault` says. */
 const slow = (silentMs: number, fault = {}, accounts = 2) => {
@@ -39,7 +39,7 @@ const reading = (response: Response) => {
 
 const begin = async (app: TestApp, route: string) => {
   const state: { response: Response | null } = { response: null }
-  void app.ask(route, { json: bodyOf(route) }).then((response) => {
+  void app.ask(route, { json: getBody(route) }).then((response) => {
     state.response = response
   })
   await app.clock.advance('9.9s')
@@ -72,7 +72,7 @@ describe('an upstream that is silent for ten seconds', () => {
 
   test('another account may still serve after the headers', async () => {
     const app = slow(20_000, faults.usageLimit())
-    const answer = await answerOf(app, NATIVE, { json: codexBody() }, 1000)
+    const answer = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
     expect(answer.status).toBe(200)
     const types = answer.events.map(({ type }) => type)
     expect(types.filter((type) => type === 'response.created')).toHaveLength(1)
@@ -87,7 +87,7 @@ describe('an upstream that is silent for ten seconds', () => {
   ] as const)
     test(`a failure that comes last ends with response.failed: ${route}`, async () => {
       const app = slow(20_000, faults.usageLimit(), 1)
-      const answer = await answerOf(app, route, { json: codexBody() }, 1000)
+      const answer = await getAnswer(app, route, { json: codexBody() }, 1000)
       expect(answer.status).toBe(200)
       const real = answer.events.filter(({ type }) => type !== 'codex.keepalive')
       expect(real.map(({ type }) => type)).toEqual([...types])
@@ -102,7 +102,7 @@ describe('an upstream that is silent for ten seconds', () => {
 
   test('the SDK is told of a response before it fails, without which its helper hides the reason', async () => {
     const app = slow(20_000, faults.usageLimit(), 1)
-    const { events } = await answerOf(app, V1, { json: codexBody() }, 1000)
+    const { events } = await getAnswer(app, V1, { json: codexBody() }, 1000)
     const [created, , failed] = events.map(({ response }) => response as Record<string, unknown>) // as: both have one
     expect(created).toMatchObject({ object: 'response', status: 'in_progress', model: 'gpt-5.5', output: [] })
     expect(created?.id).toStartWith('resp_')
@@ -111,7 +111,7 @@ describe('an upstream that is silent for ten seconds', () => {
 
   test('chat ends with one error line and no [DONE]', async () => {
     const app = slow(20_000, faults.forbidden(), 1)
-    const answer = await answerOf(app, CHAT, { json: chatBody }, 1000)
+    const answer = await getAnswer(app, CHAT, { json: chatBody }, 1000)
     const lines = answer.text.split('\n').filter((line) => line.startsWith('data: '))
     expect(lines).toHaveLength(1)
     expect(JSON.parse(lines[0]!.slice(6))).toMatchObject({ error: { code: 'upstream_error' } })
@@ -142,7 +142,7 @@ describe('an upstream that is silent for ten seconds', () => {
 test('keepalives go on while the answer has begun and pauses', async () => {
   const app = testApp()
   app.members[0]!.sim.next({ dripMs: 9000 })
-  const answer = await answerOf(app, NATIVE, { json: codexBody() }, 1000)
+  const answer = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
   const types = parseEvents(answer.text).map(({ type }) => type)
   expect(types.at(-1)).toBe('response.completed')
   expect(types.filter((type) => type === 'codex.keepalive').length).toBeGreaterThan(3)
@@ -153,8 +153,8 @@ test('comments of the upstream are no keepalive for the native client, which doe
   const app = testApp()
   const pings = 20
   const lines = [{ type: 'response.output_item.added' }, ...Array(pings), { type: 'response.completed', response: {} }]
-  app.bindings.plane.upstream.dial.fetch = async () => new Response(dripped(app, lines), SSE)
-  const { text } = await answerOf(app, NATIVE, { json: codexBody() }, 1000)
+  app.bindings.proxyDeps.upstream.dial.fetch = async () => new Response(dripped(app, lines), SSE)
+  const { text } = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
   const keepalives = parseEvents(text).filter(({ type }) => type === 'codex.keepalive')
   expect(text.split(': ping').length - 1).toBe(pings)
   expect(keepalives.length).toBeGreaterThan(8) // in 105 s
@@ -177,7 +177,7 @@ const dripped = ({ clock }: TestApp, events: readonly (object | undefined)[]): R
 test('a failure after the commit in a JSON answer keeps its own status', async () => {
   const app = testApp()
   app.members[0]!.sim.next({ failAfterCreated: { code: 'rate_limit_exceeded', message: 'Slow down.', afterEvents: 6 } })
-  const answer = await answerOf(app, V1, { json: codexBody('hello', { stream: false }) })
+  const answer = await getAnswer(app, V1, { json: codexBody('hello', { stream: false }) })
   expect(answer.status).toBe(429)
   expect(JSON.parse(answer.text).error.code).toBe('rate_limit_exceeded')
   expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429, errorCode: 'rate_limit_exceeded' })
@@ -196,13 +196,13 @@ describe('a check of the connection that finds none', () => {
 
   test('ends an attempt that still waits for its headers', async () => {
     const app = checked(12_000)
-    await answerOf(app, NATIVE, { json: codexBody() })
+    await getAnswer(app, NATIVE, { json: codexBody() })
     expect(app.attemptRows()[0]).toMatchObject({ code: 'upstream_unreachable' })
   })
 
   test('ends no stream whose headers came while it was asked', async () => {
     const app = checked(9000)
-    const { events } = await answerOf(app, NATIVE, { json: codexBody() })
+    const { events } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(events.at(-1)?.type).toBe('response.completed')
     expect(app.attemptRows()).toHaveLength(1)
     await expectNothingLeft(app)

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import type { BodyBudget, BodyHold } from '../../src/proxy/ingress/raw-body.ts'
 import {
-  answerOf,
   codexBody,
   expectNothingLeft,
+  getAnswer,
   isTerminal,
   type TestApp,
   type TestOptions,
@@ -35,7 +35,7 @@ describe('a key limit', () => {
   test('is reserved while the request runs and charged once with the actual use', async () => {
     const { app, live, headers } = withLimit('total_tokens', 1_000_000)
     app.members[0]!.sim.next({ dripMs: 10 })
-    const asked = answerOf(app, NATIVE, { json, headers })
+    const asked = getAnswer(app, NATIVE, { json, headers })
     await app.clock.advance(0)
     expect(live().reserved).toBeGreaterThan(0)
     await asked
@@ -48,7 +48,7 @@ describe('a key limit', () => {
 
   test('of requests is exact under parallel turns', async () => {
     const { app, headers } = withLimit('requests', 3)
-    const answers = await Promise.all(Array.from({ length: 8 }, () => answerOf(app, NATIVE, { json, headers })))
+    const answers = await Promise.all(Array.from({ length: 8 }, () => getAnswer(app, NATIVE, { json, headers })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429, 429, 429, 429])
     const refused = answers.find(({ status }) => status === 429)!
     expect(JSON.parse(refused.text).error.code).toBe('rate_limit_exceeded')
@@ -58,11 +58,11 @@ describe('a key limit', () => {
 
   test('that is used up stops the native client with its reset, and is an ordinary limit to others', async () => {
     const { app, headers } = withLimit('requests', 1)
-    await answerOf(app, NATIVE, { json, headers })
+    await getAnswer(app, NATIVE, { json, headers })
     const resets_at = app.bindings.keys.find(headers.authorization.slice(7))!.limits[0]!.resetAt / 1000
     const expected = { [NATIVE]: 'usage_limit_reached', 'POST /v1/responses': 'rate_limit_error' }
     for (const [route, type] of Object.entries(expected)) {
-      const refused = await answerOf(app, route, { json, headers })
+      const refused = await getAnswer(app, route, { json, headers })
       expect(JSON.parse(refused.text).error).toMatchObject({ code: 'rate_limit_exceeded', type, resets_at })
       // Without it an SDK sleeps until the reset, or for a minute twice over.
       expect(refused.headers.get('x-should-retry')).toBe('false')
@@ -72,7 +72,7 @@ describe('a key limit', () => {
 
   test('that was used up while the clock was a year ahead is open again once it is set right, also after a restart', async () => {
     const { app, headers } = withLimit('requests', 1)
-    const status = async () => (await answerOf(app, NATIVE, { json, headers })).status
+    const status = async () => (await getAnswer(app, NATIVE, { json, headers })).status
     app.clock.set(YEAR_MS)
     expect([await status(), await status()]).toEqual([200, 429])
     app.clock.set(-YEAR_MS)
@@ -85,8 +85,8 @@ describe('a key limit', () => {
 
   test('that running turns hold up is one that may end soon', async () => {
     const { app, headers } = withLimit('requests', 1)
-    const first = answerOf(app, NATIVE, { json, headers })
-    const second = await answerOf(app, NATIVE, { json, headers })
+    const first = getAnswer(app, NATIVE, { json, headers })
+    const second = await getAnswer(app, NATIVE, { json, headers })
     expect([second.headers.get('retry-after'), JSON.parse(second.text).error.type]).toEqual(['5', 'rate_limit_error'])
     expect(second.headers.get('x-should-retry')).toBeNull()
     await first
@@ -104,7 +104,7 @@ describe('a key limit', () => {
     test(`is given back after a turn that was ${name}`, async () => {
       const { app, live, headers } = withLimit('total_tokens', 1_000_000)
       app.members[0]!.sim.next(fault)
-      await answerOf(app, NATIVE, { json, headers })
+      await getAnswer(app, NATIVE, { json, headers })
       expect(live().reserved).toBe(0)
       expect(live().settled > 0).toBe(isCharged)
       expect(app.rows()[0]!.inputTokens !== null).toBe(isCharged)
@@ -142,7 +142,7 @@ describe('a key limit', () => {
       const { app, live, headers } = withLimit('requests', 2)
       app.members[0]!.sim.always(fault)
       const statuses: number[] = []
-      for (let turn = 0; turn < 3; turn++) statuses.push((await answerOf(app, route, { json: body, headers })).status)
+      for (let turn = 0; turn < 3; turn++) statuses.push((await getAnswer(app, route, { json: body, headers })).status)
       expect(statuses).toEqual([200, 200, 429])
       expect(live()).toEqual({ settled: 2, reserved: 0 })
       const charged = { status: 'ok', inputTokens: JSON.stringify(body).length, outputTokens }
@@ -175,7 +175,7 @@ describe('slots of an account', () => {
   test('a turn waits for one and is served when it comes free', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
-    const second = answerOf(app, NATIVE, { json })
+    const second = getAnswer(app, NATIVE, { json })
     await app.clock.advance('3s')
     expect(app.upstream.requests).toHaveLength(1)
     await first.end()
@@ -188,7 +188,7 @@ describe('slots of an account', () => {
   test('a waiting request immediately uses an added account', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
-    const second = answerOf(app, NATIVE, { json })
+    const second = getAnswer(app, NATIVE, { json })
     await app.clock.advance('3s')
     const { id } = app.addAccount()
     await app.clock.advance(0)
@@ -202,7 +202,7 @@ describe('slots of an account', () => {
   test('waiting requests are served in order', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
-    const asked = ['a', 'b', 'c'].map((text) => answerOf(app, NATIVE, { json: codexBody(text) }))
+    const asked = ['a', 'b', 'c'].map((text) => getAnswer(app, NATIVE, { json: codexBody(text) }))
     await app.clock.advance(0)
     await first.end()
     await Promise.all(asked)
@@ -220,7 +220,7 @@ describe('slots of an account', () => {
     app.prefer(busy!.id)
     const first = await holding(app)
     other!.sim.always(fault)
-    const answer = await answerOf(app, NATIVE, { json })
+    const answer = await getAnswer(app, NATIVE, { json })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, 'account_stream_cap'])
     expect(answer.headers.get('retry-after')).toBe('5')
     await first.end()
@@ -231,7 +231,7 @@ describe('slots of an account', () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const startedAt = app.clock.now()
-    const answer = await answerOf(app, NATIVE, { json })
+    const answer = await getAnswer(app, NATIVE, { json })
     expect(app.clock.now() - startedAt).toBeWithin(5000, 5200)
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, 'account_stream_cap'])
     expect(answer.headers.get('retry-after')).toBe('5')
@@ -245,14 +245,14 @@ describe('slots of an account', () => {
   test('the line is bounded', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1, capacityQueueLimit: 1 } })
     const first = await holding(app)
-    const waiting = answerOf(app, NATIVE, { json })
+    const waiting = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
     const turnedAway = await app.ask(NATIVE, { json })
     expect(turnedAway.status).toBe(429)
     await first.end()
     expect((await waiting).status).toBe(200)
     const next = await holding(app)
-    const last = answerOf(app, NATIVE, { json }) // who was served stands in it no more
+    const last = getAnswer(app, NATIVE, { json }) // who was served stands in it no more
     await app.clock.advance(0)
     await next.end()
     expect((await last).status).toBe(200)
@@ -263,7 +263,7 @@ describe('slots of an account', () => {
     const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
     app.prefer(app.members[0]!.id)
     const first = await holding(app)
-    const answer = await answerOf(app, NATIVE, { json })
+    const answer = await getAnswer(app, NATIVE, { json })
     expect(answer.status).toBe(200)
     expect(app.rows()[0]).toMatchObject({ accountId: app.members[1]!.id })
     await first.end()
@@ -361,7 +361,7 @@ describe('time limits', () => {
     const app = testApp({ settings: { compactTimeoutSeconds: 30 } })
     app.members[0]!.sim.always({ delayHeadersMs: 1_000_000 })
     const startedAt = app.clock.now()
-    const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
+    const answer = await getAnswer(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
     expect(app.clock.now() - startedAt).toBeWithin(179_000, 182_000)
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([504, 'upstream_timeout'])
     expect(app.attemptRows().map(({ code, durationMs }) => [code, Math.round(durationMs / 1000)])).toEqual([
@@ -376,7 +376,7 @@ describe('time limits', () => {
     const [slow, other] = app.members
     app.prefer(slow!.id)
     slow!.sim.always({ delayHeadersMs: 1_000_000 })
-    const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
+    const answer = await getAnswer(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
     expect(answer.status).toBe(200)
     expect(app.attemptRows().map(({ accountId, code }) => [accountId, code])).toEqual([
       [slow!.id, 'upstream_timeout'],
@@ -390,7 +390,7 @@ describe('time limits', () => {
     const [slow, other] = app.members
     app.prefer(slow!.id)
     for (const { sim } of app.members) sim.always({ delayHeadersMs: 1_000_000 })
-    const answer = await answerOf(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
+    const answer = await getAnswer(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
     expect(answer.status).toBe(504)
     const errors = ({ id }: { id: string }) => app.bindings.pool.get(id)!.health.errors
     expect([errors(slow!), errors(other!)]).toEqual([1, 0])
@@ -405,7 +405,7 @@ describe('time limits', () => {
   ])('a compaction on %s has the time of a compaction', async (_, route, body) => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 4 } })
     app.members[0]!.sim.next({ delayFirstEventMs: 10_000 })
-    expect((await answerOf(app, route, { json: body }, 500)).status).toBe(200)
+    expect((await getAnswer(app, route, { json: body }, 500)).status).toBe(200)
     expect(app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', attempts: 1 }])
     expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
     await expectNothingLeft(app)
@@ -413,7 +413,7 @@ describe('time limits', () => {
 
   test('a trigger that is not at the end makes no compaction', async () => {
     const app = testApp()
-    await answerOf(app, NATIVE, { json: { ...json, input: [trigger, ...json.input] } })
+    await getAnswer(app, NATIVE, { json: { ...json, input: [trigger, ...json.input] } })
     expect(app.rows()).toMatchObject([{ kind: 'normal' }])
     await expectNothingLeft(app)
   })
@@ -421,7 +421,7 @@ describe('time limits', () => {
   test('silence after created counts as no first event', async () => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 20 } })
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })
-    const answer = await answerOf(app, NATIVE, { json }, 1000)
+    const answer = await getAnswer(app, NATIVE, { json }, 1000)
     expect(answer.events.filter(({ type }) => isTerminal(type)).map(({ type }) => type)).toEqual(['response.completed'])
     expect(app.attemptRows().map(({ code }) => code)).toEqual(['upstream_timeout', null])
     await expectNothingLeft(app)
@@ -430,7 +430,7 @@ describe('time limits', () => {
   test('silence in the stream ends it after 300 s with one terminal event', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
-    const answer = await answerOf(app, NATIVE, { json }, 2000)
+    const answer = await getAnswer(app, NATIVE, { json }, 2000)
     expect(app.clock.monotonic()).toBeWithin(299_000, 304_000)
     const types = answer.events.map(({ type }) => type).filter((type) => type !== 'codex.keepalive')
     expect(types.filter(isTerminal)).toEqual(['response.failed'])
@@ -478,7 +478,7 @@ describe('draining', () => {
   test('ends a running stream with one terminal event', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
-    const asked = answerOf(app, NATIVE, { json })
+    const asked = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
     drain(app)
     const { events } = await asked
@@ -493,10 +493,10 @@ describe('draining', () => {
   test('answers a turn that has not begun, and new ones, with 503', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
-    const asked = answerOf(app, NATIVE, { json })
+    const asked = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
     drain(app)
-    for (const answer of [await asked, await answerOf(app, NATIVE, { json })]) {
+    for (const answer of [await asked, await getAnswer(app, NATIVE, { json })]) {
       expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'draining'])
       expect(answer.headers.get('retry-after')).toBe('5')
     }
@@ -507,7 +507,7 @@ describe('draining', () => {
   test('a request that waits for a slot is not a failed selection', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
-    const waiting = answerOf(app, NATIVE, { json })
+    const waiting = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
     drain(app)
     expect((await waiting).status).toBe(503)

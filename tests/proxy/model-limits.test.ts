@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { failureFromEvent, failureFromResponse } from '../../src/proxy/exchange/classify.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'
-import { answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
 const POST = 'POST /backend-api/codex/responses'
@@ -32,20 +32,20 @@ describe('a used-up allowance of one model', () => {
     if (knowsCatalogs) fetchCatalogs(app)
     const told = { ...familyHeaders(app.clock.now()), ...headers }
     for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: told }))
-    const turn = (model: string) => answerOf(app, POST, { json: codexBody('hello', { model }) })
+    const turn = (model: string) => getAnswer(app, POST, { json: codexBody('hello', { model }) })
     const first = await turn(LIMITED)
     for (const { sim } of app.members) sim.always(null)
     return { app, turn, first }
   }
-  const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+  const getError = ({ text }: { text: string }) => JSON.parse(text).error
 
   test('is told with its reset, blocks no account, and is not asked for again until then', async () => {
     const { app, turn, first } = await struck()
     const resetsAt = app.clock.now() / 1000 + 2 * 3600
     for (const answer of [first, await turn(LIMITED)]) {
       expect(answer.status).toBe(429)
-      expect(errorOf(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: resetsAt })
-      expect(errorOf(answer).message).toStartWith(
+      expect(getError(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: resetsAt })
+      expect(getError(answer).message).toStartWith(
         'All accounts have reached their usage limit for this model; it will reset at ',
       )
     }
@@ -61,7 +61,7 @@ describe('a used-up allowance of one model', () => {
     const { app, turn, first } = await struck(11, { knowsCatalogs: false })
     expect(first.status).toBe(503) // ten were tried, and the eleventh not yet
     for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: familyHeaders(app.clock.now()) }))
-    for (let n = 0; n < 2; n++) expect(errorOf(await turn(LIMITED)).type).toBe('usage_limit_reached')
+    for (let n = 0; n < 2; n++) expect(getError(await turn(LIMITED)).type).toBe('usage_limit_reached')
     expect(app.attemptRows()).toHaveLength(11)
     await expectNothingLeft(app)
   })
@@ -71,7 +71,7 @@ describe('a used-up allowance of one model', () => {
     const { first, app, turn } = await struck(2, { headers: untold })
     for (const answer of [first, await turn(LIMITED)]) {
       expect(answer.status).toBe(429)
-      expect(errorOf(answer).resets_at).toBeUndefined()
+      expect(getError(answer).resets_at).toBeUndefined()
     }
     await app.clock.advance(60_000)
     expect((await turn(LIMITED)).status).toBe(200)

@@ -10,13 +10,13 @@ const CREDITS = ['/wham/rate-limit-reset-credits', '/backend-api/wham/rate-limit
 const CONSUME = 'POST /api/codex/rate-limit-reset-credits/consume'
 const START = testApp({ accounts: 0 }).clock.now()
 
-const usageOf = (usedPercent: number) => ({
+const getUsage = (usedPercent: number) => ({
   primary: { usedPercent, windowMinutes: 300, resetAt: START + HOUR_MS },
   secondary: { usedPercent, windowMinutes: 10_080, resetAt: START + DAY_MS },
 })
 const TWO: AccountOptions[] = [
-  { plan: 'plus', usage: usageOf(100) },
-  { plan: 'plus', usage: usageOf(20) },
+  { plan: 'plus', usage: getUsage(100) },
+  { plan: 'plus', usage: getUsage(20) },
 ]
 
 const known = async (options: TestOptions = { accounts: TWO }): Promise<TestApp> => {
@@ -80,7 +80,7 @@ describe('usage for a key', () => {
     const read = async () =>
       (await (await app.ask('GET /wham/usage', { headers: { authorization: `Bearer ${key}` } })).json()).rate_limit
     expect(await read()).toMatchObject({ allowed: true, limit_reached: false })
-    second(app).sim.setUsage(usageOf(100))
+    second(app).sim.setUsage(getUsage(100))
     await app.clock.advance('11s')
     await app.ask('POST /api/fleet/refresh', { headers: { authorization: `Bearer ${key}` } })
     expect(await read()).toMatchObject({ allowed: false, limit_reached: true, primary_window: { used_percent: 100 } })
@@ -181,14 +181,14 @@ describe('usage for the owner of an account', () => {
   })
 
   test('right tokens use up none of the eight', async () => {
-    const app = await known({ accounts: Array.from({ length: 12 }, () => ({ usage: usageOf(5) })) })
+    const app = await known({ accounts: Array.from({ length: 12 }, () => ({ usage: getUsage(5) })) })
     for (const { sim } of app.members)
       expect((await app.ask('GET /wham/usage', { headers: owner(sim) })).status).toBe(200)
   })
 
   test.each<[string, (app: TestApp) => Record<string, string>]>([
     ['an account that is not in the pool', (app) => owner(app.upstream.addAccount())],
-    ['the token of another account', (app) => ({ ...owner(first(app).sim), ...tokenOf(second(app).sim) })],
+    ['the token of another account', (app) => ({ ...owner(first(app).sim), ...getToken(second(app).sim) })],
     [
       'another seat of the workspace',
       (app) => {
@@ -245,7 +245,7 @@ describe('usage for the owner of an account', () => {
   })
 })
 
-const tokenOf = (sim: Sim) => ({ authorization: `Bearer ${sim.accessToken}` })
+const getToken = (sim: Sim) => ({ authorization: `Bearer ${sim.accessToken}` })
 
 describe('reset credits of the owner', () => {
   const withCredits = async () => {

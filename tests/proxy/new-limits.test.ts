@@ -1,6 +1,6 @@
 /** A limit that is added to a key starts with what the key was charged before, as far as the log has it. */
 import { describe, expect, test } from 'bun:test'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import { sse } from '../support/upstream/relay-routes.ts'
 
@@ -54,15 +54,15 @@ const CASES: Record<string, Case> = {
   'a model request': { route: TURN, isCharged: true },
   'a model request that was left': { route: TURN, fault: { delayHeadersMs: 1000 }, leavesAfter: 100, isCharged: true },
 }
-const bodyOf = (route: string) => (route === TURN ? codexBody('hello') : { prompt: 'x', query: 'x', sdp: 'v=0' })
+const getBody = (route: string) => (route === TURN ? codexBody('hello') : { prompt: 'x', query: 'x', sdp: 'v=0' })
 
 const run = async (app: TestApp, { route, fault, answer, leavesAfter }: Case, key: string) => {
   if (fault)
     app.members[0]!.sim.next({ ...(route === TURN ? {} : { on: route === IMAGE ? 'image' : 'control' }), ...fault })
   if (answer) app.upstream.answerRelay(answer)
   const client = new AbortController()
-  const ask = { json: bodyOf(route), headers: { authorization: `Bearer ${key}` }, signal: client.signal }
-  if (leavesAfter === undefined) await answerOf(app, route, ask, 250)
+  const ask = { json: getBody(route), headers: { authorization: `Bearer ${key}` }, signal: client.signal }
+  if (leavesAfter === undefined) await getAnswer(app, route, ask, 250)
   else {
     const asked = app.ask(route, ask).then(
       (response) => response.text(),

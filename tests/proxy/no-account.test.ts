@@ -1,6 +1,6 @@
 /** A pool that waits for a person says so immediately, in the way each client stops at; one that waits for time says when. */
 import { describe, expect, test } from 'bun:test'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -8,14 +8,14 @@ const COMPACT = 'POST /backend-api/codex/responses/compact'
 const PUBLIC = 'POST /v1/responses'
 const CHAT = 'POST /v1/chat/completions'
 const HELLO = { model: 'gpt-5.5', input: 'hello', messages: [{ role: 'user', content: 'hello' }] }
-const bodyOf = (route: string) => {
+const getBody = (route: string) => {
   const { input, messages, model } = HELLO
   if (route === CHAT) return { model, messages }
   return route === PUBLIC ? { model, input } : codexBody()
 }
 
-const answered = async (app: TestApp, route: string, json: unknown = bodyOf(route)) => {
-  const { status, headers, text } = await answerOf(app, route, { json })
+const answered = async (app: TestApp, route: string, json: unknown = getBody(route)) => {
+  const { status, headers, text } = await getAnswer(app, route, { json })
   const { code, message } = JSON.parse(text).error
   return { status, code, message, retryAfter: headers.get('retry-after'), shouldRetry: headers.get('x-should-retry') }
 }
@@ -66,7 +66,7 @@ test.each([
   const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   apply(app, 0, 'pause')
   const { key } = app.key({ assignedAccountIds: assigned(app) })
-  const answer = await answerOf(app, NATIVE, { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
+  const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
   expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([400, expect.stringContaining(words)])
 })
 
@@ -75,7 +75,7 @@ test('a model that only an account of another key offers is a choice for the per
   for (const [index, { id }] of app.members.entries())
     Object.assign(app.bindings.pool.get(id)!, { models: new Set(index === 0 ? ['gpt-5.5'] : ['another']) })
   const headers = { authorization: `Bearer ${app.key({ assignedAccountIds: [app.members[1]!.id] }).key}` }
-  const answer = await answerOf(app, NATIVE, { json: codexBody(), headers })
+  const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers })
   expect(answer.status).toBe(400)
   expect(JSON.parse(answer.text).error).toMatchObject({ code: 'no_accounts', param: 'model' })
 })
@@ -116,13 +116,13 @@ describe('all accounts are rejected for the same reason, not a usage limit', () 
     const app = testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(fault)
     for (const route of [NATIVE, PUBLIC, NATIVE]) {
-      const { status, text, headers } = await answerOf(app, route, { json: bodyOf(route) })
+      const { status, text, headers } = await getAnswer(app, route, { json: getBody(route) })
       expect([status, JSON.parse(text).error]).toMatchObject([429, { code, type, message }])
       expect(headers.get('x-codex-rate-limit-reached-type')).toBe(code.startsWith('workspace_') ? code : null)
     }
     expect(app.upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))).toHaveLength(2)
     app.restart()
-    const { text } = await answerOf(app, NATIVE, { json: codexBody() })
+    const { text } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(JSON.parse(text).error).toMatchObject({ code, type, message })
   })
 

@@ -1,35 +1,35 @@
 /** What a conversation without a name is told by. */
 import { expect, test } from 'bun:test'
 import type { JsonObject } from '../../src/lib/json.ts'
-import { Openings, openingOf } from '../../src/proxy/pool/conversation-fingerprint.ts'
+import { getOpening, Openings } from '../../src/proxy/pool/conversation-fingerprint.ts'
 
-const nameOf = (json: JsonObject) => openingOf(json)?.name ?? null
+const getName = (json: JsonObject) => getOpening(json)?.name ?? null
 const user = (content: unknown) => ({ type: 'message', role: 'user', content })
 const answer = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }
 const text = (value: string) => ({ type: 'input_text', text: value })
 
 test('is the first message of the user, in whatever form, behind the instructions', () => {
-  const opening = nameOf({ instructions: 'be brief', input: [user('one two'), answer, user('three')] })
+  const opening = getName({ instructions: 'be brief', input: [user('one two'), answer, user('three')] })
   expect(opening).not.toBeNull()
   const same = { instructions: 'be brief', input: [user([text('one '), text('two')]), answer, user('four'), answer] }
-  expect(nameOf(same)).toBe(opening)
-  expect(nameOf({ ...same, instructions: 'be long' })).not.toBe(opening)
-  expect(nameOf({ ...same, input: [user('one'), answer] })).not.toBe(opening)
+  expect(getName(same)).toBe(opening)
+  expect(getName({ ...same, instructions: 'be long' })).not.toBe(opening)
+  expect(getName({ ...same, input: [user('one'), answer] })).not.toBe(opening)
 })
 
 test('tells conversations apart by what the system says, wherever it stands', () => {
-  const of = (content: string) => nameOf({ input: [{ role: 'developer', content }, user('one'), answer] })
+  const of = (content: string) => getName({ input: [{ role: 'developer', content }, user('one'), answer] })
   expect(of('be brief')).not.toBe(of('be long'))
-  expect(of('be brief')).toBe(nameOf({ instructions: 'be brief', input: [user('one'), answer] }))
+  expect(of('be brief')).toBe(getName({ instructions: 'be brief', input: [user('one'), answer] }))
 })
 
 test('is answered once the model said something or called a tool', () => {
-  const isAnswered = (...input: unknown[]) => openingOf({ input })?.isAnswered
+  const isAnswered = (...input: unknown[]) => getOpening({ input })?.isAnswered
   expect(isAnswered(user('one'))).toBe(false)
   expect(isAnswered(answer, user('one'), user('two'))).toBe(false)
   expect(isAnswered(user('one'), answer)).toBe(true)
   expect(isAnswered(user('one'), { type: 'function_call', name: 'f' })).toBe(true)
-  expect(openingOf({ input: [user('one')] })?.name).toBe(openingOf({ input: [user('one'), answer] })?.name)
+  expect(getOpening({ input: [user('one')] })?.name).toBe(getOpening({ input: [user('one'), answer] })?.name)
 })
 
 test('of a first request is noted for some minutes, the last ten thousand of them', () => {
@@ -48,13 +48,13 @@ test('of a first request is noted for some minutes, the last ten thousand of the
 
 test('is none where there is no text to tell by', () => {
   for (const input of [undefined, 'one', [], [answer], [user([{ type: 'input_image' }]), answer], [user(7), answer]])
-    expect(nameOf({ input })).toBeNull()
+    expect(getName({ input })).toBeNull()
 })
 
 test('is the same for what differs far behind', () => {
   const long = 'x'.repeat(4096)
-  expect(nameOf({ input: [user(`${long}a`), answer] })).toBe(nameOf({ input: [user(`${long}b`), answer] }))
-  const under = (instructions: string) => nameOf({ instructions, input: [user('one'), answer] })
+  expect(getName({ input: [user(`${long}a`), answer] })).toBe(getName({ input: [user(`${long}b`), answer] }))
+  const under = (instructions: string) => getName({ instructions, input: [user('one'), answer] })
   expect(under(`${long}a`)).toBe(under(`${long}b`))
 })
 

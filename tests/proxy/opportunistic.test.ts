@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { seededRandom } from '../../src/lib/random.ts'
 import { select } from '../../src/proxy/pool/select.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { aContext, anAccount, DAY_MS, NOW, needs, used } from './candidates.ts'
 
 const HOUR_MS = 3_600_000
@@ -214,7 +214,7 @@ describe('turns, dry run and admission', () => {
     const { app, keys, ask } = world
     for (const key of [keys.day, null]) {
       expect(await (await ask(ADMISSION, key)).json()).toEqual({ admitted: true })
-      expect((await answerOf(app, TURN, { json: codexBody(), headers: bearer(key) })).status).toBe(200)
+      expect((await getAnswer(app, TURN, { json: codexBody(), headers: bearer(key) })).status).toBe(200)
     }
     expect((await dryRun(world, 'day')).outcome).toBe('chosen')
   })
@@ -223,7 +223,7 @@ describe('turns, dry run and admission', () => {
     const world = setup(50)
     const { app, keys, ask } = world
     expect(await (await ask(`${ADMISSION}?model=gpt-5.5`, keys.night)).json()).toEqual({ admitted: true })
-    expect((await answerOf(app, TURN, { json: codexBody(), headers: bearer(keys.night) })).status).toBe(200)
+    expect((await getAnswer(app, TURN, { json: codexBody(), headers: bearer(keys.night) })).status).toBe(200)
     expect((await dryRun(world, 'night')).outcome).toBe('chosen')
   })
 
@@ -264,18 +264,18 @@ describe('turns, dry run and admission', () => {
   test('admission checks model, key, capability and draining like a turn', async () => {
     const { app, ask } = setup(50)
     const key = app.key({ trafficClass: 'opportunistic', allowedModels: ['gpt-5.4'] })
-    const codeOf = async (response: Response) => {
+    const getCode = async (response: Response) => {
       const { error } = (await response.json()) as { error: { code: string; param: string | null } }
       return [response.status, error.code, error.param]
     }
-    expect(await codeOf(await ask(`${ADMISSION}?model=gpt-5.5`, key))).toEqual([404, 'model_not_found', 'model'])
-    expect(await codeOf(await ask(`${ADMISSION}?model=${'x'.repeat(201)}`, key))).toEqual([
+    expect(await getCode(await ask(`${ADMISSION}?model=gpt-5.5`, key))).toEqual([404, 'model_not_found', 'model'])
+    expect(await getCode(await ask(`${ADMISSION}?model=${'x'.repeat(201)}`, key))).toEqual([
       400,
       'invalid_request_error',
       'model',
     ])
-    expect(await codeOf(await ask(`${ADMISSION}?model=`, key))).toEqual([400, 'invalid_request_error', 'model'])
-    expect(await codeOf(await ask(`${ADMISSION}?model=a&model=b`, key))).toEqual([
+    expect(await getCode(await ask(`${ADMISSION}?model=`, key))).toEqual([400, 'invalid_request_error', 'model'])
+    expect(await getCode(await ask(`${ADMISSION}?model=a&model=b`, key))).toEqual([
       400,
       'invalid_request_error',
       'model',

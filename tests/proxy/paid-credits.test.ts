@@ -4,7 +4,7 @@ import { pollUsage } from '../../src/jobs/usage.ts'
 import { select } from '../../src/proxy/pool/select.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { jobDeps } from '../jobs/deps.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 import { aContext, anAccount, DAY_MS, NOW, needs, used } from './candidates.ts'
 
@@ -109,12 +109,12 @@ describe('in the service', () => {
     await pollUsage(jobDeps(app), never)
     return { app, id, admin: people(app).as('admin'), resetAt: secondary.resetAt }
   }
-  const viewOf = ({ bindings }: TestApp) => bindings.pool.describe()[0]
+  const getView = ({ bindings }: TestApp) => bindings.pool.describe()[0]
   const html = { headers: { accept: 'text/html' } }
 
   test('the default is last, and the account says so', async () => {
     const { app, id, admin } = await open()
-    expect(viewOf(app)).toMatchObject({ eligible: true, paidCredits: 'last', status: 'active' })
+    expect(getView(app)).toMatchObject({ eligible: true, paidCredits: 'last', status: 'active' })
     const page = await (await admin.ask(`GET /accounts/${id}`, html)).text()
     expect(page).toContain('Included quota used up; paid credits: 12 left, used last')
     const [listed] = (await (await admin.ask('GET /api/accounts')).json()).accounts
@@ -123,16 +123,16 @@ describe('in the service', () => {
 
   test('beside an account with included quota it is still eligible, and not used', async () => {
     const { app, id } = await open('last', 2)
-    expect(viewOf(app)).toMatchObject({ accountId: id, eligible: true, skipped: null, paidCredits: 'last' })
-    await answerOf(app, POST, { json: codexBody() })
+    expect(getView(app)).toMatchObject({ accountId: id, eligible: true, skipped: null, paidCredits: 'last' })
+    await getAnswer(app, POST, { json: codexBody() })
     expect(app.rows().at(-1)).toMatchObject({ accountId: app.members[1]!.id, paidCredits: false })
   })
 
   test('never: out of use until the reset, told to people and to the client', async () => {
     const { app, id, admin, resetAt } = await open('never')
     const why = 'Included quota used up, and paid credits are off'
-    expect(viewOf(app)).toMatchObject({ eligible: false, skipped: 'paid_credits_off', why, until: resetAt })
-    const answer = await answerOf(app, POST, { json: codexBody() })
+    expect(getView(app)).toMatchObject({ eligible: false, skipped: 'paid_credits_off', why, until: resetAt })
+    const answer = await getAnswer(app, POST, { json: codexBody() })
     expect(answer.status).toBe(429)
     expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached', resets_at: resetAt / 1000 })
     expect(await (await admin.ask(`GET /accounts/${id}`, html)).text()).toContain('paid credits')
@@ -143,14 +143,14 @@ describe('in the service', () => {
   test('a changed setting counts from the next request on', async () => {
     const { app } = await open('never')
     app.change({ paidCredits: 'freely' })
-    expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
+    expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
     app.change({ paidCredits: 'never' })
-    expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(429)
+    expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(429)
   })
 
   test('a request that was served with paid credits is marked in log, drawer and API', async () => {
     const { app, admin } = await open('last')
-    await answerOf(app, POST, { json: codexBody() })
+    await getAnswer(app, POST, { json: codexBody() })
     const [row] = app.rows()
     expect(row).toMatchObject({ status: 'ok', paidCredits: true })
     const { requests } = await (await admin.ask('GET /api/request-logs')).json()
@@ -161,7 +161,7 @@ describe('in the service', () => {
 
   test('an account with included quota leaves no mark', async () => {
     const app = testApp()
-    await answerOf(app, POST, { json: codexBody() })
+    await getAnswer(app, POST, { json: codexBody() })
     expect(app.rows()[0]).toMatchObject({ paidCredits: false })
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { withoutAccountFacts } from '../../src/proxy/formats/account-facts.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
 import { create, ground, leave, NATIVE as NATIVE_SOCKET, open, PUBLIC as PUBLIC_SOCKET } from '../sockets/ground.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -41,7 +41,7 @@ describe.each(FAULTS)('%s', (_what, fault) => {
     const app = testApp()
     app.members[0]!.sim.always(fault)
     for (let turn = 0; turn < 2; turn++) {
-      const { text, headers } = await answerOf(app, route, { json: BODIES[route] })
+      const { text, headers } = await getAnswer(app, route, { json: BODIES[route] })
       expect(text + JSON.stringify(headers)).not.toMatch(/plan[-_]type/)
       if (route === NATIVE && fault.rateLimitsEvent) expect(text).toContain('"rate_limits":{')
     }
@@ -61,7 +61,7 @@ test('an answer in one document has none either', async () => {
   const response = { id: 'resp_1', status: 'completed', output: [], plan_type: 'pro', metadata: { plan_type: 'mine' } }
   const text = `event: response.completed\ndata: ${JSON.stringify({ type: 'response.completed', response })}\n\n`
   app.members[0]!.sim.always({ malformedChunk: { afterEvents: 8, text } })
-  const answer = await answerOf(app, PUBLIC, { json: { ...BODIES[PUBLIC], stream: false } })
+  const answer = await getAnswer(app, PUBLIC, { json: { ...BODIES[PUBLIC], stream: false } })
   const { plan_type: plan, metadata } = JSON.parse(answer.text)
   expect([answer.status, plan, metadata]).toEqual([200, undefined, { plan_type: 'mine' }])
 })

@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm'
 import { announceAll } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { absorbRateHeaders } from '../../src/proxy/exchange/rate-headers.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -32,7 +32,7 @@ describe('a state that cannot be stored', () => {
     const { app, sim, state, row, refuse, accept } = setUp()
     sim.next(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
     refuse()
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(200)
     expect(state().status).toBe('rate_limited')
     announceAll(app.db)
     expect(state().status).toBe('rate_limited')
@@ -209,22 +209,22 @@ describe('a clock that is set back by hours', () => {
 
   test('keeps no account on HTTP for as long, nor to the usage that it told of then', () => {
     const { app, id } = setUp()
-    const { plane, pool } = app.bindings
+    const { proxyDeps, pool } = app.bindings
     const account = pool.get(id)!
     const told = new Headers({ 'x-codex-primary-used-percent': '40', 'x-codex-primary-window-minutes': '300' })
-    absorbRateHeaders(plane, id, told)
+    absorbRateHeaders(proxyDeps, id, told)
     account.httpUntil = app.clock.now() + 600_000
     pool.tick()
     app.clock.set(-HOURS_MS)
     pool.tick()
-    absorbRateHeaders(plane, id, told)
+    absorbRateHeaders(proxyDeps, id, told)
     expect([account.httpUntil > app.clock.now(), account.usage?.at]).toEqual([false, app.clock.now()])
   })
 
   test('leaves turns spread over the accounts', async () => {
     const app = testApp({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const serve = async () => {
-      await answerOf(app, NATIVE, { json: codexBody() })
+      await getAnswer(app, NATIVE, { json: codexBody() })
       await app.clock.advance('5s')
       app.bindings.pool.tick()
     }

@@ -5,7 +5,7 @@ import { apiKeys } from '../../db/schema/keys.ts'
 import { users } from '../../db/schema/people.ts'
 import { updateKey } from '../../src/model/keys/api-keys.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'
-import { answerOf, codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const PUBLIC = 'POST /v1/responses'
@@ -31,7 +31,7 @@ const lastUsedAt = ({ db }: TestApp) => db.select().from(apiKeys).all()[0]?.last
 describe('while keys are optional', () => {
   test.each(TURNS)('%s: a valid key is attributed and has a "last used"', async (route, json) => {
     const { app, id, headers } = withKey()
-    expect((await answerOf(app, route, { json, headers })).status).toBe(200)
+    expect((await getAnswer(app, route, { json, headers })).status).toBe(200)
     expect(app.rows()).toMatchObject([{ keyId: id, unrecognizedKey: false }])
     expect(lastUsedAt(app)).not.toBeNull()
   })
@@ -40,19 +40,19 @@ describe('while keys are optional', () => {
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
     const { app, headers } = withKey({ limits })
     const statuses: number[] = []
-    for (let turn = 0; turn < 4; turn++) statuses.push((await answerOf(app, route, { json, headers })).status)
+    for (let turn = 0; turn < 4; turn++) statuses.push((await getAnswer(app, route, { json, headers })).status)
     expect(statuses).toEqual([200, 200, 429, 429])
   })
 
   test.each(TURNS)('%s: its allowlist holds', async (route, json) => {
     const { app, headers } = withKey({ allowedModels: ['other'] })
-    expect((await answerOf(app, route, { json, headers })).status).toBe(route === NATIVE ? 404 : 403)
+    expect((await getAnswer(app, route, { json, headers })).status).toBe(route === NATIVE ? 404 : 403)
     expect(app.upstream.requests).toEqual([])
   })
 
   test('what it enforces reaches the upstream', async () => {
     const { app, headers } = withKey({ enforcedReasoningEffort: 'high', enforcedModel: 'gpt-5.4' })
-    for (const [route, json] of TURNS.slice(0, 3)) await answerOf(app, route, { json, headers })
+    for (const [route, json] of TURNS.slice(0, 3)) await getAnswer(app, route, { json, headers })
     for (const { body } of app.upstream.requests)
       expect(body).toMatchObject({ model: 'gpt-5.4', reasoning: { effort: 'high' } })
     expect(app.upstream.requests).toHaveLength(3)
@@ -70,9 +70,9 @@ describe('while keys are optional', () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
     const { app, id, headers } = withKey({}, { environment })
     const from = { json: codexBody(), peer: '203.0.113.9' }
-    await answerOf(app, NATIVE, { ...from, headers })
-    await answerOf(app, NATIVE, from)
-    await answerOf(app, NATIVE, { ...from, headers: { authorization: 'Bearer x' } })
+    await getAnswer(app, NATIVE, { ...from, headers })
+    await getAnswer(app, NATIVE, from)
+    await getAnswer(app, NATIVE, { ...from, headers: { authorization: 'Bearer x' } })
     expect(app.rows().map(({ keyId, unrecognizedKey }) => [keyId, unrecognizedKey])).toEqual([
       [id, false],
       [null, false],
@@ -85,7 +85,7 @@ describe('while keys are optional', () => {
     async (authorization) => {
       const app = testApp()
       for (const [route, json] of TURNS)
-        expect((await answerOf(app, route, { json, headers: { authorization } })).status).toBe(200)
+        expect((await getAnswer(app, route, { json, headers: { authorization } })).status).toBe(200)
       expect(app.rows().map(({ keyId, unrecognizedKey }) => [keyId, unrecognizedKey])).toEqual(
         TURNS.map(() => [null, true]),
       )
@@ -100,7 +100,7 @@ describe('while keys are optional', () => {
   test.each([undefined, '', 'Bearer '])('no key (%p) is not an unrecognized one', async (authorization) => {
     const app = testApp()
     const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
-    for (const [route, json] of TURNS) expect((await answerOf(app, route, { json, headers })).status).toBe(200)
+    for (const [route, json] of TURNS) expect((await getAnswer(app, route, { json, headers })).status).toBe(200)
     expect(app.rows().map(({ unrecognizedKey }) => unrecognizedKey)).toEqual(TURNS.map(() => false))
   })
 })
@@ -135,10 +135,10 @@ describe('a key that was taken away does not become an open door while keys are 
     const { app, id, headers } = withKey()
     take(app, id)
     for (const [route, json] of [...TURNS, ['GET /v1/models', undefined] as const]) {
-      const answer = await answerOf(app, route, { json, headers })
+      const answer = await getAnswer(app, route, { json, headers })
       expect([route, answer.status, JSON.parse(answer.text).error.code]).toEqual([route, 401, 'invalid_api_key'])
     }
     expect(app.upstream.requests).toEqual([])
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200) // without a key
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(200) // without a key
   })
 })

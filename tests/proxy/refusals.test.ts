@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { requestHours } from '../../db/schema/requests.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const COMPACT = 'POST /backend-api/codex/responses/compact'
@@ -11,10 +11,10 @@ const KEY_AUTH = { settings: { apiKeyAuthEnabled: true } }
 const withKey = (input: Partial<NewKey>) => {
   const app = testApp(KEY_AUTH)
   const headers = { authorization: `Bearer ${app.key(input).key}` }
-  return { app, send: (route: string, json: unknown) => answerOf(app, route, { json, headers }) }
+  return { app, send: (route: string, json: unknown) => getAnswer(app, route, { json, headers }) }
 }
 
-const errorOf = ({ text }: { text: string }) => JSON.parse(text).error
+const getError = ({ text }: { text: string }) => JSON.parse(text).error
 const sent = ({ upstream }: TestApp) => upstream.requests.map(({ bodyText }) => JSON.parse(bodyText))
 
 /** As a native client compacts the old way: neither `stream` nor `store`. */
@@ -26,24 +26,24 @@ const compactBody = (more: Record<string, unknown> = {}) => {
 describe.each([
   ['a native turn', NATIVE, codexBody],
   ['a native compaction', COMPACT, (_text: string, more?: Record<string, unknown>) => compactBody(more)],
-] as const)('what a key enforces on %s', (_name, route, bodyOf) => {
+] as const)('what a key enforces on %s', (_name, route, getBody) => {
   test('another effort or tier is refused and named', async () => {
     const { app, send } = withKey({ enforcedReasoningEffort: 'low', enforcedServiceTier: 'flex' })
-    const effort = await send(route, bodyOf('hello', { reasoning: { effort: 'high' } }))
-    expect([effort.status, errorOf(effort).param]).toEqual([400, 'reasoning.effort'])
-    expect(errorOf(effort).message).toContain('low')
-    const tier = await send(route, bodyOf('hello', { service_tier: 'priority' }))
-    expect([tier.status, errorOf(tier).param]).toEqual([400, 'service_tier'])
-    expect(errorOf(tier).message).toContain('flex')
+    const effort = await send(route, getBody('hello', { reasoning: { effort: 'high' } }))
+    expect([effort.status, getError(effort).param]).toEqual([400, 'reasoning.effort'])
+    expect(getError(effort).message).toContain('low')
+    const tier = await send(route, getBody('hello', { service_tier: 'priority' }))
+    expect([tier.status, getError(tier).param]).toEqual([400, 'service_tier'])
+    expect(getError(tier).message).toContain('flex')
     expect(app.upstream.requests).toEqual([])
     await expectNothingLeft(app)
   })
 
   test('what the request leaves open is put in at its place, the rest stays as it came', async () => {
     const { app, send } = withKey({ enforcedReasoningEffort: 'low', enforcedServiceTier: 'flex' })
-    await send(route, bodyOf('hello', { reasoning: { summary: 'auto' } }))
-    await send(route, bodyOf('hello', { reasoning: null, service_tier: null }))
-    await send(route, bodyOf('hello', { reasoning: { effort: 'low' }, service_tier: 'flex' }))
+    await send(route, getBody('hello', { reasoning: { summary: 'auto' } }))
+    await send(route, getBody('hello', { reasoning: null, service_tier: null }))
+    await send(route, getBody('hello', { reasoning: { effort: 'low' }, service_tier: 'flex' }))
     expect(sent(app)).toMatchObject([
       { reasoning: { summary: 'auto', effort: 'low' }, service_tier: 'flex' },
       { reasoning: { effort: 'low' }, service_tier: 'flex' },
@@ -54,20 +54,20 @@ describe.each([
 
   test('ultra is enforced and allowed as max, above which the upstream knows none', async () => {
     const { app, send } = withKey({ enforcedReasoningEffort: 'ultra' })
-    expect((await send(route, bodyOf('hello', {}))).status).toBe(200)
-    expect((await send(route, bodyOf('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
-    expect((await send(route, bodyOf('hello', { reasoning: { effort: 'high' } }))).status).toBe(400)
+    expect((await send(route, getBody('hello', {}))).status).toBe(200)
+    expect((await send(route, getBody('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
+    expect((await send(route, getBody('hello', { reasoning: { effort: 'high' } }))).status).toBe(400)
     expect(sent(app).map(({ reasoning }) => reasoning.effort)).toEqual(['max', 'max'])
     const allowed = withKey({ allowedReasoningEfforts: ['low', 'ultra'] })
-    expect((await allowed.send(route, bodyOf('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
-    expect((await allowed.send(route, bodyOf('hello', { reasoning: { effort: 'high' } }))).status).toBe(400)
+    expect((await allowed.send(route, getBody('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
+    expect((await allowed.send(route, getBody('hello', { reasoning: { effort: 'high' } }))).status).toBe(400)
   })
 
   test('the ordinary tier is enforced by sending none', async () => {
     const { app, send } = withKey({ enforcedServiceTier: 'default' })
-    expect((await send(route, bodyOf('hello', { service_tier: 'priority' }))).status).toBe(400)
-    await send(route, bodyOf('hello', { service_tier: 'auto' }))
-    expect((await send(route, bodyOf('hello', {}))).status).toBe(200)
+    expect((await send(route, getBody('hello', { service_tier: 'priority' }))).status).toBe(400)
+    await send(route, getBody('hello', { service_tier: 'auto' }))
+    expect((await send(route, getBody('hello', {}))).status).toBe(200)
     expect(sent(app)[0].service_tier).toBe('auto') // as it came, for the upstream to judge
     expect(sent(app)[1]).not.toHaveProperty('service_tier')
   })
@@ -77,7 +77,7 @@ test('what a key enforces is put into no body that is nested beyond measure', as
   const { app, send } = withKey({ enforcedReasoningEffort: 'low' })
   const input = JSON.parse(`${'['.repeat(2000)}${']'.repeat(2000)}`)
   const answer = await send(NATIVE, codexBody('hello', { input }))
-  expect([answer.status, errorOf(answer).message]).toEqual([400, 'The request body is nested too deeply.'])
+  expect([answer.status, getError(answer).message]).toEqual([400, 'The request body is nested too deeply.'])
   expect(app.upstream.requests).toEqual([])
 })
 
@@ -106,7 +106,7 @@ test.each<[string, Partial<NewKey>, boolean]>([
 ])('the hint of the model that a turn is for %s', async (_, policy, goesOn) => {
   const app = testApp(KEY_AUTH)
   const headers = { authorization: `Bearer ${app.key(policy).key}`, 'x-codex-routing-hint': 'model=gpt-6-luna' }
-  expect((await answerOf(app, NATIVE, { json: codexBody(), headers })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json: codexBody(), headers })).status).toBe(200)
   expect('x-codex-routing-hint' in app.upstream.requests[0]!.headers).toBe(goesOn)
 })
 
@@ -126,13 +126,13 @@ describe('what a body says twice, of which the upstream may read the other one',
       const app = testApp(KEY_AUTH)
       const headers = { authorization: `Bearer ${app.key({ allowedModels: ['gpt-5.5'] }).key}` }
       const body = `{${first},${JSON.stringify(codexBody('hello', more)).slice(1)}`
-      const answer = await answerOf(app, route!, { body, headers })
-      expect([answer.status, errorOf(answer).code, errorOf(answer).param]).toEqual([
+      const answer = await getAnswer(app, route!, { body, headers })
+      expect([answer.status, getError(answer).code, getError(answer).param]).toEqual([
         400,
         'invalid_request_error',
         param,
       ])
-      expect(errorOf(answer).message).toBe(`The request has '${param}' twice. Send it once.`)
+      expect(getError(answer).message).toBe(`The request has '${param}' twice. Send it once.`)
       expect(app.upstream.requests).toEqual([])
       await expectNothingLeft(app)
     },
@@ -142,8 +142,8 @@ describe('what a body says twice, of which the upstream may read the other one',
     const app = testApp(KEY_AUTH)
     const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'low' }).key}` }
     const body = `{"reasoning":{"effort":"xhigh","effort":"low"},${JSON.stringify(codexBody()).slice(1)}`
-    const answer = await answerOf(app, NATIVE, { body, headers })
-    expect([answer.status, errorOf(answer).param]).toEqual([400, 'reasoning.effort'])
+    const answer = await getAnswer(app, NATIVE, { body, headers })
+    expect([answer.status, getError(answer).param]).toEqual([400, 'reasoning.effort'])
     expect(app.upstream.requests).toEqual([])
   })
 
@@ -174,7 +174,7 @@ describe.each(['POST /v1/responses', 'POST /v1/responses/compact', 'POST /v1/cha
     const app = testApp()
     const said = { model: 'gpt-5.5', service_tier: tier }
     const messages = route.endsWith('completions') ? { messages: [{ role: 'user', content: 'hi' }] } : { input: 'hi' }
-    const answer = await answerOf(app, route, { json: { ...said, ...messages } })
+    const answer = await getAnswer(app, route, { json: { ...said, ...messages } })
     expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, null])
     expect(sent(app)[0].service_tier).toBe(name)
   })
@@ -198,8 +198,8 @@ describe('text of the client that would be stored', () => {
   ])('%s has at most 64 characters', async (param, more) => {
     const app = testApp()
     for (const route of [NATIVE, 'POST /v1/responses']) {
-      const answer = await answerOf(app, route, { json: codexBody('hello', more) })
-      expect([answer.status, errorOf(answer).param]).toEqual([400, param])
+      const answer = await getAnswer(app, route, { json: codexBody('hello', more) })
+      expect([answer.status, getError(answer).param]).toEqual([400, param])
     }
     expect(app.upstream.requests).toEqual([])
     expect(JSON.stringify(app.rows())).not.toContain(long)
@@ -210,7 +210,7 @@ describe('text of the client that would be stored', () => {
     const app = testApp()
     app.members[0]!.sim.always({ status: 400, body: { error: { code: 'invalid_value', message: 'no such model' } } })
     for (const model of ['made-up-1', 'made-up-2', 'made-up-3'])
-      await answerOf(app, NATIVE, { json: codexBody('hello', { model }) })
+      await getAnswer(app, NATIVE, { json: codexBody('hello', { model }) })
     expect(app.rows().map(({ model }) => model)).toEqual(['made-up-1', 'made-up-2', 'made-up-3'])
     expect(app.db.select().from(requestHours).all()).toMatchObject([{ model: '', requests: 3, errors: 3 }])
   })
@@ -218,7 +218,7 @@ describe('text of the client that would be stored', () => {
   test('a model that the upstream took has one, before any catalog is known', async () => {
     const app = testApp()
     expect(app.bindings.pool.offers('gpt-5.5')).toBe(false)
-    await answerOf(app, NATIVE, { json: codexBody() })
+    await getAnswer(app, NATIVE, { json: codexBody() })
     app.rows()
     expect(app.db.select().from(requestHours).all()).toMatchObject([{ model: 'gpt-5.5', requests: 1 }])
   })
@@ -285,8 +285,8 @@ describe('a request that cannot be served as it is leaves one row', () => {
     const key = app.key({ name: 'laptop' })
     const headers = { authorization: `Bearer ${key.key}`, 'x-request-id': 'mine', 'user-agent': 'curl/8' }
     const body = typeof said === 'string' ? said : JSON.stringify(said)
-    const answer = await answerOf(app, route, { body, headers })
-    const { code: told, message } = errorOf(answer)
+    const answer = await getAnswer(app, route, { body, headers })
+    const { code: told, message } = getError(answer)
     expect([answer.status, told]).toEqual([400, code])
     expect(app.rows()).toMatchObject([
       {
@@ -315,7 +315,7 @@ describe('a request that cannot be served as it is leaves one row', () => {
     const authorization = `Bearer ${app.key().key}`
     const declared = String(129 * 1024 * 1024)
     for (const route of [NATIVE, PUBLIC])
-      await answerOf(app, route, { body: '{}', headers: { authorization, 'content-length': declared } })
+      await getAnswer(app, route, { body: '{}', headers: { authorization, 'content-length': declared } })
     expect(app.rows()).toMatchObject(
       [400, 413].map((httpStatus) => ({ httpStatus, errorCode: 'payload_too_large', phase: 'request', model: null })),
     )
@@ -324,7 +324,7 @@ describe('a request that cannot be served as it is leaves one row', () => {
 
   test('of a client on this machine that needs no key, too', async () => {
     const app = testApp()
-    await answerOf(app, NATIVE, { json: withModel() })
+    await getAnswer(app, NATIVE, { json: withModel() })
     expect(app.rows()).toMatchObject([{ keyId: null, phase: 'request', httpStatus: 400 }])
   })
 
@@ -334,14 +334,14 @@ describe('a request that cannot be served as it is leaves one row', () => {
   ])('but of a client that is not let in, %s, nothing is written', async (_, headers) => {
     const app = testApp(KEY_AUTH)
     for (const body of ['{"model":', JSON.stringify(withModel()), JSON.stringify(codexBody())])
-      expect((await answerOf(app, NATIVE, { body, headers })).status).toBe(401)
+      expect((await getAnswer(app, NATIVE, { body, headers })).status).toBe(401)
     expect(app.rows()).toEqual([])
   })
 
   test('nor where a key is missing for what the body asks for', async () => {
     const app = testApp()
     const json = codexBody('', { client_metadata: { 'x-codex-lb-required-capability': 'trusted_cyber' } })
-    expect((await answerOf(app, NATIVE, { json })).status).toBe(401)
+    expect((await getAnswer(app, NATIVE, { json })).status).toBe(401)
     expect(app.rows()).toEqual([])
   })
 
@@ -362,7 +362,7 @@ describe('a selection that finds nobody is in the log with its reasons', () => {
   test('as the only row of a turn that never reached an account', async () => {
     const app = testApp({ accounts: 2 })
     for (const { id } of app.members) app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
-    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(answer.status).toBe(400)
     expect(answer.headers.get('server-timing')).toMatch(/^admit;dur=\d/)
     expect(app.rows()).toMatchObject([{ phase: 'select', attempts: 0, upstreamTransport: null, accountId: null }])
@@ -383,7 +383,7 @@ describe('a selection that finds nobody is in the log with its reasons', () => {
   test('behind the attempts that came first', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ status: 429, body: { error: { code: 'rate_limit_exceeded', message: 'slow down' } } })
-    await answerOf(app, NATIVE, { json: codexBody() })
+    await getAnswer(app, NATIVE, { json: codexBody() })
     expect(app.rows()).toMatchObject([{ status: 'error', attempts: 1, upstreamTransport: 'http' }])
     expect(app.attemptRows()).toMatchObject([{ n: 1, accountId: app.members[0]!.id }])
     expect(app.failedSelections()).toMatchObject([
@@ -397,7 +397,7 @@ describe('a selection that finds nobody is in the log with its reasons', () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
     const reader = (await app.ask(NATIVE, { json: codexBody() })).body!.getReader()
-    await answerOf(app, NATIVE, { json: codexBody() })
+    await getAnswer(app, NATIVE, { json: codexBody() })
     const [waited] = app.failedSelections()
     expect(waited).toMatchObject({ code: 'account_stream_cap', considered: [{ skipped: 'at_cap' }] })
     expect(waited!.durationMs).toBeWithin(5000, 5200)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { requestHours } from '../../db/schema/requests.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const PUBLIC = 'POST /v1/responses'
@@ -46,7 +46,7 @@ describe('each reason leaves a row', () => {
     const app = testApp(KEY_AUTH)
     const { key, row } = app.key()
     expect((await app.ask(`PATCH /api/api-keys/${row.id}`, { json: patch })).status).toBe(200)
-    expect((await answerOf(app, PUBLIC, { json: codexBody(), headers: bearer(key) })).status).toBe(401)
+    expect((await getAnswer(app, PUBLIC, { json: codexBody(), headers: bearer(key) })).status).toBe(401)
     expect(rejected(app)).toMatchObject([{ client: '127.0.0.1', reason, keyId: row.id, keyStart: key.slice(0, 8) }])
   })
 
@@ -65,14 +65,14 @@ describe('each reason leaves a row', () => {
   test.each([PUBLIC, NATIVE])('%s: a model that is not allowed', async (route) => {
     const app = testApp()
     const { key, row } = app.key({ allowedModels: ['other'] })
-    for (let n = 0; n < 3; n++) await answerOf(app, route, { json: codexBody(), headers: bearer(key) })
+    for (let n = 0; n < 3; n++) await getAnswer(app, route, { json: codexBody(), headers: bearer(key) })
     expect(rejected(app)).toMatchObject([{ reason: 'model_not_allowed', keyId: row.id, model: 'gpt-5.5', count: 3 }])
     expect(app.rows()).toEqual([])
   })
 
   test('other failures leave none', async () => {
     const app = testApp({ accounts: 0 })
-    await answerOf(app, PUBLIC, { json: codexBody() })
+    await getAnswer(app, PUBLIC, { json: codexBody() })
     await app.ask('GET /v1/nothing')
     await app.ask(PUBLIC, { body: '{' })
     app.bindings.lifecycle.draining = true
@@ -144,10 +144,10 @@ describe('a flood', () => {
 test('real requests and their totals are as they would be without', async () => {
   const app = testApp(KEY_AUTH)
   const { key } = app.key({ allowedModels: ['gpt-5.5'] })
-  await answerOf(app, PUBLIC, { json: codexBody(), headers: bearer(key) })
+  await getAnswer(app, PUBLIC, { json: codexBody(), headers: bearer(key) })
   const before = { rows: app.rows(), hours: app.db.select().from(requestHours).all() }
   await app.ask(PUBLIC, { json: codexBody(), headers: bearer(SECRET) })
-  await answerOf(app, PUBLIC, { json: codexBody('hi', { model: 'gpt-5.4' }), headers: bearer(key) })
+  await getAnswer(app, PUBLIC, { json: codexBody('hi', { model: 'gpt-5.4' }), headers: bearer(key) })
   expect(rejected(app)).toHaveLength(2)
   expect({ rows: app.rows(), hours: app.db.select().from(requestHours).all() }).toEqual(before)
 })

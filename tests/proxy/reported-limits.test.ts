@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { pollUsage } from '../../src/jobs/usage.ts'
 import { jobDeps } from '../jobs/deps.ts'
-import { answerOf, codexBody, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 import type { Usage } from '../support/upstream/accounts.ts'
 import { faults } from '../support/upstream/faults.ts'
@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000
 const never = new AbortController().signal
 
 const poll = (app: TestApp) => pollUsage(jobDeps(app), never)
-const viewOf = (app: TestApp, n = 0) =>
+const getView = (app: TestApp, n = 0) =>
   app.bindings.pool.describe().find(({ accountId }) => accountId === app.members[n]!.id)
 
 const capped = async (usage: Usage, accounts = 1) => {
@@ -32,7 +32,7 @@ test('a spend cap in a poll without windows', async () => {
   }
   app.members[0]!.sim.always({ on: 'usage', status: 200, body })
   await poll(app)
-  expect(viewOf(app)).toMatchObject({
+  expect(getView(app)).toMatchObject({
     status: 'quota_exceeded',
     cause: 'spend_cap_reached',
     eligible: false,
@@ -40,12 +40,12 @@ test('a spend cap in a poll without windows', async () => {
     why: 'Spend cap reached',
     until: resetAt,
   })
-  const answer = await answerOf(app, POST, { json: codexBody() })
+  const answer = await getAnswer(app, POST, { json: codexBody() })
   expect(answer.status).toBe(429)
   expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached', resets_at: resetAt / 1000 })
   await app.clock.advance(HOUR_MS)
   app.bindings.pool.tick()
-  expect(viewOf(app)?.eligible).toBe(true)
+  expect(getView(app)?.eligible).toBe(true)
 })
 
 describe('each limit of a poll has its own words', () => {
@@ -57,17 +57,17 @@ describe('each limit of a poll has its own words', () => {
     ['permission', { allowed: false }, 'Not allowed to send requests, according to its usage report'],
   ])('%s', async (_, usage, why) => {
     const app = await capped(usage)
-    expect(viewOf(app)).toMatchObject({ status: 'quota_exceeded', eligible: false, why })
+    expect(getView(app)).toMatchObject({ status: 'quota_exceeded', eligible: false, why })
     app.members[0]!.sim.setUsage({})
     await app.clock.advance('61s')
     await poll(app)
-    expect(viewOf(app)).toMatchObject({ status: 'active', eligible: true, why: null })
+    expect(getView(app)).toMatchObject({ status: 'active', eligible: true, why: null })
   })
 })
 
 test('the account page, the overview, the log and the routing simulator say it alike', async () => {
   const app = await capped({ spendControl: { reached: true } }, 2)
-  expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
+  expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
   const [first] = app.attemptRows()
   const skipped = { id: app.members[0]!.id, skipped: 'spend_cap_reached' }
   expect(first?.considered).toContainEqual(expect.objectContaining(skipped))
@@ -88,9 +88,9 @@ test('the event of a stream takes the account out of use before its next request
   app.prefer(id)
   sim.setUsage({ limitReached: true })
   sim.next({ rateLimitsEvent: true })
-  expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
-  expect(viewOf(app)).toMatchObject({ status: 'quota_exceeded', cause: 'limit_reached' })
-  await answerOf(app, POST, { json: codexBody('another') })
+  expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
+  expect(getView(app)).toMatchObject({ status: 'quota_exceeded', cause: 'limit_reached' })
+  await getAnswer(app, POST, { json: codexBody('another') })
   expect(app.upstream.requests.at(-1)?.account).not.toBe(sim.chatgptAccountId)
 })
 
@@ -101,8 +101,8 @@ test('a rejected request whose headers name the spend cap is told in its words, 
   const resetsAt = app.clock.now() + HOUR_MS
   const headers = { 'x-codex-rate-limit-reached-type': 'workspace_member_usage_limit_reached' }
   sim.next(faults.usageLimit({ resetsAt, headers }))
-  expect((await answerOf(app, POST, { json: codexBody() })).status).toBe(200)
-  expect(viewOf(app)).toMatchObject({ cause: 'spend_cap_reached', until: resetsAt })
+  expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
+  expect(getView(app)).toMatchObject({ cause: 'spend_cap_reached', until: resetsAt })
 })
 
 test('a used-up weekly window with paid credits is no limit, whatever the report leaves out', async () => {
@@ -112,7 +112,7 @@ test('a used-up weekly window with paid credits is no limit, whatever the report
   const secondary = { usedPercent: 100, windowMinutes: 10_080, resetAt: now + HOUR_MS }
   sim.setUsage({ secondary, credits: { hasCredits: true, unlimited: false, balance: '12' } })
   await poll(app)
-  expect(viewOf(app)?.status).toBe('active')
+  expect(getView(app)?.status).toBe('active')
   const windows = {
     fiveHour: null,
     weekly: { usedPercent: 100, windowMinutes: 10_080, resetAt: now + HOUR_MS },
@@ -120,5 +120,5 @@ test('a used-up weekly window with paid credits is no limit, whatever the report
   }
   const limit = { kind: 'limit_reached' as const, type: null, resetAt: now + HOUR_MS }
   app.bindings.pool.observe(id, { at: now, windows, credits: null, planType: null, limit })
-  expect(viewOf(app)?.status).toBe('active')
+  expect(getView(app)?.status).toBe('active')
 })

@@ -190,11 +190,11 @@ describe('owners', () => {
     expect(chosen([other, anAccount('own', { usage: full })], soft, { strategy: 'sequential_drain' })).toBe('own')
   })
 
-  test('the heir is next in line, and going to it is no move', () => {
-    const line = { owner: { id: 'own', hard: false, heir: 'heir' } }
-    const [own, heir] = [anAccount('own', { usage: used(96, 0) }), anAccount('heir')]
-    expect(choose([other, own, heir], line)).toMatchObject({ id: 'heir', moved: false })
-    expect(choose([other, anAccount('own'), heir], line)).toMatchObject({ id: 'own', moved: false })
+  test('the successor is next in line, and going to it is no move', () => {
+    const line = { owner: { id: 'own', hard: false, successor: 'heir' } }
+    const [own, successor] = [anAccount('own', { usage: used(96, 0) }), anAccount('heir')]
+    expect(choose([other, own, successor], line)).toMatchObject({ id: 'heir', moved: false })
+    expect(choose([other, anAccount('own'), successor], line)).toMatchObject({ id: 'own', moved: false })
     expect(choose([other, own, anAccount('heir', { usage: used(96, 0) })], line)).toMatchObject({
       id: 'other',
       moved: true,

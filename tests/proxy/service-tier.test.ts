@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { costMicros } from '../../src/model/catalog/pricing.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'
-import { answerOf, codexBody, testApp } from '../support/app.ts'
+import { codexBody, getAnswer, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const USAGE = { inputTokens: 1000, cachedInputTokens: 0, outputTokens: 100, reasoningTokens: 0 }
@@ -32,7 +32,7 @@ const served = async (sent: Record<string, unknown>, answered: string | null, ke
   const app = testApp()
   app.members[0]!.sim.next(answeredWith(answered))
   const headers: Record<string, string> = key ? { authorization: `Bearer ${app.key(key).key}` } : {}
-  expect((await answerOf(app, NATIVE, { json: codexBody('hello', sent), headers })).status).toBe(200)
+  expect((await getAnswer(app, NATIVE, { json: codexBody('hello', sent), headers })).status).toBe(200)
   const [row] = app.rows()
   return [row?.serviceTier, row?.costMicros]
 }

@@ -36,26 +36,26 @@ describe('whatever a body is made of', () => {
   const some = fc.subarray(NAMES)
 
   type Parts = [string, string, string, string, string, string]
-  const nameOf = ([, quoted]: Parts): string => JSON.parse(quoted)
+  const getName = ([, quoted]: Parts): string => JSON.parse(quoted)
   const memberText = ([before, quoted, behind, ahead, json, after]: Parts) =>
     `${before}${quoted}${behind}:${ahead}${json}${after}`
-  const textOf = ([before, members, after]: [string, Parts[], string]) =>
+  const getText = ([before, members, after]: [string, Parts[], string]) =>
     `${before}{${members.map(memberText).join(',')}}${after}`
 
   test('the last of each name is set', () => {
     holds(
       fc.property(body, some, ([before, members, after], names) => {
         const set = members.map((parts, at): Parts => {
-          const isLast = members.findLastIndex((other) => nameOf(other) === nameOf(parts)) === at
-          return isLast && names.includes(nameOf(parts)) ? (parts.with(4, '"set"') as Parts) : parts
+          const isLast = members.findLastIndex((other) => getName(other) === getName(parts)) === at
+          return isLast && names.includes(getName(parts)) ? (parts.with(4, '"set"') as Parts) : parts
         })
-        const fresh = names.filter((each) => !members.some((parts) => nameOf(parts) === each))
+        const fresh = names.filter((each) => !members.some((parts) => getName(parts) === each))
         const put = fresh.map((each): Parts => ['', JSON.stringify(each), '', '', '"set"', ''])
         const written = spliced(
-          textOf([before, members, after]),
+          getText([before, members, after]),
           Object.fromEntries(names.map((each) => [each, 'set'])),
         )
-        expect(written).toBe(textOf([before, [...put, ...set], after]))
+        expect(written).toBe(getText([before, [...put, ...set], after]))
         expect(names.map((each) => JSON.parse(written)[each])).toEqual(names.map(() => 'set'))
       }),
     )
@@ -64,9 +64,9 @@ describe('whatever a body is made of', () => {
   test('all of a name are cut, and every other byte stays', () => {
     holds(
       fc.property(body, some, ([before, members, after], names) => {
-        const text = textOf([before, members, after])
-        const kept = members.filter((parts) => !names.includes(nameOf(parts)))
-        expect(cut(text, names)).toBe(textOf([before, kept, after]))
+        const text = getText([before, members, after])
+        const kept = members.filter((parts) => !names.includes(getName(parts)))
+        expect(cut(text, names)).toBe(getText([before, kept, after]))
       }),
     )
   })

@@ -1,9 +1,9 @@
 /** Turns over HTTP, end to end in process: what the client gets, what the upstream saw, what the log says. */
 import { describe, expect, test } from 'bun:test'
-import { codexBody, eventsOf, testApp } from '../support/app.ts'
+import { codexBody, getEvents, testApp } from '../support/app.ts'
 
 const POST = 'POST /backend-api/codex/responses'
-const typesOf = (events: { type: string }[]) => events.map(({ type }) => type)
+const getTypes = (events: { type: string }[]) => events.map(({ type }) => type)
 
 describe('a turn that goes well', () => {
   test('is relayed event by event and logged once', async () => {
@@ -11,9 +11,9 @@ describe('a turn that goes well', () => {
     const response = await ask(POST, { json: codexBody() })
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
-    const events = await eventsOf(response)
+    const events = await getEvents(response)
     expect(events[0]?.type).toBe('response.created')
-    expect(typesOf(events).filter((type) => type === 'response.completed')).toHaveLength(1)
+    expect(getTypes(events).filter((type) => type === 'response.completed')).toHaveLength(1)
     expect(events.at(-1)?.type).toBe('response.completed')
     expect(rows()).toHaveLength(1)
     expect(rows()[0]).toMatchObject({ status: 'ok', httpStatus: 200, attempts: 1, model: 'gpt-5.5' })
@@ -28,7 +28,7 @@ describe('a turn that goes well', () => {
     })
     members[0]?.sim.next({ rateLimitsEvent: true })
     const response = await ask(POST, { json: codexBody(), headers: { authorization: `Bearer ${key().key}` } })
-    const types = typesOf(await eventsOf(response))
+    const types = getTypes(await getEvents(response))
     expect([types.includes('codex.rate_limits'), types.at(-1)]).toEqual([!isHidden, 'response.completed'])
   })
 

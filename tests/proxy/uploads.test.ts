@@ -1,7 +1,7 @@
 /** Request bodies on their way in: what they hold of the memory, how long they may be silent, and what is left of them. */
 import { describe, expect, test } from 'bun:test'
 import { zstdCompressSync } from 'node:zlib'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 const MIB = 1024 * 1024
@@ -30,7 +30,7 @@ describe('a body that is announced and does not come', () => {
     const asked = stalled.map(({ body }) => app.ask(NATIVE, { body, headers }))
     await settle(app)
     expect(app.bindings.bodies.heldBytes).toBe(0)
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(200)
     for (const { feed } of stalled) feed.error(new Error('gone'))
     expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(6).fill(400))
     await expectNothingLeft(app)
@@ -62,7 +62,7 @@ describe('a body of very many values, which would hold up everybody and take gig
     const app = testApp()
     const body = zstdCompressSync(crowded)
     expect(body.length).toBeLessThan(4096)
-    const answer = await answerOf(app, route, { body, headers: { 'content-encoding': 'zstd' } })
+    const answer = await getAnswer(app, route, { body, headers: { 'content-encoding': 'zstd' } })
     expect([answer.status, JSON.parse(answer.text).error]).toMatchObject([
       400,
       { code: 'invalid_request_error', message: 'The request body has more than 500000 JSON values.' },
@@ -73,7 +73,7 @@ describe('a body of very many values, which would hold up everybody and take gig
 
   test('passes where it is long only', async () => {
     const app = testApp()
-    const answer = await answerOf(app, NATIVE, { json: codexBody('[{,'.repeat(600_000)) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody('[{,'.repeat(600_000)) })
     expect(answer.status).toBe(200)
     await expectNothingLeft(app)
   })
@@ -165,7 +165,7 @@ describe("the server's idle limit", () => {
     const { app, limits } = watched()
     const body = Buffer.from(JSON.stringify(codexBody('x'.repeat(10_000))))
     const headers = { 'content-length': String(body.length) }
-    expect((await answerOf(app, NATIVE, { body, headers })).status).toBe(200)
+    expect((await getAnswer(app, NATIVE, { body, headers })).status).toBe(200)
     expect(limits).toEqual([30 + 3 * Math.ceil(body.length / 1024), 0, 255])
   })
 
@@ -175,7 +175,7 @@ describe("the server's idle limit", () => {
     ['a stream', NATIVE, codexBody(), 200, 255],
   ])('is lifted for the model and back before the end of %s', async (_name, route, json, status, limit) => {
     const { app, limits } = watched()
-    expect((await answerOf(app, route, { json })).status).toBe(status)
+    expect((await getAnswer(app, route, { json })).status).toBe(status)
     expect(limits).toEqual([0, 0, limit])
     await expectNothingLeft(app)
   })
@@ -218,7 +218,7 @@ test('a byte order mark is not part of the body', async () => {
   const app = testApp()
   const text = JSON.stringify(codexBody())
   for (const json of [text, text.replace('"store":false', '"store":true')])
-    expect((await answerOf(app, NATIVE, { body: Buffer.from(`\uFEFF${json}`) })).status).toBe(200)
+    expect((await getAnswer(app, NATIVE, { body: Buffer.from(`\uFEFF${json}`) })).status).toBe(200)
   expect(app.upstream.requests.map(({ bodyText }) => bodyText)).toEqual([text, text])
   expect(app.upstream.requests.map(({ bodyText }) => bodyText.charCodeAt(0))).toEqual([123, 123])
 })
@@ -226,7 +226,7 @@ test('a byte order mark is not part of the body', async () => {
 test('a second byte order mark is no JSON', async () => {
   const app = testApp()
   for (const more of [{}, { store: true }]) {
-    const answer = await answerOf(app, NATIVE, {
+    const answer = await getAnswer(app, NATIVE, {
       body: Buffer.from(`\uFEFF\uFEFF${JSON.stringify(codexBody('hi', more))}`),
     })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'malformed_json'])

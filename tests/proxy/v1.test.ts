@@ -1,6 +1,6 @@
 /** The public API through the whole service, and what may change in a body on its way up. */
 import { describe, expect, test } from 'bun:test'
-import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -9,7 +9,7 @@ const CHAT = 'POST /v1/chat/completions'
 const HELLO = 'Hello from account-1@example.test'
 const messages = [{ role: 'user', content: 'hello' }]
 const lastBody = (app: TestApp) => JSON.parse(app.upstream.requests.at(-1)!.bodyText)
-const chunksOf = (text: string) =>
+const getChunks = (text: string) =>
   text
     .split('\n')
     .filter((line) => line.startsWith('data: {'))
@@ -18,7 +18,7 @@ const chunksOf = (text: string) =>
 describe('/v1/responses', () => {
   test('answers one document when no stream is asked for', async () => {
     const app = testApp()
-    const answer = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
+    const answer = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
     expect(answer.status).toBe(200)
     const response = JSON.parse(answer.text)
     expect(response).toMatchObject({ object: 'response', status: 'completed' })
@@ -33,7 +33,7 @@ describe('/v1/responses', () => {
     async (data) => {
       const app = testApp()
       app.members[0]!.sim.next({ malformedChunk: { afterEvents: 7, text: `data: ${data}\n\n` }, omitTerminal: true })
-      const { text, events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+      const { text, events } = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
       expect(text).not.toContain(data)
       expect(events.at(-1)).toMatchObject({
         type: 'response.failed',
@@ -58,7 +58,7 @@ describe('/v1/responses', () => {
       ]
       const body = sent.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
       app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
-      const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+      const { events } = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
       const stored = { store: true, previous_response_id: null }
       const response = { id: 'resp_1', status, output: said.map((event) => event.item), ...stored }
       expect(events.at(-1)).toEqual({ type: `response.${status}`, sequence_number: sent.length - 1, response })
@@ -82,9 +82,9 @@ describe('/v1/responses', () => {
     const answer = { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
     app.members[0]!.sim.next(answer, answer)
     const asked = { model: 'gpt-5.5', input: 'hello' }
-    const { events } = await answerOf(app, V1, { json: { ...asked, stream: true } })
+    const { events } = await getAnswer(app, V1, { json: { ...asked, stream: true } })
     expect(events.at(-1)).toMatchObject({ response: { output: [item, call] } })
-    expect(JSON.parse((await answerOf(app, V1, { json: asked })).text).output).toEqual([item, call])
+    expect(JSON.parse((await getAnswer(app, V1, { json: asked })).text).output).toEqual([item, call])
     await expectNothingLeft(app)
   })
 
@@ -112,8 +112,8 @@ describe('/v1/responses', () => {
     const answer = { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
     app.members[0]!.sim.next(answer, answer)
     const asked = { model: 'gpt-5.5', input: 'hello' }
-    const { events } = await answerOf(app, V1, { json: { ...asked, stream: true } })
-    const { output } = JSON.parse((await answerOf(app, V1, { json: asked })).text)
+    const { events } = await getAnswer(app, V1, { json: { ...asked, stream: true } })
+    const { output } = JSON.parse((await getAnswer(app, V1, { json: asked })).text)
     expect(events.at(-1)).toMatchObject({ response: { output } })
     expect(output).toMatchObject([{ content: [{ text: 'Hi' }] }, { arguments: '{"at":1}' }])
     await expectNothingLeft(app)
@@ -125,7 +125,7 @@ describe('/v1/responses', () => {
     const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
     const body = [begun(1, call), delta, ended].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
     app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
-    const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+    const { events } = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
     expect(events.at(-1)).toMatchObject({ response: { output: [] } })
     await expectNothingLeft(app)
   })
@@ -135,9 +135,9 @@ describe('/v1/responses', () => {
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],
     })
     app.members[0]!.sim.always({ rateLimitsEvent: true })
-    const open = await answerOf(app, NATIVE, { json: codexBody() })
+    const open = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(open.events.map(({ type }) => type)).toContain('codex.rate_limits')
-    const { events } = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
+    const { events } = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
     const types = events.map(({ type }) => type)
     expect(types[0]).toBe('response.created')
     expect(types.filter((type) => type.startsWith('codex.'))).toEqual([])
@@ -156,7 +156,7 @@ describe('/v1/responses', () => {
           { kind: 'text', text: HELLO },
         ]),
       )
-      const ask = (...input: unknown[]) => answerOf(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })
+      const ask = (...input: unknown[]) => getAnswer(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })
       const { output } = JSON.parse((await ask(...messages)).text)
       const [reasoning, message] = output
       const held = { ...reasoning, status: 'completed', content: [{ type: 'reasoning_text', text: 'hm' }] }
@@ -171,7 +171,7 @@ describe('/v1/responses', () => {
   test.each([{ parameters: null }, {}])('takes a function without parameters: %j', async (parameters) => {
     const app = testApp()
     const tools = [{ type: 'function', name: 'get_time', ...parameters }]
-    expect((await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello', tools } })).status).toBe(200)
+    expect((await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', tools } })).status).toBe(200)
     await expectNothingLeft(app)
   })
 
@@ -184,7 +184,7 @@ describe('/v1/responses', () => {
     const app = testApp()
     for (const item of spent) {
       const input = [...messages, item, ...messages]
-      expect((await answerOf(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })).status).toBe(200)
+      expect((await getAnswer(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })).status).toBe(200)
       expect(lastBody(app).input).toHaveLength(2)
     }
     await expectNothingLeft(app)
@@ -216,7 +216,7 @@ describe('/v1/responses', () => {
   ])('%s goes on with a conversation whose ids another service made long', async (route, json) => {
     const app = testApp()
     const callIds = async (id: string) => {
-      const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', ...json(id) } })
+      const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', ...json(id) } })
       expect(answer.status).toBe(200)
       const [, call, output] = lastBody(app).input
       expect([call.id, output.id]).toEqual([undefined, undefined])
@@ -232,7 +232,7 @@ describe('/v1/responses', () => {
   test('names what was left out', async () => {
     const app = testApp()
     const json = { model: 'gpt-5.5', input: 'hello', temperature: 0.2, user: 'me', max_output_tokens: 10 }
-    const answer = await answerOf(app, V1, { json })
+    const answer = await getAnswer(app, V1, { json })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('x-sluice-dropped-fields')?.split(', ').sort()).toEqual([
       'max_output_tokens',
@@ -251,7 +251,7 @@ describe('/v1/responses', () => {
   ])('names %j so that a header can carry it', async (name, expected) => {
     const app = testApp()
     for (const stream of [true, false]) {
-      const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, stream, [name]: 1 } })
+      const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, stream, [name]: 1 } })
       expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, expected])
     }
     await expectNothingLeft(app)
@@ -260,7 +260,7 @@ describe('/v1/responses', () => {
   test('names 32 at most', async () => {
     const app = testApp()
     const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`x${n}`, 1]))
-    const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, ...many } })
+    const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...many } })
     const names = answer.headers.get('x-sluice-dropped-fields')?.split(', ')
     expect([names?.length, names?.at(-1)]).toEqual([33, '...'])
   })
@@ -268,7 +268,7 @@ describe('/v1/responses', () => {
   test('refuses an earlier response id, here and on the native route', async () => {
     const app = testApp()
     for (const route of [V1, NATIVE, 'POST /v1/responses/compact']) {
-      const answer = await answerOf(app, route, { json: codexBody('hello', { previous_response_id: 'resp_1' }) })
+      const answer = await getAnswer(app, route, { json: codexBody('hello', { previous_response_id: 'resp_1' }) })
       expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'previous_response_not_found'])
     }
     expect(app.upstream.requests).toEqual([])
@@ -278,7 +278,7 @@ describe('/v1/responses', () => {
   test('answers 200 with an incomplete response as it is', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ incomplete: { reason: 'max_output_tokens' } })
-    const answer = await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
+    const answer = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
     expect([answer.status, JSON.parse(answer.text).status]).toEqual([200, 'incomplete'])
   })
 })
@@ -286,7 +286,7 @@ describe('/v1/responses', () => {
 describe('/v1/chat/completions', () => {
   test('answers one document', async () => {
     const app = testApp()
-    const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages } })
+    const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages } })
     const completion = JSON.parse(answer.text)
     expect(completion).toMatchObject({ object: 'chat.completion', model: 'gpt-5.5' })
     expect(completion.choices).toMatchObject([
@@ -299,8 +299,8 @@ describe('/v1/chat/completions', () => {
   test('streams chunks with one finish, the usage that was asked for, and [DONE]', async () => {
     const app = testApp()
     const json = { model: 'gpt-5.5', messages, stream: true, stream_options: { include_usage: true } }
-    const { text } = await answerOf(app, CHAT, { json })
-    const chunks = chunksOf(text)
+    const { text } = await getAnswer(app, CHAT, { json })
+    const chunks = getChunks(text)
     expect(chunks[0].choices[0].delta.role).toBe('assistant')
     expect(chunks.map(({ choices }) => choices[0]?.delta?.content ?? '').join('')).toBe(HELLO)
     expect(
@@ -319,10 +319,10 @@ describe('/v1/chat/completions', () => {
     [{}, undefined],
   ])('tells what it thought where an effort was asked for: %j', async (asked, summary) => {
     const app = testApp()
-    const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })
+    const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })
     expect(lastBody(app).reasoning?.summary).toBe(summary)
     const thought = asked.stream
-      ? chunksOf(answer.text)
+      ? getChunks(answer.text)
           .map(({ choices }) => choices[0].delta.reasoning_content ?? '')
           .join('')
       : JSON.parse(answer.text).choices[0].message.reasoning_content
@@ -333,9 +333,9 @@ describe('/v1/chat/completions', () => {
   test('asks for what was thought where a key enforces the effort, and nowhere else than in chat', async () => {
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'high' }).key}` }
-    await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages }, headers })
+    await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages }, headers })
     expect(lastBody(app).reasoning).toEqual({ effort: 'high', summary: 'auto' })
-    await answerOf(app, V1, { json: { model: 'gpt-5.5', input: 'hi' }, headers })
+    await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hi' }, headers })
     expect(lastBody(app).reasoning).toEqual({ effort: 'high' })
   })
 
@@ -343,14 +343,14 @@ describe('/v1/chat/completions', () => {
     const app = testApp()
     app.upstream.script(() => answers.toolCall({ name: 'add', arguments: '{"a":1}' }))
     const tools = [{ type: 'function', function: { name: 'add', parameters: { type: 'object' } } }]
-    const first = JSON.parse((await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, tools } })).text)
+    const first = JSON.parse((await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, tools } })).text)
     const [call] = first.choices[0].message.tool_calls
     expect(call.function).toEqual({ name: 'add', arguments: '{"a":1}' })
     expect(first.choices[0].finish_reason).toBe('tool_calls')
     app.upstream.script(null)
     const results = [...messages, first.choices[0].message, { role: 'tool', tool_call_id: call.id, content: '2' }]
     const second = JSON.parse(
-      (await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages: results, tools } })).text,
+      (await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages: results, tools } })).text,
     )
     expect(second.choices[0].message.content).toBe('The tool said: 2')
     await expectNothingLeft(app)
@@ -362,7 +362,7 @@ describe('/v1/chat/completions', () => {
     { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: null } } },
   ])('may leave out what Responses requires: %j', async (asked) => {
     const app = testApp()
-    expect((await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })).status).toBe(200)
+    expect((await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })).status).toBe(200)
     await expectNothingLeft(app)
   })
 
@@ -375,10 +375,10 @@ describe('/v1/chat/completions', () => {
     )
     const ask = async (...said: unknown[]) => {
       const json = { model: 'gpt-5.5', messages: said, functions: [{ name: 'add' }], ...streamed }
-      const { status, text } = await answerOf(app, CHAT, { json })
+      const { status, text } = await getAnswer(app, CHAT, { json })
       expect(status).toBe(200)
       if (!('stream' in streamed)) return JSON.parse(text).choices[0]
-      const choices = chunksOf(text).flatMap(({ choices }) => choices)
+      const choices = getChunks(text).flatMap(({ choices }) => choices)
       const calls = choices.flatMap(({ delta }) => delta.function_call ?? [])
       expect(choices.filter(({ delta }) => delta.tool_calls)).toEqual([])
       expect(calls.map(({ name }) => name)).toEqual(calls.map((_, n) => (n === 0 ? 'add' : undefined)))
@@ -403,8 +403,8 @@ describe('/v1/chat/completions', () => {
   test('ends a stream that breaks with one error and no [DONE]', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ dropAfter: { events: 6, how: 'fin' } })
-    const { text } = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages, stream: true } })
-    expect(chunksOf(text).filter(({ error }) => error)).toMatchObject([{ error: { code: 'stream_incomplete' } }])
+    const { text } = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, stream: true } })
+    expect(getChunks(text).filter(({ error }) => error)).toMatchObject([{ error: { code: 'stream_incomplete' } }])
     expect(text).not.toContain('[DONE]')
     await expectNothingLeft(app)
   })
@@ -426,7 +426,7 @@ describe('what changes the answer and cannot be done', () => {
   ]
   test.each(asks)('is 400 and names %s: %s %j', async (param, route, asked) => {
     const app = testApp()
-    const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', ...asked } })
+    const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', ...asked } })
     expect(answer.status).toBe(400)
     const message = UNSUPPORTED[param]
     expect(JSON.parse(answer.text).error).toMatchObject({ code: 'unsupported_parameter', param, message })
@@ -439,7 +439,7 @@ describe('what changes the answer and cannot be done', () => {
     [CHAT, { messages }],
   ])('%s takes what asks for nothing else, and names nothing', async (route, asked) => {
     const app = testApp()
-    const answer = await answerOf(app, route, { json: { model: 'gpt-5.5', background: false, n: 1, ...asked } })
+    const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', background: false, n: 1, ...asked } })
     expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, null])
     await expectNothingLeft(app)
   })
@@ -455,7 +455,7 @@ describe('tools and schemas', () => {
   test.each(['POST /v1/responses', 'POST /v1/responses/compact'])('leave as they were written: %s', async (route) => {
     const app = testApp()
     const tools = `[${flat}, {"type": "web_search_preview"}]`
-    const answer = await answerOf(app, route, { body: asked(`"tools": [], "tools": ${tools}, "input": "hi"`) })
+    const answer = await getAnswer(app, route, { body: asked(`"tools": [], "tools": ${tools}, "input": "hi"`) })
     expect(answer.status).toBe(200)
     expect(sentText(app)).toContain(`"tools":[${flat},{"type":"web_search"}]`)
     await expectNothingLeft(app)
@@ -464,7 +464,7 @@ describe('tools and schemas', () => {
   test('with a fraction that a double cuts short leave as they were written', async () => {
     const app = testApp()
     const tool = '{"type": "function", "name": "f", "parameters": {"minimum": 123456789012345.678}}'
-    await answerOf(app, V1, { body: asked(`"tools": [${tool}], "input": "hi"`) })
+    await getAnswer(app, V1, { body: asked(`"tools": [${tool}], "input": "hi"`) })
     expect(sentText(app)).toContain(`"tools":[${tool}]`)
     await expectNothingLeft(app)
   })
@@ -473,7 +473,7 @@ describe('tools and schemas', () => {
     const app = testApp()
     const nested = `{"type": "function", "function": {"parameters": ${schema}, "name": "f"}}`
     const tools = `[{"type": "function", "function": {}}, ${nested}]`
-    const answer = await answerOf(app, CHAT, {
+    const answer = await getAnswer(app, CHAT, {
       body: asked(`"tools": ${tools}, "messages": [{"role":"user","content":"hi"}]`),
     })
     expect(answer.status).toBe(200)
@@ -493,7 +493,7 @@ describe('tools and schemas', () => {
     ],
   ])('and so does the schema of an answer: %s', async (route, more) => {
     const app = testApp()
-    const answer = await answerOf(app, route, { body: asked(`"verbosity": "low", ${more}`) })
+    const answer = await getAnswer(app, route, { body: asked(`"verbosity": "low", ${more}`) })
     expect(answer.status).toBe(200)
     expect(sentText(app)).toContain(schema)
     const sent = { type: 'json_schema', name: 'f', strict: true, schema: JSON.parse(schema) }
@@ -519,7 +519,7 @@ describe('tools and schemas', () => {
     ['metadata of the client', `"input": "hi", "client_metadata": {"b": "1", "2": "2", "1": "${'[[{'}"}`],
   ])('and so do %s', async (_, more) => {
     const app = testApp()
-    await answerOf(app, V1, {
+    await getAnswer(app, V1, {
       body: asked(`"temperature": 1, ${more}`),
       headers: more.includes('additional_tools') ? lite : {},
     })
@@ -532,7 +532,7 @@ describe('tools and schemas', () => {
     const app = testApp()
     app.upstream.compactRetired = true
     const input = `[{"type": "additional_tools", "tools": [${namespace}]}, {"role":"user","content":"hi"}]`
-    await answerOf(app, 'POST /v1/responses/compact', { body: asked(`"input": ${input}`), headers: lite })
+    await getAnswer(app, 'POST /v1/responses/compact', { body: asked(`"input": ${input}`), headers: lite })
     expect(sentText(app)).toContain(namespace)
     await expectNothingLeft(app)
   })
@@ -545,7 +545,7 @@ describe('compaction', () => {
       test(`${route}, ${retired ? 'the upstream route is gone' : 'as the upstream does it'}`, async () => {
         const app = testApp()
         app.upstream.compactRetired = retired
-        const answer = await answerOf(app, route, { json: { model, instructions, input } })
+        const answer = await getAnswer(app, route, { json: { model, instructions, input } })
         expect(answer.status).toBe(200)
         const { object, output } = JSON.parse(answer.text)
         expect(object).toBe('response.compaction')
@@ -559,7 +559,7 @@ test('a compaction the long way names what it left out on both', async () => {
   const app = testApp()
   app.upstream.compactRetired = true
   const json = { model: 'gpt-5.5', input: 'hi', temperature: 1, tools: [], text: { verbosity: 'low' } }
-  const answer = await answerOf(app, 'POST /v1/responses/compact', { json })
+  const answer = await getAnswer(app, 'POST /v1/responses/compact', { json })
   expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, 'temperature, text, tools'])
   await expectNothingLeft(app)
 })
@@ -575,7 +575,7 @@ describe('compaction the long way, when the upstream route is gone', () => {
     app.prefer(first!.id)
     first!.sim.always({ on: 'compact', status: 403, body: { error: { code: 'region_denied' } } })
     second!.sim.always(gone)
-    expect((await answerOf(app, COMPACT, { json: { model, instructions, input } })).status).toBe(200)
+    expect((await getAnswer(app, COMPACT, { json: { model, instructions, input } })).status).toBe(200)
     expect(app.attemptRows().map(({ accountId }) => accountId)).toEqual([first!.id, second!.id, second!.id])
     await expectNothingLeft(app)
   })
@@ -586,7 +586,7 @@ describe('compaction the long way, when the upstream route is gone', () => {
       const app = testApp({ accounts: 2 })
       for (const { sim } of app.members)
         sim.next({ on: 'compact', status: 404, body: { detail: `Model not found ${model}` } })
-      const answer = await answerOf(app, route, { json: { model, instructions, input } })
+      const answer = await getAnswer(app, route, { json: { model, instructions, input } })
       expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([404, 'model_not_found'])
       expect(app.upstream.requests.map(({ path }) => path)).toEqual(
         Array(2).fill('/backend-api/codex/responses/compact'),
@@ -617,7 +617,7 @@ describe('compaction the long way, when the upstream route is gone', () => {
     const app = testApp()
     app.members[0]!.sim.next(gone)
     app.members[0]!.sim.next({ on: 'responses', manyEvents: { count: 2, bytes: 4 } })
-    const answer = await answerOf(app, COMPACT, { json: { model, instructions, input } })
+    const answer = await getAnswer(app, COMPACT, { json: { model, instructions, input } })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_error'])
     expect(app.rows()).toMatchObject([
       { status: 'error', httpStatus: 502, errorCode: 'upstream_error', inputTokens: expect.any(Number) },
@@ -638,7 +638,7 @@ test('a response that completed as failed is logged as the failure a chat client
   ]
   const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
   app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
-  const answer = await answerOf(app, CHAT, { json: { model: 'gpt-5.5', messages } })
+  const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages } })
   expect([answer.status, app.rows()[0]]).toMatchObject([502, { status: 'error', httpStatus: 502 }])
   await expectNothingLeft(app)
 })
@@ -654,7 +654,7 @@ describe('a body on the native route', () => {
   for (const [name, [sent, expected]] of Object.entries(cases))
     test(`${name} changes there and nowhere else`, async () => {
       const app = testApp()
-      expect((await answerOf(app, NATIVE, { body: sent })).status).toBe(200)
+      expect((await getAnswer(app, NATIVE, { body: sent })).status).toBe(200)
       const received = app.upstream.requests[0]!.bodyText
       if (name === 'that says neither') expect(received.length).toBe(expected.length)
       else expect(received).toBe(expected)
@@ -665,7 +665,7 @@ describe('a body on the native route', () => {
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     const { key } = app.key({ enforcedModel: 'gpt-5.5' })
     const sent = written('"stream":true,"store":false,').replace('gpt-5.5', 'gpt-6-luna')
-    await answerOf(app, NATIVE, { body: sent, headers: { authorization: `Bearer ${key}` } })
+    await getAnswer(app, NATIVE, { body: sent, headers: { authorization: `Bearer ${key}` } })
     expect(app.upstream.requests[0]!.bodyText).toBe(sent.replace('gpt-6-luna', 'gpt-5.5'))
     expect(app.upstream.oddities).toEqual([])
   })
@@ -679,7 +679,7 @@ describe('a body on the native route', () => {
       const text = JSON.stringify(codexBody('hello', { text: { verbosity: 'low' } }), null, 2)
       const body = new Uint8Array(encode(Buffer.from(text)))
       const headers = { 'content-encoding': encoding, 'content-length': String(body.length) }
-      expect((await answerOf(app, NATIVE, { body, headers })).status).toBe(200)
+      expect((await getAnswer(app, NATIVE, { body, headers })).status).toBe(200)
       expect(app.upstream.requests[0]!.bodyText).toBe(text)
       await expectNothingLeft(app)
     })
@@ -695,10 +695,10 @@ describe('a body on the native route', () => {
       [{ 'content-length': String(129 * 1024 * 1024) }, '{}', 400, 'payload_too_large'],
     ]
     for (const [headers, body, status, code] of refusals) {
-      const answer = await answerOf(app, NATIVE, { body, headers })
+      const answer = await getAnswer(app, NATIVE, { body, headers })
       expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([status, code])
     }
-    const large = await answerOf(app, V1, { body: '{}', headers: { 'content-length': String(129 * 1024 * 1024) } })
+    const large = await getAnswer(app, V1, { body: '{}', headers: { 'content-length': String(129 * 1024 * 1024) } })
     expect(large.status).toBe(413)
     expect(app.upstream.requests).toEqual([])
     await expectNothingLeft(app)

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { sum } from 'drizzle-orm'
 import { apiKeys } from '../../db/schema/keys.ts'
 import { requestHours } from '../../db/schema/requests.ts'
-import { answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, testApp } from '../support/app.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
 
@@ -32,7 +32,7 @@ test('a hundred turns run no statement before their responses end, and then ever
   expect(count.statements).toBeGreaterThan(0) // the counter counts
   count.statements = 0
   const turns = Array.from({ length: 100 }, (_, turn) =>
-    answerOf(app, turn % 2 ? NATIVE : 'POST /v1/responses', {
+    getAnswer(app, turn % 2 ? NATIVE : 'POST /v1/responses', {
       json: codexBody(`turn ${turn}`),
       headers: { authorization: `Bearer ${key}`, 'session-id': `s${turn % 20}` },
     }),

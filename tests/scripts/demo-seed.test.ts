@@ -44,7 +44,7 @@ describe("the demo's week", () => {
   })
 
   test('is the same for the same seed and another for another', async () => {
-    const rowsOf = async (seed: number) => {
+    const getRows = async (seed: number) => {
       using db = await seeded(seed, 400)
       return db
         .query(
@@ -53,10 +53,10 @@ describe("the demo's week", () => {
         )
         .values()
     }
-    const first = await rowsOf(3)
+    const first = await getRows(3)
     expect(first).toHaveLength(400)
-    expect(await rowsOf(3)).toEqual(first)
-    expect(await rowsOf(4)).not.toEqual(first)
+    expect(await getRows(3)).toEqual(first)
+    expect(await getRows(4)).not.toEqual(first)
   })
 
   test('lies within seven days and has every account in its state and no request while it was not available', async () => {

@@ -1,6 +1,6 @@
 /** The repository guards find what they are for, and leave ordinary text alone. */
 import { expect, test } from 'bun:test'
-import { faultsOf } from '../../scripts/guards.ts'
+import { getFaults } from '../../scripts/guards.ts'
 
 const WORKPLACE = ['', 'work', 'main', 'src'].join('/')
 const REGISTRY = ['registry', 'npmjs', 'org'].join('.')
@@ -10,7 +10,7 @@ test.each([
   ['a registry in a file', 'docs/a.md', `fetched from ${REGISTRY}`],
   ['a host in a lockfile', 'tests/clients/bun.lock', '["zod@4.6.7", "https://mirror.example/zod.tgz", {}]'],
 ])('%s is found, with its line', (_name, path, line) => {
-  const faults = faultsOf(path, `first line\n${line}\n`)
+  const faults = getFaults(path, `first line\n${line}\n`)
   expect(faults).toHaveLength(1)
   expect(faults[0]).toStartWith(`${path}:2: `)
 })
@@ -20,5 +20,5 @@ test.each([
   ['a relative folder', 'docs/a.md', 'see homework/pages and ../work/page'],
   ['a lockfile of the default registry', 'bun.lock', '["zod@4.6.7", "", {}, "sha512-x=="]'],
 ])('%s is fine', (_name, path, line) => {
-  expect(faultsOf(path, line)).toEqual([])
+  expect(getFaults(path, line)).toEqual([])
 })

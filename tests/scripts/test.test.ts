@@ -1,6 +1,6 @@
 /** The test runner's own sums: a failure may never be read as a pass. */
 import { describe, expect, test } from 'bun:test'
-import { closingLine, layerOf, notesIn, readCounts, withoutPassed } from '../../scripts/test.ts'
+import { closingLine, getLayer, notesIn, readCounts, withoutPassed } from '../../scripts/test.ts'
 
 const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
 
@@ -47,5 +47,5 @@ test.each([
   ['tests/proxy/process.test.ts', 'unit'],
   ['tests/architecture.test.ts', 'unit'],
 ])('%s runs in the layer %s', (path, layer) => {
-  expect(layerOf(path)).toBe(layer)
+  expect(getLayer(path)).toBe(layer)
 })

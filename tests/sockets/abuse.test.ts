@@ -7,12 +7,12 @@ import {
   create,
   expectCompleted,
   type Ground,
+  getTypes,
   ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
-  typesOf,
   until,
 } from './ground.ts'
 import { type Pretended, pretendSocket } from './pretend.ts'
@@ -32,7 +32,7 @@ describe('20 rejected frames in a row', () => {
       const socket = await open(service, { path })
       for (let n = 0; n < 25; n++) socket.send(frame)
       expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many rejected frames' })
-      expect(typesOf(socket.events)).toEqual(Array(20).fill('error'))
+      expect(getTypes(socket.events)).toEqual(Array(20).fill('error'))
     })
 
   test('close it during a turn too: creates that no slot is left for', async () => {
@@ -143,7 +143,7 @@ describe('a client that reads nothing is closed after 30 s', () => {
 
 describe('open sockets are limited', () => {
   /** Status and code of a rejected handshake; null when it was accepted. */
-  const rejectionOf = (handshake: Promise<unknown>) =>
+  const getRejection = (handshake: Promise<unknown>) =>
     handshake.then(
       () => null,
       (err: unknown) => {
@@ -159,21 +159,21 @@ describe('open sockets are limited', () => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true, socketsPerKey: 2 } })
     const mine = keyed(service)
     const sockets = [await open(service, mine), await open(service, { ...mine, path: PUBLIC })]
-    expect(await rejectionOf(open(service, mine))).toEqual([426, 'too_many_sockets', OF_KEY])
-    expect(await rejectionOf(open(service, { ...mine, path: PUBLIC }))).toEqual([429, 'too_many_sockets', OF_KEY])
+    expect(await getRejection(open(service, mine))).toEqual([426, 'too_many_sockets', OF_KEY])
+    expect(await getRejection(open(service, { ...mine, path: PUBLIC }))).toEqual([429, 'too_many_sockets', OF_KEY])
     sockets.push(await open(service, keyed(service)))
     await leave(service, ...sockets)
-    expect(await rejectionOf(open(service, mine))).toBeNull()
+    expect(await getRejection(open(service, mine))).toBeNull()
   })
 
   test('for each client address, also without a key', async () => {
     await using service = ground({ settings: { socketsPerClient: 2 } })
     const first = await open(service)
     await open(service)
-    expect(await rejectionOf(open(service))).toEqual([426, 'too_many_sockets', OF_CLIENT])
+    expect(await getRejection(open(service))).toEqual([426, 'too_many_sockets', OF_CLIENT])
     first.terminate()
     await until('the first gone', () => service.bindings.sockets.size === 1)
-    expect(await rejectionOf(open(service))).toBeNull()
+    expect(await getRejection(open(service))).toBeNull()
   })
 
   describe('with all IPv6 addresses of one /64 as one client', () => {
@@ -191,7 +191,7 @@ describe('open sockets are limited', () => {
       await using service = ground({ environment, settings: { apiKeyAuthEnabled: true, socketsPerClient: 1 } })
       const from = (address: string) => ({ headers: { ...keyed(service).headers, 'x-forwarded-for': address } })
       await open(service, from(first))
-      expect((await rejectionOf(open(service, from(second))))?.[0] ?? null).toBe(status)
+      expect((await getRejection(open(service, from(second))))?.[0] ?? null).toBe(status)
     })
   })
 
@@ -200,7 +200,7 @@ describe('open sockets are limited', () => {
     const { headers } = keyed(service)
     const restricted = { headers: { ...headers, [CAPABILITY]: 'trusted_cyber' } }
     await open(service, restricted)
-    expect((await rejectionOf(open(service, restricted)))?.[0]).toBe(429)
+    expect((await getRejection(open(service, restricted)))?.[0]).toBe(429)
   })
 
   test('and a socket that was closed for a flood gives its place back', async () => {
@@ -208,6 +208,6 @@ describe('open sockets are limited', () => {
     const socket = await open(service)
     for (let n = 0; n < 20; n++) socket.send('{')
     await socket.closed
-    expect(await rejectionOf(open(service))).toBeNull()
+    expect(await getRejection(open(service))).toBeNull()
   })
 })

@@ -12,6 +12,7 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
   ground,
   idOf,
   leave,
@@ -19,7 +20,6 @@ import {
   open,
   PUBLIC,
   prefer,
-  refusalOf,
   until,
   write,
 } from './ground.ts'
@@ -59,7 +59,7 @@ describe('between two turns the account', () => {
       await using session = await begun()
       const { service, socket, id } = session
       lose(service)
-      expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+      expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
       const events = await socket.turn(create('everything'))
       expectCompleted(events)
       expectCompleted(await socket.turn(following(idOf(events))))
@@ -86,9 +86,9 @@ describe('between two turns the account', () => {
     const id = idOf(await socket.turn(create()))
     const resetsAt = inAnHour()
     service.members[0]?.sim.always(faults.usageLimit({ resetsAt }))
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     const events = await socket.turn(create())
-    expect(refusalOf(events)).toEqual([429, 'usage_limit_reached'])
+    expect(getRefusal(events)).toEqual([429, 'usage_limit_reached'])
     expect(events[0]).toMatchObject({
       error: { type: 'usage_limit_reached', resets_at: Math.floor(resetsAt / 1000) },
     })
@@ -176,7 +176,7 @@ describe('a handshake upstream that is refused', () => {
     expect(service.upstream.handshakes.map(({ status }) => status)).toEqual([401, 401])
     expect(service.bindings.pool.get(id)?.state.status).toBe('active')
     sim.always(faults.unauthorized())
-    expect(refusalOf(await socket.turn(create()))).toEqual([400, 'no_accounts'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([400, 'no_accounts'])
     expect(service.bindings.pool.get(id)?.state.status).toBe('reauth_required')
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -236,7 +236,7 @@ describe('nobody is there', () => {
     await using service = ground({ accounts: 0 })
     const socket = await open(service, { path })
     const events = await socket.turn(create())
-    expect(refusalOf(events)).toEqual([status, 'no_accounts'])
+    expect(getRefusal(events)).toEqual([status, 'no_accounts'])
     expect(events[0]?.headers).toEqual({ 'x-should-retry': 'false' })
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -248,7 +248,7 @@ describe('nobody is there', () => {
     const socket = await open(service)
     await socket.turn(create())
     const events = await socket.turn(create())
-    expect(refusalOf(events)).toEqual([503, 'no_accounts'])
+    expect(getRefusal(events)).toEqual([503, 'no_accounts'])
     expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.stringMatching(/^\d+$/) } })
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -258,7 +258,7 @@ describe('nobody is there', () => {
     await using service = ground()
     service.members[0]?.sim.revoke()
     const socket = await open(service)
-    expect(refusalOf(await socket.turn(create()))).toEqual([400, 'no_accounts'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([400, 'no_accounts'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -267,7 +267,7 @@ describe('nobody is there', () => {
     await using service = ground({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ silence: { afterEvents: 1 } })
     const socket = await open(service)
-    expect(refusalOf(await socket.turn(create()))).toEqual([504, 'upstream_timeout'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([504, 'upstream_timeout'])
     await expectNothingLeft(service)
     await leave(service, socket)
   })

@@ -1,7 +1,7 @@
 /** Sockets of browsers, which can set no header: the key comes in a subprotocol, from listed origins only. */
 import { describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../support/socket-client.ts'
-import { create, expectCompleted, type Ground, ground, leave, NATIVE, PUBLIC, refusalOf } from './ground.ts'
+import { create, expectCompleted, type Ground, getRefusal, ground, leave, NATIVE, PUBLIC } from './ground.ts'
 
 const APP = 'https://app.example'
 const CORS = { settings: { corsOrigins: APP } }
@@ -44,7 +44,7 @@ describe('a listed origin', () => {
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')]))).toBe(401)
     const { key } = service.key({ allowedModels: ['gpt-5.4'] })
     const socket = await openAs(service, ['realtime', keyProtocol(key)])
-    expect(refusalOf(await socket.turn(create()))).toEqual([403, 'model_not_allowed'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([403, 'model_not_allowed'])
     await leave(service, socket)
     expect(service.lines.join('\n')).not.toContain(key)
   })

@@ -1,9 +1,9 @@
 /** Captures of requests on sockets: the frame as the client sent it, and every event of ChatGPT, over either transport. */
 import { expect, test } from 'bun:test'
 import { readRequest } from '../../src/model/captures/archive.ts'
-import { eventsOf } from '../../src/model/captures/captured-events.ts'
+import { getEvents } from '../../src/model/captures/captured-events.ts'
 import { connectSocket } from '../support/socket-client.ts'
-import { create, type Ground, ground, NATIVE, open, PUBLIC, typesOf } from './ground.ts'
+import { create, type Ground, getTypes, ground, NATIVE, open, PUBLIC } from './ground.ts'
 
 const APP = 'https://app.example'
 const TRANSPORTS = ['http', 'websocket'] as const
@@ -33,7 +33,7 @@ test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured reque
   const frames = [create('first'), create('second  one')]
   const seen: string[][] = []
   for (const frame of frames) {
-    seen.push(typesOf(await client.turn(frame)))
+    seen.push(getTypes(await client.turn(frame)))
   }
   client.close()
   const found = await captured(service)
@@ -42,7 +42,7 @@ test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured reque
   for (const { attempts, end } of found) {
     expect(end).toMatchObject({ status: 'ok', droppedBytes: 0 })
     expect(attempts.map(({ status, error }) => [status, error])).toEqual([[200, null]])
-    expect(eventsOf(attempts[0]?.parts ?? [])?.at(-1)?.type).toBe('response.completed')
+    expect(getEvents(attempts[0]?.parts ?? [])?.at(-1)?.type).toBe('response.completed')
   }
   expect(JSON.stringify(found.map(({ request }) => request))).not.toContain(key)
   expect(seen.map((types) => types.at(-1))).toEqual(['response.completed', 'response.completed'])
@@ -63,7 +63,7 @@ test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: what it was sent is wh
     .filter((line) => line.startsWith('data: '))
     .map((line) => line.slice(6))
   const [found] = await captured(service)
-  expect(eventsOf(found?.attempts[0]?.parts ?? [])?.map((event) => event.data)).toEqual(data)
+  expect(getEvents(found?.attempts[0]?.parts ?? [])?.map((event) => event.data)).toEqual(data)
 })
 
 test('a key in a WebSocket subprotocol is not stored', async () => {

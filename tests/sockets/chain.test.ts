@@ -7,6 +7,7 @@ import {
   expectCompleted,
   expectNothingLeft,
   following,
+  getRefusal,
   ground,
   idOf,
   leave,
@@ -14,7 +15,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  refusalOf,
   until,
 } from './ground.ts'
 
@@ -145,10 +145,10 @@ describe('the earlier response is gone: said in-band, and everything sent again 
   test.each(ROUTES)('%s: an id nobody ever gave, with and without an upstream socket', async (path) => {
     await using service = ground()
     const socket = await open(service, { path })
-    expect(refusalOf(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
     expect(service.upstream.handshakes).toEqual([])
     await serve(socket, create())
-    expect(refusalOf(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
     await serve(socket, create())
     expect(service.upstream.handshakes).toHaveLength(1)
     await leave(service, socket)
@@ -160,7 +160,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const [one, other] = [await open(service), await open(service)]
     const id = await serve(one, create())
     await serve(other, create())
-    expect(refusalOf(await other.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await other.turn(following(id)))).toEqual([...LOST])
     await serve(one, following(id))
     await leave(service, one, other)
   })
@@ -172,7 +172,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const id = await serve(socket, create())
     if (how === 'drop') service.upstream.closeSockets(1011)
     await until('the upstream socket gone', () => service.upstream.openSockets === 0)
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     await serve(socket, create())
     expect(service.upstream.handshakes).toHaveLength(2)
     await leave(service, socket)
@@ -184,7 +184,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const socket = await open(service)
     const id = await serve(socket, create())
     service.members[0]?.sim.next({ close: { code: 1011, afterEvents: 1 } })
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     await serve(socket, create())
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -195,9 +195,9 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const socket = await open(service)
     service.change({ upstreamStreamTransport: 'http' })
     const id = await serve(socket, create())
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     service.change({ upstreamStreamTransport: 'auto' })
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     await serve(socket, following(await serve(socket, create())))
     expect(service.rows().map(({ upstreamTransport, status }) => `${upstreamTransport} ${status}`)).toContain('http ok')
     await leave(service, socket)
@@ -209,7 +209,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const socket = await open(service)
     const id = await serve(socket, create())
     service.change({ upstreamStreamTransport: 'http' })
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     await until('the connection closed, which is of no use now', () => service.upstream.openSockets === 0)
     await serve(socket, create())
     expect(service.upstream.requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
@@ -273,10 +273,13 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
     const [socket, other] = [await open(service), await open(service)]
     service.change({ upstreamStreamTransport: 'http' })
     const warm = await serve(socket, prewarm())
-    expect(refusalOf(await other.turn(following(warm)))).toEqual([...LOST])
-    expect(refusalOf(await socket.turn(following(warm, '', { input: 'text' })))).toEqual([400, 'invalid_request_error'])
+    expect(getRefusal(await other.turn(following(warm)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(warm, '', { input: 'text' })))).toEqual([
+      400,
+      'invalid_request_error',
+    ])
     await serve(socket, following(warm))
-    expect(refusalOf(await socket.turn(following(warm)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(warm)))).toEqual([...LOST])
     await leave(service, socket, other)
     await expectNothingLeft(service)
   })
@@ -286,7 +289,7 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
     const socket = await open(service)
     service.change({ upstreamStreamTransport: 'http' })
     const warm = await serve(socket, create('w'.repeat(1024 * 1024 + 1), { generate: false }))
-    expect(refusalOf(await socket.turn(following(warm)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(warm)))).toEqual([...LOST])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -305,7 +308,7 @@ describe('a client is told to send everything with the word it knows', () => {
   ] as const)('%s, %j', async (path, headers, told) => {
     await using service = ground()
     const socket = await open(service, { path, headers })
-    expect(refusalOf(await socket.turn(following('resp_of_nobody')))).toEqual([...told])
+    expect(getRefusal(await socket.turn(following('resp_of_nobody')))).toEqual([...told])
     expectCompleted(await socket.turn(create('everything')))
     await leave(service, socket)
     await expectNothingLeft(service)

@@ -4,23 +4,23 @@ import { SEED, seededRandom } from '../support/property.ts'
 import { live, type Tally } from './chaos-client.ts'
 import { killSomething, type Victim } from './chaos-kills.ts'
 import { makeAnswer, upTo } from './fuzz-plan.ts'
-import { create, endsOf, open, typesOf } from './ground.ts'
+import { create, getEnds, getTypes, open } from './ground.ts'
 import {
   expectBalance,
+  getSize,
   KEPT_DESCRIPTORS,
   openDescriptors,
   revive,
-  sizeOf,
   startTrial,
   type Trial,
   withSeedNamed,
 } from './trial.ts'
 
-const KILLS = sizeOf('SOCKET_KILLS', 100)
+const KILLS = getSize('SOCKET_KILLS', 100)
 /** After each the clients leave and the books must balance. */
 const ROUND_KILLS = 50
 const CLIENTS = 12
-const MOST_BETWEEN_KILLS_MS = 30
+const MAX_BETWEEN_KILLS_MS = 30
 const REVIVE_EVERY = 5
 
 test(
@@ -60,7 +60,7 @@ const round = async (
   const clients = victims.map((victim) => live(trial, { random, victim, tally, isOver: () => left === 0 }))
   const killer = async () => {
     for (; left > 0; left--) {
-      await Bun.sleep(upTo(random, MOST_BETWEEN_KILLS_MS))
+      await Bun.sleep(upTo(random, MAX_BETWEEN_KILLS_MS))
       killSomething({ random, service, victims })
       if (left % REVIVE_EVERY === 0) revive(service)
     }
@@ -71,6 +71,6 @@ const round = async (
 /** On a new socket, at the first try. */
 const expectServed = async ({ service }: Trial): Promise<void> => {
   const socket = await open(service)
-  expect(endsOf(typesOf(await socket.turn(create())))).toEqual(['response.completed'])
+  expect(getEnds(getTypes(await socket.turn(create())))).toEqual(['response.completed'])
   socket.terminate()
 }

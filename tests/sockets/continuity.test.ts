@@ -11,13 +11,13 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
   ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
-  refusalOf,
   until,
   write,
 } from './ground.ts'
@@ -25,12 +25,12 @@ import {
 type Item = { type?: string; role?: string; encrypted_content?: string }
 
 /** The items a turn produced, as the client hands them back when it sends a conversation in full. */
-const outputOf = (events: readonly SocketEvent[]): Item[] =>
+const getOutput = (events: readonly SocketEvent[]): Item[] =>
   events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item as Item) // as: it has one
 
 const asked = (text: string) => codexBody(text).input[0]!
-const inputOf = (body: unknown): Item[] => (body as { input: Item[] }).input
-const typesIn = (body: unknown) => inputOf(body).map(({ type, role }) => role ?? type)
+const getInput = (body: unknown): Item[] => (body as { input: Item[] }).input
+const typesIn = (body: unknown) => getInput(body).map(({ type, role }) => role ?? type)
 
 /** Which member served each turn. */
 const servedBy = ({ rows, members }: Ground) =>
@@ -49,7 +49,7 @@ const begun = async (path = NATIVE) => {
     service,
     socket,
     id: idOf(events),
-    history: [asked('one'), ...outputOf(events)],
+    history: [asked('one'), ...getOutput(events)],
     owner: service.members[owner]!,
     other: service.members[1 - owner]!,
     [Symbol.asyncDispose]: () => service.stop(),
@@ -64,7 +64,7 @@ describe('encrypted content', () => {
       const { service, socket, id, history, owner, other } = conversation
       expect(history.map(({ type }) => type)).toContain('reasoning')
       owner.sim.always(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
-      expect(refusalOf(await socket.turn(following(id, 'two')))).toEqual([400, 'previous_response_not_found'])
+      expect(getRefusal(await socket.turn(following(id, 'two')))).toEqual([400, 'previous_response_not_found'])
       const second = await socket.turn(create('', { input: [...history, asked('two')] }))
       expectCompleted(second)
       const sent = service.upstream.requests.at(-1)
@@ -72,10 +72,10 @@ describe('encrypted content', () => {
       expect(typesIn(sent?.body)).toEqual(['user', 'assistant', 'user'])
       expect(service.rows().at(-1)).toMatchObject({ moved: true, accountId: other.id, status: 'ok' })
 
-      const whole = [...history, asked('two'), ...outputOf(second), asked('three')]
+      const whole = [...history, asked('two'), ...getOutput(second), asked('three')]
       expectCompleted(await socket.turn(create('', { input: whole })))
-      const kept = inputOf(service.upstream.requests.at(-1)?.body).filter(({ type }) => type === 'reasoning')
-      expect(kept).toEqual(outputOf(second).filter(({ type }) => type === 'reasoning'))
+      const kept = getInput(service.upstream.requests.at(-1)?.body).filter(({ type }) => type === 'reasoning')
+      expect(kept).toEqual(getOutput(second).filter(({ type }) => type === 'reasoning'))
       expect(service.rows().at(-1)).toMatchObject({ moved: false, accountId: other.id })
       await leave(service, socket)
       await expectNothingLeft(service)
@@ -96,12 +96,12 @@ describe('encrypted content', () => {
     const { service, socket, owner } = conversation
     const compacted = await socket.turn(create('', { input: [asked('one'), { type: 'compaction_trigger' }] }))
     expectCompleted(compacted)
-    const history = outputOf(compacted)
+    const history = getOutput(compacted)
     expect(history.map(({ type }) => type)).toEqual(['compaction'])
     expect(service.rows().at(-1)).toMatchObject({ kind: 'compaction', status: 'ok' })
     write(service, (tx) => pauseAccount(tx, owner.id, ACTOR))
     const frame = create('', { input: [...history, asked('two')] })
-    expect(refusalOf(await socket.turn(frame))).toEqual([400, 'continuity_owner_unavailable'])
+    expect(getRefusal(await socket.turn(frame))).toEqual([400, 'continuity_owner_unavailable'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -155,7 +155,7 @@ describe('the same account', () => {
     expect((await socket.closed).code).toBe(1012)
     for (let turn = 0; turn < 4; turn++) {
       const again = await open(service, { headers: THREAD })
-      expect(refusalOf(await again.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
+      expect(getRefusal(await again.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
       expectCompleted(await again.turn(create('', { input: [...history, asked('two')] })))
       await leave(service, again)
     }

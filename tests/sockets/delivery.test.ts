@@ -5,18 +5,18 @@ import { SocketSession } from '../../src/proxy/downstream/socket-session.ts'
 import { testApp } from '../support/app.ts'
 import {
   create,
-  endsOf,
   expectCompleted,
   expectNothingLeft,
   following,
+  getEnds,
+  getRefusal,
+  getTypes,
   ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
-  refusalOf,
-  typesOf,
 } from './ground.ts'
 import { pretendSocket } from './pretend.ts'
 
@@ -34,13 +34,13 @@ describe('an error in one piece with what came before it', () => {
         errorEvent: { code: 'server_error', message: 'It broke.', afterEvents: 6 },
       })
       const events = await socket.turn(create())
-      expect(endsOf(typesOf(events))).toEqual(['response.failed'])
-      expect(typesOf(events)).toContain('response.output_text.delta')
-      expect(typesOf(events)).not.toContain('(not JSON)')
+      expect(getEnds(getTypes(events))).toEqual(['response.failed'])
+      expect(getTypes(events)).toContain('response.output_text.delta')
+      expect(getTypes(events)).not.toContain('(not JSON)')
       service.members[0]?.sim.next({ rateLimitsEvent: true })
       const whole = await socket.turn(create('again'))
       expectCompleted(whole)
-      expect(typesOf(whole).includes('codex.rate_limits')).toBe(!hidesQuota)
+      expect(getTypes(whole).includes('codex.rate_limits')).toBe(!hidesQuota)
       expect(service.rows().map(({ status }) => status)).toEqual(['error', 'ok'])
       await leave(service, socket)
       await expectNothingLeft(service)
@@ -55,13 +55,13 @@ describe('events that come all at once', () => {
     const sip = () => Object.assign(socket, { takes: 'queues', room: 1 } as const)
     sip()
     socket.say(create())
-    for (let sips = 0; sips < 100 && endsOf(typesOf(socket.frames)).length === 0; sips++) {
+    for (let sips = 0; sips < 100 && getEnds(getTypes(socket.frames)).length === 0; sips++) {
       await app.clock.advance('1s')
       expect(socket.frames).toHaveLength(sips + 1)
       sip()
       socket.session.drained()
     }
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.completed'])
     expect(socket.frames.map(({ sequence_number }) => sequence_number)).toEqual(Array.from(socket.frames.keys()))
     expect(socket.closed).toBeNull()
     await app.clock.advance('1s')
@@ -75,7 +75,7 @@ describe('events that come all at once', () => {
     socket.takes = 'flushes'
     socket.say(create())
     await app.clock.advance('1s')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.completed'])
     expect(socket.frames.map(({ sequence_number }) => sequence_number)).toEqual(Array.from(socket.frames.keys()))
     socket.session.closed()
   })
@@ -97,7 +97,7 @@ describe('events that come all at once', () => {
     Object.assign(socket, { takes: 'all', room: Number.POSITIVE_INFINITY })
     socket.session.drained()
     await app.clock.advance('1s')
-    expect(endsOf(typesOf(socket.frames)).toSorted()).toEqual(['error', 'error', 'response.completed'])
+    expect(getEnds(getTypes(socket.frames)).toSorted()).toEqual(['error', 'error', 'response.completed'])
     expect(socket.closed).toBeNull()
     socket.session.closed()
   })
@@ -138,11 +138,11 @@ describe('where bodies have used up the memory for them', () => {
   test('a frame is refused before it is taken apart', () => {
     const { app, others, socket } = full()
     socket.session.received('x'.repeat(MIB))
-    expect(refusalOf(socket.frames)).toEqual([503, 'busy'])
+    expect(getRefusal(socket.frames)).toEqual([503, 'busy'])
     expect(app.bindings.bodies.heldBytes).toBe(16 * MIB)
     others.release()
     socket.session.received('x'.repeat(MIB))
-    expect(refusalOf(socket.frames.slice(1))).toEqual([400, 'malformed_json'])
+    expect(getRefusal(socket.frames.slice(1))).toEqual([400, 'malformed_json'])
     expect(app.bindings.bodies.heldBytes).toBe(0)
     socket.session.closed()
   })
@@ -156,8 +156,8 @@ describe('where bodies have used up the memory for them', () => {
     others.resize(17 * MIB)
     socket.say({ type: 'response.interrupt' })
     await app.clock.advance('1s')
-    expect(typesOf(socket.frames).at(-1)).toBe('response.incomplete')
-    expect(typesOf(socket.frames)).not.toContain('error')
+    expect(getTypes(socket.frames).at(-1)).toBe('response.incomplete')
+    expect(getTypes(socket.frames)).not.toContain('error')
     others.release()
     socket.session.closed()
   })

@@ -4,17 +4,17 @@ import { AppError } from '../../src/errors.ts'
 import { SocketRefused } from '../support/socket-client.ts'
 import {
   create,
-  endsOf,
   expectCompleted,
   expectNothingLeft,
   following,
   type Ground,
+  getEnds,
+  getTypes,
   ground,
   idOf,
   NATIVE,
   open,
   PUBLIC,
-  typesOf,
   until,
 } from './ground.ts'
 
@@ -52,7 +52,7 @@ describe('draining', () => {
     await socket.next(({ type }) => type === 'response.created')
     drain(service)
     expect((await socket.closed).code).toBe(RESTARTING)
-    expect(endsOf(typesOf(socket.events))).toEqual(['response.completed'])
+    expect(getEnds(getTypes(socket.events))).toEqual(['response.completed'])
     expect(service.rows()).toMatchObject([{ status: 'ok' }])
     await expectNothingLeft(service)
   })
@@ -66,7 +66,7 @@ describe('draining', () => {
     await socket.next(({ type }) => type === 'response.created')
     drain(service)
     expect((await socket.closed).code).toBe(RESTARTING)
-    expect(endsOf(typesOf(socket.events))).toEqual(['response.completed', 'error'])
+    expect(getEnds(getTypes(socket.events))).toEqual(['response.completed', 'error'])
     expect(socket.events.at(-1)).toMatchObject({
       status: 503,
       error: { code: 'draining' },
@@ -111,7 +111,7 @@ describe('draining', () => {
       drain(service)
       cutOff(service)
       expect((await socket.closed).code).toBe(RESTARTING)
-      expect(endsOf(typesOf(socket.events))).toEqual(['response.failed'])
+      expect(getEnds(getTypes(socket.events))).toEqual(['response.failed'])
       expect(socket.events.at(-1)).toMatchObject({ response: { status: 'failed', error: { code: 'draining' } } })
       expect(service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
       await expectNothingLeft(service)

@@ -8,6 +8,8 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
+  getTypes,
   ground,
   idOf,
   leave,
@@ -16,8 +18,6 @@ import {
   PUBLIC,
   prefer,
   prewarm,
-  refusalOf,
-  typesOf,
 } from './ground.ts'
 
 const NATIVE_CLIENT = { 'content-type': 'application/json', originator: 'codex_cli_rs' }
@@ -36,7 +36,7 @@ const post = async (
 
 const transports = ({ rows }: Ground) => rows().map(({ upstreamTransport }) => upstreamTransport)
 const handshakes = ({ upstream }: Ground) => upstream.handshakes.map(({ status }) => status)
-const accountOf = ({ bindings, members }: Ground) => bindings.pool.get(members[0]!.id)! // it has at least one
+const toAccount = ({ bindings, members }: Ground) => bindings.pool.get(members[0]!.id)! // it has at least one
 
 const expectUncharged = (service: Ground): void =>
   expect(service.bindings.pool.all().map(({ health, state }) => [health.errors, state.status])).toEqual(
@@ -127,7 +127,7 @@ describe('the last attempt goes by HTTP', () => {
     const overloaded = { status: 503, error: { code: 'server_is_overloaded', message: 'Overloaded.' } }
     service.members[0]?.sim.always({ on: 'create', ...overloaded, body: overloaded })
     const socket = await open(service)
-    expect(refusalOf(await socket.turn(create()))).toEqual([503, 'server_is_overloaded'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([503, 'server_is_overloaded'])
     expect(service.upstream.requests.every(({ method }) => method === 'WS')).toBe(true)
     await leave(service, socket)
   })
@@ -144,17 +144,17 @@ describe('an account whose last three sockets died', () => {
     await post(service, NATIVE) // two handshakes
     await post(service, NATIVE) // the third one
     expect(handshakes(service)).toEqual([503, 503, 503])
-    expect(accountOf(service).httpUntil - Date.now()).toBeWithin(1.9 * MINUTES, 2 * MINUTES + 1)
+    expect(toAccount(service).httpUntil - Date.now()).toBeWithin(1.9 * MINUTES, 2 * MINUTES + 1)
     await post(service, NATIVE)
     expect(handshakes(service)).toHaveLength(3)
 
-    accountOf(service).httpUntil = 0 // two minutes later
+    toAccount(service).httpUntil = 0 // two minutes later
     await post(service, NATIVE)
     await post(service, NATIVE)
     expect(handshakes(service)).toHaveLength(4)
 
     sim.always({ on: 'handshake' })
-    accountOf(service).httpUntil = 0
+    toAccount(service).httpUntil = 0
     await post(service, NATIVE)
     sim.next(down)
     await post(service, NATIVE)
@@ -177,7 +177,7 @@ describe('an account whose last three sockets died', () => {
     await using service = ground()
     service.members[0]?.sim.always({ on: 'create', close: { code: 1012, afterEvents: 5 } })
     const socket = await open(service)
-    for (let n = 0; n < 3; n++) expect(typesOf(await socket.turn(create())).at(-1)).toBe('response.failed')
+    for (let n = 0; n < 3; n++) expect(getTypes(await socket.turn(create())).at(-1)).toBe('response.failed')
     expectCompleted(await socket.turn(create()))
     expect(transports(service)).toEqual(['websocket', 'websocket', 'websocket', 'http'])
     expectUncharged(service)
@@ -193,7 +193,7 @@ describe('a native client that falls back to HTTP', () => {
     await using service = ground()
     const socket = await open(service, { headers: session('one') })
     service.members[0]?.sim.next({ on: 'create', terminate: { afterEvents: 5 }, dripMs: 5 })
-    expect(typesOf(await socket.turn(create())).at(-1)).toBe('response.failed')
+    expect(getTypes(await socket.turn(create())).at(-1)).toBe('response.failed')
     await leave(service, socket)
     await post(service, NATIVE, { headers: session('one') })
     await post(service, NATIVE, { headers: session('two') })
@@ -214,7 +214,7 @@ describe('a native client that falls back to HTTP', () => {
 describe('a frame that is too large for a socket', () => {
   const LIMIT = 16 * 1024 * 1024
   const HEAD_BYTES = '{"type":"response.create",'.length - '{'.length
-  const bodyOf = (bytes: number) => {
+  const getBody = (bytes: number) => {
     const around = JSON.stringify(codexBody('')).length
     const body = JSON.stringify(codexBody('x'.repeat(bytes - around)))
     expect(body.length).toBe(bytes)
@@ -235,7 +235,7 @@ describe('a frame that is too large for a socket', () => {
     '%s',
     async (_what, bytes, headers, wanted) => {
       await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
-      await post(service, NATIVE, { headers, body: bodyOf(bytes) })
+      await post(service, NATIVE, { headers, body: getBody(bytes) })
       expect(service.rows()).toMatchObject([{ upstreamTransport: wanted, attempts: 1 }])
       expect(handshakes(service)).toEqual(wanted === 'http' ? [] : [101])
       expectUncharged(service)
@@ -253,7 +253,7 @@ describe('a frame that is too large for a socket', () => {
     expect(service.rows()).toMatchObject(
       Array(2).fill({ upstreamTransport: 'http', attempts: 2, accountId: service.members[0]?.id }),
     )
-    expect(accountOf(service)).toMatchObject({ socketFailures: 0, httpUntil: 0 })
+    expect(toAccount(service)).toMatchObject({ socketFailures: 0, httpUntil: 0 })
     expectUncharged(service)
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -266,7 +266,7 @@ describe('a close that has nothing to do with the account charges it with nothin
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.next({ close: { code, afterEvents: 1 } })
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
     service.members[0]?.sim.next({ close: { code, afterEvents: 5 } })
     const last = (await socket.turn(create())).at(-1)
     expect(last).toMatchObject({ type: 'response.failed', response: { error: { code: 'stream_incomplete' } } })

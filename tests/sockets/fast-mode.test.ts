@@ -1,6 +1,16 @@
 /** Fast mode while it is prohibited, on sockets. */
 import { describe, expect, test } from 'bun:test'
-import { create, expectCompleted, expectNothingLeft, ground, leave, NATIVE, open, PUBLIC, refusalOf } from './ground.ts'
+import {
+  create,
+  expectCompleted,
+  expectNothingLeft,
+  getRefusal,
+  ground,
+  leave,
+  NATIVE,
+  open,
+  PUBLIC,
+} from './ground.ts'
 
 describe.each([NATIVE, PUBLIC])('%s', (path) => {
   test('strip: the tier does not leave, whatever it is called', async () => {
@@ -18,7 +28,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
   test('refuse: an error frame, and the socket goes on', async () => {
     await using service = ground({ settings: { prohibitFastMode: 'refuse' } })
     const socket = await open(service, { path })
-    expect(refusalOf(await socket.turn(create('hello', { service_tier: 'priority' })))).toEqual([
+    expect(getRefusal(await socket.turn(create('hello', { service_tier: 'priority' })))).toEqual([
       400,
       'fast_mode_prohibited',
     ])

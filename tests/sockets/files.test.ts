@@ -7,10 +7,10 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
   ground,
   idOf,
   open,
-  refusalOf,
 } from './ground.ts'
 
 /** The account has a file of a client without a key. */
@@ -29,7 +29,7 @@ test('a request that continues a response elsewhere is sent again in full, and t
   const owner = service.rows()[0]?.accountId
   const other = service.members.find(({ id }) => id !== owner)!.id
   give(service, 'file-1', other)
-  const [, code] = refusalOf(await socket.turn(following(idOf(first), 'read', naming('file-1'))))
+  const [, code] = getRefusal(await socket.turn(following(idOf(first), 'read', naming('file-1'))))
   expect(code).toBe('previous_response_not_found')
   expectCompleted(await socket.turn(create('read', naming('file-1'))))
   expect(service.rows().at(-1)?.accountId).toBe(other)
@@ -41,11 +41,11 @@ test('files of two accounts are rejected, and the socket stays open', async () =
   await using service = ground({ accounts: 2 })
   for (const [index, { id }] of service.members.entries()) give(service, `file-${index}`, id)
   const socket = await open(service)
-  expect(refusalOf(await socket.turn(create('read', naming('file-0', 'file-1'))))).toEqual([
+  expect(getRefusal(await socket.turn(create('read', naming('file-0', 'file-1'))))).toEqual([
     502,
     'continuity_owner_conflict',
   ])
-  expect(refusalOf(await socket.turn(create('read', naming('file-0', 'file-x'))))).toEqual([
+  expect(getRefusal(await socket.turn(create('read', naming('file-0', 'file-x'))))).toEqual([
     502,
     'file_owner_unavailable',
   ])

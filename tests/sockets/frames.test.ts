@@ -2,10 +2,12 @@
 import { describe, expect, test } from 'bun:test'
 import {
   create,
-  endsOf,
   expectCompleted,
   expectNothingLeft,
   following,
+  getEnds,
+  getRefusal,
+  getTypes,
   ground,
   idOf,
   leave,
@@ -13,8 +15,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  refusalOf,
-  typesOf,
   until,
 } from './ground.ts'
 
@@ -41,7 +41,7 @@ describe('a frame that is not understood gets an error frame, and the socket liv
     test.each(BAD_FRAMES)(`${path}: %s`, async (_name, frame, code) => {
       await using service = ground()
       const socket = await open(service, { path })
-      expect(refusalOf(await socket.turn(frame))).toEqual([400, code])
+      expect(getRefusal(await socket.turn(frame))).toEqual([400, code])
       expectCompleted(await socket.turn(create()))
       expect(service.upstream.requests).toHaveLength(1)
       await leave(service, socket)
@@ -56,7 +56,7 @@ describe('a frame that is not understood gets an error frame, and the socket liv
     await socket.next(({ type }) => type === 'response.created')
     socket.send('{')
     await socket.next(({ type }) => type === 'response.completed')
-    expect(endsOf(typesOf(socket.events))).toEqual(['error', 'response.completed'])
+    expect(getEnds(getTypes(socket.events))).toEqual(['error', 'response.completed'])
     await leave(service, socket)
   })
 
@@ -97,7 +97,7 @@ describe('one turn at a time', () => {
     socket.send(create('one'))
     socket.send(create('two'))
     for (let served = 0; served < 2; served++) await socket.next(({ type }) => type === 'response.completed')
-    const types = typesOf(socket.events)
+    const types = getTypes(socket.events)
     const first = types.indexOf('response.completed')
     expect(types.slice(0, first + 1)).toEqual(types.slice(first + 1))
     await leave(service, socket)
@@ -135,7 +135,7 @@ describe('an interrupt', () => {
     await until('the upstream let go', () => service.upstream.requests[0]?.aborted === true)
     expect(service.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
     expectCompleted(await socket.turn(create()))
-    expect(endsOf(typesOf(socket.events))).toEqual(['response.incomplete', 'response.completed'])
+    expect(getEnds(getTypes(socket.events))).toEqual(['response.incomplete', 'response.completed'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -149,7 +149,7 @@ describe('an interrupt', () => {
     await socket.next(({ type }) => type === 'response.output_item.added')
     socket.send({ type: 'response.interrupt' })
     await socket.next(({ type }) => type === 'response.completed')
-    expect(endsOf(typesOf(socket.events))).toEqual(['response.incomplete', 'response.completed'])
+    expect(getEnds(getTypes(socket.events))).toEqual(['response.incomplete', 'response.completed'])
     expect(service.rows().map(({ status }) => status)).toEqual(['cancelled', 'ok'])
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -162,7 +162,7 @@ describe('an interrupt', () => {
     socket.send(create())
     await until('the handshake under way', () => service.upstream.handshakes.length === 1)
     socket.send({ type: 'response.interrupt' })
-    expect(typesOf([await socket.next()])).toEqual(['response.incomplete'])
+    expect(getTypes([await socket.next()])).toEqual(['response.incomplete'])
     expect(service.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
     expectCompleted(await socket.turn(create()))
     await leave(service, socket)
@@ -196,7 +196,7 @@ describe('an interrupt', () => {
     const events = await socket.turn(create())
     expectCompleted(events)
     expect(idOf(events)).toBeString()
-    expect(endsOf(typesOf(socket.events))).toEqual(['response.incomplete', 'response.completed'])
+    expect(getEnds(getTypes(socket.events))).toEqual(['response.incomplete', 'response.completed'])
     await leave(service, socket)
   })
 })

@@ -6,15 +6,15 @@ import { makeAnswer, makePlan } from './fuzz-plan.ts'
 import {
   ACCOUNTS,
   expectBalance,
+  getSize,
   KEPT_DESCRIPTORS,
   openDescriptors,
   revive,
-  sizeOf,
   startTrial,
   withSeedNamed,
 } from './trial.ts'
 
-const FRAMES = sizeOf('SOCKET_FRAMES', 2000)
+const FRAMES = getSize('SOCKET_FRAMES', 2000)
 /** After each the clients have left and the books must balance. */
 const ROUND_FRAMES = 1000
 const CLIENTS = 24

@@ -42,7 +42,7 @@ export const following = (previous: string | null, text = 'go on', more: Record<
 
 export const prewarm = (more: Record<string, unknown> = {}) => create('warm', { generate: false, ...more })
 
-export const typesOf = (events: readonly SocketEvent[]): string[] => events.map(({ type }) => type)
+export const getTypes = (events: readonly SocketEvent[]): string[] => events.map(({ type }) => type)
 
 /** Id of the response a turn ended with. */
 export const idOf = (events: readonly SocketEvent[]): string => {
@@ -52,19 +52,19 @@ export const idOf = (events: readonly SocketEvent[]): string => {
 }
 
 /** Status and code of the error frame that was the whole answer. */
-export const refusalOf = (events: readonly SocketEvent[]): [status: unknown, code: unknown] => {
-  expect(typesOf(events)).toEqual(['error'])
+export const getRefusal = (events: readonly SocketEvent[]): [status: unknown, code: unknown] => {
+  expect(getTypes(events)).toEqual(['error'])
   const { status, error } = events[0] as { status?: unknown; error?: { code?: unknown } } & SocketEvent // as: shown by the test
   return [status, error?.code]
 }
 
 export const expectCompleted = (events: readonly SocketEvent[]): void =>
-  expect(typesOf(events).filter((type) => ENDS.has(type))).toEqual(['response.completed'])
+  expect(getTypes(events).filter((type) => ENDS.has(type))).toEqual(['response.completed'])
 
 const ENDS = new Set(['response.completed', 'response.failed', 'response.incomplete', 'error'])
 
 /** The events that end a turn; one that was served well has exactly one. */
-export const endsOf = (types: readonly string[]): string[] => types.filter((type) => ENDS.has(type))
+export const getEnds = (types: readonly string[]): string[] => types.filter((type) => ENDS.has(type))
 
 /** Polls, because what is awaited happens in another part of the service; fails with `what` after 5 s. */
 export const until = async (what: string, holds: () => boolean): Promise<void> => {
@@ -108,7 +108,7 @@ export const prefer = (service: Ground, id: string): void => {
 }
 
 /** What every limit of the key has counted, and what is still held; nothing is, once all turns have ended. */
-export const limitsOf = ({ bindings }: Ground, key: string) =>
+export const getLimits = ({ bindings }: Ground, key: string) =>
   Object.fromEntries(
     (bindings.keys.find(key)?.limits ?? []).map(({ type, settled, reserved }) => [type, { settled, reserved }]),
   )

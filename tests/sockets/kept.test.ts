@@ -10,13 +10,13 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
   ground,
   idOf,
   leave,
   NATIVE,
   open,
   prefer,
-  refusalOf,
   until,
   write,
 } from './ground.ts'
@@ -93,7 +93,7 @@ describe('a token that is refused on the kept connection', () => {
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     expire(service)
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     expectCompleted(await socket.turn(create('everything')))
     expect(carriers(service)).toEqual([1, 1, 2])
     expect([tokens(service), statuses(service)]).toEqual([[0, 1], ['active']])
@@ -152,7 +152,7 @@ describe('a connection that the service calls too old', () => {
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.next(tooOld)
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     expectCompleted(await socket.turn(create('everything')))
     expect(carriers(service)).toEqual([1, 1, 2])
     await leave(service, socket)
@@ -174,7 +174,7 @@ describe('a turn that goes on and that another account could serve', () => {
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.always({ ...fault, on: 'responses' })
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     expectCompleted(await socket.turn(create('everything')))
     expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
     await leave(service, socket)
@@ -186,7 +186,7 @@ describe('a turn that goes on and that another account could serve', () => {
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     for (const { sim } of service.members) sim.next(faults.invalidValue())
-    expect(refusalOf(await socket.turn(following(id)))).toEqual([400, 'invalid_value'])
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([400, 'invalid_value'])
     expectCompleted(await socket.turn(following(id)))
     expect(service.upstream.handshakes).toHaveLength(1)
     await leave(service, socket)
@@ -254,7 +254,7 @@ describe('when an account', () => {
     const [idle, busy] = [await open(service), await open(service)]
     expectCompleted(await idle.turn(create()))
     service.members[0]?.sim.next(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
-    expect(refusalOf(await busy.turn(create()))).toEqual([429, 'usage_limit_reached'])
+    expect(getRefusal(await busy.turn(create()))).toEqual([429, 'usage_limit_reached'])
     expect(statuses(service)).toEqual(['rate_limited'])
     service.bindings.views.changed(new Set(['accounts'] as const))
     await until('the refused one closed', () => service.upstream.openSockets < 2)

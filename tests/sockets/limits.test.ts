@@ -5,7 +5,7 @@ import { type Connection, UpstreamSession } from '../../src/proxy/exchange/upstr
 import type { UpstreamSocket } from '../../src/upstream/socket.ts'
 import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'
-import { create, endsOf, typesOf } from './ground.ts'
+import { create, getEnds, getTypes } from './ground.ts'
 import { type Pretended, pretendSocket } from './pretend.ts'
 
 const MINUTE_MS = 60_000
@@ -36,7 +36,7 @@ describe('an idle socket', () => {
     await app.clock.advance('1s')
     socket.say(create())
     await app.clock.advance('1s')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed', 'response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.completed', 'response.completed'])
     await app.clock.advance('118s')
     expect(socket.closed).toBeNull()
     await app.clock.advance('3s')
@@ -53,7 +53,7 @@ describe('an idle socket', () => {
     socket.say(create())
     socket.session.ponged(0) // to the ping it got while it was sending
     await app.clock.advance('1s')
-    expect([socket.closed, endsOf(typesOf(socket.frames))]).toEqual([null, ['response.completed']])
+    expect([socket.closed, getEnds(getTypes(socket.frames))]).toEqual([null, ['response.completed']])
     socket.isUploading = false
     await app.clock.advance('59m')
     expect(socket.closed).toBeNull()
@@ -68,7 +68,7 @@ describe('an idle socket', () => {
     await app.clock.advance('10m')
     socket.say({ type: 'unknown', text: 'x'.repeat(5 * 1024 * 1024) })
     await app.clock.advance('1m')
-    expect([typesOf(socket.frames), socket.closed]).toEqual([['error'], null])
+    expect([getTypes(socket.frames), socket.closed]).toEqual([['error'], null])
     await app.clock.advance('61s')
     expect(socket.closed?.code).toBe(1001)
     await over(app, socket)
@@ -83,7 +83,7 @@ describe('an idle socket', () => {
     await app.clock.advance('9m')
     expect(app.bindings.turns.size).toBe(1)
     for (let minutes = 0; minutes < 60 && app.bindings.turns.size > 0; minutes++) await app.clock.advance('1m')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.completed'])
     await app.clock.advance('58m')
     expect(socket.closed).toBeNull()
     await app.clock.advance('3m')
@@ -141,9 +141,9 @@ describe('silence within a turn', () => {
     const socket = pretendSocket(app)
     socket.say(create())
     await app.clock.advance('9s')
-    expect(typesOf(socket.frames)).toEqual(['codex.keepalive'])
+    expect(getTypes(socket.frames)).toEqual(['codex.keepalive'])
     await app.clock.advance('30s')
-    expect(typesOf(socket.frames).at(-1)).toBe('response.completed')
+    expect(getTypes(socket.frames).at(-1)).toBe('response.completed')
     await over(app, socket)
   })
 
@@ -161,11 +161,11 @@ describe('silence within a turn', () => {
   test('of an upstream that says nothing for too long ends the turn honestly, and the socket lives', async () => {
     const { app, socket } = await silent(true)
     for (let minutes = 0; minutes < 6; minutes++) await app.clock.advance('1m')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.failed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.failed'])
     expect(socket.frames.at(-1)).toMatchObject({ response: { error: { code: 'upstream_timeout' } } })
     socket.say(create())
     await app.clock.advance('1s')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.failed', 'response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.failed', 'response.completed'])
     await over(app, socket)
   })
 })
@@ -185,7 +185,7 @@ describe('a client that does not read', () => {
     expect(socket.frames).toHaveLength(sent) // no keepalive either: it would only wait behind the rest
     socket.reads()
     await app.clock.advance('1s')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.completed'])
     expect(socket.closed).toBeNull()
     await over(app, socket)
   })
@@ -212,13 +212,13 @@ describe('a client that does not read', () => {
     const socket = pretendSocket(app)
     socket.takes = 'queues'
     socket.say(create())
-    for (let sips = 0; sips < 60 && endsOf(typesOf(socket.frames)).length === 0; sips++) {
+    for (let sips = 0; sips < 60 && getEnds(getTypes(socket.frames)).length === 0; sips++) {
       await app.clock.advance('20s')
       socket.session.drained()
     }
     socket.reads()
     await app.clock.advance('1s')
-    expect(endsOf(typesOf(socket.frames))).toEqual(['response.completed'])
+    expect(getEnds(getTypes(socket.frames))).toEqual(['response.completed'])
     expect(socket.closed).toBeNull()
     await over(app, socket)
   })

@@ -6,6 +6,7 @@ import {
   expectCompleted,
   expectNothingLeft,
   following,
+  getRefusal,
   ground,
   idOf,
   leave,
@@ -13,7 +14,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  refusalOf,
   until,
 } from './ground.ts'
 
@@ -105,7 +105,7 @@ test.each([NATIVE, PUBLIC])('%s: those that continue each other are kept up to 1
   expectCompleted(first)
   const second = await socket.turn({ ...half, previous_response_id: idOf(first) })
   expectCompleted(second)
-  expect(refusalOf(await socket.turn(following(idOf(second))))).toEqual([400, 'previous_response_not_found'])
+  expect(getRefusal(await socket.turn(following(idOf(second))))).toEqual([400, 'previous_response_not_found'])
   expect(service.upstream.requests).toEqual([])
   await leave(service, socket)
   await expectNothingLeft(service)

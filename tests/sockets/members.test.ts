@@ -10,13 +10,13 @@ import {
   expectCompleted,
   expectNothingLeft,
   following,
+  getRefusal,
   ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prefer,
-  refusalOf,
   write,
 } from './ground.ts'
 
@@ -95,7 +95,7 @@ describe('a capability that a frame asks for', () => {
     const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
     const asked = JSON.stringify(create('x', { client_metadata: {} }))
     const twice = `{"client_metadata":{"${NAMES[0]}":"trusted_cyber"},${asked.slice(1)}`
-    expect(refusalOf(await socket.turn(twice))).toEqual([400, 'invalid_request_error'])
+    expect(getRefusal(await socket.turn(twice))).toEqual([400, 'invalid_request_error'])
     expect(service.upstream.requests).toEqual([])
     expectCompleted(await socket.turn(create('and said once')))
     await leave(service, socket)
@@ -107,7 +107,7 @@ describe('a capability that a frame asks for', () => {
     const key = service.key({ allowedModels: ['gpt-5.5'] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
     for (const name of ['model', 'm\\u006fdel'])
-      expect(refusalOf(await socket.turn(`{"${name}":"gpt-5.4",${JSON.stringify(create()).slice(1)}`))).toEqual([
+      expect(getRefusal(await socket.turn(`{"${name}":"gpt-5.4",${JSON.stringify(create()).slice(1)}`))).toEqual([
         400,
         'invalid_request_error',
       ])
@@ -119,9 +119,9 @@ describe('a capability that a frame asks for', () => {
   test.each(NAMES)('by the name %s, needs a key and a value that is known', async (name) => {
     await using service = ground()
     const anonymous = await open(service)
-    expect(refusalOf(await anonymous.turn(asking(name)))).toEqual([401, 'invalid_api_key'])
+    expect(getRefusal(await anonymous.turn(asking(name)))).toEqual([401, 'invalid_api_key'])
     const known = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
-    expect(refusalOf(await known.turn(asking(name, 'other')))).toEqual([400, 'unsupported_required_capability'])
+    expect(getRefusal(await known.turn(asking(name, 'other')))).toEqual([400, 'unsupported_required_capability'])
     expect(service.upstream.requests).toEqual([])
     await leave(service, anonymous, known)
   })
@@ -136,8 +136,8 @@ describe('a frame that cannot be served as it is', () => {
       await using service = ground({ settings: { apiKeyAuthEnabled: true } })
       const key = service.key()
       const socket = await open(service, { path, headers: { authorization: `Bearer ${key.key}` } })
-      expect(refusalOf(await socket.turn(create('x', { model: undefined })))).toEqual([400, 'invalid_request_error'])
-      expect(refusalOf(await socket.turn(following('resp_of_nobody')))).toEqual([400, 'previous_response_not_found'])
+      expect(getRefusal(await socket.turn(create('x', { model: undefined })))).toEqual([400, 'invalid_request_error'])
+      expect(getRefusal(await socket.turn(following('resp_of_nobody')))).toEqual([400, 'previous_response_not_found'])
       expectCompleted(await socket.turn(create()))
       expect(service.rows()).toMatchObject([
         { ...refused, route: path, keyId: key.row.id, model: null, errorCode: 'invalid_request_error' },
@@ -153,7 +153,7 @@ describe('a frame that cannot be served as it is', () => {
     const key = service.key()
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
     write(service, (tx) => deleteKey(tx, key.row.id, { scope: 'all', actor: ACTOR }))
-    expect(refusalOf(await socket.turn(create('x', { model: undefined })))).toEqual([401, 'invalid_api_key'])
+    expect(getRefusal(await socket.turn(create('x', { model: undefined })))).toEqual([401, 'invalid_api_key'])
     expect(service.rows()).toEqual([])
     await leave(service, socket)
   })

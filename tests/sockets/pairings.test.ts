@@ -6,17 +6,17 @@ import { type Fault, faults } from '../support/upstream/faults.ts'
 import { answers } from '../support/upstream/script.ts'
 import {
   create,
-  endsOf,
   expectNothingLeft,
   type Ground,
+  getEnds,
+  getLimits,
+  getTypes,
   ground,
   leave,
-  limitsOf,
   NATIVE,
   open,
   PUBLIC,
   prefer,
-  typesOf,
   until,
 } from './ground.ts'
 
@@ -63,7 +63,7 @@ const askOverHttp = (service: Ground, path: string, key: string): Asked => {
     const text = await response.text()
     if (response.status !== 200) return refused(response.status, JSON.parse(text).error.code)
     const events = parseEvents(text)
-    return { refusal: null, types: typesOf(events), last: events.at(-1) ?? {} }
+    return { refusal: null, types: getTypes(events), last: events.at(-1) ?? {} }
   }
   return { outcome: ask(), leave: () => client.abort(), socket: null }
 }
@@ -74,7 +74,7 @@ const askOnSocket = (socket: TestSocket): Asked => {
     const last = events.at(-1) ?? {}
     const { status, error } = last as { status?: number; error?: { code: string } } // as: an error frame has both
     if (status !== undefined && error) return refused(status, error.code)
-    return { refusal: null, types: typesOf(events), last }
+    return { refusal: null, types: getTypes(events), last }
   }
   return { outcome: ask(), leave: () => socket.terminate(), socket }
 }
@@ -97,12 +97,12 @@ interface Stage {
 }
 
 /** Two accounts, of which the first is always asked before the second. */
-const stage = async (pairing: Pairing, faultsOf: { first?: Fault; second?: Fault } = {}) => {
+const stage = async (pairing: Pairing, getFaults: { first?: Fault; second?: Fault } = {}) => {
   const service = ground({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   const [first, second] = service.members
   prefer(service, first!.id) // there are two
-  if (faultsOf.first) first!.sim.always(faultsOf.first)
-  if (faultsOf.second) second!.sim.always(faultsOf.second)
+  if (getFaults.first) first!.sim.always(getFaults.first)
+  if (getFaults.second) second!.sim.always(getFaults.second)
   service.upstream.script(() => answers.text('Hello there, all of you.', USAGE))
   const { key } = service.key({
     limits: [
@@ -143,7 +143,7 @@ const expectSettled = async ({ pairing, service, key, asked }: Stage, expected: 
   })
   if (expected.tokens === 'estimated') expect(row?.inputTokens).toBeGreaterThan(INPUT_TOKENS)
   const used = (row?.inputTokens ?? 0) + (row?.outputTokens ?? 0)
-  expect(limitsOf(service, key)).toEqual({
+  expect(getLimits(service, key)).toEqual({
     total_tokens: { settled: used, reserved: 0 },
     requests: { settled: row?.inputTokens === null ? 0 : 1, reserved: 0 },
   })
@@ -163,7 +163,7 @@ const served = (more: Partial<Expected> = {}): Expected => ({
 /** The client got one whole answer and cannot tell that anything went wrong before it. */
 const expectWhole = ({ types, refusal }: Outcome, end = 'response.completed'): void => {
   expect(refusal).toBeNull()
-  expect(endsOf(types)).toEqual([end])
+  expect(getEnds(types)).toEqual([end])
   expect(types.at(-1)).toBe(end)
   expect(types.filter((type) => type === 'response.created')).toHaveLength(1)
 }
@@ -174,7 +174,7 @@ const expectBrokenOff = ({ path, downstream }: Pairing, { types, last, refusal }
   expect(refusal).toBeNull()
   expect(types.length).toBeGreaterThan(HELD)
   const isAnnounced = path === PUBLIC && downstream === 'http'
-  expect(endsOf(types)).toEqual([...(isAnnounced ? ['error'] : []), 'response.failed'])
+  expect(getEnds(types)).toEqual([...(isAnnounced ? ['error'] : []), 'response.failed'])
   expect(last).toMatchObject({ response: { status: 'failed', error: { code } } })
 }
 

@@ -34,7 +34,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
     route: isNative ? NATIVE : PUBLIC,
     isNative,
     isRestricted: false,
-    knock: {
+    authRequest: {
       authorization: null,
       capability: null,
       isLocal: () => true,
@@ -64,12 +64,12 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
       session.drained()
     },
   }
-  session.opened(socketOf(pretended))
+  session.opened(getSocket(pretended))
   return pretended
 }
 
 /** The part of the runtime's socket that sessions use. */
-const socketOf = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
+const getSocket = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
   const socket: Partial<Bun.ServerWebSocket<SocketSession>> = {
     cork: (write) => write(socket as Bun.ServerWebSocket<SocketSession>), // as: below
     send: (text) => {

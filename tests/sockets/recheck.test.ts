@@ -11,13 +11,13 @@ import {
   expectCompleted,
   expectNothingLeft,
   type Ground,
+  getLimits,
+  getRefusal,
   ground,
   leave,
-  limitsOf,
   NATIVE,
   open,
   PUBLIC,
-  refusalOf,
   write,
 } from './ground.ts'
 
@@ -105,7 +105,7 @@ describe('between two turns', () => {
       const undo = change(service, row.id)
       const wanted: [unknown, unknown] =
         typeof code === 'string' ? [status, code] : [path === NATIVE ? 404 : 403, code[path]]
-      expect(refusalOf(await socket.turn(create()))).toEqual(wanted)
+      expect(getRefusal(await socket.turn(create()))).toEqual(wanted)
       expect(service.upstream.requests).toHaveLength(1)
       expect(socket.isOpen).toBeTrue()
       undo?.()
@@ -121,7 +121,7 @@ describe('between two turns', () => {
     const holder = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
     expectCompleted(await stranger.turn(create()))
     service.change({ apiKeyAuthEnabled: true })
-    expect(refusalOf(await stranger.turn(create()))).toEqual([401, 'invalid_api_key'])
+    expect(getRefusal(await stranger.turn(create()))).toEqual([401, 'invalid_api_key'])
     expectCompleted(await holder.turn(create()))
     expect(service.rows().map(({ keyId }) => keyId !== null)).toEqual([false, true])
     service.change({ apiKeyAuthEnabled: false })
@@ -154,7 +154,7 @@ describe('limits', () => {
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
     for (let turn = 0; turn < 2; turn++) expectCompleted(await socket.turn(create()))
     const events = await socket.turn(create())
-    expect(refusalOf(events)).toEqual([429, 'rate_limit_exceeded'])
+    expect(getRefusal(events)).toEqual([429, 'rate_limit_exceeded'])
     const { headers } = events[0] as SocketEvent & { headers?: Record<string, string> } // as: checked next
     expect(Number(headers?.['retry-after'])).toBeGreaterThanOrEqual(1)
     expect(service.rows().map(({ status, errorCode }) => errorCode ?? status)).toEqual([
@@ -162,7 +162,7 @@ describe('limits', () => {
       'ok',
       'rate_limit_exceeded',
     ])
-    expect(limitsOf(service, key)).toEqual({ requests: { settled: 2, reserved: 0 } })
+    expect(getLimits(service, key)).toEqual({ requests: { settled: 2, reserved: 0 } })
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -172,7 +172,7 @@ describe('limits', () => {
     const { key } = service.key({ limits: [...limits] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
     for (let turn = 0; turn < 4; turn++) expectCompleted(await socket.turn(create('warm', { generate: false })))
-    expect(limitsOf(service, key)).toEqual({ requests: { settled: 0, reserved: 0 } })
+    expect(getLimits(service, key)).toEqual({ requests: { settled: 0, reserved: 0 } })
     await leave(service, socket)
   })
 })
@@ -197,9 +197,9 @@ describe('while keys are optional', () => {
     const { key, row } = service.key({ limits: [...limits], enforcedReasoningEffort: 'high' })
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
     expectCompleted(await socket.turn(create()))
-    expect(refusalOf(await socket.turn(create()))).toEqual([429, 'rate_limit_exceeded'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([429, 'rate_limit_exceeded'])
     write(service, (tx) => updateKey(tx, row.id, { isActive: false }, DOING))
-    expect(refusalOf(await socket.turn(create()))).toEqual([401, 'invalid_api_key'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([401, 'invalid_api_key'])
     expect(service.rows().map(({ keyId }) => keyId)).toEqual([row.id, row.id])
     expect(service.upstream.requests).toHaveLength(1)
     expect(service.upstream.requests[0]?.body).toMatchObject({ reasoning: { effort: 'high' } })
@@ -242,7 +242,7 @@ describe('rejected clients are logged', () => {
     await using service = ground()
     const socket = await open(service)
     service.bindings.lifecycle.maxTurns = 0
-    expect(refusalOf(await socket.turn(create()))).toEqual([503, 'busy'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([503, 'busy'])
     expect(rejected(service)).toEqual([])
     await leave(service, socket)
   })

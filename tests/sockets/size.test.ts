@@ -7,12 +7,12 @@ import {
   expectCompleted,
   expectNothingLeft,
   following,
+  getRefusal,
+  getTypes,
   ground,
   idOf,
   leave,
   open,
-  refusalOf,
-  typesOf,
   until,
 } from './ground.ts'
 
@@ -28,7 +28,7 @@ describe('large frames', () => {
     expectCompleted(large)
     expect(service.rows().map(({ upstreamTransport }) => upstreamTransport)).toEqual(['websocket', 'http'])
     expect(service.upstream.requests[1]?.bodyText.length).toBeGreaterThan(17 * MIB)
-    expect(refusalOf(await socket.turn(following(idOf(large))))).toEqual([400, 'previous_response_not_found'])
+    expect(getRefusal(await socket.turn(following(idOf(large))))).toEqual([400, 'previous_response_not_found'])
     expectCompleted(await socket.turn(following(id)))
     expect(service.upstream.handshakes).toHaveLength(1)
     await leave(service, socket)
@@ -39,7 +39,7 @@ describe('large frames', () => {
     await using service = ground()
     const socket = await open(service, { timeoutMs: 20_000 })
     const id = idOf(await socket.turn(create()))
-    expect(refusalOf(await socket.turn(following(id, 'x'.repeat(17 * MIB))))).toEqual([
+    expect(getRefusal(await socket.turn(following(id, 'x'.repeat(17 * MIB))))).toEqual([
       400,
       'previous_response_not_found',
     ])
@@ -62,7 +62,7 @@ describe('large frames', () => {
     await using service = ground()
     const socket = await open(service)
     const crowded = `{"type":"response.create","model":"gpt-5.5","input":[${'{},'.repeat(600_000)}{}]}`
-    expect(refusalOf(await socket.turn(crowded))).toEqual([400, 'invalid_request_error'])
+    expect(getRefusal(await socket.turn(crowded))).toEqual([400, 'invalid_request_error'])
     expect(service.upstream.requests).toEqual([])
     expectCompleted(await socket.turn(create()))
     await leave(service, socket)
@@ -78,7 +78,7 @@ describe('large frames', () => {
     holder.send(create('x'.repeat(10 * MIB)))
     await until('the first upstream, where it gets the silence', () => service.upstream.requests.length === 1)
     const events = await other.turn(create('x'.repeat(10 * MIB)))
-    expect(refusalOf(events)).toEqual([503, 'busy'])
+    expect(getRefusal(events)).toEqual([503, 'busy'])
     expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.any(String) } })
     holder.terminate()
     await until('the first gone', () => service.bindings.bodies.heldBytes === 0)
@@ -106,8 +106,8 @@ describe('a client that stops reading for a while', () => {
       expect(sent()).toBeLessThan((COUNT * 3) / 4)
       socket.resume()
       await socket.next(({ type }) => type === 'response.completed')
-      expect(numbersOf(socket.events)).toEqual(Array.from({ length: socket.events.length }, (_, n) => n))
-      expect(typesOf(socket.events).filter((type) => type === 'response.output_text.delta')).toHaveLength(COUNT)
+      expect(getNumbers(socket.events)).toEqual(Array.from({ length: socket.events.length }, (_, n) => n))
+      expect(getTypes(socket.events).filter((type) => type === 'response.output_text.delta')).toHaveLength(COUNT)
       expectCompleted(await socket.turn(create('again')))
       await leave(service, socket)
       await expectNothingLeft(service)
@@ -128,7 +128,7 @@ describe('a client that stops reading for a while', () => {
 })
 
 /** Keepalives have no number. */
-const numbersOf = (events: readonly SocketEvent[]) => events.map(({ sequence_number }) => sequence_number)
+const getNumbers = (events: readonly SocketEvent[]) => events.map(({ sequence_number }) => sequence_number)
 
 /** Resolves when the number has not changed for a while: nothing more moves. */
 const standsStill = async (read: () => number): Promise<void> => {

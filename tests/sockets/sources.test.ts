@@ -12,6 +12,7 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
   ground,
   idOf,
   leave,
@@ -19,7 +20,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  refusalOf,
 } from './ground.ts'
 
 const MODEL = 'llama-4'
@@ -41,7 +41,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
     await using service = ground()
     await using sourced = withSource(service, [MODEL])
     const socket = await open(service, { path })
-    expect(refusalOf(await socket.turn(frame))).toEqual([503, 'model_source_requires_http_transport'])
+    expect(getRefusal(await socket.turn(frame))).toEqual([503, 'model_source_requires_http_transport'])
     expectCompleted(await socket.turn(create('hello')))
     expect(sourced.source.received).toEqual([])
     expect(service.rows()).toHaveLength(1)
@@ -68,7 +68,7 @@ test('a key that is limited to sources gets the same for a model that accounts o
   await using sourced = withSource(service, ['gpt-5.5'])
   const { key } = service.key({ assignedSourceIds: [sourced.id] })
   const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
-  expect(refusalOf(await socket.turn(create('hello')))).toEqual([503, 'model_source_requires_http_transport'])
+  expect(getRefusal(await socket.turn(create('hello')))).toEqual([503, 'model_source_requires_http_transport'])
   await leave(service, socket)
 })
 
@@ -88,7 +88,7 @@ test('overflow is served over the socket, and the conversation goes on with its 
   expect(sourced.source.last('/responses')?.body).toMatchObject({ model: 'gpt-5.5', stream: true })
   for (const name of ['type', 'generate', 'include'])
     expect(sourced.source.last('/responses')?.body).not.toHaveProperty(name)
-  expect(refusalOf(await socket.turn(following(idOf(events))))).toEqual([400, 'previous_response_not_found'])
+  expect(getRefusal(await socket.turn(following(idOf(events))))).toEqual([400, 'previous_response_not_found'])
   expectCompleted(await socket.turn(create('second, and all that was said')))
   expect(service.rows().map(({ overflow, transport }) => [overflow, transport])).toEqual([
     [false, 'websocket'],

@@ -44,7 +44,7 @@ export const startTrial = ({ settings, ...options }: LiveOptions = {}): Trial =>
 }
 
 /** How large a run is; `bun run soak` asks for more. */
-export const sizeOf = (variable: string, usual: number): number => {
+export const getSize = (variable: string, usual: number): number => {
   const wanted = Number.parseInt(process.env[variable] ?? '', 10)
   return Number.isNaN(wanted) ? usual : wanted
 }
@@ -63,7 +63,7 @@ export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => 
 export const revive = ({ bindings, members, upstream }: Ground): void => {
   const at = Date.now()
   for (const { id, sim } of members) {
-    demandCause(bindings.pool.get(id)?.state, upstream, sim.chatgptAccountId)
+    requireCause(bindings.pool.get(id)?.state, upstream, sim.chatgptAccountId)
     bindings.pool.apply(id, { kind: 'reauthenticated', at })
     bindings.pool.apply(id, { kind: 'reactivate', at }) // a sign-in ends no pause
     bindings.pool.health(id, { kind: 'success', at })
@@ -76,7 +76,7 @@ export const revive = ({ bindings, members, upstream }: Ground): void => {
  * Two faults in a row may refuse an account's token and the one that took its place: only then is a sign-in needed. One
  * token that was refused twice was merely used on after its renewal.
  */
-const demandCause = (state: AccountState | undefined, { requests, handshakes }: Upstream, accountId: string): void => {
+const requireCause = (state: AccountState | undefined, { requests, handshakes }: Upstream, accountId: string): void => {
   if (!state || !SIGNED_OUT.has(state.status)) return
   const until = state.since ?? 0
   const refused = [...requests, ...handshakes]
@@ -108,13 +108,13 @@ export const createJudge = (): Judge => {
   let running: unknown = null
   return {
     see(event) {
-      const id = responseIdOf(event)
+      const id = getResponseId(event)
       if (event.type === 'response.created') {
         if (running !== null) throw new Error(`response ${id} began inside of ${running}`)
         running = id
       } else if (endsTurn(event)) {
         ends++
-        if (event.type === 'error') demandRefusal(event)
+        if (event.type === 'error') requireRefusal(event)
         else if (running !== null) {
           if (id !== running) throw new Error(`${running} was ended by ${show(event)}`)
           running = null
@@ -133,9 +133,9 @@ export const createJudge = (): Judge => {
   }
 }
 
-const responseIdOf = ({ response }: SocketEvent): unknown => (response as { id?: unknown } | undefined)?.id // as: looked at, not trusted
+const getResponseId = ({ response }: SocketEvent): unknown => (response as { id?: unknown } | undefined)?.id // as: looked at, not trusted
 
-const demandRefusal = (event: SocketEvent): void => {
+const requireRefusal = (event: SocketEvent): void => {
   const { status, error } = event as { status?: unknown; error?: { code?: unknown } } & SocketEvent // as above
   if (typeof status !== 'number' || status < 400 || typeof error?.code !== 'string')
     throw new Error(`an error frame without status or code: ${show(event)}`)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { RouteRow } from '../../src/http/route-table.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
-import { codexBody, eventsOf, testApp } from '../support/app.ts'
+import { codexBody, getEvents, testApp } from '../support/app.ts'
 import { fetchCatalogs, publicModels } from './catalog.ts'
 import { modelProblem, problemAt, statusAndCode } from './problems.ts'
 
@@ -11,7 +11,7 @@ const RESTRICTED = { [HEADER]: 'trusted_cyber' }
 const UNSUPPORTED = [400, 'required_capability_transport_unsupported']
 const NATIVE = 'POST /backend-api/codex/responses'
 
-const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+const getName = ({ method, path }: RouteRow) => `${method} ${path}`
 const modelRows = everyRoute.filter((row) => row.access[0]?.access === 'client-key')
 
 /** A path the pattern matches. */
@@ -161,16 +161,16 @@ describe('§1 restricted 3: the header always needs a valid key', () => {
 describe('§1 restricted 5: refused on every transport but the Responses WebSocket', () => {
   test('every model route is filed under a class of the rule', () => {
     const filed = [...Object.values(FILED).flat(), ...OF_OWNERS, ...NARROWED, ...LOCAL]
-    expect(modelRows.map(nameOf).toSorted()).toEqual(filed.toSorted())
+    expect(modelRows.map(getName).toSorted()).toEqual(filed.toSorted())
   })
 
   test('each row says so itself: refused, narrowed or local', () => {
     const said = (restriction: RouteRow['capability']) =>
-      modelRows.filter(({ capability }) => capability === restriction).map(nameOf)
+      modelRows.filter(({ capability }) => capability === restriction).map(getName)
     expect(said('refuse').toSorted()).toEqual([...Object.values(FILED).flat(), ...OF_OWNERS].toSorted())
     expect(said('narrow').toSorted()).toEqual(NARROWED.toSorted())
     expect(said('local').toSorted()).toEqual(LOCAL.toSorted())
-    expect(modelRows.filter(({ capability }) => capability === null).map(nameOf)).toEqual([])
+    expect(modelRows.filter(({ capability }) => capability === null).map(getName)).toEqual([])
   })
 
   for (const [group, routes] of Object.entries(FILED))
@@ -271,7 +271,7 @@ describe('§1 restricted 7: a model alone does not activate it', () => {
     const app = testApp({ accounts: [{ plan: 'pro', securityWorkAuthorized: false }] })
     fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-6-astra' }) })
-    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+    expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
 })
 
@@ -282,6 +282,6 @@ describe('§1 restricted 8: rolling back is not sending the header', () => {
     const json = codexBody('hi', { prompt_cache_key: 'thread-1' })
     expect((await ask(NATIVE, { json, headers: { ...headers, ...RESTRICTED } })).status).toBe(400)
     const response = await ask(NATIVE, { json, headers })
-    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+    expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
 })

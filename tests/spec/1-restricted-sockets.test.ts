@@ -9,6 +9,7 @@ import {
   expectNothingLeft,
   following,
   type Ground,
+  getRefusal,
   ground,
   idOf,
   leave,
@@ -16,7 +17,6 @@ import {
   open,
   PUBLIC,
   prefer,
-  refusalOf,
   write,
 } from '../sockets/ground.ts'
 import type { LiveOptions } from '../support/live.ts'
@@ -72,7 +72,7 @@ describe('§1 restricted 1: a requirement, not a grant', () => {
     await using service = pool()
     const { key } = service.key({ allowedModels: ['another'] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key}`, ...RESTRICTED } })
-    expect(refusalOf(await socket.turn(create()))).toEqual([404, 'model_not_found'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([404, 'model_not_found'])
     expect(service.asked()).toEqual([])
     await leave(service, socket)
   })
@@ -102,7 +102,7 @@ describe('§1 restricted 3: always a valid key', () => {
   test.each(ROUTES)('%s: a frame that demands it needs one as much', async (path) => {
     await using service = pool()
     const socket = await open(service, { path })
-    expect(refusalOf(await socket.turn(create('x', DEMANDING)))).toEqual([401, 'invalid_api_key'])
+    expect(getRefusal(await socket.turn(create('x', DEMANDING)))).toEqual([401, 'invalid_api_key'])
     expect(service.asked()).toEqual([])
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -129,7 +129,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
         await using service = pool()
         for (const member of [1, 2]) service.members[member]?.sim.next(faults.usageLimit())
         const socket = await open(service, { path, headers: { ...service.bearer, ...headers } })
-        const [status] = refusalOf(await socket.turn(create('one', more)))
+        const [status] = getRefusal(await socket.turn(create('one', more)))
         expect(status).toBeOneOf([429, 503])
         expect(service.asked().toSorted()).toEqual([1, 2])
         await leave(service, socket)
@@ -141,9 +141,9 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
         for (const member of [1, 2]) authorise(service, member, false)
         const socket = await open(service, { path, headers: { ...service.bearer, ...headers } })
         const events = await socket.turn(create('one', more))
-        expect(refusalOf(events)).toEqual(nobody(path))
+        expect(getRefusal(events)).toEqual(nobody(path))
         expect(events[0]?.headers).toEqual({ 'x-should-retry': 'false' })
-        expect(refusalOf(await socket.turn(create('again')))).toEqual(nobody(path))
+        expect(getRefusal(await socket.turn(create('again')))).toEqual(nobody(path))
         expect(service.asked()).toEqual([])
         authorise(service, 2)
         expectCompleted(await socket.turn(create('at last')))
@@ -168,9 +168,9 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     const socket = await openRestricted(service)
     const id = idOf(await socket.turn(create()))
     for (const member of [1, 2]) authorise(service, member, false)
-    const [status, code] = refusalOf(await socket.turn(following(id)))
+    const [status, code] = getRefusal(await socket.turn(following(id)))
     expect([status, code]).toBeOneOf([nobody(), [400, 'previous_response_not_found']])
-    expect(refusalOf(await socket.turn(create()))).toEqual(nobody())
+    expect(getRefusal(await socket.turn(create()))).toEqual(nobody())
     expect(service.upstream.requests).toHaveLength(1)
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -181,7 +181,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     const socket = await open(service, { headers: service.bearer })
     const id = idOf(await socket.turn(create()))
     expect(service.asked()).toEqual([0])
-    expect(refusalOf(await socket.turn(following(id, 'now', DEMANDING)))).toEqual([400, 'previous_response_not_found'])
+    expect(getRefusal(await socket.turn(following(id, 'now', DEMANDING)))).toEqual([400, 'previous_response_not_found'])
     expectCompleted(await socket.turn(create('everything')))
     expect(service.asked()[1]).toBeOneOf([1, 2])
     await leave(service, socket)
@@ -208,7 +208,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     await using service = pool()
     const socket = await open(service, { headers: service.bearer })
     const frame = create('x', { client_metadata: { [CAPABILITY]: value } })
-    expect(refusalOf(await socket.turn(frame))).toEqual([400, 'unsupported_required_capability'])
+    expect(getRefusal(await socket.turn(frame))).toEqual([400, 'unsupported_required_capability'])
     expect(service.asked()).toEqual([])
     await leave(service, socket)
   })
@@ -221,7 +221,7 @@ describe('§1 restricted 3: the key comes first', () => {
       await using service = pool()
       const socket = await open(service)
       const frame = create('x', { client_metadata: { [CAPABILITY]: value } })
-      expect(refusalOf(await socket.turn(frame))).toEqual([401, 'invalid_api_key'])
+      expect(getRefusal(await socket.turn(frame))).toEqual([401, 'invalid_api_key'])
       await leave(service, socket)
     },
   )

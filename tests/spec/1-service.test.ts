@@ -1,7 +1,7 @@
 /** Spec §1, what the service does: the rules that hold over HTTP. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../src/boot/env.ts'
-import { codexBody, eventsOf, testApp } from '../support/app.ts'
+import { codexBody, getEvents, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'
 import { fetchCatalogs, nativeModels, publicModels, store } from './catalog.ts'
 import { modelProblem } from './problems.ts'
@@ -112,7 +112,7 @@ describe('§1.6 tiers and budgets', () => {
     fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-5.5' }) })
     expect(response.status).toBe(200)
-    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+    expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
 
   test('a retired model is refused in the words of the upstream, not hidden behind another one', async () => {
@@ -192,14 +192,14 @@ describe('§1.8 remote compaction', () => {
 describe('§1.9 wire modes', () => {
   test('Responses keeps the reasoning state: encrypted content goes out and comes back untouched', async () => {
     const { ask, upstream } = testApp()
-    const events = await eventsOf(await ask(NATIVE, { json: codexBody() }))
+    const events = await getEvents(await ask(NATIVE, { json: codexBody() }))
     const items = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
     const reasoning = items.find((item) => (item as { type: string }).type === 'reasoning')
     expect((reasoning as { encrypted_content: string }).encrypted_content).toStartWith('enc.')
     const first = codexBody()
     const input = [...first.input, ...items, ...codexBody('go on').input]
     const second = await ask(NATIVE, { json: codexBody('', { input }) })
-    expect((await eventsOf(second)).at(-1)?.type).toBe('response.completed')
+    expect((await getEvents(second)).at(-1)?.type).toBe('response.completed')
     const { input: replayed } = upstream.requests[1]!.body as { input: unknown[] } // as: a turn's body
     expect(replayed).toContainEqual(reasoning)
   })
@@ -224,6 +224,6 @@ describe('§1.9 wire modes', () => {
     const headers = { upgrade: 'websocket', connection: 'Upgrade' }
     expect((await ask('GET /backend-api/codex/responses', { headers })).status).toBe(426)
     const response = await ask(NATIVE, { json: codexBody() })
-    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+    expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
 })

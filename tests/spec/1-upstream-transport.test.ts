@@ -11,12 +11,12 @@ import {
   expectCompleted,
   expectNothingLeft,
   type Ground,
+  getRefusal,
   ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
-  refusalOf,
 } from '../sockets/ground.ts'
 import { codexBody, testApp } from '../support/app.ts'
 
@@ -24,7 +24,7 @@ const JSON_HEADERS = { 'content-type': 'application/json', 'user-agent': 'test' 
 const NATIVE_CLIENT = { ...JSON_HEADERS, originator: 'codex_cli_rs' }
 
 /** One turn over HTTP; gives the transport that carried it upstream. */
-const transportOf = async (
+const getTransport = async (
   service: Ground,
   { path = NATIVE, headers = JSON_HEADERS, body = {} }: { path?: string; headers?: object; body?: object } = {},
 ) => {
@@ -69,7 +69,7 @@ describe('§1.10 the setting', () => {
   ] as const)('a key decides for its clients of HTTP alone: %s', async (transportPolicyOverride, setting, carried) => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting } })
     const authorization = `Bearer ${service.key({ transportPolicyOverride }).key}`
-    expect(await transportOf(service, { headers: { ...JSON_HEADERS, authorization } })).toBe(carried)
+    expect(await getTransport(service, { headers: { ...JSON_HEADERS, authorization } })).toBe(carried)
     const socket = await open(service, { path: PUBLIC, headers: { authorization } })
     expectCompleted(await socket.turn(create()))
     expect(service.rows().at(-1)?.upstreamTransport).toBe(setting)
@@ -93,7 +93,7 @@ describe('§1.10 the setting', () => {
     for (const headers of [JSON_HEADERS, NATIVE_CLIENT])
       for (const path of [NATIVE, PUBLIC, '/v1/chat/completions']) {
         const messages = path.endsWith('completions') && [{ role: 'user', content: 'hi' }]
-        if (!messages) expect(await transportOf(service, { path, headers })).toBe(wanted)
+        if (!messages) expect(await getTransport(service, { path, headers })).toBe(wanted)
         else {
           const body = JSON.stringify({ model: 'gpt-5.5', messages, stream: true })
           const response = await fetch(service.url + path, { method: 'POST', headers, body })
@@ -114,7 +114,7 @@ describe('§1.10 auto uses a socket', () => {
     ['not for image generation', { headers: NATIVE_CLIENT, body: { tools: [{ type: 'image_generation' }] } }, 'http'],
   ] as const)('%s', async (_name, asked, wanted) => {
     await using service = ground()
-    expect(await transportOf(service, asked)).toBe(wanted)
+    expect(await getTransport(service, asked)).toBe(wanted)
     await expectNothingLeft(service)
   })
 
@@ -122,13 +122,13 @@ describe('§1.10 auto uses a socket', () => {
     await using service = ground()
     const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA' }
     const input = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'see' }, image] }]
-    expect(await transportOf(service, { headers: NATIVE_CLIENT, body: { input } })).toBe('http')
+    expect(await getTransport(service, { headers: NATIVE_CLIENT, body: { input } })).toBe('http')
   })
 
   test('for models that prefer it', async () => {
     await using service = ground()
-    service.bindings.plane.prefersSockets = (model) => model === 'gpt-5.5'
-    expect(await transportOf(service)).toBe('websocket')
+    service.bindings.proxyDeps.prefersSockets = (model) => model === 'gpt-5.5'
+    expect(await getTransport(service)).toBe('websocket')
   })
 
   test('for a client that came on one', async () => {
@@ -142,7 +142,7 @@ describe('§1.10 auto uses a socket', () => {
   test('an HTTP turn dials for itself and hangs up after its terminal event', async () => {
     await using service = ground()
     for (let turn = 1; turn <= 3; turn++) {
-      expect(await transportOf(service, { headers: NATIVE_CLIENT })).toBe('websocket')
+      expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('websocket')
       expect(service.upstream.handshakes).toHaveLength(turn)
     }
     await expectNothingLeft(service)
@@ -151,7 +151,7 @@ describe('§1.10 auto uses a socket', () => {
   test('a 426 puts the account on HTTP for a while, unseen', async () => {
     await using service = ground()
     service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
-    for (let turn = 0; turn < 3; turn++) expect(await transportOf(service, { headers: NATIVE_CLIENT })).toBe('http')
+    for (let turn = 0; turn < 3; turn++) expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('http')
     expect(service.upstream.handshakes).toHaveLength(1)
     const { httpUntil } = service.bindings.pool.get(service.members[0]?.id ?? '') ?? { httpUntil: 0 }
     expect(httpUntil - Date.now()).toBeWithin(9 * 60_000, 10 * 60_000 + 1)
@@ -163,26 +163,26 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
     'wss:': ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy'],
     'ws:': ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy'],
   }
-  const proxyOf = (name: string) => `http://${name.replace('_', '-')}.test:3128`
+  const getProxy = (name: string) => `http://${name.replace('_', '-')}.test:3128`
 
   for (const [scheme, names] of Object.entries(VARIABLES))
     for (const [index, name] of names.entries())
       test(`${scheme}// takes ${name} when none before it is set`, () => {
-        const environment = Object.fromEntries(names.slice(index).map((each) => [each, proxyOf(each)]))
+        const environment = Object.fromEntries(names.slice(index).map((each) => [each, getProxy(each)]))
         const target = `${scheme}//upstream.test`
         expect(chooseProxy(target, environment)).toMatchObject({
-          url: expect.stringContaining(new URL(proxyOf(name)).host),
+          url: expect.stringContaining(new URL(getProxy(name)).host),
         })
         expect(chooseProxy(target, { ...environment, no_proxy: 'upstream.test' })).toEqual({ kind: 'direct' })
       })
 
   test('wss:// leaves those of plain connections alone', () => {
-    const environment = { ws_proxy: proxyOf('ws'), http_proxy: proxyOf('http') }
+    const environment = { ws_proxy: getProxy('ws'), http_proxy: getProxy('http') }
     expect(chooseProxy('wss://upstream.test', environment)).toEqual({ kind: 'direct' })
   })
 
   test('a handshake leaves through an agent, and directly where no variable applies', async () => {
-    const dial = dialWith({ wss_proxy: proxyOf('wss') }, true)
+    const dial = dialWith({ wss_proxy: getProxy('wss') }, true)
     expect(await dial.socketAgent('wss://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeDefined()
     expect(await dial.socketAgent('ws://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
     const broken = dialWith({ wss_proxy: 'gopher://proxy.test' }, true)
@@ -197,7 +197,7 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
   test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never gone round: %s', async (name) => {
     await using service = ground({ proxies: { [name]: 'http://127.0.0.1:1' } })
     const socket = await open(service)
-    expect(refusalOf(await socket.turn(create()))).toEqual([502, 'upstream_unreachable'])
+    expect(getRefusal(await socket.turn(create()))).toEqual([502, 'upstream_unreachable'])
     expect([service.upstream.handshakes, service.upstream.requests]).toEqual([[], []])
     await leave(service, socket)
     await expectNothingLeft(service)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { getPerson } from '../../src/model/users/people.ts'
 import { testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'
 
 const open = () => {
@@ -114,7 +114,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     const save = async (html: string) =>
       problem(
         await admin.ask(`PATCH /api/dashboard-users/${id}`, {
-          body: new URLSearchParams([...fieldsOf(html, `form-edit-${id}`), ['displayName', 'Anna']]).toString(),
+          body: new URLSearchParams([...getFields(html, `form-edit-${id}`), ['displayName', 'Anna']]).toString(),
           headers: { 'content-type': 'application/x-www-form-urlencoded' },
         }),
       )
@@ -133,7 +133,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     const anna = as('viewer', { username: 'anna', email: 'anna@old.example' })
     const html = async (path: string) => (await anna.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
     const save = async (page: string) => {
-      const fields = { ...Object.fromEntries(fieldsOf(page, 'form-profile')), displayName: 'Anna' }
+      const fields = { ...Object.fromEntries(getFields(page, 'form-profile')), displayName: 'Anna' }
       const body = new URLSearchParams(fields).toString()
       const form = { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' }
       const headers = { ...form, referer: 'http://localhost:2455/me' }

@@ -301,7 +301,7 @@ const FORMATS = ['application/json', 'text/html']
 type World = Awaited<ReturnType<typeof open>>
 
 /** The route with the id of what its path names. */
-const pathOf = (route: string, { ids }: World): string => {
+const toPath = (route: string, { ids }: World): string => {
   const begins = {
     sources: ids.source,
     runs: ids.run,
@@ -329,7 +329,7 @@ const answersFor = async (world: World, browser: Browser): Promise<Answer[]> => 
   const answers: Answer[] = []
   for (const route of ASKED)
     for (const accept of FORMATS) {
-      const response = await browser.ask(`GET ${pathOf(route, world)}`, { headers: { accept } })
+      const response = await browser.ask(`GET ${toPath(route, world)}`, { headers: { accept } })
       const headers = [...response.headers].flat().join('\n')
       answers.push({ route, accept, status: response.status, text: `${headers}\n${await response.text()}` })
     }

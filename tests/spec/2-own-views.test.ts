@@ -41,14 +41,14 @@ const open = async () => {
     startedBy: { id: otto.person.row.id, name: 'otto' },
   })
   const rows = app.rows()
-  const requestOf = (id: string) => rows.find(({ keyId }) => keyId === id)?.id ?? ''
+  const getRequest = (id: string) => rows.find(({ keyId }) => keyId === id)?.id ?? ''
   const secrets = {
     ...Object.fromEntries(
       Object.entries(keys).flatMap(([whose, { row }]) => [
         [`the id of the ${whose} key`, row.id],
         [`the name of the ${whose} key`, row.name],
         [`the prefix of the ${whose} key`, row.keyPrefix],
-        [`a request of the ${whose} key`, requestOf(row.id)],
+        [`a request of the ${whose} key`, getRequest(row.id)],
         [`the client of the ${whose} key`, `talk-${whose}`],
       ]),
     ),
@@ -62,7 +62,7 @@ const open = async () => {
     'the words of ChatGPT': 'Not for',
     'the address of a client': '100.64.77.13',
   }
-  return { app, mia, otto, admin, own, keys, requestOf, secrets }
+  return { app, mia, otto, admin, own, keys, getRequest, secrets }
 }
 
 /** With the ids of Mia's own key and request. */
@@ -145,11 +145,11 @@ describe('§2 Member: own views', () => {
   })
 
   test('are open to a Member, and say nothing of other keys, their owners, or accounts', async () => {
-    const { mia, own, requestOf } = world
+    const { mia, own, getRequest } = world
     const found: unknown[] = []
     for (const route of OPEN)
       for (const accept of ['application/json', 'text/html']) {
-        const path = withIds(route, { key: own.row.id, request: requestOf(own.row.id) })
+        const path = withIds(route, { key: own.row.id, request: getRequest(own.row.id) })
         const { status, text } = await answer(mia, path, accept)
         if (status !== 200 || leaks(text, world).length > 0) found.push([path, accept, status, ...leaks(text, world)])
       }
@@ -200,9 +200,9 @@ describe('§2 Member: own views', () => {
   })
 
   test('answer 404 for the key or request of another user, the same as for an unknown id', async () => {
-    const { mia, keys, requestOf } = world
+    const { mia, keys, getRequest } = world
     for (const [key, request] of [
-      ...Object.values(keys).map(({ row }) => [row.id, requestOf(row.id)] as const),
+      ...Object.values(keys).map(({ row }) => [row.id, getRequest(row.id)] as const),
       ['key_unknown', 'unknown'] as const,
     ])
       for (const route of OPEN.filter((path) => path.includes('/:id'))) {
@@ -239,7 +239,7 @@ describe('§2 Member: own views', () => {
   })
 
   test('are all a Member can read: every other route answers 403 and names the missing permission', async () => {
-    const { mia, own, requestOf, app } = world
+    const { mia, own, getRequest, app } = world
     const opened = new Set(OPEN.map((route) => route.split('?')[0]))
     const others = everyRoute.filter(
       ({ method, path, access }) =>
@@ -248,7 +248,7 @@ describe('§2 Member: own views', () => {
     const answers: unknown[] = []
     for (const { path } of others) {
       if (path === '/docs/:guide') continue
-      const place = withIds(path, { key: own.row.id, request: requestOf(own.row.id) })
+      const place = withIds(path, { key: own.row.id, request: getRequest(own.row.id) })
         .replace(/accounts\/:id/, `accounts/${app.members[0]!.id}`)
         .replace(/:\w+/g, 'x')
       const response = await mia.ask(`GET ${place}`)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { PERMISSIONS } from '../../src/model/users/permissions.ts'
 import { getRole } from '../../src/model/users/roles.ts'
 import { testApp } from '../support/app.ts'
-import { fieldsOf } from '../support/form.ts'
+import { getFields } from '../support/form.ts'
 import { doneStatus, type Fields, HOWS, people, problem } from '../support/people.ts'
 
 const open = () => {
@@ -22,11 +22,11 @@ interface RoleView {
   usersCount: number
 }
 
-const rolesOf = async (response: Response) => (await response.json()) as RoleView[] // as: checked by each test
+const getRoles = async (response: Response) => (await response.json()) as RoleView[] // as: checked by each test
 const roleOf = async (response: Response) => (await response.json()) as RoleView // as: the same
 
 /** What a browser would send of the form that copies a role; null: there is none on the page. */
-const formOf = (page: string): URLSearchParams | null => {
+const getForm = (page: string): URLSearchParams | null => {
   const [form] = /<form id="form-clone-role".*?<\/form>/s.exec(page) ?? []
   if (!form) return null
   const inputs = [...form.matchAll(/<input ([^>]*)>/g)].map(([, attributes = '']) => attributes)
@@ -38,7 +38,7 @@ const formOf = (page: string): URLSearchParams | null => {
 describe('§2 Roles: the built-in ones', () => {
   test('are Admin, Operator, Viewer, Member and Guest; all but Guest can be given', async () => {
     const { as } = open()
-    const roles = await rolesOf(await as('admin').ask('GET /api/dashboard-roles'))
+    const roles = await getRoles(await as('admin').ask('GET /api/dashboard-roles'))
     expect(
       roles.map(({ id, slug, kind, locked, assignableToUsers, usersCount }) => [
         id,
@@ -55,11 +55,11 @@ describe('§2 Roles: the built-in ones', () => {
       ['role_member', 'member', 'preset', true, true, 0],
       ['role_guest', 'guest', 'preset', true, false, 0],
     ])
-    const grantsOf = (slug: string) =>
+    const getGrants = (slug: string) =>
       roles.find((role) => role.slug === slug)?.grants.map(({ permission, scope }) => `${permission}:${scope}`)
-    expect(grantsOf('admin')).toEqual(PERMISSIONS.map((permission) => `${permission}:all`))
-    expect(grantsOf('guest')).toEqual(['dashboard:read:all', 'accounts:read:all'])
-    expect(grantsOf('member')).toEqual(['dashboard:read:own', 'api_keys:read:own', 'api_keys:write:own'])
+    expect(getGrants('admin')).toEqual(PERMISSIONS.map((permission) => `${permission}:all`))
+    expect(getGrants('guest')).toEqual(['dashboard:read:all', 'accounts:read:all'])
+    expect(getGrants('member')).toEqual(['dashboard:read:own', 'api_keys:read:own', 'api_keys:write:own'])
   })
 
   test.each(HOWS)('cannot be changed or deleted (%s)', async (how) => {
@@ -198,9 +198,9 @@ describe('§2 Custom roles', () => {
     const plain = await page('/settings/access')
     for (const slug of ['admin', 'operator', 'viewer', 'member', 'guest'])
       expect(plain).toContain(`href="/settings/access?clone=role_${slug}"`)
-    expect(formOf(plain)).toBeNull()
-    expect(formOf(await page('/settings/access?clone=role_nobody'))).toBeNull()
-    const form = formOf(await page('/settings/access?clone=role_operator'))!
+    expect(getForm(plain)).toBeNull()
+    expect(getForm(await page('/settings/access?clone=role_nobody'))).toBeNull()
+    const form = getForm(await page('/settings/access?clone=role_operator'))!
     expect(form.getAll('name')).toEqual(['Copy of Operator'])
     const made = await admin.ask('POST /api/dashboard-roles', {
       body: form.toString(),
@@ -220,7 +220,7 @@ describe('§2 Custom roles', () => {
       const path = 'GET /settings/access?clone=role_admin'
       return (await as(role).ask(path, { headers: { accept: 'text/html' } })).text()
     }
-    expect(formOf(await page('editor'))?.getAll('grants')).toEqual([
+    expect(getForm(await page('editor'))?.getAll('grants')).toEqual([
       'dashboard:read:all',
       'users:manage:all',
       'roles:manage:all',
@@ -233,7 +233,8 @@ describe('§2 Custom roles', () => {
     const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
     const admin = as('admin')
     const page = await (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
-    const unticked = (form: string) => fieldsOf(page, form).filter(([name, value]) => name !== 'grants' || value === '')
+    const unticked = (form: string) =>
+      getFields(page, form).filter(([name, value]) => name !== 'grants' || value === '')
     const patched = await admin.ask(`PATCH /api/dashboard-roles/${id}`, {
       body: new URLSearchParams(unticked(`form-role-${id}`)).toString(),
       headers: FORM,
@@ -253,7 +254,7 @@ describe('§2 Custom roles', () => {
     const save = async (page: string) =>
       problem(
         await admin.ask(`PATCH /api/dashboard-roles/${id}`, {
-          body: new URLSearchParams([...fieldsOf(page, `form-role-${id}`), ['description', 'at night']]).toString(),
+          body: new URLSearchParams([...getFields(page, `form-role-${id}`), ['description', 'at night']]).toString(),
           headers: FORM,
         }),
       )
@@ -271,7 +272,7 @@ describe('§2 Custom roles', () => {
     const id = addRole('editor', { 'users:manage': 'all', 'roles:manage': 'all', 'dashboard:read': 'all' })
     const editor = as('editor')
     const page = await (await editor.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
-    const fields = [...fieldsOf(page, `form-role-${id}`), ['name', 'Registrar']]
+    const fields = [...getFields(page, `form-role-${id}`), ['name', 'Registrar']]
     const save = async (sent: string[][]) =>
       problem(
         await editor.ask(`PATCH /api/dashboard-roles/${id}`, {

@@ -31,13 +31,13 @@ const open = () => {
   }
   const [anna, berta, admin] = [furnished('anna'), furnished('berta'), as('admin')]
   const { id } = berta.person.row
-  const rowsOf = (table: string, column: string) =>
+  const getRows = (table: string, column: string) =>
     app.sqlite.query(`SELECT * FROM ${table} WHERE ${column} = ? ORDER BY id`).all(id)
   const bystander = () => ({
-    user: rowsOf('users', 'id'),
-    sessions: rowsOf('sessions', 'user_id'),
-    keys: rowsOf('api_keys', 'owner_user_id'),
-    passkeys: rowsOf('passkeys', 'user_id'),
+    user: getRows('users', 'id'),
+    sessions: getRows('sessions', 'user_id'),
+    keys: getRows('api_keys', 'owner_user_id'),
+    passkeys: getRows('passkeys', 'user_id'),
   })
   return { anna, admin, code, newcomer: browser(REMOTE), bystander }
 }

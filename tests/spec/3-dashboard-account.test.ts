@@ -25,7 +25,7 @@ const invited = async (response: Response): Promise<Invited> => (await response.
 
 const personCalled = ({ db }: TestApp, name: string) => listPeople(db).find(({ row }) => row.username === name)
 
-const statusOf = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
+const getStatus = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
 
 describe('§3 Dashboard account row 1: an account is added', () => {
   test.each(HOWS)('it is invited, and its link is shown once (%s)', async (how) => {
@@ -133,7 +133,7 @@ describe('§3 Dashboard account row 4: the invite is revoked', () => {
   test.each(HOWS)('the account is gone and the link is dead (%s)', async (how) => {
     const { app, admin, id, token, look, audit } = await withInvite()
     const response = await admin.send(how, `DELETE /api/dashboard-users/${id}/invite`)
-    expect([response.status, statusOf(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
+    expect([response.status, getStatus(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
     expect(audit().at(-1)).toMatchObject({ event: 'invite_revoked', target: id, details: { username: 'anna' } })
   })
 })
@@ -156,7 +156,7 @@ describe('§3 Dashboard account rows 3 to 5: an invite beside it', () => {
     const json = { username: 'berta', role: 'viewer' }
     const other = await invited(await world.admin.ask('POST /api/dashboard-users', { json }))
     expect((await change(world)).ok).toBe(true)
-    expect(statusOf(world.app, other.user.id)).toBe('invited')
+    expect(getStatus(world.app, other.user.id)).toBe('invited')
     expect(await world.look(other.invite?.token ?? '')).toBe(200)
   })
 })
@@ -175,7 +175,7 @@ describe('§3 Dashboard account row 5: the invite is accepted', () => {
       authenticated: true,
       user: { id, username: 'anna', displayName: 'Anna' },
     })
-    expect(statusOf(app, id)).toBe('active')
+    expect(getStatus(app, id)).toBe('active')
     expect(audit().at(-1)).toMatchObject({ event: 'invite_accepted', actor: id, target: id })
     const later = browser(REMOTE)
     const login = { username: 'anna', password: 'my own password' }
@@ -187,9 +187,9 @@ describe('§3 Dashboard account row 6: a day goes by', () => {
   test('the next read of the invites removes it', async () => {
     const { app, as, id, token, look } = await withInvite()
     await app.clock.advance('24h')
-    expect([await look(token), statusOf(app, id)]).toEqual([404, 'invited'])
+    expect([await look(token), getStatus(app, id)]).toEqual([404, 'invited'])
     const list = await as('admin').ask('GET /api/dashboard-users/invites')
-    expect([await list.json(), statusOf(app, id)]).toEqual([[], null])
+    expect([await list.json(), getStatus(app, id)]).toEqual([[], null])
   })
 })
 
@@ -222,7 +222,7 @@ describe('§3 Dashboard account row 7: an account waits for an identity', () => 
     expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com.evil' } })).status).toBe(
       200,
     )
-    expect(statusOf(app, id)).toBe('invited')
+    expect(getStatus(app, id)).toBe('invited')
     expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com' } })).status).toBe(200)
     expect(findPerson(app.db, id)).toMatchObject({ row: { status: 'active' }, role: { slug: 'viewer' } })
     expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', target: id, details: { via: 'invite' } })
@@ -281,7 +281,7 @@ describe('§3 Dashboard account row 8: an account is disabled', () => {
     const { app, admin, anna, id, good, revoked, models, key, audit } = await withKeys()
     expect(await models(good)).toBe(200)
     const response = await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'disabled' })
-    expect([response.status, statusOf(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
+    expect([response.status, getStatus(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
     expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
     expect(await models(good)).toBe(401)
     expect(await key(good)).toMatchObject({ isActive: false, deactivatedReason: 'owner_disabled', ownerUserId: id })
@@ -406,7 +406,7 @@ describe('§3 Dashboard account: deletion keeps the keys', () => {
   test.each(HOWS)('inactive and without an owner (%s)', async (how) => {
     const { app, admin, id, good, revoked, models, key, audit } = await withKeys()
     expect((await admin.send(how, `DELETE /api/dashboard-users/${id}`)).status).toBe(doneStatus(how, 204))
-    expect(statusOf(app, id)).toBeNull()
+    expect(getStatus(app, id)).toBeNull()
     expect(await key(good)).toMatchObject({ isActive: false, ownerUserId: null, deactivatedReason: 'owner_disabled' })
     expect(await key(revoked)).toMatchObject({ isActive: false, ownerUserId: null, deactivatedReason: 'manual' })
     expect(await models(good)).toBe(401)

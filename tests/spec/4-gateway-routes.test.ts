@@ -9,7 +9,7 @@ import type { requests } from '../../db/schema/requests.ts'
 import type { KeyNeed, OwnerNeed } from '../../src/http/gates.ts'
 import { type RouteRow, routeTable } from '../../src/http/route-table.ts'
 import { gateway } from '../../src/routes/gateway.ts'
-import { type Ask, answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
+import { type Ask, codexBody, expectNothingLeft, getAnswer, testApp } from '../support/app.ts'
 import { addSource } from '../support/source/add.ts'
 import type { FaultRoute } from '../support/upstream/faults.ts'
 
@@ -236,20 +236,20 @@ const TABLE: Row[] = [
   },
 ]
 
-const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
-const keyOf = ({ access: [access] }: RouteRow) => (access && 'key' in access ? access.key : null)
-const rows = routeTable(gateway).filter((row) => keyOf(row) !== null)
+const getName = ({ method, path }: RouteRow) => `${method} ${path}`
+const toKey = ({ access: [access] }: RouteRow) => (access && 'key' in access ? access.key : null)
+const rows = routeTable(gateway).filter((row) => toKey(row) !== null)
 const built = rows.filter(({ isPlanned }) => !isPlanned)
 
 test('every route is in the table, with its key and its capability', () => {
   const sorted = (list: readonly string[]) => list.toSorted()
-  expect(sorted(built.map((row) => `${nameOf(row)} ${keyOf(row)} ${row.capability}`))).toEqual(
+  expect(sorted(built.map((row) => `${getName(row)} ${toKey(row)} ${row.capability}`))).toEqual(
     sorted(TABLE.map(({ route, key, capability }) => `${route} ${key} ${capability}`)),
   )
 })
 
 /** Its last two parts: tests write the beginning of a path as they like. */
-const endOf = (route: string) =>
+const getEnd = (route: string) =>
   (route.split(' ')[1] ?? '')
     .replace(/\/:\w+(\{.*\})?/, '')
     .split('/')
@@ -258,7 +258,7 @@ const endOf = (route: string) =>
 
 test.each(TABLE)('$route is named by a test', ({ route, testedIn }) => {
   const text = readFileSync(resolve(import.meta.dir, '..', testedIn), 'utf8')
-  const [parent = '', last = ''] = endOf(route)
+  const [parent = '', last = ''] = getEnd(route)
   const isNamed = text.includes(`${parent}/${last}`) || text.includes(`/${last}`) || text.includes(`'${last}'`)
   expect([testedIn, isNamed]).toEqual([testedIn, true])
 })
@@ -276,7 +276,7 @@ describe.each(logged)('$route', (row) => {
     const { key } = app.key({ limits })
     const headers = { ...ask.headers, authorization: `Bearer ${key}` }
     const statuses: number[] = []
-    for (let time = 0; time < 3; time++) statuses.push((await answerOf(app, route, { ...ask, headers })).status)
+    for (let time = 0; time < 3; time++) statuses.push((await getAnswer(app, route, { ...ask, headers })).status)
     expect(statuses).toEqual([served, served, 429])
     expect(app.rows().map((row) => row.kind)).toEqual([kind!, kind!, kind!])
     await expectNothingLeft(app)
@@ -290,7 +290,7 @@ describe.each(logged)('$route', (row) => {
     } else app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
     const began = app.clock.now()
     const headers: Record<string, string> = need === 'always' ? { authorization: `Bearer ${app.key().key}` } : {}
-    const { status, events, text } = await answerOf(
+    const { status, events, text } = await getAnswer(
       app,
       route,
       { ...ask, headers: { ...ask.headers, ...headers } },
@@ -307,7 +307,7 @@ describe.each(logged)('$route', (row) => {
 const pathWithParameters = (path: string) =>
   path.includes('callId') ? path.replace(/:callId.*$/, 'rtc_abc') : path.replace(/:\w+/g, 'x')
 
-test.each(rows.filter(({ isPlanned }) => isPlanned).map((row) => [nameOf(row), row] as const))(
+test.each(rows.filter(({ isPlanned }) => isPlanned).map((row) => [getName(row), row] as const))(
   '%s is not built: its gates are there, and behind them is a 404',
   async (_name, row) => {
     const app = testApp()

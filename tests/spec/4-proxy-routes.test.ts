@@ -1,6 +1,6 @@
 /** Spec §4, proxy routes called by model clients: the table, row by row, and its payloads. */
 import { describe, expect, test } from 'bun:test'
-import { codexBody, eventsOf, testApp } from '../support/app.ts'
+import { codexBody, getEvents, testApp } from '../support/app.ts'
 import { fetchCatalogs, nativeModels, publicModels } from './catalog.ts'
 import { modelProblem } from './problems.ts'
 
@@ -105,7 +105,7 @@ describe('§4 POST /v1/responses', () => {
     const { ask } = testApp()
     const response = await ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
-    const types = (await eventsOf(response)).map(({ type }) => type)
+    const types = (await getEvents(response)).map(({ type }) => type)
     expect(types[0]).toBe('response.created')
     expect(types.filter((type) => /^response\.(completed|failed|incomplete)$/.test(type))).toEqual([
       'response.completed',
@@ -127,7 +127,7 @@ describe('§4 POST /backend-api/codex/responses', () => {
     const json = { ...body, stream: false, input: [developer, ...body.input] }
     const response = await ask('POST /backend-api/codex/responses', { json })
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
-    expect((await eventsOf(response)).at(-1)?.type).toBe('response.completed')
+    expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
     expect(upstream.requests[0]?.body).not.toHaveProperty('instructions')
     expect(upstream.oddities).toEqual([])
   })
@@ -137,7 +137,7 @@ describe('§4 POST /backend-api/codex/responses', () => {
     const headers = { 'accept-encoding': 'gzip, br, zstd' }
     const response = await ask('POST /backend-api/codex/responses', { json: codexBody(), headers })
     expect(response.headers.get('content-encoding')).toBeNull()
-    const numbers = (await eventsOf(response)).map(({ sequence_number }) => sequence_number)
+    const numbers = (await getEvents(response)).map(({ sequence_number }) => sequence_number)
     expect(numbers).toEqual(numbers.map((_, index) => index))
   })
 })

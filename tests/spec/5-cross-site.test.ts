@@ -16,7 +16,7 @@ const covered = rows.filter(({ path }) => !isBearerRoute(path))
 const { ask } = testApp({ accounts: 0 })
 const post = (headers: Record<string, string>, more: Ask = {}) =>
   ask('PATCH /api/settings', { json: {}, ...more, headers: { ...more.headers, ...headers } })
-const codeOf = async (response: Response) => (response.status === 403 ? (await dashboardProblem(response)).code : null)
+const getCode = async (response: Response) => (response.status === 403 ? (await dashboardProblem(response)).code : null)
 
 describe('§5 cross-site 1: every POST, PUT, PATCH and DELETE under /api/ is checked', () => {
   test('there are routes with each of the methods', () => {
@@ -28,14 +28,14 @@ describe('§5 cross-site 1: every POST, PUT, PATCH and DELETE under /api/ is che
       const foreign: Record<string, string>[] = [{ 'sec-fetch-site': 'cross-site' }, { origin: FOREIGN }]
       for (const headers of foreign) {
         const response = await ask(`${method} ${path.replaceAll(/:\w+/g, 'x')}`, { json: {}, headers })
-        expect([response.status, await codeOf(response)]).toEqual([403, REJECTED])
+        expect([response.status, await getCode(response)]).toEqual([403, REJECTED])
       }
     })
 
   test('forms are checked like JSON', async () => {
     const form = { body: new URLSearchParams({ capacityWaitSeconds: '1' }), json: undefined }
     const headers = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'cross-site' }
-    expect(await codeOf(await post(headers, form))).toBe(REJECTED)
+    expect(await getCode(await post(headers, form))).toBe(REJECTED)
   })
 
   test('reading is not', async () => {
@@ -54,7 +54,7 @@ describe('§5 cross-site 2: cross-site, or another scheme, host or port', () => 
     ['an opaque origin', { origin: 'null' }],
     ['two origins', { origin: `${OWN}, ${OWN}` }],
   ] as [string, Record<string, string>][])('%s is rejected', async (_name, headers) => {
-    expect(await codeOf(await post(headers))).toBe(REJECTED)
+    expect(await getCode(await post(headers))).toBe(REJECTED)
   })
 
   test.each([
@@ -90,8 +90,8 @@ describe('§5 cross-site 4: exempt are bearer-authenticated routes', () => {
 
   test('and any request with Authorization: Bearer', async () => {
     expect((await post({ origin: FOREIGN, authorization: 'Bearer token' })).status).toBe(200)
-    expect(await codeOf(await post({ origin: FOREIGN, authorization: 'Bearer ' }))).toBe(REJECTED)
-    expect(await codeOf(await post({ origin: FOREIGN, authorization: 'Basic dXNlcjpwYXNz' }))).toBe(REJECTED)
+    expect(await getCode(await post({ origin: FOREIGN, authorization: 'Bearer ' }))).toBe(REJECTED)
+    expect(await getCode(await post({ origin: FOREIGN, authorization: 'Basic dXNlcjpwYXNz' }))).toBe(REJECTED)
   })
 })
 

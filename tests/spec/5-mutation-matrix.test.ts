@@ -18,7 +18,7 @@ import {
 } from './mutations.ts'
 
 const ROUTES = everyRoute.filter(({ method, path }) => method !== 'GET' && path.startsWith('/api/'))
-const nameOf = ({ method, path }: RouteRow) => `${method} ${path}`
+const getName = ({ method, path }: RouteRow) => `${method} ${path}`
 
 interface Caller {
   kind: Kind
@@ -83,7 +83,7 @@ const CALLERS: Record<string, Caller> = {
 }
 
 /** What stands between a caller and the change, read off the gate; of an open route, off what its row says. */
-const needsOf = (rule: AccessRule, { open, isSensitive }: Mutation) => {
+const getNeeds = (rule: AccessRule, { open, isSensitive }: Mutation) => {
   switch (rule.access) {
     case 'permission':
       return { somebody: true, permission: rule.permission, confirmation: rule.stepUp }
@@ -112,7 +112,7 @@ const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal 
     Record<'key' | 'owner' | 'somebody' | 'write' | 'ownKeys' | 'account' | 'confirmation' | 'stranger', boolean>
   > & {
     permission?: Permission
-  } = needsOf(rule, mutation)
+  } = getNeeds(rule, mutation)
   const { kind, grants, isConfirmed, hasKey, refusal } = caller
   // A page cannot attach a key, so routes that take nothing else are not asked where the request comes from (spec §5).
   if (refusal && (!needs.key || refusal[1] === 'bad_host')) return refusal
@@ -150,7 +150,7 @@ const PLACES: Record<string, string> = {
   totp_enrollment_required: '/me/two-factor',
 }
 
-const outcomeOf = async (response: Response, how: How): Promise<Refusal | null> => {
+const getOutcome = async (response: Response, how: How): Promise<Refusal | null> => {
   const to = new URL(response.headers.get('location') ?? '/', SELF)
   const led = Object.keys(PLACES).find((code) => PLACES[code] === to.pathname && !to.searchParams.has('done'))
   if (how === 'form' && response.status === 303 && led) return [303, led]
@@ -203,10 +203,10 @@ const LISTS = ['grants', 'accountIds', 'files', 'add']
 
 describe('§5 every mutation, by everybody', () => {
   test('a row says how to make each change there is, and no other', () => {
-    expect(Object.keys(MUTATIONS).toSorted()).toEqual(ROUTES.map(nameOf).toSorted())
+    expect(Object.keys(MUTATIONS).toSorted()).toEqual(ROUTES.map(getName).toSorted())
   })
 
-  test.each(ROUTES.flatMap((route) => HOWS.map((how) => [nameOf(route), how, route] as const)))(
+  test.each(ROUTES.flatMap((route) => HOWS.map((how) => [getName(route), how, route] as const)))(
     '%s as %s',
     async (name, how, route) => {
       const mutation = MUTATIONS[name] ?? {}
@@ -218,7 +218,7 @@ describe('§5 every mutation, by everybody', () => {
         const before = dump(here.app.sqlite)
         const response = await send(here, asker, route, mutation, { caller, how })
         const after = dump(here.app.sqlite)
-        expect([who, await outcomeOf(response, how)]).toEqual([who, shownAs(wanted, how)])
+        expect([who, await getOutcome(response, how)]).toEqual([who, shownAs(wanted, how)])
         if (wanted === null) expectRecorded(route, mutation, { who, kind: caller.kind, asker, before, after })
         else if (isWrittenDown(mutation, wanted)) expectOnlyRecorded(before, after)
         else expect([who, after]).toEqual([who, before])
@@ -229,7 +229,7 @@ describe('§5 every mutation, by everybody', () => {
 })
 
 test.each(
-  ROUTES.filter((route) => MUTATIONS[nameOf(route)]?.open === 'account' && route.inputs.length > 0).map(nameOf),
+  ROUTES.filter((route) => MUTATIONS[getName(route)]?.open === 'account' && route.inputs.length > 0).map(getName),
 )('%s asks who it is before it reads what they send', async (route) => {
   const nobody = buildWorld({}).nobody().browser
   expect(await problem(await nobody.ask(route, { body: '{' }))).toEqual([401, 'authentication_required'])

@@ -231,7 +231,7 @@ const startOver = async (house: House, anna: Browser): Promise<void> => {
 }
 
 /** As it is, and as somebody may have written it down: in base64, in hex, or hashed without a salt, which a weak one does not outlive. */
-const formsOf = (name: string, secret: string): string[] => {
+const getForms = (name: string, secret: string): string[] => {
   const bytes = Buffer.from(secret)
   const isWeak = name.endsWith('password')
   return [
@@ -271,7 +271,7 @@ describe('no secret is where it does not belong', () => {
     house.app.bindings.ledger.flush()
     const secrets = [...house.secrets]
     found = (text) =>
-      secrets.flatMap(([name, secret]) => (formsOf(name, secret).some((form) => text.includes(form)) ? [name] : []))
+      secrets.flatMap(([name, secret]) => (getForms(name, secret).some((form) => text.includes(form)) ? [name] : []))
   })
 
   test('all of it happened: what was to succeed did, what was to fail did', () => {

@@ -103,12 +103,12 @@ describe('§5 Trusted-header 5: who is refused', () => {
   test('but of one client eight a minute, which cost nobody a try at a password', async () => {
     const { app, announced, setProvider, browser, audit } = behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
-    const knock = (address: string) =>
+    const authRequest = (address: string) =>
       announced(`of-${address}`).ask(SETTINGS, { headers: { 'x-forwarded-for': address } })
     const count = () => audit().filter(({ event }) => event === 'login_failed').length
-    for (let i = 0; i < 20; i++) expect((await knock(REMOTE)).status).toBe(401)
+    for (let i = 0; i < 20; i++) expect((await authRequest(REMOTE)).status).toBe(401)
     expect(count()).toBe(8)
-    await knock('192.0.2.8')
+    await authRequest('192.0.2.8')
     expect(count()).toBe(9)
     const login = await browser().ask('POST /api/dashboard-auth/password/login', {
       json: { username: 'boss', password: PASSWORD },
@@ -116,7 +116,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     })
     expect(login.status).toBe(200)
     await app.clock.advance('1m')
-    await knock(REMOTE)
+    await authRequest(REMOTE)
     expect(count()).toBe(10)
   })
 

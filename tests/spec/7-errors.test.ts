@@ -7,7 +7,7 @@ import { noRoute } from '../../src/model/egress/route.ts'
 import { threadHash } from '../../src/proxy/pool/affinity.ts'
 import { probe } from '../http/probe.ts'
 import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
-import { codexBody, eventsOf, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { codexBody, getEvents, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import type { TestSocket } from '../support/socket-client.ts'
 import type { SourceFault } from '../support/source/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
@@ -444,7 +444,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     options: { accounts: 2 },
     ask: async (app) => {
       const conversation = { 'session-id': 'thread-1' }
-      const events = await eventsOf(await turn(app, conversation))
+      const events = await getEvents(await turn(app, conversation))
       const reasoning = events.find(({ type }) => type === 'response.output_item.done')?.item // comes first
       await app.ask(`POST /api/accounts/${app.rows()[0]?.accountId}/pause`)
       const input = [{ ...(reasoning as object), type: 'compaction' }, ...codexBody().input]

@@ -114,7 +114,7 @@ export const buildWorld = (
       actor,
       random,
       sealer,
-      demandConfirmation: () => {},
+      requireConfirmation: () => {},
     }),
   ).id
   const key = app.key({ holderMayRegenerate: true })
@@ -185,7 +185,7 @@ export const buildWorld = (
     code: crowd.code(),
     authJson,
     /** Files of a preflight, which wait for the one who handed them over. */
-    draftOf: (browser: Browser): string => {
+    getDraft: (browser: Browser): string => {
       const owner = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : 'nobody' // as: what `as` gave
       const account = parseAuthJson(authJson, 'auth.json')
       const entry = { id: '0', file: 'auth.json', verdict: 'new', reason: null, account, existing: null } as const
@@ -362,7 +362,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/accounts/import': upload,
   'POST /api/accounts/import/preflight': { ...upload, events: () => [] }, // only a single file is imported right away
   'POST /api/accounts/import/preflight/:id': {
-    params: (world, asker) => ({ id: world.draftOf(asker.browser) }),
+    params: (world, asker) => ({ id: world.getDraft(asker.browser) }),
     fields: () => ({ files: '0' }),
   },
   'POST /api/accounts/pause': chosen,

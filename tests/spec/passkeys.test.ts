@@ -23,14 +23,14 @@ const setUp = (options: TestOptions = {}) => {
   return { app, crowd, device: new Authenticator() }
 }
 
-const optionsOf = async <T>(browser: Browser, what: string): Promise<T> => {
+const getOptions = async <T>(browser: Browser, what: string): Promise<T> => {
   const answer = await browser.ask(`POST ${BASE}/${what}/start`)
   expect(answer.status).toBe(200)
   return (await answer.json()) as T // as: what the browser is given
 }
-const creation = (browser: Browser) => optionsOf<PublicKeyCredentialCreationOptionsJSON>(browser, 'register')
+const creation = (browser: Browser) => getOptions<PublicKeyCredentialCreationOptionsJSON>(browser, 'register')
 const request = (browser: Browser, what: 'sign-in' | 'step-up') =>
-  optionsOf<PublicKeyCredentialRequestOptionsJSON>(browser, what)
+  getOptions<PublicKeyCredentialRequestOptionsJSON>(browser, what)
 
 const register = async (browser: Somebody, device: Authenticator, name = 'Phone', quirks: Quirks = {}) => {
   const response = await device.create(await creation(browser), quirks)

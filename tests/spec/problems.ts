@@ -12,7 +12,7 @@ interface Problem {
 
 /** The error of a model route; fails unless it is exactly `{error: {message, type, code, param, …}}`. */
 export const modelProblem = async (response: Response): Promise<Problem> => {
-  const problem = await problemOf(response)
+  const problem = await getProblem(response)
   expect(Object.keys(problem)).toEqual(expect.arrayContaining(['message', 'type', 'code', 'param']))
   expect(problem.type).toBeString()
   return problem
@@ -20,7 +20,7 @@ export const modelProblem = async (response: Response): Promise<Problem> => {
 
 /** The error of a dashboard route; fails unless it is `{error: {code, message}}` with at most `param` and `details`. */
 export const dashboardProblem = async (response: Response): Promise<Problem> => {
-  const problem = await problemOf(response)
+  const problem = await getProblem(response)
   const unknown = Object.keys(problem).filter((name) => !['code', 'message', 'param', 'details'].includes(name))
   expect(unknown).toEqual([])
   return problem
@@ -36,7 +36,7 @@ export const statusAndCode = async (path: string, response: Response): Promise<[
   (await problemAt(path, response)).code,
 ]
 
-const problemOf = async (response: Response): Promise<Problem> => {
+const getProblem = async (response: Response): Promise<Problem> => {
   expect(response.headers.get('content-type')).toStartWith('application/json')
   const document = (await response.json()) as { error: Problem } // as: checked below
   expect(Object.keys(document)).toEqual(['error'])

@@ -210,7 +210,7 @@ export interface StreamEvent {
 }
 
 /** The events of a finished stream, parsed. */
-export const eventsOf = async (response: Response): Promise<StreamEvent[]> => parseEvents(await response.text())
+export const getEvents = async (response: Response): Promise<StreamEvent[]> => parseEvents(await response.text())
 
 export const parseEvents = (text: string): StreamEvent[] =>
   text
@@ -265,7 +265,7 @@ interface Answer {
 }
 
 /** Asks and reads to the end while time passes. */
-export const answerOf = async (app: TestApp, route: string, ask: Ask, stepMs = 100): Promise<Answer> =>
+export const getAnswer = async (app: TestApp, route: string, ask: Ask, stepMs = 100): Promise<Answer> =>
   whileTimePasses(
     app,
     app.ask(route, ask).then(async (response) => {

@@ -1,20 +1,20 @@
 /** What a browser would send of a form as it stands: every field that has a name and is not switched off. */
 
 /** Name and value in the order of the page, as `new URLSearchParams` takes them. Throws when `id` is no form of `html`. */
-export const fieldsOf = (html: string, id: string): [name: string, value: string][] => {
+export const getFields = (html: string, id: string): [name: string, value: string][] => {
   const form = new RegExp(`<form id="${id}"[\\s\\S]*?</form>`).exec(html)?.[0]
   if (form === undefined) throw new Error(`There is no form "${id}" on the page.`)
   return [...form.matchAll(/<(input|select|textarea)\b([^>]*)>(?:([\s\S]*?)<\/\1>)?/g)].flatMap(
     ([, tag, attributes = '', content = '']) => {
       const name = attribute(attributes, 'name')
       if (name === null || attribute(attributes, 'disabled') !== null) return []
-      return valuesOf(tag, attributes, content).map((value) => [name, value] as [string, string]) // as: a pair, no list
+      return getValues(tag, attributes, content).map((value) => [name, value] as [string, string]) // as: a pair, no list
     },
   )
 }
 
-const valuesOf = (tag: string | undefined, attributes: string, content: string): string[] => {
-  if (tag === 'select') return chosenOf(content, attribute(attributes, 'multiple') !== null)
+const getValues = (tag: string | undefined, attributes: string, content: string): string[] => {
+  if (tag === 'select') return getChosen(content, attribute(attributes, 'multiple') !== null)
   if (tag === 'textarea') return [plain(content)]
   const value = attribute(attributes, 'value')
   const type = attribute(attributes, 'type')
@@ -23,7 +23,7 @@ const valuesOf = (tag: string | undefined, attributes: string, content: string):
   return attribute(attributes, 'checked') === null ? [] : [value ?? 'on']
 }
 
-const chosenOf = (content: string, isMultiple: boolean): string[] => {
+const getChosen = (content: string, isMultiple: boolean): string[] => {
   const options = [...content.matchAll(/<option\b([^>]*)>/g)].map(([, attributes = '']) => attributes)
   const selected = options.filter((attributes) => attribute(attributes, 'selected') !== null)
   const sent = isMultiple ? selected : (selected.length > 0 ? selected : options).slice(0, 1)

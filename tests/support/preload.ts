@@ -10,13 +10,13 @@ const realFetch = globalThis.fetch
 
 /** A test that reaches for the internet is a mistake: it must fail here, at once and by name. */
 async function localFetch(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
-  const { hostname, protocol } = new URL(proxyOf(init) ?? (input instanceof Request ? input.url : input))
+  const { hostname, protocol } = new URL(getProxy(init) ?? (input instanceof Request ? input.url : input))
   if (protocol.startsWith('http') && !LOCAL_HOSTS.has(hostname)) throw new Error(`a test called out to ${hostname}`)
   return realFetch(input, init)
 }
 
 /** Behind a proxy, the proxy is the machine that is called. */
-function proxyOf(init: BunFetchRequestInit | undefined): string | URL | undefined {
+function getProxy(init: BunFetchRequestInit | undefined): string | URL | undefined {
   const proxy = init?.proxy
   if (!proxy) return undefined
   return typeof proxy === 'string' || proxy instanceof URL ? proxy : proxy.url

@@ -2,7 +2,7 @@
 import type { Database } from 'bun:sqlite'
 
 /** A line a step of each query that `run` makes on `sqlite` and that speaks of `table`, as `SEARCH requests USING INDEX …`. */
-export const plansOf = (sqlite: Database, table: RegExp, run: () => void): string[] => {
+export const getPlans = (sqlite: Database, table: RegExp, run: () => void): string[] => {
   const asked: string[] = []
   const prepare = sqlite.prepare.bind(sqlite)
   sqlite.prepare = ((text: string) => {

@@ -23,7 +23,7 @@ const server = Bun.serve({
 })
 
 const at = (path: string) => `${server.url.origin}${path}`
-const messageOf = (promise: Promise<unknown>) => promise.catch((error: Error) => error.message)
+const getMessage = (promise: Promise<unknown>) => promise.catch((error: Error) => error.message)
 
 beforeEach(() => {
   onOpen = () => {}
@@ -48,7 +48,7 @@ test('a refusal has status, headers and body', async () => {
 })
 
 test('a handshake without an answer, or with nobody there, fails', async () => {
-  expect(await messageOf(connectSocket(at('/hang'), { timeoutMs: 20 }))).toContain('was not answered within 20 ms')
+  expect(await getMessage(connectSocket(at('/hang'), { timeoutMs: 20 }))).toContain('was not answered within 20 ms')
   expect(await connectSocket('http://127.0.0.1:1/').catch((error: unknown) => error)).toMatchObject({
     code: 'ECONNREFUSED',
   })
@@ -74,10 +74,10 @@ test('a wait for an event takes those before it, and says what came when it does
   socket.send({ type: 'two', size: 2 })
   expect(await socket.next(({ type }) => type === 'two')).toEqual({ type: 'two', size: 2 })
   expect(socket.events.map(({ type }) => type)).toEqual(['one', '(not JSON)', '(binary)', 'two'])
-  expect(await messageOf(socket.next())).toBe(
+  expect(await getMessage(socket.next())).toBe(
     'No such event came; 4 had arrived, the last {"type":"two","size":2} within 500 ms.',
   )
-  expect(await messageOf(socket.closed)).toStartWith('The connection was not closed')
+  expect(await getMessage(socket.closed)).toStartWith('The connection was not closed')
   socket.terminate()
 })
 
@@ -86,7 +86,7 @@ test('a close is told with code and reason, to whoever waits too', async () => {
   const socket = await connectSocket(at('/'))
   await socket.ping()
   expect(socket.isOpen).toBe(true)
-  expect(await messageOf(socket.turn({ type: 'x' }))).toBe('The connection closed with 1012; nothing had arrived')
+  expect(await getMessage(socket.turn({ type: 'x' }))).toBe('The connection closed with 1012; nothing had arrived')
   expect(await socket.closed).toEqual({ code: 1012, reason: 'restart' })
   expect(socket.isOpen).toBe(false)
 })
@@ -95,7 +95,7 @@ test('a paused socket reads nothing until it resumes, and can be closed', async 
   const socket = await connectSocket(at('/'), { timeoutMs: 500 })
   socket.pause()
   socket.send({ type: 'late' })
-  expect(await messageOf(socket.next())).toStartWith('No such event came; nothing had arrived')
+  expect(await getMessage(socket.next())).toStartWith('No such event came; nothing had arrived')
   socket.resume()
   while (socket.events.length === 0) await Bun.sleep(1)
   expect(socket.events).toEqual([{ type: 'late' }])

@@ -56,7 +56,7 @@ export async function spawnServer(options: SpawnOptions = {}): Promise<RunningSe
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = collect(child.stdout, child.stderr)
-  const server = serverOf(child, { port, dataDir, env, output, isTemporary: options.dataDir === undefined })
+  const server = getServer(child, { port, dataDir, env, output, isTemporary: options.dataDir === undefined })
   try {
     await untilLive(server.url, child)
   } catch (cause) {
@@ -85,7 +85,7 @@ export async function runCommand(args: string[], options: SpawnOptions = {}): Pr
 }
 
 /** Their names, of a process on Linux. */
-export const threadsOf = (pid: number): string[] =>
+export const getThreads = (pid: number): string[] =>
   readdirSync(`/proc/${pid}/task`).map((id) => {
     try {
       return readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
@@ -100,7 +100,7 @@ interface Parts extends Pick<RunningServer, 'port' | 'dataDir' | 'env' | 'output
   isTemporary: boolean
 }
 
-function serverOf(child: Child, { isTemporary, ...parts }: Parts): RunningServer {
+function getServer(child: Child, { isTemporary, ...parts }: Parts): RunningServer {
   const kill = async () => {
     child.kill('SIGKILL')
     await child.exited

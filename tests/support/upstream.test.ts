@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Account } from './upstream/accounts.ts'
 import { createUpstream, type Upstream } from './upstream/app.ts'
-import { type Ask, aBody, ask, eventsOf, get, refresh, says, textOf, typesOf } from './upstream/client.ts'
+import { type Ask, aBody, ask, get, getEvents, getText, getTypes, refresh, says } from './upstream/client.ts'
 import { faults } from './upstream/faults.ts'
 import { answers, type Json } from './upstream/script.ts'
 import { AUTH_CLAIM, decodeJwt } from './upstream/tokens.ts'
@@ -17,8 +17,8 @@ function anUpstream(): { upstream: Upstream; account: Account } {
 describe('an accepted turn', () => {
   test('is streamed as the full event sequence, numbered, and ends with output and usage', async () => {
     const { upstream, account } = anUpstream()
-    const events = await eventsOf(await ask(upstream, account))
-    expect(typesOf(events)).toEqual([
+    const events = await getEvents(await ask(upstream, account))
+    expect(getTypes(events)).toEqual([
       'response.created',
       'response.in_progress',
       'response.output_item.added',
@@ -31,7 +31,7 @@ describe('an accepted turn', () => {
       'response.completed',
     ])
     expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index))
-    expect(textOf(events)).toBe('Hello from ada@example.test')
+    expect(getText(events)).toBe('Hello from ada@example.test')
     const response = events.at(-1)?.response
     expect(response?.output).toEqual([events.at(-2)?.item])
     expect(response?.usage).toMatchObject({ input_tokens: Math.ceil(JSON.stringify(aBody()).length / 4) })
@@ -62,7 +62,7 @@ describe('an accepted turn', () => {
     }
     const headers = { 'x-openai-internal-codex-responses-lite': 'true' }
     const input = [lite, says('run: echo "hi"')]
-    const first = await eventsOf(
+    const first = await getEvents(
       await ask(upstream, account, { headers, body: aBody({ model: 'gpt-6.1-sol', input }) }),
     )
     const call = first.at(-2)?.item as Json
@@ -74,13 +74,13 @@ describe('an accepted turn', () => {
       output: [{ type: 'input_text', text: 'hi' }],
     }
     const body = aBody({ model: 'gpt-6.1-sol', input: [...input, call, output] })
-    expect(textOf(await eventsOf(await ask(upstream, account, { headers, body })))).toBe('The tool said: hi')
+    expect(getText(await getEvents(await ask(upstream, account, { headers, body })))).toBe('The tool said: hi')
 
     const classic = aBody({
       input: [says('run: ls')],
       tools: [{ type: 'function', name: 'exec_command', parameters: {} }],
     })
-    const second = await eventsOf(await ask(upstream, account, { body: classic }))
+    const second = await getEvents(await ask(upstream, account, { body: classic }))
     expect(second.at(-2)?.item).toMatchObject({ type: 'function_call', arguments: '{"cmd":"ls"}' })
     expect(upstream.oddities).toEqual([])
   })
@@ -90,15 +90,15 @@ describe('an accepted turn', () => {
     upstream.script((turn) =>
       turn.model === 'gpt-5.5' ? answers.bulk(3, 5, { usage: { inputTokens: 7, cachedTokens: 2 } }) : null,
     )
-    const events = await eventsOf(await ask(upstream, account))
-    expect(textOf(events)).toBe('x'.repeat(15))
+    const events = await getEvents(await ask(upstream, account))
+    expect(getText(events)).toBe('x'.repeat(15))
     expect(events.at(-1)?.response.usage).toMatchObject({
       input_tokens: 7,
       input_tokens_details: { cached_tokens: 2 },
       total_tokens: 11,
     })
     upstream.script(null)
-    expect(textOf(await eventsOf(await ask(upstream, account)))).toStartWith('Hello')
+    expect(getText(await getEvents(await ask(upstream, account)))).toStartWith('Hello')
   })
 })
 
@@ -193,7 +193,7 @@ describe('ciphertext', () => {
   test('of an account is accepted by that account only', async () => {
     const { upstream, account } = anUpstream()
     const other = upstream.addAccount()
-    const events = await eventsOf(await ask(upstream, account, { body: aBody(wanted) }))
+    const events = await getEvents(await ask(upstream, account, { body: aBody(wanted) }))
     const reasoning = events.find(({ type }) => type === 'response.output_item.done')?.item as Json
     expect(reasoning.type).toBe('reasoning')
     const body = aBody({ ...wanted, input: [reasoning, says('more')] })
@@ -206,7 +206,7 @@ describe('ciphertext', () => {
   test('of a compaction: exactly one item, by trigger or by the unary route until that is retired', async () => {
     const { upstream, account } = anUpstream()
     const body = aBody({ ...wanted, input: [says('hello'), { type: 'compaction_trigger' }] })
-    const events = await eventsOf(await ask(upstream, account, { body }))
+    const events = await getEvents(await ask(upstream, account, { body }))
     const items = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
     expect(items).toMatchObject([{ type: 'compaction' }])
     expect(items[0]?.encrypted_content).toStartWith(`enc.${account.chatgptAccountId}.`)

@@ -6,7 +6,7 @@ interface Line {
 }
 
 /** Prose of a Markdown document: without fenced blocks, code spans and link targets. */
-export const proseOf = (markdown: string): Line[] => {
+export const getProse = (markdown: string): Line[] => {
   let isFenced = false
   return markdown.split('\n').flatMap((text, index) => {
     if (text.startsWith('```')) isFenced = !isFenced
@@ -27,7 +27,7 @@ const JSX_TEXT = /[>}]([^<>{}=;]*)(?=[<{])/g
  * Strings, templates and text of JSX in TypeScript. Only what has a space in it: single words are names and codes.
  * Not a parser, so it may also return a piece of code from between two tags.
  */
-export const stringsOf = (source: string, { isJsx }: { isJsx: boolean }): Line[] => {
+export const getStrings = (source: string, { isJsx }: { isJsx: boolean }): Line[] => {
   const found: Line[] = []
   const add = (text: string, at: number) => {
     if (/\S\s+\S/.test(text)) found.push({ number: source.slice(0, at).split('\n').length, text })
@@ -41,7 +41,7 @@ export const stringsOf = (source: string, { isJsx }: { isJsx: boolean }): Line[]
 }
 
 /** The comments of a TypeScript file, each as one line of text. */
-export const commentsOf = (source: string): Line[] =>
+export const getComments = (source: string): Line[] =>
   [...source.matchAll(TOKEN)].flatMap(({ 0: token, index }) =>
     token.startsWith('/')
       ? [

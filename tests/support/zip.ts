@@ -9,7 +9,7 @@ export interface Packed {
   flags?: number
 }
 
-export const zipOf = (files: readonly Packed[], comment = ''): Uint8Array<ArrayBuffer> => {
+export const getZip = (files: readonly Packed[], comment = ''): Uint8Array<ArrayBuffer> => {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0

@@ -7,7 +7,7 @@ import { ask } from '../../src/upstream/ask.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { exchangeCode, type OAuthCall, RefreshError, refreshTokens, SignInError } from '../../src/upstream/oauth.ts'
 import { askDevice } from '../../src/upstream/oauth-device.ts'
-import { answerOf, codexBody, expectNothingLeft, testApp } from '../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, testApp } from '../support/app.ts'
 import { liveService } from '../support/live.ts'
 import type { Fault, FaultRoute } from '../support/upstream/faults.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
@@ -51,7 +51,7 @@ const DEVICE = { deviceAuthId: 'd', userCode: 'ABCD' }
 const COMPACT_BODY = { model: 'gpt-5.5', instructions: 'Be brief.', input: codexBody('hello').input }
 const NEVER = new AbortController().signal
 
-const contextOf = (respond: () => Response): OAuthCall => {
+const toContext = (respond: () => Response): OAuthCall => {
   const fetch = (async () => respond()) as unknown as typeof globalThis.fetch // as: called with an address and options
   const dial = createDial({}, fetch, { trustsSocketEnvironment: true, random: seededRandom(1) })
   return { dial, authBaseUrl: 'http://auth.test', timeout: () => NEVER, route: NOT_FOR_AN_ACCOUNT }
@@ -62,7 +62,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     const app = testApp()
     const endless = flood(400)
     app.members[0]?.sim.next(endless.fault)
-    expect(await answerOf(app, TURN, { json: codexBody('hello') })).toMatchObject({ status: 502 })
+    expect(await getAnswer(app, TURN, { json: codexBody('hello') })).toMatchObject({ status: 502 })
     expectBounded(endless, ERROR_BYTES)
   })
 
@@ -81,7 +81,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     ['a sign-in on another device', (context: OAuthCall) => askDevice(context, DEVICE, NEVER), SignInError],
   ])('of %s', async (_what, call, kind) => {
     const endless = flood(400)
-    expect(await rejection(call(contextOf(() => endless.response())))).toBeInstanceOf(kind)
+    expect(await rejection(call(toContext(() => endless.response())))).toBeInstanceOf(kind)
     expectBounded(endless, ERROR_BYTES)
   })
 
@@ -91,7 +91,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     const stalled = () => new ReadableStream({ start: (controller) => controller.enqueue(begun) })
     app.members[0]?.sim.always({ status: 400, body: stalled })
     const began = app.clock.monotonic()
-    expect(await answerOf(app, TURN, { json: codexBody('hello') }, 1000)).toMatchObject({ status: 400 })
+    expect(await getAnswer(app, TURN, { json: codexBody('hello') }, 1000)).toMatchObject({ status: 400 })
     expect(app.clock.monotonic() - began).toBeLessThan(7000)
     await expectNothingLeft(app)
   })
@@ -125,7 +125,7 @@ describe('a good answer has a limit too', () => {
     ['a sign-in by a code', (context: OAuthCall) => exchangeCode(context, GRANT), SignInError],
   ])('of %s', async (_what, call, kind) => {
     const endless = flood(200)
-    const err = await rejection(call(contextOf(() => endless.response())))
+    const err = await rejection(call(toContext(() => endless.response())))
     expect(err).toBeInstanceOf(kind)
     expect(String(err)).toContain('larger than 1 MiB')
     expectBounded(endless, MIB)
@@ -136,7 +136,7 @@ describe('a good answer has a limit too', () => {
     const endless = flood(200, 'compact')
     app.members[0]?.sim.next(endless.fault)
     const route = 'POST /backend-api/codex/responses/compact'
-    expect(await answerOf(app, route, { json: COMPACT_BODY })).toMatchObject({ status: 200 }) // by another attempt
+    expect(await getAnswer(app, route, { json: COMPACT_BODY })).toMatchObject({ status: 200 }) // by another attempt
     expect(app.attemptRows()).toMatchObject([{ code: 'upstream_error' }, { code: null }])
     expectBounded(endless, 16 * MIB)
   })
@@ -167,7 +167,7 @@ describe('a compressed answer, which is never asked for', () => {
     const app = testApp()
     const body = gzipSync('data: {"type":"response.completed"}\n\n')
     app.members[0]?.sim.always({ status: 200, body, headers: { 'content-encoding': 'br' } })
-    const { status, text } = await answerOf(app, TURN, { json: codexBody('hello') })
+    const { status, text } = await getAnswer(app, TURN, { json: codexBody('hello') })
     const { code, message } = JSON.parse(text).error
     expect([status, code]).toEqual([502, 'upstream_unreachable'])
     expect(message).toBe("ChatGPT sent a compressed answer, which Sluice doesn't accept.")
@@ -176,7 +176,7 @@ describe('a compressed answer, which is never asked for', () => {
 
   test('that is good and small is unpacked: it may hold the only living token', async () => {
     const renewed = JSON.stringify({ access_token: 'a', refresh_token: 'r', id_token: 'i' })
-    const context = contextOf(() => new Response(gzipSync(renewed), { headers: GZIP }))
+    const context = toContext(() => new Response(gzipSync(renewed), { headers: GZIP }))
     expect(await refreshTokens(context, TOKENS)).toEqual({ accessToken: 'a', refreshToken: 'r', idToken: 'i' })
   })
 
@@ -184,7 +184,7 @@ describe('a compressed answer, which is never asked for', () => {
     ['unpacks to more than the limit', BOMB, 'larger than 1 MiB'],
     ['is not what it says', Buffer.from('{}'), 'could not be decoded'],
   ])('that %s is an error', async (_why, body, words) => {
-    const context = contextOf(() => new Response(body, { headers: GZIP }))
+    const context = toContext(() => new Response(body, { headers: GZIP }))
     expect(String(await rejection(refreshTokens(context, TOKENS)))).toContain(words)
   })
 })

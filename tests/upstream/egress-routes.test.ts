@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { systemClock } from '../../src/lib/clock.ts'
 import { systemRandom } from '../../src/lib/random.ts'
-import { egressReasonOf, type ProxyRoute } from '../../src/model/egress/route.ts'
+import { getEgressReason, type ProxyRoute } from '../../src/model/egress/route.ts'
 import { failureFromThrown } from '../../src/proxy/exchange/upstream-failure.ts'
 import { createDial, type Dial } from '../../src/upstream/dial.ts'
 import { openSocket } from '../../src/upstream/socket.ts'
@@ -123,7 +123,7 @@ describe('endpoints in their order', () => {
     const route = routeOver(first.url('socks5h'), second.url('socks5h'))
     const err = await rejection(get(route, PLAIN, { method: 'POST', body: 'once' }))
     closing.close()
-    expect([heads, second.passed, egressReasonOf(err)]).toEqual([['POST'], [], null])
+    expect([heads, second.passed, getEgressReason(err)]).toEqual([['POST'], [], null])
   })
 })
 
@@ -154,7 +154,7 @@ describe('when no endpoint connects', () => {
       const direct = `${url.slice(0, url.indexOf(':'))}://127.0.0.1:${port()}/`
       const err = await rejection(get(routeOver(DEAD, wrongLogin.socks, wrongLogin.http), direct))
       expect(err).toMatchObject({ code: 'egress_unavailable' })
-      expect(egressReasonOf(err)).toBe('endpoints_unreachable')
+      expect(getEgressReason(err)).toBe('endpoints_unreachable')
       expect(failureFromThrown(err)).toMatchObject({ where: 'connect', code: 'egress_unavailable' })
       expect(Bun.inspect(err)).not.toContain(PASSWORD)
       expect(noted).toEqual([
@@ -169,11 +169,11 @@ describe('when no endpoint connects', () => {
     await using environment = await startEgressProxy(port())
     const other = dialIn({ ALL_PROXY: environment.url, NO_PROXY: '127.0.0.1' })
     const direct = `http://127.0.0.1:${port()}/`
-    expect(egressReasonOf(await rejection(other.fetch(PLAIN, {}, routeOver(DEAD))))).toBe('endpoints_unreachable')
-    expect(egressReasonOf(await rejection(other.fetch(direct, {}, routeOver(DEAD))))).toBe('endpoints_unreachable')
+    expect(getEgressReason(await rejection(other.fetch(PLAIN, {}, routeOver(DEAD))))).toBe('endpoints_unreachable')
+    expect(getEgressReason(await rejection(other.fetch(direct, {}, routeOver(DEAD))))).toBe('endpoints_unreachable')
     const closed = { kind: 'closed', reason: 'pool_unavailable' } as const
-    expect(egressReasonOf(await rejection(other.fetch(direct, {}, closed)))).toBe('pool_unavailable')
-    expect(egressReasonOf(await rejection(other.socketAgent('ws://127.0.0.1/', closed)))).toBe('pool_unavailable')
+    expect(getEgressReason(await rejection(other.fetch(direct, {}, closed)))).toBe('pool_unavailable')
+    expect(getEgressReason(await rejection(other.socketAgent('ws://127.0.0.1/', closed)))).toBe('pool_unavailable')
     expect(environment.passed).toEqual([])
     other.close()
   })
@@ -191,7 +191,7 @@ describe('when no endpoint connects', () => {
         signal: new AbortController().signal,
       }),
     )
-    expect(egressReasonOf(err)).toBe('endpoints_unreachable')
+    expect(getEgressReason(err)).toBe('endpoints_unreachable')
   })
 })
 
@@ -217,7 +217,7 @@ describe('connections that are kept', () => {
     await using proxy = await startEgressProxy(port(), { key, cert })
     const stranger = proxy.url.replace('egress:', 'stranger:')
     await (await get(routeOver(proxy.url), SECURE)).text()
-    expect(egressReasonOf(await rejection(get(routeOver(stranger), SECURE)))).toBe('endpoints_unreachable')
+    expect(getEgressReason(await rejection(get(routeOver(stranger), SECURE)))).toBe('endpoints_unreachable')
     expect([proxy.passed.length, proxy.refused]).toEqual([1, 1])
   })
 

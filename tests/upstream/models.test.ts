@@ -46,7 +46,7 @@ test('what cannot be fetched keeps its last good copy; all that changed is annou
   onChange(db, (topics) => heard.push([...topics].join()))
   await refresh()
   expect(heard).toEqual(['catalog'])
-  expect([...(new Catalog(db).modelsOf(id) ?? [])]).toContain('gpt-6.1-sol')
+  expect([...(new Catalog(db).getModels(id) ?? [])]).toContain('gpt-6.1-sol')
 
   await refresh()
   expect(heard).toEqual(['catalog'])
@@ -54,5 +54,5 @@ test('what cannot be fetched keeps its last good copy; all that changed is annou
   sim.always({ on: 'models', status: 500 })
   await clock.advance('1m')
   await refresh()
-  expect([...(new Catalog(db).modelsOf(id) ?? [])]).toContain('gpt-6.1-sol')
+  expect([...(new Catalog(db).getModels(id) ?? [])]).toContain('gpt-6.1-sol')
 })

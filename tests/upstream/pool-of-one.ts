@@ -51,7 +51,7 @@ export const poolOfOne = (
         return limit.signal
       },
     },
-    routeOf: () => AS_ENVIRONMENT,
+    getRoute: () => AS_ENVIRONMENT,
     onPermanentFailure: (accountId, code) => failures.push({ id: accountId, code }),
     onRenewed: () => {},
   })

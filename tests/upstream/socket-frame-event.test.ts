@@ -4,7 +4,7 @@ import { SseScanner } from '../../src/lib/sse.ts'
 import { eventData } from '../../src/lib/sse-payload.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
 
-const bytesOf = (text: string) => Buffer.from(new FrameEvent(text).bytes).toString()
+const getBytes = (text: string) => Buffer.from(new FrameEvent(text).bytes).toString()
 
 describe('the type', () => {
   for (const [text, type] of [
@@ -48,7 +48,7 @@ test('each event’s bytes are memory of their own, so two are never mistaken fo
 })
 
 test('line breaks become data lines, and a frame is one event whatever it holds', () => {
-  expect(bytesOf('{\n"type":"a"\r\n}')).toBe('event: a\ndata: {\ndata: "type":"a"\ndata: }\n\n')
+  expect(getBytes('{\n"type":"a"\r\n}')).toBe('event: a\ndata: {\ndata: "type":"a"\ndata: }\n\n')
   for (const text of [
     '{"type":"a\\nevent: b","x":1}',
     '{"x":1}\n\n\n{"y":2}',
@@ -64,5 +64,5 @@ test('line breaks become data lines, and a frame is one event whatever it holds'
 })
 
 test('without a type there is no event line', () => {
-  expect(bytesOf('[1]')).toBe('data: [1]\n\n')
+  expect(getBytes('[1]')).toBe('data: [1]\n\n')
 })

@@ -1,7 +1,7 @@
 /** Which addresses a model source may have, in every spelling of an address we know. */
 import { describe, expect, test } from 'bun:test'
 import type { Dial } from '../../src/upstream/dial.ts'
-import { baseUrlOf, formsOf, problemOfAddress } from '../../src/upstream/source-address.ts'
+import { getBaseUrl, getForms, problemOfAddress } from '../../src/upstream/source-address.ts'
 import { type Lookup, SourceFetch } from '../../src/upstream/source-fetch.ts'
 
 /** What attackers write for 169.254.169.254, other metadata services, and this server. */
@@ -200,9 +200,9 @@ describe('refused', () => {
 
   test.each([...REFUSED])('%s', async (text) => {
     const { calls, sources } = fetchWith()
-    const baseUrl = baseUrlOf(text)
+    const baseUrl = getBaseUrl(text)
     if (baseUrl === null) return // not a URL for this runtime, so it is not stored either
-    expect(await sources.problemOf(baseUrl)).toMatch(/cannot be|belongs to no single server/)
+    expect(await sources.getProblem(baseUrl)).toMatch(/cannot be|belongs to no single server/)
     // Also when it was stored before the rule existed, and without our parsing in between.
     for (const url of [baseUrl, text.replace(/\/v1$/, '')])
       expect(await sources.fetch(at(url), call).catch((err) => err.code)).toBe('model_source_unreachable')
@@ -210,20 +210,20 @@ describe('refused', () => {
   })
 
   test('nearly all of them are URLs, so the rule and not the parser refuses them', () => {
-    expect(REFUSED.filter((text) => baseUrlOf(text) === null).length).toBeLessThan(5)
+    expect(REFUSED.filter((text) => getBaseUrl(text) === null).length).toBeLessThan(5)
   })
 
-  test.each([...NO_BASE_URL])('no base URL: %p', (text) => expect(baseUrlOf(text)).toBeNull())
+  test.each([...NO_BASE_URL])('no base URL: %p', (text) => expect(getBaseUrl(text)).toBeNull())
 })
 
 test.each([...ALLOWED])('allowed: %s', async (text) => {
   const { sources } = fetchWith()
-  const baseUrl = baseUrlOf(text) ?? ''
-  expect([baseUrl, await sources.problemOf(baseUrl)]).toEqual([text, null])
+  const baseUrl = getBaseUrl(text) ?? ''
+  expect([baseUrl, await sources.getProblem(baseUrl)]).toEqual([text, null])
 })
 
 test('a base URL is stored without a trailing slash', () => {
-  expect(['http://a/v1/', 'HTTP://A:80/v1//', 'https://b:443'].map(baseUrlOf)).toEqual([
+  expect(['http://a/v1/', 'HTTP://A:80/v1//', 'https://b:443'].map(getBaseUrl)).toEqual([
     'http://a/v1',
     'http://a/v1',
     'https://b',
@@ -231,9 +231,9 @@ test('a base URL is stored without a trailing slash', () => {
 })
 
 test('addresses inside IPv6 addresses are found', () => {
-  expect(formsOf('64:ff9b::7f00:1')).toContain('127.0.0.1')
-  expect(formsOf('::ffff:127.0.0.1')).toEqual(['127.0.0.1'])
-  expect(formsOf('2001:db8::1')).toEqual(['2001:db8::1'])
+  expect(getForms('64:ff9b::7f00:1')).toContain('127.0.0.1')
+  expect(getForms('::ffff:127.0.0.1')).toEqual(['127.0.0.1'])
+  expect(getForms('2001:db8::1')).toEqual(['2001:db8::1'])
   expect(problemOfAddress('not an address')).not.toBeNull()
 })
 
@@ -244,10 +244,10 @@ test.each([
   'http://SLUICE.example.:80',
 ])('the public name of Sluice is its own address in every spelling: %s', async (base) => {
   const { calls, sources } = fetchWith({ lookup: async () => ['203.0.113.9'] })
-  expect(await sources.problemOf(`${base}/v1`)).toContain('address of Sluice itself')
+  expect(await sources.getProblem(`${base}/v1`)).toContain('address of Sluice itself')
   expect(await sources.fetch(at(`${base}/v1`), call).catch((err) => err.code)).toBe('model_source_unreachable')
   expect(calls).toEqual([])
-  expect(await sources.problemOf('http://sluice.example:11434/v1')).toBeNull()
+  expect(await sources.getProblem('http://sluice.example:11434/v1')).toBeNull()
 })
 
 describe('a name', () => {
@@ -272,7 +272,7 @@ describe('a name', () => {
     const proxied = fetchWith({ lookup: () => Promise.reject(new Error('NXDOMAIN')), isProxied: true })
     await proxied.sources.fetch(at('http://inside.example/v1'), call)
     expect(proxied.calls.map(({ url }) => url)).toEqual(['http://inside.example/v1/models'])
-    expect(await proxied.sources.problemOf('http://metadata.google.internal')).not.toBeNull()
+    expect(await proxied.sources.getProblem('http://metadata.google.internal')).not.toBeNull()
   })
 
   test('with several addresses: the next one is tried when a connection is refused', async () => {

@@ -6,7 +6,7 @@ import { createClock, ViewerClockContext } from '../../views/ui/viewer-clock.ts'
 const HOUR_MS = 3_600_000
 
 /** The hours up to and including that of `end`, each with the value 1. */
-const trendOf = (zone: string, end: string): string => {
+const getTrend = (zone: string, end: string): string => {
   const points = Array.from({ length: 168 }, (_, hour) => ({
     t: new Date(Date.parse(end) - (167 - hour) * HOUR_MS).toISOString(),
     v: 1,
@@ -28,13 +28,13 @@ test.each([
   // Clocks are put back on 2026-11-01: the night has an hour more.
   ['America/New_York', '2026-11-02T12:00:00Z', ['10-26 09:00: 3', '10-26 12:00: 6'], '11-02 06:00: 2'],
 ])('in %s up to %s bars begin with a quarter of the day', (zone, end, first, last) => {
-  const titles = titlesIn(trendOf(zone, end))
+  const titles = titlesIn(getTrend(zone, end))
   expect(titles.slice(0, 2)).toEqual(first)
   expect(titles.at(-1)).toBe(last)
 })
 
 test.each(['America/New_York', 'Asia/Kolkata', 'Pacific/Kiritimati'])('bars of a day in %s make its row', (zone) => {
-  const html = trendOf(zone, '2026-11-02T12:00:00Z')
+  const html = getTrend(zone, '2026-11-02T12:00:00Z')
   const bars = Map.groupBy(titlesIn(html), (title) => title?.slice(0, 5))
   const sums = [...bars].map(([day, titles]) => [
     day,

@@ -1,12 +1,12 @@
 /** The overview page through its route: what a person reads, and what no page of ours may contain. */
 import { describe, expect, test } from 'bun:test'
 import { goToDashboard, showOverview } from '../../src/admin/overview.ts'
-import { healthOf } from '../../src/admin/overview-health.ts'
+import { getHealth } from '../../src/admin/overview-health.ts'
 import type { AccountView } from '../../src/model/accounts/account-view.ts'
 import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 import type { KeyFact, Slot } from '../../src/model/overview/overview.ts'
 import { SLOT_MS } from '../../src/model/overview/overview-slots.ts'
-import { tilesOf } from '../../src/model/overview/overview-tiles.ts'
+import { getTiles } from '../../src/model/overview/overview-tiles.ts'
 import { probe } from '../http/probe.ts'
 import { testDb } from '../support/db.ts'
 import { anAccount, aRequest, HOUR, MINUTE, NOW } from './samples.ts'
@@ -24,7 +24,7 @@ interface Scene {
 }
 
 /** Four turns a half hour of the last day, two of the day before; those that failed are in the last half hour. */
-const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =>
+const getSlots = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =>
   Array.from({ length: 96 }, (_, index) => ({
     at: NOW - (95 - index) * SLOT_MS,
     requests: index < 48 ? 2 : 4,
@@ -40,8 +40,8 @@ const slotsOf = (accounts: readonly AccountView[], errors: LogEntry[]): Slot[] =
     cancelled: 0,
   }))
 
-const figuresOf = ({ accounts = [], errors = [], keys = [] }: Scene) => {
-  const slots = slotsOf(accounts, errors)
+const getFigures = ({ accounts = [], errors = [], keys = [] }: Scene) => {
+  const slots = getSlots(accounts, errors)
   const groups = errors.map((newest) => ({
     count: 1,
     newest,
@@ -51,7 +51,7 @@ const figuresOf = ({ accounts = [], errors = [], keys = [] }: Scene) => {
   }))
   const present = { conversations: { now: 3, before: 2 }, keys, errors: groups, rejected: [], stateChanges: new Map() }
   const shown = { period: '24h', slotMs: SLOT_MS, slots: slots.slice(-48), cells: 48 } as const
-  return { ...shown, present, tiles: tilesOf({ slots, present }) }
+  return { ...shown, present, tiles: getTiles({ slots, present }) }
 }
 
 const scene = (what: Scene = {}) => {
@@ -72,7 +72,7 @@ const scene = (what: Scene = {}) => {
       clock: { now: () => NOW, monotonic: () => 0 },
       db: testDb().db,
       pool: { all: () => [], describe: () => accounts },
-      figures: { now: async () => figuresOf(what) },
+      figures: { now: async () => getFigures(what) },
       settings: { current: () => ({ apiKeyAuthEnabled: false, guestAccessEnabled: guests }) },
       resetCredits: {
         of: (id: string) => (resettable === id ? [{ id: 'c', status: 'available', expiresAt: null }] : null),
@@ -360,7 +360,7 @@ const CALM = {
 }
 
 test('the level follows the worst thing that is true', () => {
-  const level = (accounts: AccountView[], over = {}) => healthOf(accounts, { ...CALM, ...over }).level
+  const level = (accounts: AccountView[], over = {}) => getHealth(accounts, { ...CALM, ...over }).level
   expect(level([])).toBe('empty')
   expect(level([anAccount(), blocked])).toBe('serving')
   expect(level([anAccount()], { isFailing: true })).toBe('failing')
@@ -375,5 +375,5 @@ test('what only a person can repair is counted', () => {
     anAccount({ status: 'deactivated' }),
     blocked,
   ]
-  expect(healthOf(accounts, CALM).needAttention).toBe(2)
+  expect(getHealth(accounts, CALM).needAttention).toBe(2)
 })

@@ -14,15 +14,15 @@ import { withQuery } from '../ui/with-query.ts'
 import type { AccountProps } from './detail.tsx'
 import { accountPath } from './links.ts'
 import { DeleteDialog } from './modal.tsx'
-import { addressOf, Eligibility, Evidence, factsOf, groundsOf, paidCreditsText } from './standing.tsx'
+import { Eligibility, Evidence, getAddress, getFacts, getGrounds, paidCreditsText } from './standing.tsx'
 
 export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, probe, now }) => (
-  <section class="card account-head" aria-labelledby="account-title" {...live(partOf(account))}>
+  <section class="card account-head" aria-labelledby="account-title" {...live(getPart(account))}>
     <div class="account-head-main">
       <div class="account-head-name">
         <h1 id="account-title">{account.displayName}</h1>
         <p class="muted">
-          {[addressOf(account), workspace, ...factsOf(account), inFlightText(account)].filter(Boolean).join(' · ')}
+          {[getAddress(account), workspace, ...getFacts(account), inFlightText(account)].filter(Boolean).join(' · ')}
         </p>
       </div>
       <dl class="two-facts">
@@ -51,7 +51,7 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
 )
 
 /** Refreshed from the lightest tab, of which only the head is used. */
-const partOf = ({ accountId }: WireAccount) => ({
+const getPart = ({ accountId }: WireAccount) => ({
   id: 'account-head',
   topics: ['accounts', 'usage'] as const,
   src: withQuery(accountPath(accountId), { tab: 'routing' }),
@@ -123,7 +123,7 @@ const whatText = (account: WireAccount): string => {
 
 const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
   const { status } = account
-  const { evidence } = groundsOf(account)
+  const { evidence } = getGrounds(account)
   if (isPinnedOut(account))
     return (
       <>
@@ -139,7 +139,7 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
 }
 
 const SinceWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
-  const { since } = groundsOf(account)
+  const { since } = getGrounds(account)
   return since ? <Since at={since} now={now} /> : <>just now</>
 }
 
@@ -203,7 +203,7 @@ const LABELS: Record<AccountAction, string> = {
   delete: 'Delete…',
 }
 
-const labelOf = (action: AccountAction, status: WireAccount['status']): string =>
+const getLabel = (action: AccountAction, status: WireAccount['status']): string =>
   action === 'resume' && status !== 'paused' ? 'Clear and retry' : LABELS[action]
 
 /** Selector of the account's badge, for the script. */
@@ -211,7 +211,7 @@ const BADGE = '#account-head .badge'
 
 const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, action, refusal }) => {
   const { accountId, status } = account
-  const label = labelOf(action, status)
+  const label = getLabel(action, status)
   if (refusal) return <Refused label={label} why={refusal} />
   const path = `/api/accounts/${encodeURIComponent(accountId)}`
   switch (action) {

@@ -3,7 +3,7 @@ import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { KnownAccount, SignInValue } from '../../src/admin/sign-in-value.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
-import { optionsOf, Select } from '../ui/select.tsx'
+import { getOptions, Select } from '../ui/select.tsx'
 import { Countdown } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
 
@@ -121,7 +121,7 @@ export const Begin: FC<BeginProps> = ({ method, label, target, pools, poolId, pr
       <Select
         label="Outbound proxy"
         name="egressPoolId"
-        options={[['', 'Default'], ...optionsOf(pools)]}
+        options={[['', 'Default'], ...getOptions(pools)]}
         value=""
         hint="Used to sign in and for all later traffic of this account."
       />

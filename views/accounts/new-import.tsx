@@ -71,7 +71,7 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
   return (
     <Frame title={useful === 0 ? 'Nothing to import' : 'Preview import'} isWide>
       <StepForm name="chosen" action={`/api/accounts/import/preflight/${preflightId}`} problem={problem}>
-        {files.length > 1 && <p>{countsOf(files)}</p>}
+        {files.length > 1 && <p>{getCounts(files)}</p>}
         <ul class="preflight">
           {files.map((file) => (
             <FileRow file={file} now={generatedAt} />
@@ -95,7 +95,7 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
 }
 
 /** The list may have a thousand rows, with invalid ones last. */
-const countsOf = (files: readonly PreflightFile[]): string => {
+const getCounts = (files: readonly PreflightFile[]): string => {
   const useful = files.filter(({ isWorthwhile }) => isWorthwhile).length
   const broken = files.filter(({ verdict }) => verdict === 'broken').length
   const counts: [count: number, what: string][] = [
@@ -122,7 +122,7 @@ const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
         <span class="preflight-verdict">
           <Badge tone={tone}>{label}</Badge>
           <span class="muted">
-            {file.reason ?? effectOf(file)}
+            {file.reason ?? getEffect(file)}
             {file.lastRefreshAt && (
               <>
                 {' '}
@@ -136,7 +136,7 @@ const FileRow: FC<{ file: PreflightFile; now: string }> = ({ file, now }) => {
   )
 }
 
-const effectOf = ({ existing }: PreflightFile): string =>
+const getEffect = ({ existing }: PreflightFile): string =>
   existing ? `Replaces the tokens of ${existing.displayName}.` : 'Adds this account.'
 
 const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ accounts }) => (

@@ -5,7 +5,7 @@ import type { CandidateView, Explanation } from '../../src/model/log/explain.ts'
 import { Candidates, resetsLater } from '../logs/candidates.tsx'
 import { STRATEGY_NAMES } from '../logs/words.ts'
 import type { Tone } from '../ui/badge.tsx'
-import { Filter, FilterActions, optionsOf } from '../ui/select.tsx'
+import { Filter, FilterActions, getOptions } from '../ui/select.tsx'
 import { Moment } from '../ui/time.tsx'
 import { SIMULATOR } from './links.ts'
 
@@ -38,7 +38,7 @@ export const SimulatorPage: FC<ExplainView> = ({ asked, options, explanation, ge
             ))}
           </datalist>
         </label>
-        {options.keys && <Filter label="Key" name="key" chosen={asked.key} options={optionsOf(options.keys)} />}
+        {options.keys && <Filter label="Key" name="key" chosen={asked.key} options={getOptions(options.keys)} />}
         <FilterActions label="Simulate" />
       </div>
     </form>

@@ -82,7 +82,7 @@ const PAID = { never: 'not used', last: 'used last', freely: 'used freely' } as 
 
 /** Why the account is not used, or less than others. */
 export const Evidence: FC<Props> = ({ account, now }) => {
-  const { evidence, since } = groundsOf(account)
+  const { evidence, since } = getGrounds(account)
   return evidence === null ? null : (
     <span class="evidence muted">
       {evidence.replace(/\.$/, '')}
@@ -97,7 +97,7 @@ export const Evidence: FC<Props> = ({ account, now }) => {
 }
 
 /** An active account has no block to explain, but it may have failed recently. */
-export const groundsOf = (account: WireAccount): { evidence: string | null; since: string | null } => {
+export const getGrounds = (account: WireAccount): { evidence: string | null; since: string | null } => {
   const { status, evidence, since, tier, lastError } = account
   if (status === 'paused') return { evidence: null, since }
   if (status !== 'active') return { evidence, since }
@@ -112,7 +112,7 @@ const POLICIES: Record<WireAccount['routingPolicy'], string | null> = {
 }
 
 /** Facts that distinguish accounts. */
-export const factsOf = (account: WireAccount): string[] =>
+export const getFacts = (account: WireAccount): string[] =>
   [
     planName(account.planType),
     POLICIES[account.routingPolicy],
@@ -132,5 +132,5 @@ const creditsText = ({ credits }: WireAccount): string | null => {
 const amountText = (amount: number): string => amount.toLocaleString('en', { maximumFractionDigits: 2 })
 
 /** The e-mail address, if the name differs. */
-export const addressOf = ({ alias, email }: WireAccount): string | null =>
+export const getAddress = ({ alias, email }: WireAccount): string | null =>
   alias === null || alias === email ? null : email

@@ -4,12 +4,12 @@ import type { AccountSort, ListedAccount } from '../../src/model/accounts/accoun
 import type { WireAccount, WireWindow } from '../../src/model/accounts/account-view.ts'
 import { countText, dollarText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
-import { leftPercent, toneOf } from '../ui/meter.tsx'
+import { getTone, leftPercent } from '../ui/meter.tsx'
 import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { accountPath, listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
-import { addressOf, Eligibility, factsOf } from './standing.tsx'
+import { Eligibility, getAddress, getFacts } from './standing.tsx'
 
 export const AccountTable: FC<AccountsProps> = ({ accounts, query, mayWrite, now }) => (
   <table class="list accounts">
@@ -108,7 +108,7 @@ export const Name: FC<{ account: WireAccount }> = ({ account }) => (
     <a class="account-link" href={accountPath(account.accountId)}>
       {account.displayName}
     </a>
-    <span class="muted small">{[addressOf(account), ...factsOf(account)].filter(Boolean).join(' · ')}</span>
+    <span class="muted small">{[getAddress(account), ...getFacts(account)].filter(Boolean).join(' · ')}</span>
   </>
 )
 
@@ -130,7 +130,7 @@ const Window: FC<{ window: WireWindow | null; now: string }> = ({ window, now })
   ) : (
     <>
       <progress
-        class={toneOf(window.usedPercent)}
+        class={getTone(window.usedPercent)}
         max="100"
         value={String(Math.round(window.usedPercent))}
         aria-hidden="true"

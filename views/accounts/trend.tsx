@@ -113,7 +113,7 @@ const DayTable: FC<TrendProps> = ({ from, series }) => (
           <tr>
             <th scope="row">{momentText(at)}</th>
             {series.map(({ values }) => (
-              <td>{mostOf(values.slice(day * DAY_HOURS, (day + 1) * DAY_HOURS))}</td>
+              <td>{getMost(values.slice(day * DAY_HOURS, (day + 1) * DAY_HOURS))}</td>
             ))}
           </tr>
         ))}
@@ -122,7 +122,7 @@ const DayTable: FC<TrendProps> = ({ from, series }) => (
   </AsTable>
 )
 
-const mostOf = (values: readonly (number | null)[]): string => {
+const getMost = (values: readonly (number | null)[]): string => {
   const known = values.filter((value) => value !== null)
   return known.length === 0 ? '–' : `${Math.round(Math.max(...known))} %`
 }

@@ -134,7 +134,7 @@ const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
         <tr>
           <th scope="row">
             {row.name ?? <span class="muted">{nobody}</span>}
-            <ShareBar {...shareOf(row, total)} />
+            <ShareBar {...getShare(row, total)} />
           </th>
           <td title={row.errors > 0 ? `${countText(row.errors)} failed` : undefined}>{countText(row.requests)}</td>
           <td>{shortCount(row.tokens)}</td>
@@ -146,7 +146,7 @@ const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
 )
 
 /** By cost, or by tokens if nothing has a price. */
-const shareOf = (row: Spend, total: Spend): { percent: number; of: string } =>
+const getShare = (row: Spend, total: Spend): { percent: number; of: string } =>
   total.costMicros > 0
     ? { percent: (row.costMicros / total.costMicros) * 100, of: 'the cost' }
     : { percent: (row.tokens / Math.max(1, total.tokens)) * 100, of: 'the tokens' }

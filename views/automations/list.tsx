@@ -141,7 +141,7 @@ export const RunList: FC<RunListProps> = ({
                 <a href={runPath(run.id)}>
                   {isNamed ? run.jobName : 'Run'} <Since at={run.startedAt} now={now} />
                 </a>
-                <span class="hint">{factsOf(run)}</span>
+                <span class="hint">{getFacts(run)}</span>
                 {run.errorMessage && <span class="hint">{run.errorMessage}</span>}
               </span>
               <RunBadge run={run} />
@@ -157,7 +157,7 @@ export const RunList: FC<RunListProps> = ({
   </Card>
 )
 
-const factsOf = ({ trigger, totalAccounts, completedAccounts, pendingAccounts, skippedAccounts }: RunView): string =>
+const getFacts = ({ trigger, totalAccounts, completedAccounts, pendingAccounts, skippedAccounts }: RunView): string =>
   [
     trigger === 'manual' ? 'Started by a user' : 'Scheduled',
     pendingAccounts > 0

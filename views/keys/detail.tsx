@@ -151,7 +151,7 @@ const Usage: FC<KeyProps> = ({ usage, shares, trends, isOwn, apiKey: { usageSumm
 const requestsText = ({ requestCount: count, totalCostUsd, totalTokens }: ApiKey['usageSummary']): string =>
   `${shortCount(count)} ${count === 1 ? 'request' : 'requests'}, ${tokenCost(totalCostUsd, totalTokens)}`
 
-const MOST_SHARES = 8
+const MAX_SHARES = 8
 
 interface SharesProps {
   shares: readonly NamedShare[]
@@ -163,7 +163,7 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
   <div>
     <h3 class="field-label">Usage by account</h3>
     <ul class="key-shares">
-      {shares.slice(0, MOST_SHARES).map(({ name, costMicros }) => (
+      {shares.slice(0, MAX_SHARES).map(({ name, costMicros }) => (
         <li>
           <span class="key-share">{name ?? <span class="muted">deleted account</span>}</span>
           <span class="muted">
@@ -172,7 +172,7 @@ const Shares: FC<SharesProps> = ({ shares, total, text }) => (
           </span>
         </li>
       ))}
-      {shares.length > MOST_SHARES && <li class="muted">and {shares.length - MOST_SHARES} more</li>}
+      {shares.length > MAX_SHARES && <li class="muted">and {shares.length - MAX_SHARES} more</li>}
     </ul>
   </div>
 )

@@ -11,7 +11,7 @@ const TYPES: readonly Option[] = Object.entries(LIMIT_TYPE_NAMES)
 
 /** Blank rows for new limits, up to the number of rows the form can send. */
 const BLANK_ROWS = 2
-const MOST_ROWS = 12
+const MAX_ROWS = 12
 
 interface RowsProps {
   limits: readonly LimitBound[]
@@ -21,10 +21,10 @@ interface RowsProps {
 }
 
 export const LimitRows: FC<RowsProps> = ({ limits, models, prefix = '' }) => {
-  if (limits.length > MOST_ROWS)
+  if (limits.length > MAX_ROWS)
     return <p class="muted">This key has more limits than this form can show. Change them with the API.</p>
   const rows = Array.from(
-    { length: Math.min(MOST_ROWS, limits.length + BLANK_ROWS) },
+    { length: Math.min(MAX_ROWS, limits.length + BLANK_ROWS) },
     (_, index) => limits[index] ?? null,
   )
   return (

@@ -2,7 +2,7 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { plural } from '../ui/amounts.ts'
 import { Check, Field, Switch } from '../ui/form.tsx'
-import { keeping, type Option, optionsOf, plainOptions, Select } from '../ui/select.tsx'
+import { getOptions, keeping, type Option, plainOptions, Select } from '../ui/select.tsx'
 import { type LimitBound, LimitRows } from './form-limits.tsx'
 import { type ApiKey, FAST_MODE_NAMES } from './words.ts'
 
@@ -57,7 +57,7 @@ export const KeyFields: FC<FieldsProps> = ({ choices, apiKey }) => {
       <Ticks
         legend="Models"
         name="allowedModels"
-        options={optionsOf(choices.models)}
+        options={getOptions(choices.models)}
         ticked={apiKey?.allowedModels ?? []}
         hint={
           choices.models.length === 0 ? 'Add an account to see its models here.' : 'Leave empty to allow all models.'
@@ -235,7 +235,7 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
           ticked={apiKey?.assignedTags ?? []}
         />
       )}
-      <Chosen options={withPresent(optionsOf(choices.accounts), chosen)} chosen={chosen} />
+      <Chosen options={withPresent(getOptions(choices.accounts), chosen)} chosen={chosen} />
       {(choices.sources.length > 0 || apiKey?.sourceAssignmentScopeEnabled) && (
         <Sources choices={choices} apiKey={apiKey} />
       )}
@@ -267,7 +267,7 @@ const Sources: FC<FieldsProps> = ({ choices, apiKey }) => (
     <Ticks
       legend="Sources for this key"
       name="assignedSourceIds"
-      options={optionsOf(choices.sources)}
+      options={getOptions(choices.sources)}
       ticked={apiKey?.assignedSourceIds ?? []}
     />
     <Check
@@ -315,7 +315,7 @@ const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
         name="ownerUserId"
         options={[
           ['', 'No owner'],
-          ...keeping(optionsOf(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username),
+          ...keeping(getOptions(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username),
         ]}
         value={apiKey ? (apiKey.ownerUserId ?? '') : (choices.owners[0]?.id ?? '')}
         hint="The key stops working while its owner is disabled."

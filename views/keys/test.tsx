@@ -51,7 +51,7 @@ export const KeyTestResult: FC<KeyTest> = (test) => (
 const Answered: FC<{ test: KeyTest }> = ({ test }) => (
   <Finding tone="good">
     <b>It works.</b> {test.account ?? 'An account'} answered “{test.text.trim()}” using <code>{test.model}</code>.
-    <span class="key-finding-facts muted">{factsOf(test).join(' · ')}</span>
+    <span class="key-finding-facts muted">{getFacts(test).join(' · ')}</span>
   </Finding>
 )
 
@@ -69,7 +69,7 @@ const Failed: FC<{ test: KeyTest; error: NonNullable<KeyTest['error']> }> = ({ t
   </Finding>
 )
 
-const factsOf = (test: KeyTest): string[] => [
+const getFacts = (test: KeyTest): string[] => [
   ...(test.firstTokenMs === null ? [] : [`first token after ${durationText(test.firstTokenMs)}`]),
   `finished after ${durationText(test.totalMs)}`,
   ...(test.inputTokens === null ? [] : [`${test.inputTokens} tokens in, ${test.outputTokens ?? 0} out`]),

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { Bars } from '../ui/bars.tsx'
 import { AsTable, TableHead } from '../ui/table.tsx'
-import { clockText, dateText, hourOf } from '../ui/time.tsx'
+import { clockText, dateText, getHour } from '../ui/time.tsx'
 
 export interface TrendPoint {
   /** ISO 8601: the start of the hour. */
@@ -22,7 +22,7 @@ const HOURS_A_BAR = 6
 export const Trend: FC<TrendProps> = ({ label, points, text }) => {
   const groups = grouped(points)
   const most = Math.max(0, ...groups.map(({ v }) => v))
-  const total = text(sumOf(points))
+  const total = text(getSum(points))
   return (
     <figure class="key-trend">
       <figcaption>
@@ -30,8 +30,8 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
       </figcaption>
       <Bars
         label={`${label}, last 7 days: ${total}`}
-        bars={groups.map(({ t, v }) => ({ title: `${spanOf(t)}: ${text(v)}`, value: v }))}
-        ends={[dayOf(points[0]), most > 0 ? `peak ${text(most)} in ${HOURS_A_BAR} h` : '', dayOf(points.at(-1))]}
+        bars={groups.map(({ t, v }) => ({ title: `${getSpan(t)}: ${text(v)}`, value: v }))}
+        ends={[toDay(points[0]), most > 0 ? `peak ${text(most)} in ${HOURS_A_BAR} h` : '', toDay(points.at(-1))]}
       />
       <AsTable>
         <table class="figures">
@@ -40,7 +40,7 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
             {[...Map.groupBy(points, ({ t }) => dateText(t))].map(([day, hours]) => (
               <tr>
                 <th scope="row">{day}</th>
-                <td>{text(sumOf(hours))}</td>
+                <td>{text(getSum(hours))}</td>
               </tr>
             ))}
           </tbody>
@@ -50,17 +50,17 @@ export const Trend: FC<TrendProps> = ({ label, points, text }) => {
   )
 }
 
-const sumOf = (points: readonly TrendPoint[]): number => points.reduce((sum, { v }) => sum + v, 0)
+const getSum = (points: readonly TrendPoint[]): number => points.reduce((sum, { v }) => sum + v, 0)
 
 /**
  * Bars begin at 0, 6, 12 and 18 o’clock where the viewer is, so that none spans two days. The first and the last may be shorter,
  * and so may one where clocks change.
  */
 const grouped = (points: readonly TrendPoint[]): TrendPoint[] => {
-  const bars = Map.groupBy(points, ({ t }) => `${dateText(t)} ${Math.floor(hourOf(t) / HOURS_A_BAR)}`)
-  return [...bars.values()].map((hours) => ({ t: hours[0]?.t ?? '', v: sumOf(hours) }))
+  const bars = Map.groupBy(points, ({ t }) => `${dateText(t)} ${Math.floor(getHour(t) / HOURS_A_BAR)}`)
+  return [...bars.values()].map((hours) => ({ t: hours[0]?.t ?? '', v: getSum(hours) }))
 }
 
-const spanOf = (t: string): string => `${dateText(t).slice(5)} ${clockText(t)}`
+const getSpan = (t: string): string => `${dateText(t).slice(5)} ${clockText(t)}`
 
-const dayOf = (point: TrendPoint | undefined): string => (point ? dateText(point.t).slice(5) : '')
+const toDay = (point: TrendPoint | undefined): string => (point ? dateText(point.t).slice(5) : '')

@@ -42,7 +42,7 @@ export const WINDOW_NAMES: Record<Limit['limitWindow'], string> = {
 export const limitName = (limit: Limit): string => `${LIMIT_TYPE_NAMES[limit.limitType]} ${inWindow(limit)}`
 
 /** Used percent; above 100 when the last request took more than was left. */
-export const percentOf = ({ currentValue, maxValue }: Limit): number => (currentValue / maxValue) * 100
+export const getPercent = ({ currentValue, maxValue }: Limit): number => (currentValue / maxValue) * 100
 
 /** "$25.00 per week", "50 M tokens per 30 days for gpt-5.5". */
 export const boundText = (limit: Limit): string => {

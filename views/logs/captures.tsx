@@ -6,7 +6,7 @@ import { plural } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Form, NeedsScript, Outcome } from '../ui/form.tsx'
-import { optionsOf, Select } from '../ui/select.tsx'
+import { getOptions, Select } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
 
 export const CapturesPage: FC<CapturesView> = (view) => {
@@ -43,8 +43,8 @@ const StartForm: FC<CapturesView> = ({ choices }) => (
     confirm="Everything that clients send and ChatGPT answers is stored in full until the capture is deleted. Start?"
   >
     <div class="capture-fields">
-      <Select label="Key" name="keyId" options={[['', 'None'], ...optionsOf(choices.keys)]} value="" />
-      <Select label="or account" name="accountId" options={[['', 'None'], ...optionsOf(choices.accounts)]} value="" />
+      <Select label="Key" name="keyId" options={[['', 'None'], ...getOptions(choices.keys)]} value="" />
+      <Select label="or account" name="accountId" options={[['', 'None'], ...getOptions(choices.accounts)]} value="" />
       <Select label="For" name="minutes" options={DURATIONS} value="60" />
       <Select label="At most" name="maxMiB" options={SIZES} value="64" />
     </div>

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import type { MoreColumn } from '../../src/model/log/request-log-page.ts'
 import { Submit } from '../ui/button.tsx'
-import { Filter, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
+import { Filter, getOptions, plainOptions, TimeFilter } from '../ui/select.tsx'
 import { COLUMN_NAMES, KIND_CHOICES, RANGE_CHOICES, STATUS_CHOICES, VIEWS } from './words.ts'
 
 export const Filters: FC<Logs> = (logs) => {
@@ -31,10 +31,10 @@ export const Filters: FC<Logs> = (logs) => {
         />
         <Filter label="Result" name="status" chosen={filters.status[0]} options={STATUS_CHOICES} />
         {logs.showsAccounts && (
-          <Filter label="Account" name="accountId" chosen={filters.account[0]} options={optionsOf(options.accounts)} />
+          <Filter label="Account" name="accountId" chosen={filters.account[0]} options={getOptions(options.accounts)} />
         )}
         {options.keys && (
-          <Filter label="Key" name="apiKeyId" chosen={filters.key[0]} options={optionsOf(options.keys)} />
+          <Filter label="Key" name="apiKeyId" chosen={filters.key[0]} options={getOptions(options.keys)} />
         )}
         <Filter label="Model" name="model" chosen={filters.model[0]} options={plainOptions(options.models)} />
         <div class="filter-actions without-script">
@@ -68,7 +68,7 @@ const Chips: FC<Logs> = (logs) => {
         {VIEWS.map(([name, label]) => (
           <a
             href={links[name]}
-            aria-current={name === viewOf(logs) ? 'page' : undefined}
+            aria-current={name === getView(logs) ? 'page' : undefined}
             title={name === 'slow' ? 'First token after more than 10 s' : undefined}
           >
             {label}
@@ -114,7 +114,7 @@ const MoreFilters: FC<Logs> = (logs) => {
   )
 }
 
-const viewOf = ({ filters: { status, slow } }: Logs): string | null => {
+const getView = ({ filters: { status, slow } }: Logs): string | null => {
   const [chosen = null, ...further] = status
   if (chosen === null) return slow ? 'slow' : 'all'
   if (slow || further.length > 0) return null

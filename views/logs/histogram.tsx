@@ -21,8 +21,8 @@ const MIN_PART = 4
 
 export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, src }) => {
   const { from, stepMs, bars, countedFrom } = histogram
-  const startOf = (index: number) => new Date(Date.parse(from) + index * stepMs).toISOString()
-  const most = Math.max(1, ...bars.map(totalOf))
+  const getStart = (index: number) => new Date(Date.parse(from) + index * stepMs).toISOString()
+  const most = Math.max(1, ...bars.map(getTotal))
   const layers = PARTS.map(([name, kind]) => ({ kind, values: bars.map((bar) => bar[name]) }))
   return (
     <figure
@@ -41,7 +41,7 @@ export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, sr
         <g class="bars-hit" stroke-width="1">
           {bars.map((bar, index) => (
             <path d={`M${index + 0.5} 0V100`}>
-              {hasAny(bar) && <title>{`${momentText(startOf(index))}: ${barText(bar, isOfRejected)}`}</title>}
+              {hasAny(bar) && <title>{`${momentText(getStart(index))}: ${barText(bar, isOfRejected)}`}</title>}
             </path>
           ))}
         </g>
@@ -54,15 +54,15 @@ export const Histogram: FC<HistogramProps> = ({ histogram, isOfRejected, now, sr
           {countedFrom && <span>Complete since {logTimeText(countedFrom, now)}. </span>}
           <span class="needs-script">Drag to zoom</span>
         </span>
-        <span>{logTimeText(startOf(bars.length), now)}</span>
+        <span>{logTimeText(getStart(bars.length), now)}</span>
       </figcaption>
     </figure>
   )
 }
 
-export const hasAny = (bar: Bar): boolean => totalOf(bar) > 0
+export const hasAny = (bar: Bar): boolean => getTotal(bar) > 0
 
-const totalOf = ({ completed, cancelled, errors }: Bar): number => completed + cancelled + errors
+const getTotal = ({ completed, cancelled, errors }: Bar): number => completed + cancelled + errors
 
 /** With colors. Errors are at the bottom, where even a few are visible. */
 const PARTS = [

@@ -30,7 +30,7 @@ export const LogsPage: FC<Logs> = (logs) => {
       <Card
         id="log"
         title={logs.rejected ? 'Rejected clients' : 'Requests'}
-        count={countOf(logs)}
+        count={getCount(logs)}
         aside={
           <>
             <span class="sr" id="tail-says" role="status" />
@@ -78,7 +78,7 @@ export const LogsPage: FC<Logs> = (logs) => {
   )
 }
 
-const countOf = ({ total, moreThan, requests, rejected }: Logs): string => {
+const getCount = ({ total, moreThan, requests, rejected }: Logs): string => {
   if (rejected) return rejected.length === 0 ? '' : `${rejected.length} on this page`
   if (total !== null) return countText(total)
   if (moreThan !== null) return `${countText(moreThan)}+`

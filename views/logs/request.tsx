@@ -80,7 +80,7 @@ const Facts: FC<RequestView> = (request) => (
       <Fact name="Key">{request.apiKeyName ?? namelessKey(request)}</Fact>
       <Fact name="Request">
         <code>{request.route}</code>
-        <span class="muted"> {wayOf(request)}</span>
+        <span class="muted"> {getWay(request)}</span>
       </Fact>
       <Fact name="Response">
         HTTP {request.httpStatus}
@@ -121,7 +121,7 @@ const paidText = ({ status }: RequestView): string =>
 const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
   apiKeyId ? 'Deleted key' : unrecognizedKey ? 'Unrecognized key (not checked, because keys are optional)' : null
 
-const wayOf = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
+const getWay = ({ requestKind, transport, upstreamTransport }: RequestView): string =>
   [
     requestKind === 'normal' ? null : KIND_NAMES[requestKind],
     transport === upstreamTransport || upstreamTransport === null ? transport : `${transport} to ${upstreamTransport}`,

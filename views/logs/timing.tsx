@@ -14,7 +14,7 @@ interface Segment {
 }
 
 /** Each part ends where the next begins. Phases not reached are missing; the remaining time belongs to the last one. */
-const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Phases): Segment[] => {
+const getSegments = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Phases): Segment[] => {
   const ends = [
     ['Queue', 'queue', admitMs],
     ['Select', 'select', selectMs],
@@ -37,7 +37,7 @@ const segmentsOf = ({ admitMs, selectMs, connectMs, firstEventMs, totalMs }: Pha
 const MIN_WIDTH = 4
 
 export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk }) => {
-  const segments = segmentsOf(phases)
+  const segments = getSegments(phases)
   const scale = 1000 / Math.max(phases.totalMs, 0.001)
   return (
     <>
@@ -46,7 +46,7 @@ export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk 
         <rect class="bar-track" width="1000" height="14" />
         {segments.map(({ className, fromMs, ms }) => (
           <rect
-            class={classOf(className, isOk)}
+            class={getClass(className, isOk)}
             x={units(Math.min(fromMs * scale, 1000 - MIN_WIDTH))}
             width={units(ms > 0 ? Math.max(ms * scale, MIN_WIDTH) : 0)}
             height="14"
@@ -57,7 +57,7 @@ export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk 
         {segments.map(({ name, className, ms }) => (
           <li>
             <svg class="swatch" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
-              <rect class={classOf(className, isOk)} width="10" height="10" rx="2" />
+              <rect class={getClass(className, isOk)} width="10" height="10" rx="2" />
             </svg>
             {name} <b>{preciseText(ms)}</b>
           </li>
@@ -70,7 +70,7 @@ export const TimingBar: FC<{ phases: Phases; isOk: boolean }> = ({ phases, isOk 
   )
 }
 
-const classOf = (className: string, isOk: boolean): string =>
+const getClass = (className: string, isOk: boolean): string =>
   className === 'stream' && !isOk ? 'part-failed' : `part-${className}`
 
 interface AttemptBarProps {

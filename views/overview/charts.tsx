@@ -20,12 +20,12 @@ export const OutcomeStrip: FC<{ strip: readonly Outcome[]; cells: number; label:
 }) => (
   <svg class="outcomes" viewBox={`0 0 ${cells * CELL - GAP} ${HEIGHT}`} preserveAspectRatio="none" role="img">
     <title>{label}</title>
-    {KINDS.map((kind) => strip.includes(kind) && <path class={`outcome-${kind}`} d={pathOf(strip, kind)} />)}
+    {KINDS.map((kind) => strip.includes(kind) && <path class={`outcome-${kind}`} d={toPath(strip, kind)} />)}
   </svg>
 )
 
 /** Each run of one kind is one dashed line. Moves are relative to keep the markup small. */
-const pathOf = (strip: readonly Outcome[], kind: Outcome): string => {
+const toPath = (strip: readonly Outcome[], kind: Outcome): string => {
   const starts = strip.flatMap((outcome, index) => (outcome === kind && strip[index - 1] !== kind ? [index] : []))
   const lines = starts.map((start) => {
     const end = strip.findIndex((outcome, index) => index > start && outcome !== kind)
@@ -42,7 +42,7 @@ const moveTo = (before: { x: number; length: number } | undefined, x: number, y:
 /** A cell of this kind, for the legend. */
 export const OutcomeCell: FC<{ outcome: Outcome }> = ({ outcome }) => (
   <svg class="outcomes" viewBox={`0 0 6 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-    <path class={`outcome-${outcome}`} d={pathOf([outcome], outcome)} />
+    <path class={`outcome-${outcome}`} d={toPath([outcome], outcome)} />
   </svg>
 )
 

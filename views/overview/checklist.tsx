@@ -9,7 +9,7 @@ import { FirstSteps, Step } from './first-steps.tsx'
 /** Shown until every step is done or the user hides it. */
 export const FirstChecklist: FC<Checklist> = (list) => {
   const { hasAccount, hasKey, hasAnswered } = list
-  const steps = stepsOf(list)
+  const steps = getSteps(list)
   const next = steps.find(({ isDone }) => !isDone)
   return (
     <Card
@@ -48,7 +48,7 @@ interface Planned {
   isDone: boolean
 }
 
-const stepsOf = ({ password, hasAccount, hasKey, hasAnswered }: Checklist): Planned[] => [
+const getSteps = ({ password, hasAccount, hasKey, hasAnswered }: Checklist): Planned[] => [
   ...(password === 'elsewhere' ? [] : [{ ...PASSWORD, isDone: password === 'done' }]),
   { ...ACCOUNT, isDone: hasAccount },
   { ...(hasKey && !hasAnswered ? TEST : KEY), isDone: hasKey && hasAnswered },

@@ -55,7 +55,7 @@ const ErrorRow: FC<{ group: ShownErrors; period: Period; now: string }> = ({ gro
   return (
     <tr>
       <td class="cell-time">
-        <a class="row-link" href={count === 1 ? `/logs/${newest.id}` : hrefOf(group, period)}>
+        <a class="row-link" href={count === 1 ? `/logs/${newest.id}` : getHref(group, period)}>
           <Since at={newest.requestedAt} now={now} />
         </a>
       </td>
@@ -82,7 +82,7 @@ const Several: FC<{ of: string; names: readonly string[]; isCode?: boolean }> = 
   return isCode ? <code>{text}</code> : text
 }
 
-const hrefOf = ({ codes }: ErrorGroup, period: Period): string => {
+const getHref = ({ codes }: ErrorGroup, period: Period): string => {
   const params = new URLSearchParams({ status: 'failed', range: period })
   for (const code of codes) params.append('code', code)
   return `/logs?${params}`

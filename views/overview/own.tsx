@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { OwnOverview, OwnRange, PoolLeft } from '../../src/admin/own-overview.ts'
 import { LimitBars } from '../keys/limits.tsx'
 import { KeyBadge } from '../keys/list.tsx'
-import { costOf, tokens } from '../reports/amounts.ts'
+import { getCost, tokens } from '../reports/amounts.ts'
 import { countText, plural, shortCount } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -17,18 +17,18 @@ import { Since } from '../ui/time.tsx'
 
 const RANGES: Record<OwnRange, string> = { today: 'Today', '7d': '7 days', '30d': '30 days' }
 
-const hrefOf = (range: string): string => `/dashboard?range=${range}`
+const getHref = (range: string): string => `/dashboard?range=${range}`
 
 export const OwnOverviewPage: FC<OwnOverview> = (props) => {
   const { generatedAt, range, keys, pool, canCreate } = props
-  const place = live({ id: 'own-overview', topics: ['keys', 'logs', 'minute', 'settings'], src: hrefOf(range) })
+  const place = live({ id: 'own-overview', topics: ['keys', 'logs', 'minute', 'settings'], src: getHref(range) })
   return (
     <div class="page own-overview" data-now={generatedAt} {...place}>
       <header class="page-head page-head-actions">
         <h1>Your usage</h1>
         <nav class="periods" aria-label="Range">
           {Object.entries(RANGES).map(([name, label]) => (
-            <a href={hrefOf(name)} aria-current={name === range ? 'true' : undefined}>
+            <a href={getHref(name)} aria-current={name === range ? 'true' : undefined}>
               {label}
             </a>
           ))}
@@ -63,7 +63,7 @@ const Figures: FC<OwnOverview> = ({ summary, keys, chart, timezone, generatedAt 
     <dl class="report-tiles">
       <Tile name="Requests" value={countText(summary.requests)} note={errorText(summary)} />
       <Tile name="Tokens" value={shortCount(tokens(summary))} note={cachedText(summary)} />
-      <Tile name="Cost" value={costOf(summary)} note="estimated at list prices" />
+      <Tile name="Cost" value={getCost(summary)} note="estimated at list prices" />
     </dl>
     <Card
       id="own-keys"
@@ -76,7 +76,7 @@ const Figures: FC<OwnOverview> = ({ summary, keys, chart, timezone, generatedAt 
       }
     >
       <ul class="own-keys">
-        {keys.slice(0, MOST_KEYS).map((key) => (
+        {keys.slice(0, MAX_KEYS).map((key) => (
           <li>
             <span class="own-key">
               <a class="key-name" href={`/keys/${key.id}`}>
@@ -103,7 +103,7 @@ const Figures: FC<OwnOverview> = ({ summary, keys, chart, timezone, generatedAt 
   </>
 )
 
-const MOST_KEYS = 8
+const MAX_KEYS = 8
 
 const Tile: FC<{ name: string; value: string; note: string | null }> = ({ name, value, note }) => (
   <div class="card report-tile">

@@ -48,14 +48,14 @@ interface Invite {
 export const invitedAt =
   (origin: string): FC<{ user: { username: string }; invite: Invite | null }> =>
   ({ user, invite }) =>
-    invite ? <LinkCard url={urlOf(origin, invite)} username={user.username} /> : <WaitsCard />
+    invite ? <LinkCard url={getUrl(origin, invite)} username={user.username} /> : <WaitsCard />
 
 /** A new link for a user who was invited before. */
 export const newLinkAt =
   (origin: string): FC<Invite> =>
-  (invite) => <LinkCard url={urlOf(origin, invite)} username={null} />
+  (invite) => <LinkCard url={getUrl(origin, invite)} username={null} />
 
-const urlOf = (origin: string, { token }: Invite): string => `${origin}/invite/${token}`
+const getUrl = (origin: string, { token }: Invite): string => `${origin}/invite/${token}`
 
 const LinkCard: FC<{ url: string; username: string | null }> = (props) => (
   <Entrance title="Send this link">

@@ -5,7 +5,7 @@ import { type Session, SessionRow } from '../me/sessions.tsx'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { Submit } from '../ui/button.tsx'
 import { Action, Field, Form } from '../ui/form.tsx'
-import { keeping, Options, optionsOf } from '../ui/select.tsx'
+import { getOptions, keeping, Options } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { DeleteProxyUser, returnText } from './delete.tsx'
 
@@ -57,7 +57,7 @@ const PersonRow: FC<Omit<ListProps, 'users'> & { user: ListedUser }> = ({ user, 
     <span class="person-role">{user.role.name}</span>
     <StatusBadge user={user} now={now} />
     <div class="person-ways muted">
-      <span class="small">{waysOf(user).join(' · ') || inviteText(user.pendingInvite)}</span>
+      <span class="small">{getWays(user).join(' · ') || inviteText(user.pendingInvite)}</span>
       {user.pendingInvite?.voidReason && <VoidNote invite={user.pendingInvite} />}
       {user.lastLoginAt && (
         <span class="small">
@@ -96,7 +96,7 @@ const METHODS: Readonly<Record<string, string>> = {
   trusted_header: 'reverse proxy',
 }
 
-const waysOf = (user: User): string[] => [
+const getWays = (user: User): string[] => [
   ...(user.hasPassword ? ['Password'] : []),
   ...(user.totpConfigured ? ['Two-factor'] : []),
   ...(user.passkeyCount > 0 ? [user.passkeyCount === 1 ? 'Passkey' : `${user.passkeyCount} passkeys`] : []),
@@ -111,7 +111,7 @@ const STATES: Record<User['status'], [label: string, tone: Tone]> = {
 }
 
 const StatusBadge: FC<{ user: User; now: string }> = ({ user, now }) => {
-  const [label, tone] = stateOf(user)
+  const [label, tone] = getState(user)
   const endsAt = user.pendingInvite?.expiresAt
   return (
     <span class="person-status">
@@ -125,7 +125,7 @@ const StatusBadge: FC<{ user: User; now: string }> = ({ user, now }) => {
   )
 }
 
-const stateOf = ({ status, pendingInvite }: User): [label: string, tone: Tone] => {
+const getState = ({ status, pendingInvite }: User): [label: string, tone: Tone] => {
   if (pendingInvite?.voidReason) return [pendingInvite.ssoOnly ? 'Not confirmed' : 'Link void', 'bad']
   return pendingInvite?.ssoOnly ? ['Waiting', 'wait'] : STATES[status]
 }
@@ -181,7 +181,7 @@ export const RoleSelect: FC<SelectProps> = ({ roles, value, current }) => (
   <label class="field">
     <span class="field-label">Role</span>
     <select name="roleId">
-      <Options of={keeping(optionsOf(roles), current?.id, current?.name)} chosen={value} />
+      <Options of={keeping(getOptions(roles), current?.id, current?.name)} chosen={value} />
     </select>
   </label>
 )

@@ -46,7 +46,7 @@ export const AccessPage: FC<AccessProps> = (props) => {
           </div>
         )}
         {hasAccount ? (
-          <InviteForm roles={grantable} isProxyTrusted={isProxyTrusted} defaultRoleId={leastOf(grantable)} />
+          <InviteForm roles={grantable} isProxyTrusted={isProxyTrusted} defaultRoleId={getLeast(grantable)} />
         ) : (
           <NoAccount />
         )}
@@ -64,7 +64,7 @@ export const AccessPage: FC<AccessProps> = (props) => {
   )
 }
 
-const leastOf = (roles: readonly RoleOption[]): string | undefined =>
+const getLeast = (roles: readonly RoleOption[]): string | undefined =>
   (roles.find(({ id }) => id === 'role_viewer') ?? roles.at(-1))?.id
 
 const ConfirmFirst: FC = () => (

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Check, Form } from '../ui/form.tsx'
-import { keeping, optionsOf, Select } from '../ui/select.tsx'
+import { getOptions, keeping, Select } from '../ui/select.tsx'
 import type { RoleOption } from './list.tsx'
 
 export interface ProviderProps {
@@ -42,7 +42,10 @@ const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, cur
     <Select
       label="Role of new users"
       name="unknownIdentityRoleId"
-      options={[['', 'None: reject them until you add them'], ...keeping(optionsOf(roles), current?.id, current?.name)]}
+      options={[
+        ['', 'None: reject them until you add them'],
+        ...keeping(getOptions(roles), current?.id, current?.name),
+      ]}
       value={provider.unknownIdentityRoleId ?? ''}
     />
     <Check

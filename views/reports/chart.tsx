@@ -58,7 +58,7 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, sh
   const { name, text, of } = MEASURES[measure]
   const values = bars.map(({ sums, firstToken }) => of(sums, firstToken?.p50 ?? null))
   const before = bars.map(({ previous, firstToken }) => of(previous, firstToken?.previousP50 ?? null))
-  const layers = layersOf(
+  const layers = getLayers(
     chart,
     values.map((value) => value ?? 0),
     params,
@@ -72,7 +72,7 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, sh
   return (
     <TextCard
       id="chart"
-      title={`${name} per ${stepOf(bars)}`}
+      title={`${name} per ${getStep(bars)}`}
       aside={
         <Switches
           chart={chart}
@@ -82,7 +82,7 @@ export const ReportChart: FC<ReportView> = ({ chart, params, timezone, byKey, sh
       }
     >
       <Chart
-        label={`${name} per ${stepOf(bars)}. The table below has the figures.`}
+        label={`${name} per ${getStep(bars)}. The table below has the figures.`}
         layers={layers}
         line={hasBefore ? { name: 'Previous period', values: before } : null}
         cells={bars.length}
@@ -125,14 +125,14 @@ const lengthMs = ({ from, to }: ReportBar): number => Date.parse(to) - Date.pars
 
 const isHourly = ([first]: readonly ReportBar[]): boolean => first !== undefined && lengthMs(first) <= HOUR_MS
 
-const stepOf = (bars: readonly ReportBar[]): string => {
+const getStep = (bars: readonly ReportBar[]): string => {
   if (isHourly(bars)) return 'hour'
   const [first] = bars
   return first && lengthMs(first) > 48 * HOUR_MS ? 'week' : 'day'
 }
 
 /** Legend entries filter the report. */
-const layersOf = (
+const getLayers = (
   { measure, stack, layers }: ReportBars,
   values: readonly number[],
   params: ReportView['params'],

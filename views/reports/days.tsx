@@ -4,7 +4,7 @@ import type { ReportView } from '../../src/admin/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
 import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
-import { costOf } from './amounts.ts'
+import { getCost } from './amounts.ts'
 
 /** More days are in the download, to keep the page small. */
 const DAYS_SHOWN = 31
@@ -33,7 +33,7 @@ export const DayFigures: FC<ReportView> = ({ daily, showsAccounts, summary }) =>
             .map((day) => (
               <tr>
                 <th>{day.date}</th>
-                <td>{costOf(day)}</td>
+                <td>{getCost(day)}</td>
                 <td>{countText(day.requests)}</td>
                 <td>{countText(day.errors)}</td>
                 <td>{shortCount(day.inputTokens)}</td>

@@ -7,8 +7,8 @@ import type { Preset, ReportView } from '../../src/admin/reports.ts'
 import type { Sums } from '../../src/model/reports/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
-import { Filter, FilterActions, optionsOf, plainOptions } from '../ui/select.tsx'
-import { costOf, tokens, unpricedText } from './amounts.ts'
+import { Filter, FilterActions, getOptions, plainOptions } from '../ui/select.tsx'
+import { getCost, tokens, unpricedText } from './amounts.ts'
 import { ReportChart } from './chart.tsx'
 import { DayFigures } from './days.tsx'
 import { hrefWith } from './links.ts'
@@ -136,11 +136,11 @@ const Range: FC<ReportView> = (report) => {
             label="Account"
             name="account_id"
             chosen={asked.account_id[0]}
-            options={optionsOf(options.accounts)}
+            options={getOptions(options.accounts)}
           />
         )}
         {options.keys && (
-          <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={optionsOf(options.keys)} />
+          <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={getOptions(options.keys)} />
         )}
         <Filter label="Model" name="model" chosen={asked.model[0]} options={plainOptions(options.models)} />
         <Filter label="Client" name="client" chosen={asked.client[0]} options={plainOptions(clients)} />
@@ -169,7 +169,7 @@ const Summary: FC<ReportView> = ({ summary, comparison, chart }) => {
         name="Cost"
         change={change(({ costUsd }) => costUsd)}
         note={unpricedText(summary)}
-        value={costOf(summary)}
+        value={getCost(summary)}
       />
       <Tile name="Spent this month" note={paceText(chart.month)} value={dollarText(chart.month.spentUsd)} />
       <Tile name="Requests" change={change(({ requests }) => requests)} value={countText(summary.requests)} />
@@ -182,7 +182,7 @@ const Summary: FC<ReportView> = ({ summary, comparison, chart }) => {
       <Tile
         name="Daily average"
         note={plural(fewDigits(summary.avgRequestsPerDay), 'request')}
-        value={costOf({ ...summary, costUsd: summary.avgCostPerDayUsd })}
+        value={getCost({ ...summary, costUsd: summary.avgCostPerDayUsd })}
       />
     </dl>
   )
@@ -209,12 +209,12 @@ const percentText = (part: number, whole: number): string =>
   whole === 0 ? '–' : `${Number(((part / whole) * 100).toFixed(part / whole < 0.1 ? 1 : 0))} %`
 
 /** More than that says only that there was hardly anything before, as in the first days. */
-const MOST_PERCENT = 1000
+const MAX_PERCENT = 1000
 
 const changeText = (now: number, before: number): string | null => {
   if (before === 0) return null
   const percent = Math.round((now / before - 1) * 100)
   if (percent === 0) return 'no change'
-  if (percent > MOST_PERCENT) return null
+  if (percent > MAX_PERCENT) return null
   return `${percent > 0 ? '▲' : '▼'} ${countText(Math.abs(percent))} % vs previous period`
 }

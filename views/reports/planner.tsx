@@ -10,7 +10,7 @@ import { Moment } from '../ui/time.tsx'
 export const PlannedStarts: FC<PlannerCard> = (card) => (
   <Card id="planner" title="Quota planner" aside={<Change {...card} />}>
     {card.decisions.length > 0 && <Starts {...card} />}
-    <p class="card-part muted">{summaryOf(card)}</p>
+    <p class="card-part muted">{getSummary(card)}</p>
   </Card>
 )
 
@@ -21,7 +21,7 @@ const Change: FC<PlannerCard> = ({ isEditable }) =>
     </a>
   ) : null
 
-const summaryOf = ({ mode, coveredDays, neededDays, decisions }: PlannerCard): string => {
+const getSummary = ({ mode, coveredDays, neededDays, decisions }: PlannerCard): string => {
   if (mode === 'off')
     return 'Off. It can compute when an earlier start of a five-hour window would serve more of your requests.'
   if (coveredDays < neededDays)

@@ -7,7 +7,7 @@ import { countText, shortCount } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
 import { ShareBar } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
-import { costOf, tokens, unpricedText } from './amounts.ts'
+import { getCost, tokens, unpricedText } from './amounts.ts'
 import { hrefWith } from './links.ts'
 
 interface SharesProps extends Pick<ReportView, 'params'> {
@@ -38,7 +38,7 @@ export const Shares: FC<SharesProps> = ({ id, title, shares, none, gone, filter,
                 <ShareBar percent={share.percentage} of="the requests" />
               </th>
               <td>
-                {costOf(share)}
+                {getCost(share)}
                 {share.unpriced > 0 && share.costUsd > 0 && (
                   <span class="muted" title={unpricedText(share) ?? undefined}>
                     {' '}

@@ -4,7 +4,7 @@ import type { Audit, Chain, NamedEntry } from '../../src/admin/audit-page.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
 import { AgePager } from '../ui/pager.tsx'
-import { Filter, FilterActions, type Option, optionsOf, plainOptions, TimeFilter } from '../ui/select.tsx'
+import { Filter, FilterActions, getOptions, type Option, plainOptions, TimeFilter } from '../ui/select.tsx'
 import { Moment } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
 
@@ -68,7 +68,7 @@ const Filters: FC<Audit> = ({ filters, options, links }) => (
   <form class="card filter-card" method="get" action="/audit" data-auto>
     <div class="filter-row">
       <Filter label="Event" name="action" chosen={filters.action} options={options.actions.map(eventOption)} />
-      <Filter label="User" name="actor_user_id" chosen={filters.actor} options={optionsOf(options.people)} />
+      <Filter label="User" name="actor_user_id" chosen={filters.actor} options={getOptions(options.people)} />
       <Filter
         label="Target"
         name="target_type"

@@ -61,7 +61,7 @@ const EndpointRow: FC<{ endpoint: Endpoint; isGuard: boolean; now: string }> = (
   return (
     <li class="row">
       <span class="row-main">
-        <strong>{name}</strong> <code>{addressOf(endpoint)}</code>
+        <strong>{name}</strong> <code>{getAddress(endpoint)}</code>
         {!isActive && <span class="tag">off</span>}
         <br />
         <span class="muted small">
@@ -115,7 +115,7 @@ const LastTest: FC<{ endpoint: Endpoint; now: string }> = ({ endpoint: { lastTes
   </>
 )
 
-const addressOf = ({ scheme, host, port, username }: Endpoint): string =>
+const getAddress = ({ scheme, host, port, username }: Endpoint): string =>
   `${scheme}://${username === null ? '' : `${username}@`}${host.includes(':') ? `[${host}]` : host}:${port}`
 
 const SCHEMES = ['http', 'https', 'socks5', 'socks5h']
@@ -171,7 +171,7 @@ const PoolRow: FC<Props & { pool: Pool }> = ({ pool, endpoints, bound, defaultPo
   const { id, name, isActive, members, reasonText } = pool
   const users = bound.filter(({ poolId }) => poolId === id)
   const others = endpoints.filter((endpoint) => !pool.endpointIds.includes(endpoint.id))
-  const nameOf = (endpointId: string) => endpoints.find((endpoint) => endpoint.id === endpointId)?.name ?? endpointId
+  const getName = (endpointId: string) => endpoints.find((endpoint) => endpoint.id === endpointId)?.name ?? endpointId
   return (
     <li class="row">
       <span class="row-main">
@@ -194,7 +194,7 @@ const PoolRow: FC<Props & { pool: Pool }> = ({ pool, endpoints, bound, defaultPo
           <ol class="pool-members">
             {members.map(({ endpointId }) => (
               <li>
-                <span>{nameOf(endpointId)}</span>
+                <span>{getName(endpointId)}</span>
                 <Action
                   name={`egress-member-${id}-${endpointId}`}
                   method="delete"

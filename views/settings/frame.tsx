@@ -29,7 +29,7 @@ export const Framed: FC<PropsWithChildren<{ frame: Frame }>> = ({ frame, childre
         <Tabs {...frame} />
       </nav>
       <details class="settings-menu">
-        <summary class="button button-plain">{currentOf(frame)}</summary>
+        <summary class="button button-plain">{getCurrent(frame)}</summary>
         <nav class="settings-tabs" aria-label="Settings, as a menu">
           <Tabs {...frame} />
         </nav>
@@ -39,7 +39,7 @@ export const Framed: FC<PropsWithChildren<{ frame: Frame }>> = ({ frame, childre
   </div>
 )
 
-const currentOf = ({ tabs }: Frame): string => tabs.find(({ isCurrent }) => isCurrent)?.label ?? 'All settings'
+const getCurrent = ({ tabs }: Frame): string => tabs.find(({ isCurrent }) => isCurrent)?.label ?? 'All settings'
 
 const Search: FC<Frame> = ({ search }) => (
   <form method="get" action="/settings/search">

@@ -100,7 +100,7 @@ const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
         <p class="hint" id={`help-${name}`}>
           {help} {note}
         </p>
-        <p class="hint">{aboutOf(field)}</p>
+        <p class="hint">{getAbout(field)}</p>
       </div>
       <div class="setting-control">
         {isEditable ? <Input {...field} /> : <strong>{valueText(field, field.value)}</strong>}
@@ -122,7 +122,7 @@ const ToDefault: FC<ShownField> = (field) => (
   </button>
 )
 
-const aboutOf = (field: ShownField): string => {
+const getAbout = (field: ShownField): string => {
   const { control, isEditable, isSecurity } = field
   const isBounded = control.kind === 'number' && !PICKED[field.name]
   return [
@@ -195,11 +195,11 @@ const Input: FC<ShownField> = (field) => {
   }
 }
 
-const choicesOf = ({ control }: ShownField) => (control.kind === 'choice' ? control.choices : [])
+const getChoices = ({ control }: ShownField) => (control.kind === 'choice' ? control.choices : [])
 
 const Radios: FC<ShownField> = (field) => (
   <div class="radios" role="radiogroup" aria-labelledby={`label-${field.name}`} aria-describedby={`help-${field.name}`}>
-    {choicesOf(field).map(({ value }) => {
+    {getChoices(field).map(({ value }) => {
       const { label, says } = choiceWords(field.name, value)
       return (
         <label class="radio">
@@ -217,7 +217,7 @@ const Radios: FC<ShownField> = (field) => (
 const Picker: FC<ShownField> = (field) => {
   const { value } = field
   const chosen = value === null ? '' : String(value)
-  const offered = choicesOf(field).map((choice): Option => [choice.value, choice.label ?? choice.value])
+  const offered = getChoices(field).map((choice): Option => [choice.value, choice.label ?? choice.value])
   return <FieldSelect {...field} options={[['', 'none'], ...keeping(offered, chosen, `${chosen} (deleted)`)]} />
 }
 

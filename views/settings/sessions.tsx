@@ -7,7 +7,7 @@ import { countText, plural } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Form, Outcome } from '../ui/form.tsx'
-import { Filter, FilterActions, optionsOf } from '../ui/select.tsx'
+import { Filter, FilterActions, getOptions } from '../ui/select.tsx'
 import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
@@ -32,7 +32,7 @@ const Filters: FC<StickySessionsPage> = ({ asked, accounts, links }) => (
   <form class="card filter-card" method="get" action={PATH} data-auto>
     <div class="filter-row">
       <Filter label="Kind" name="kind" chosen={asked.kind} options={Object.entries(KINDS)} />
-      <Filter label="Account" name="accountQuery" chosen={asked.accountQuery} options={optionsOf(accounts)} />
+      <Filter label="Account" name="accountQuery" chosen={asked.accountQuery} options={getOptions(accounts)} />
       <label class={asked.keyQuery ? 'field is-set' : 'field'}>
         <span class="field-label">Key</span>
         <input

@@ -25,7 +25,7 @@ export interface Discovered {
 }
 
 /** More would exceed the page size limit; the API returns all. */
-const MOST_SHOWN = 200
+const MAX_SHOWN = 200
 
 export const DiscoverPage: Titled<Discovered> = ({ frame, source, models, durationMs }) => {
   const added = models.filter(({ isListed }) => !isListed)
@@ -41,13 +41,13 @@ export const DiscoverPage: Titled<Discovered> = ({ frame, source, models, durati
         </div>
         <Form name="discovered" class="card-part" action={`/api/model-sources/${source.id}`}>
           <ul class="rows source-models">
-            {added.slice(0, MOST_SHOWN).map((model) => (
+            {added.slice(0, MAX_SHOWN).map((model) => (
               <li class="row">
                 <Proposal {...model} isChecked={added.length <= FEW} />
               </li>
             ))}
           </ul>
-          {added.length > MOST_SHOWN && <p class="hint">The first {MOST_SHOWN} are shown. Add others by name.</p>}
+          {added.length > MAX_SHOWN && <p class="hint">The first {MAX_SHOWN} are shown. Add others by name.</p>}
           {models.length > 0 && added.length === 0 && <p>All of them are on the list already.</p>}
           <div class="actions">
             {added.length > 0 && <Submit>Add checked models</Submit>}
@@ -74,12 +74,12 @@ const Proposal: FC<Proposed & { isChecked: boolean }> = ({ isListed, isChecked, 
     />
     <span>
       <code>{model.model}</code>
-      <span class="hint">{factsOf(model)}</span>
+      <span class="hint">{getFacts(model)}</span>
     </span>
   </label>
 )
 
-const factsOf = (model: Omit<Proposed, 'isListed'>): string =>
+const getFacts = (model: Omit<Proposed, 'isListed'>): string =>
   [
     model.contextWindow ? `${countText(model.contextWindow)} tokens of context` : null,
     model.supportsTools ? 'tools' : null,

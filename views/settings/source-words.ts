@@ -24,7 +24,7 @@ export const CAPABILITY_NAMES = {
   embeddings: 'Embeddings',
 } as const
 
-export const capabilitiesOf = (
+export const getCapabilities = (
   source: Pick<
     ShownSource,
     'supportsChatCompletions' | 'supportsResponses' | 'supportsAudioTranscriptions' | 'supportsEmbeddings'

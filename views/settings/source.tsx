@@ -10,7 +10,7 @@ import { Action, Form, Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { SettingsFrame } from './frame.tsx'
 import { FORM_MODELS, ModelRows, SourceFields } from './source-form.tsx'
-import { CAPABILITY_NAMES, capabilitiesOf, priceText } from './source-words.ts'
+import { CAPABILITY_NAMES, getCapabilities, priceText } from './source-words.ts'
 import { Health, LastTest } from './sources.tsx'
 
 export const NewSourcePage: FC<NewSourceForm> = ({ frame, now, problem }) => (
@@ -137,7 +137,7 @@ const supportsText = (model: ShownSource['models'][number]): string =>
 const Facts: FC<{ source: ShownSource }> = ({ source }) => (
   <TextCard id="source-facts" title="Configuration">
     <p>
-      {capabilitiesOf(source).join(', ') || 'No API selected'}. Timeout {source.timeoutSeconds} seconds.{' '}
+      {getCapabilities(source).join(', ') || 'No API selected'}. Timeout {source.timeoutSeconds} seconds.{' '}
       {source.maxConcurrency === null
         ? 'Parallel requests are unlimited.'
         : `At most ${source.maxConcurrency} parallel requests.`}

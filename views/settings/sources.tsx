@@ -12,7 +12,7 @@ import { LivePart } from '../ui/live.tsx'
 import { Since } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
 import { SettingsCard, UnsavedBar } from './section.tsx'
-import { CAUSES, capabilitiesOf, HEALTH } from './source-words.ts'
+import { CAUSES, getCapabilities, HEALTH } from './source-words.ts'
 
 export const SourcesPage: FC<SourceList> = ({ frame, now, done, problem, sources, settings, canWrite }) => {
   const sections = SECTIONS.filter((section) => settings?.fields.some((field) => field.section === section))
@@ -73,7 +73,7 @@ const Row: FC<{ source: ShownSource; now: string; canWrite: boolean }> = ({ sour
       <Health source={source} />
       <span class="source-facts muted small">
         {source.baseUrl && <code>{source.baseUrl}</code>}
-        <span>{capabilitiesOf(source).join(', ') || 'No API selected'}</span>
+        <span>{getCapabilities(source).join(', ') || 'No API selected'}</span>
         <span>{modelsText(source)}</span>
       </span>
       <LastTest source={source} now={now} />
@@ -108,7 +108,7 @@ export const LastTest: FC<{ source: ShownSource; now: string }> = ({ source, now
   if (healthStatus === 'failing' && healthCode !== null)
     return (
       <span class="source-failure small">
-        {lastTest?.ok === false ? problemOf(source) : `It ${CAUSES[healthCode] ?? 'failed'}.`}{' '}
+        {lastTest?.ok === false ? getProblem(source) : `It ${CAUSES[healthCode] ?? 'failed'}.`}{' '}
         {healthCheckedAt && (
           <span class="muted">
             <Since at={healthCheckedAt} now={now} />
@@ -127,7 +127,7 @@ export const LastTest: FC<{ source: ShownSource; now: string }> = ({ source, now
   )
 }
 
-const problemOf = ({ lastTest, healthCode }: ShownSource): string => {
+const getProblem = ({ lastTest, healthCode }: ShownSource): string => {
   const error = lastTest?.calls.find((call) => call.error)?.error ?? lastTest?.models.error
   return error?.message ?? `It ${CAUSES[error?.code ?? healthCode ?? ''] ?? 'failed'}.`
 }

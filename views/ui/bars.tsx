@@ -26,14 +26,14 @@ const MIN_BAR_HEIGHT = 2
 export const Bars: FC<BarsProps> = ({ label, bars, ends }) => {
   const most = Math.max(0, ...bars.map(({ value }) => value))
   const width = bars.length * STEP
-  const topOf = (value: number): string => units(HEIGHT - Math.max(MIN_BAR_HEIGHT, (value / most) * HEIGHT))
-  const drawn = bars.map(({ value }, index) => (value === 0 ? '' : `M${middleOf(index)} ${HEIGHT}V${topOf(value)}`))
+  const getTop = (value: number): string => units(HEIGHT - Math.max(MIN_BAR_HEIGHT, (value / most) * HEIGHT))
+  const drawn = bars.map(({ value }, index) => (value === 0 ? '' : `M${getMiddle(index)} ${HEIGHT}V${getTop(value)}`))
   return (
     <>
       <svg class="bars" viewBox={`0 0 ${width} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
         <g class="bars-hit" stroke-width={STEP}>
           {bars.map(({ title }, index) => (
-            <path d={`M${middleOf(index)} 0V${HEIGHT}`}>
+            <path d={`M${getMiddle(index)} 0V${HEIGHT}`}>
               <title>{title}</title>
             </path>
           ))}
@@ -49,4 +49,4 @@ export const Bars: FC<BarsProps> = ({ label, bars, ends }) => {
   )
 }
 
-const middleOf = (index: number): number => (index + 0.5) * STEP
+const getMiddle = (index: number): number => (index + 0.5) * STEP

@@ -44,7 +44,7 @@ export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, 
         </p>
         <svg class="chart" width="100%" height={HEIGHT} role="img" aria-label={label}>
           {[1, 0.5, 0].map((share) => (
-            <line class="chart-grid" x1="0" x2="100%" y1={yOf(share)} y2={yOf(share)} />
+            <line class="chart-grid" x1="0" x2="100%" y1={getY(share)} y2={getY(share)} />
           ))}
           <svg
             class="chart-plot"
@@ -77,16 +77,16 @@ export const Chart: FC<PropsWithChildren<ChartProps>> = ({ label, layers, line, 
   )
 }
 
-const yOf = (share: number): number => Math.max(0.5, PLOT_HEIGHT - share * PLOT_HEIGHT - 0.5)
+const getY = (share: number): number => Math.max(0.5, PLOT_HEIGHT - share * PLOT_HEIGHT - 0.5)
 
-const heightOf = (value: number, top: number): string => units(100 - (value / top) * 100)
+const getHeight = (value: number, top: number): string => units(100 - (value / top) * 100)
 
 const linePath = (values: readonly (number | null)[], top: number): string =>
   values
     .map((value, n) => {
       if (value === null) return ''
       const isFirst = n === 0 || (values[n - 1] ?? null) === null
-      return `${isFirst ? 'M' : 'L'}${units(n + 0.5)} ${heightOf(value, top)}`
+      return `${isFirst ? 'M' : 'L'}${units(n + 0.5)} ${getHeight(value, top)}`
     })
     .join('')
 

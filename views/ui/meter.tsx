@@ -56,7 +56,7 @@ interface BarProps {
 }
 
 export const Bar: FC<BarProps> = ({ label, used, pace = null }) => (
-  <svg class={`bar ${toneOf(used)}`} viewBox="0 0 100 6" preserveAspectRatio="none" role="img">
+  <svg class={`bar ${getTone(used)}`} viewBox="0 0 100 6" preserveAspectRatio="none" role="img">
     <title>
       {`${label}: ${Math.round(used)} % used`}
       {pace !== null && `, ${Math.round(pace)} % of the time gone`}
@@ -66,7 +66,7 @@ export const Bar: FC<BarProps> = ({ label, used, pace = null }) => (
   </svg>
 )
 
-export const toneOf = (used: number): string => (used >= 90 ? 'bar-full' : used >= 75 ? 'bar-high' : 'bar-low')
+export const getTone = (used: number): string => (used >= 90 ? 'bar-full' : used >= 75 ? 'bar-high' : 'bar-low')
 
 /** A share of a total, below its name. */
 export const ShareBar: FC<{ percent: number; of: string }> = ({ percent, of: whole }) => (

@@ -20,7 +20,7 @@ export const Options: FC<OptionsProps> = ({ of: options, chosen }) => (
   </>
 )
 
-export const optionsOf = (choices: readonly { id: string; name: string }[]): Option[] =>
+export const getOptions = (choices: readonly { id: string; name: string }[]): Option[] =>
   choices.map(({ id, name }) => [id, name])
 
 /** Options labelled with their value. */

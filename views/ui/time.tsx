@@ -87,7 +87,7 @@ const pair = (big: number, bigUnit: string, small: number, smallUnit: string): s
 /** "2026-01-10 14:20:31", or "2026-01-10 2:20:31 pm". Call while rendering, like all below. */
 export const momentText = (at: string): string => {
   const clock = useContext(ViewerClockContext)
-  return `${dateOf(clock, at)} ${timeOf(clock, at, true)}${clock.isKnown ? '' : ' UTC'}`
+  return `${toDate(clock, at)} ${timeOf(clock, at, true)}${clock.isKnown ? '' : ' UTC'}`
 }
 
 /** "14:20", or "2:20 pm". */
@@ -97,30 +97,30 @@ export const clockText = (at: string): string => {
 }
 
 /** "2026-01-10": the viewer's day. */
-export const dateText = (at: string): string => dateOf(useContext(ViewerClockContext), at)
+export const dateText = (at: string): string => toDate(useContext(ViewerClockContext), at)
 
 /** 0 to 23: the hour of the viewer's clock. */
-export const hourOf = (at: string): number => Number(useContext(ViewerClockContext).partsOf(Date.parse(at)).hour)
+export const getHour = (at: string): number => Number(useContext(ViewerClockContext).getParts(Date.parse(at)).hour)
 
 /** "Sat" */
-export const weekdayText = (at: string): string => useContext(ViewerClockContext).partsOf(Date.parse(at)).weekday
+export const weekdayText = (at: string): string => useContext(ViewerClockContext).getParts(Date.parse(at)).weekday
 
 /** "2026-01-10T14:20:31" for a `datetime-local` field, whose value comes back in the viewer's zone. */
 export const fieldTime = (at: string): string => {
   const clock = useContext(ViewerClockContext)
-  return `${dateOf(clock, at)}T${timeOf({ ...clock, hours: 24 }, at, true)}`
+  return `${toDate(clock, at)}T${timeOf({ ...clock, hours: 24 }, at, true)}`
 }
 
 /** The name of the zone, for a label. */
 export const zoneName = (): string => useContext(ViewerClockContext).zone.replaceAll('_', ' ')
 
-const dateOf = (clock: ViewerClock, at: string): string => {
-  const { year, month, day } = clock.partsOf(Date.parse(at))
+const toDate = (clock: ViewerClock, at: string): string => {
+  const { year, month, day } = clock.getParts(Date.parse(at))
   return `${year}-${month}-${day}`
 }
 
 const timeOf = (clock: ViewerClock, at: string, hasSeconds: boolean): string => {
-  const { hour, minute, second } = clock.partsOf(Date.parse(at))
+  const { hour, minute, second } = clock.getParts(Date.parse(at))
   const rest = hasSeconds ? `${minute}:${second}` : minute
   if (clock.hours === 24) return `${hour}:${rest}`
   return `${Number(hour) % 12 || 12}:${rest} ${Number(hour) < 12 ? 'am' : 'pm'}`

@@ -8,7 +8,7 @@ export interface ViewerClock {
   /** False until the browser has reported a zone: times are then in UTC and say so. */
   isKnown: boolean
   /** The parts of a time (ms since epoch) in the zone, with leading zeros. */
-  partsOf: (at: number) => Readonly<Record<Part, string>>
+  getParts: (at: number) => Readonly<Record<Part, string>>
 }
 
 type Part = 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second' | 'weekday'
@@ -20,7 +20,7 @@ export const createClock = (zone: string | null, hours: 12 | 24 = 24): ViewerClo
     zone: zone ?? 'UTC',
     hours,
     isKnown: zone !== null,
-    partsOf(at) {
+    getParts(at) {
       format ??= new Intl.DateTimeFormat('en', {
         timeZone: zone ?? 'UTC',
         hourCycle: 'h23',

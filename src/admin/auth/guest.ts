@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { actor } from '../../auth/principal.ts'
-import { guestOf, type Resolution, resolve } from '../../auth/resolve.ts'
+import { getGuest, type Resolution, resolve } from '../../auth/resolve.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { admitGuest } from '../../auth/sign-in.ts'
@@ -49,13 +49,13 @@ const admitAnybody = (c: Ctx): Resolution => {
   const resolution = resolve(c)
   if (resolution.kind !== 'nobody' || !resolution.isSessionOver) return resolution
   clearSessionToken(c)
-  return guestOf(null)
+  return getGuest(null)
 }
 
 const checkAndAdmit = (c: Ctx, hash: string, password: string): Promise<Resolution> =>
   attempt(c, { limited: 'guest_password_rate_limited', method: 'guest', target: null }, async () => {
     if (!(await c.env.passwords.verify(password, hash))) throw new AppError('invalid_credentials')
-    return guestOf(admitGuest(c, hash))
+    return getGuest(admitGuest(c, hash))
   })
 
 /** Signs out all guests. */

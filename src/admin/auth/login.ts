@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
-import { demandManaged } from '../../auth/own-account.ts'
+import { requireManaged } from '../../auth/own-account.ts'
 import type { Resolution } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
@@ -14,7 +14,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { returnPath, withReturn } from '../../http/return-path.ts'
 import { findLogin, GivenPassword, isUnchanged } from '../../model/users/passwords.ts'
-import { hasPasswordAccount, passwordHolders, personOf, type UserRow } from '../../model/users/people.ts'
+import { hasPasswordAccount, passwordHolders, toPerson, type UserRow } from '../../model/users/people.ts'
 
 /** Not validated as a user name: an impossible name is simply wrong. */
 const Login = z.strictObject({
@@ -28,7 +28,7 @@ const Login = z.strictObject({
  */
 export const logIn = createHandlers(open('sign-in', { audit: 'login_success' }), body(Login), async (c) => {
   const { username, password } = c.req.valid('json')
-  demandManaged(c)
+  requireManaged(c)
   const row = wanted(c, username ?? '')
   const tried = { limited: 'password_rate_limited', method: 'password', target: row?.id ?? null } as const
   const resolution = await attempt(c, tried, () => checkAndSignIn(c, row, password))
@@ -53,13 +53,13 @@ const checkAndSignIn = async (c: Ctx, row: UserRow | null, password: string): Pr
   if (!row || !isRight) throw new AppError('invalid_credentials')
   const hasSecondFactor = row.totpSecretSealed !== null
   return signIn(c, {
-    person: personOf(c.env.db, row),
+    person: toPerson(c.env.db, row),
     method: 'password',
     isComplete: !hasSecondFactor,
-    first: (tx) => demandUnchanged(tx, row),
+    first: (tx) => requireUnchanged(tx, row),
   })
 }
 
-const demandUnchanged = (tx: Tx, row: UserRow): void => {
+const requireUnchanged = (tx: Tx, row: UserRow): void => {
   if (!isUnchanged(tx, row)) throw new AppError('invalid_credentials')
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { commit, type Db } from '../../../db/commit.ts'
 import { countOwnChange, ownAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
+import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { methodName } from '../../auth/session-view.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
@@ -34,8 +34,8 @@ export const editMe = createHandlers(
   }),
   body(Profile),
   (c) => {
-    const principal = demandOwnAccount(c.var.principal)
-    const doer = actorOf(principal, c)
+    const principal = requireOwnAccount(c.var.principal)
+    const doer = getActor(principal, c)
     countOwnChange(c, principal, 'profile_updated')
     commit(c.env.db, (tx) => updateProfile(tx, principal.id, c.req.valid('json'), doer))
     return proceed(

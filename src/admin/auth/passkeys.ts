@@ -7,14 +7,14 @@ import { commit, type Tx } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { budgetClient } from '../../auth/failure-budget.ts'
 import { isProxyTrusted } from '../../auth/identity.ts'
-import { countOwnChange, demandManaged } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actor, demandOwnAccount } from '../../auth/principal.ts'
+import { countOwnChange, requireManaged } from '../../auth/own-account.ts'
+import { type AccountPrincipal, actor, requireOwnAccount } from '../../auth/principal.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { confirm, signIn } from '../../auth/sign-in.ts'
 import {
   AssertionResponse,
   assertionOptions,
-  challengeOf,
+  getChallenge,
   type Proof,
   proveAssertion,
   proveRegistration,
@@ -44,7 +44,7 @@ import {
 } from '../../model/users/passkeys.ts'
 import { getPerson } from '../../model/users/people.ts'
 import { STEP_UP_MS } from '../../model/users/sessions.ts'
-import { demandRelyingParty, passkeySupport } from './relying-party.ts'
+import { passkeySupport, requireRelyingParty } from './relying-party.ts'
 
 const Name = z.string().trim().min(1, 'must not be empty').max(64).describe('Display name.')
 const Naming = z.strictObject({ name: Name })
@@ -54,9 +54,9 @@ const Registration = z.strictObject({ name: Name, response: ofBrowser(Registrati
 const Assertion = z.strictObject({ response: ofBrowser(AssertionResponse) })
 
 /** Also whether passkeys work at the dashboard's current address, and if not, why. */
-export const listOwnPasskeys = createHandlers(signedIn({ account: true }), (c) => c.json(passkeysOf(c)))
+export const listOwnPasskeys = createHandlers(signedIn({ account: true }), (c) => c.json(getPasskeys(c)))
 
-export const passkeysOf = (c: Ctx) => {
+export const getPasskeys = (c: Ctx) => {
   const { rp, reason, link } = passkeySupport(c)
   const items = listPasskeys(c.env.db, self(c).id).map(toPasskey)
   return { items, isAvailable: rp !== null, unavailableReason: reason, availableAt: link }
@@ -64,7 +64,7 @@ export const passkeysOf = (c: Ctx) => {
 
 /** Returns options for `navigator.credentials.create`. Throws `own_account_rate_limited`. */
 export const startRegistration = createHandlers(signedIn({ account: true, stepUp: true }), async (c) => {
-  const rp = demandRelyingParty(c)
+  const rp = requireRelyingParty(c)
   const { row } = self(c).person
   const challenge = ownChallenge(c, 'register')
   return c.json(await registrationOptions(rp, { user: row, challenge, held: listPasskeys(c.env.db, row.id) }))
@@ -74,10 +74,10 @@ export const finishRegistration = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'passkey_added' }),
   body(Registration),
   async (c) => {
-    const rp = demandRelyingParty(c)
+    const rp = requireRelyingParty(c)
     const { name, response } = c.req.valid('json')
-    const challenge = demandChallenge(response)
-    const made = demandProof(c, await proveRegistration(rp, response, challenge))
+    const challenge = requireChallenge(response)
+    const made = requireProof(c, await proveRegistration(rp, response, challenge))
     const row = commit(c.env.db, (tx) => {
       spend(c, tx, 'register', challenge)
       countOwnChange(c, self(c), 'passkey_added')
@@ -109,8 +109,8 @@ export const deletePasskey = createHandlers(
  * client, so that no client can displace the challenges of others. Throws `password_rate_limited`.
  */
 export const startPasskeySignIn = createHandlers(open('sign-in'), async (c) => {
-  demandManaged(c)
-  const rp = demandRelyingParty(c)
+  requireManaged(c)
+  const rp = requireRelyingParty(c)
   c.env.passkeyStarts.take(budgetClient(c), 'password_rate_limited')
   return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'sign_in'), allowed: [] }))
 })
@@ -120,15 +120,15 @@ export const finishPasskeySignIn = createHandlers(
   open('sign-in', { audit: 'login_success' }),
   body(Assertion),
   async (c) => {
-    demandManaged(c)
-    const rp = demandRelyingParty(c)
+    requireManaged(c)
+    const rp = requireRelyingParty(c)
     const { response } = c.req.valid('json')
     const passkey = findCredential(c.env.db, response.id)
     const tried = { limited: 'password_rate_limited', method: 'passkey', target: passkey?.userId ?? null } as const
     const resolution = await attempt(c, tried, async () => {
-      const challenge = demandChallenge(response)
+      const challenge = requireChallenge(response)
       if (!passkey) throw new AppError('invalid_passkey')
-      const counter = demandProof(c, await proveAssertion(rp, response, { passkey, challenge }))
+      const counter = requireProof(c, await proveAssertion(rp, response, { passkey, challenge }))
       const person = getPerson(c.env.db, passkey.userId)
       if (person.row.status !== 'active') throw new AppError('invalid_passkey')
       const first = (tx: Tx) => use(c, tx, 'sign_in', { passkey, challenge, counter })
@@ -140,7 +140,7 @@ export const finishPasskeySignIn = createHandlers(
 
 /** Throws `step_up_unavailable` without a passkey, and `own_account_rate_limited`. */
 export const startPasskeyStepUp = createHandlers(signedIn({ account: true }), async (c) => {
-  const rp = demandRelyingParty(c)
+  const rp = requireRelyingParty(c)
   const allowed = listPasskeys(c.env.db, self(c).id)
   if (allowed.length === 0) throw new AppError('step_up_unavailable')
   return c.json(await assertionOptions(rp, { challenge: ownChallenge(c, 'step_up'), allowed }))
@@ -150,15 +150,15 @@ export const finishPasskeyStepUp = createHandlers(
   signedIn({ account: true, audit: 'step_up_verified' }),
   body(Assertion),
   async (c) => {
-    const rp = demandRelyingParty(c)
+    const rp = requireRelyingParty(c)
     const principal = self(c)
     const { response } = c.req.valid('json')
     const tried = { limited: 'step_up_rate_limited', method: 'step_up', target: principal.id } as const
     const until = await attempt(c, tried, async () => {
-      const challenge = demandChallenge(response)
+      const challenge = requireChallenge(response)
       const passkey = findCredential(c.env.db, response.id)
       if (passkey?.userId !== principal.id) throw new AppError('invalid_passkey')
-      const counter = demandProof(c, await proveAssertion(rp, response, { passkey, challenge }))
+      const counter = requireProof(c, await proveAssertion(rp, response, { passkey, challenge }))
       const first = (tx: Tx) => use(c, tx, 'step_up', { passkey, challenge, counter })
       return confirm(c, principal, { methods: ['passkey'], first })
     })
@@ -167,7 +167,7 @@ export const finishPasskeyStepUp = createHandlers(
 )
 
 /** Guaranteed by the gate. */
-const self = (c: Ctx): AccountPrincipal => demandOwnAccount(c.var.principal)
+const self = (c: Ctx): AccountPrincipal => requireOwnAccount(c.var.principal)
 
 /** A challenge belongs to its session; when signing in there is none. */
 const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
@@ -190,8 +190,8 @@ const newChallenge = (c: Ctx, purpose: ChallengePurpose): string => {
   return commit(c.env.db, (tx) => openChallenge(tx, c.env.random, bound))
 }
 
-const demandChallenge = (answer: { response: { clientDataJSON: string } }): string => {
-  const challenge = challengeOf(answer)
+const requireChallenge = (answer: { response: { clientDataJSON: string } }): string => {
+  const challenge = getChallenge(answer)
   if (challenge === null) throw new AppError('invalid_passkey')
   return challenge
 }
@@ -216,7 +216,7 @@ const use = (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, co
 }
 
 /** The reason is usually a misconfigured origin, and only the log may reveal it. */
-const demandProof = <T>(c: Ctx, proof: Proof<T>): T => {
+const requireProof = <T>(c: Ctx, proof: Proof<T>): T => {
   if (proof.isProven) return proof.value
   c.env.log.info('a passkey was not accepted', { why: proof.why instanceof Error ? proof.why.message : '' })
   throw new AppError('invalid_passkey')

@@ -3,8 +3,14 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import { attempt } from '../../auth/attempt.ts'
 import { showBootstrapToken } from '../../auth/bootstrap.ts'
-import { countOwnChange, demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
+import {
+  countOwnChange,
+  ownAccount,
+  requireManaged,
+  requireOwnSession,
+  settledAccount,
+} from '../../auth/own-account.ts'
+import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'
@@ -28,16 +34,16 @@ const Removal = z.strictObject({ password: GivenPassword })
 export const replacePassword = createHandlers(
   open('the signed-in user, also before setting up required two-factor', {
     audit: 'password_changed',
-    check: (c) => demandPasswordHolder(c, ownAccount),
+    check: (c) => requirePasswordHolder(c, ownAccount),
   }),
   body(Change),
   async (c) => {
     const { currentPassword, newPassword } = c.req.valid('json')
-    const principal = demandOwnAccount(c.var.principal)
+    const principal = requireOwnAccount(c.var.principal)
     const { row } = principal.person
-    const doer = actorOf(principal, c)
+    const doer = getActor(principal, c)
     await attempt(c, { limited: 'password_rate_limited', method: 'password_change', target: row.id }, async () => {
-      await demandPassword(c, row.passwordHash, currentPassword)
+      await requirePassword(c, row.passwordHash, currentPassword)
       countOwnChange(c, principal, 'password_changed')
       const hash = await c.env.passwords.hash(newPassword)
       endOthers(c, principal, (tx, exceptSession) => changePassword(tx, row, { hash, exceptSession, actor: doer }))
@@ -54,14 +60,14 @@ export const replacePassword = createHandlers(
 export const removePassword = createHandlers(
   open('the signed-in user, with their password', {
     audit: 'password_removed',
-    check: (c) => demandPasswordHolder(c, settledAccount),
+    check: (c) => requirePasswordHolder(c, settledAccount),
   }),
   body(Removal),
   async (c) => {
-    const principal = demandOwnAccount(c.var.principal)
+    const principal = requireOwnAccount(c.var.principal)
     const { row } = principal.person
     await attempt(c, { limited: 'password_rate_limited', method: 'password_removal', target: row.id }, async () => {
-      await demandPassword(c, row.passwordHash, c.req.valid('json').password)
+      await requirePassword(c, row.passwordHash, c.req.valid('json').password)
       undoSetup(c, principal)
     })
     clearSessionToken(c)
@@ -72,7 +78,7 @@ export const removePassword = createHandlers(
 /** Behind a proxy setup needs no token, so none is created. */
 const undoSetup = (c: Ctx, principal: AccountPrincipal): void => {
   const { db, random, env } = c.env
-  const doer = actorOf(principal, c)
+  const doer = getActor(principal, c)
   const token = commit(db, (tx) => {
     removeOnlyAccount(tx, principal.person.row, doer)
     writeSettings(tx, { totpRequiredOnLogin: false, totpRequiredForAdminRole: false }, { now: doer.at })
@@ -81,14 +87,14 @@ const undoSetup = (c: Ctx, principal: AccountPrincipal): void => {
   if (token !== null) showBootstrapToken(c.env, token)
 }
 
-const demandPasswordHolder = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): void => {
-  demandManaged(c)
+const requirePasswordHolder = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): void => {
+  requireManaged(c)
   if (!hasPasswordAccount(c.env.db)) throw new AppError('password_not_configured')
   const principal = whoAsks(c)
   if (principal.person.row.passwordHash === null) throw new AppError('password_not_configured')
-  demandOwnSession(principal)
+  requireOwnSession(principal)
 }
 
-const demandPassword = async (c: Ctx, hash: string | null, password: string): Promise<void> => {
+const requirePassword = async (c: Ctx, hash: string | null, password: string): Promise<void> => {
   if (!(await c.env.passwords.verify(password, hash))) throw new AppError('invalid_credentials')
 }

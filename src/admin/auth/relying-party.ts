@@ -35,7 +35,7 @@ export const passkeySupport = (c: Ctx): PasskeySupport => {
 }
 
 /** Throws `passkeys_unavailable` with the reason. */
-export const demandRelyingParty = (c: Ctx): RelyingParty => {
+export const requireRelyingParty = (c: Ctx): RelyingParty => {
   const { rp, reason, link } = passkeySupport(c)
   if (rp) return rp
   throw new AppError('passkeys_unavailable', {

@@ -1,7 +1,7 @@
 /** `/api/dashboard-auth/session` and sign-out: returns the current session, and ends it here or everywhere. */
 import { commit } from '../../../db/commit.ts'
 import { ownAccount } from '../../auth/own-account.ts'
-import { actorFor, actorOf } from '../../auth/principal.ts'
+import { actorFor, getActor } from '../../auth/principal.ts'
 import { resolve } from '../../auth/resolve.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { sessionView } from '../../auth/session-view.ts'
@@ -40,7 +40,7 @@ export const logOutEverywhere = createHandlers(
   open('the signed-in user, also before setting up required two-factor', { audit: 'user_sessions_revoked' }),
   (c) => {
     const principal = ownAccount(c)
-    const doer = actorOf(principal, c)
+    const doer = getActor(principal, c)
     commit(c.env.db, (tx) => {
       const count = endSessionsOf(tx, principal.id)
       if (count > 0)

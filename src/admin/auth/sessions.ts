@@ -1,6 +1,6 @@
 /** `/api/dashboard-auth/sessions` and `/api/dashboard-users/:id/sessions`: lists and ends a user's sessions. */
 import { commit } from '../../../db/commit.ts'
-import { actor, demandOwnAccount } from '../../auth/principal.ts'
+import { actor, requireOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'
@@ -9,7 +9,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { idOf } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { append } from '../../model/audit/audit.ts'
-import { callerNow, demandDelegation } from '../../model/users/delegation.ts'
+import { callerNow, requireDelegation } from '../../model/users/delegation.ts'
 import { getPerson } from '../../model/users/people.ts'
 import { endOneSession, sessionList } from '../../model/users/session-list.ts'
 import { endSessionsOf } from '../../model/users/sessions.ts'
@@ -17,16 +17,16 @@ import { endSessionsOf } from '../../model/users/sessions.ts'
 export const listOwnSessions = createHandlers(signedIn({ account: true }), (c) => c.json(ownSessions(c)))
 
 export const ownSessions = (c: Ctx) => {
-  const { id } = demandOwnAccount(c.var.principal)
-  return sessionsOf(c, id)
+  const { id } = requireOwnAccount(c.var.principal)
+  return getSessions(c, id)
 }
 
-export const sessionsOf = (c: Ctx, userId: string) =>
+export const getSessions = (c: Ctx, userId: string) =>
   sessionList(c.env.db, userId, { currentId: currentId(c), now: c.env.clock.now() })
 
 /** Ending the current session signs out. */
 export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'session_ended' }), (c) => {
-  const userId = demandOwnAccount(c.var.principal).id
+  const userId = requireOwnAccount(c.var.principal).id
   const id = idOf(c)
   const wasCurrent = id === currentId(c)
   commit(c.env.db, (tx) => endOneSession(tx, id, { userId, actor: actor(c) }))
@@ -36,7 +36,7 @@ export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'se
 
 /** Ends all sessions except this one. Without others there is nothing to audit. */
 export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 'user_sessions_revoked' }), (c) => {
-  const principal = demandOwnAccount(c.var.principal)
+  const principal = requireOwnAccount(c.var.principal)
   const { id } = principal
   const who = actor(c)
   const count = endOthers(c, principal, (tx, exceptSession) => {
@@ -50,11 +50,11 @@ export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 
 /** Sessions of any user; viewing needs no confirmation. Throws `user_not_found`. */
 export const listSessionsOf = createHandlers(requires('users:manage', { account: true }), (c) => {
   const { row } = getPerson(c.env.db, idOf(c))
-  return c.json(sessionsOf(c, row.id))
+  return c.json(getSessions(c, row.id))
 })
 
 /** Throws `user_not_found`, `insufficient_delegation`, `not_found`. */
-export const endSessionOf = createHandlers(
+export const endUserSession = createHandlers(
   requires('users:manage', { stepUp: true, account: true, audit: 'session_ended' }),
   (c) => {
     // as: named by the route
@@ -62,7 +62,7 @@ export const endSessionOf = createHandlers(
     const who = actor(c)
     commit(c.env.db, (tx) => {
       const caller = callerNow(tx, who, 'users:manage')
-      demandDelegation(caller, getPerson(tx, userId).role)
+      requireDelegation(caller, getPerson(tx, userId).role)
       endOneSession(tx, sessionId, { userId, actor: who })
     })
     return proceed(c, null, '/settings/access?done=session_ended')

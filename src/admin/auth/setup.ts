@@ -1,12 +1,12 @@
 /** `/api/dashboard-auth/password/setup`: sets the first password and creates its user. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
-import { demandBootstrap } from '../../auth/bootstrap.ts'
+import { requireBootstrap } from '../../auth/bootstrap.ts'
 import { isLocal } from '../../auth/caller.ts'
 import { isProxyTrusted } from '../../auth/identity.ts'
-import { demandLocalAdminRights } from '../../auth/local-admin.ts'
-import { demandManaged } from '../../auth/own-account.ts'
-import { actorOf, demandStepUp } from '../../auth/principal.ts'
+import { requireLocalAdminRights } from '../../auth/local-admin.ts'
+import { requireManaged } from '../../auth/own-account.ts'
+import { getActor, requireStepUp } from '../../auth/principal.ts'
 import { type Resolution, resolve, resolvePrincipal } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
@@ -17,7 +17,7 @@ import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
 import { returnPath } from '../../http/return-path.ts'
-import { callerNow, demandGrantable } from '../../model/users/delegation.ts'
+import { callerNow, requireGrantable } from '../../model/users/delegation.ts'
 import { createPasswordAdmin, NewPassword } from '../../model/users/passwords.ts'
 import { hasPasswordAccount } from '../../model/users/people.ts'
 import { ADMIN_ROLE_ID, getRole } from '../../model/users/roles.ts'
@@ -34,15 +34,15 @@ const Setup = z.strictObject({
 
 /**
  * Sets the first password and creates the user `admin`. Throws `password_management_disabled`,
- * `password_already_configured`, and what `demandBootstrap` or, behind a proxy, `demandLocalAdminRights` and
- * `demandStepUp` do.
+ * `password_already_configured`, and what `requireBootstrap` or, behind a proxy, `requireLocalAdminRights` and
+ * `requireStepUp` do.
  */
 export const setUpPassword = createHandlers(
   open('the first password, before anyone can sign in', { audit: 'password_set' }),
   body(Setup),
   async (c) => {
     const { password, bootstrapToken } = c.req.valid('json')
-    demandManaged(c)
+    requireManaged(c)
     if (hasPasswordAccount(c.env.db)) throw new AppError('password_already_configured')
     const resolution = isProxyTrusted(c)
       ? await setUpBehindProxy(c, password)
@@ -54,7 +54,7 @@ export const setUpPassword = createHandlers(
 /** Signs in the new administrator. */
 const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | undefined): Promise<Resolution> => {
   const { db, random, passwords, clock } = c.env
-  const spendToken = await demandBootstrap(c, bootstrapToken)
+  const spendToken = await requireBootstrap(c, bootstrapToken)
   const hash = await passwords.hash(password)
   const method = isLocal(c) ? 'local_bootstrap' : 'bootstrap_token'
   const actor = { id: 'bootstrap', method, address: c.var.clientIp, at: clock.now() }
@@ -71,12 +71,12 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
  */
 const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> => {
   const principal = resolvePrincipal(c)
-  demandLocalAdminRights(c, principal)
-  demandStepUp(principal, c.env.clock.now()) // creating a user is a sensitive change (spec §5 Step-up 1)
+  requireLocalAdminRights(c, principal)
+  requireStepUp(principal, c.env.clock.now()) // creating a user is a sensitive change (spec §5 Step-up 1)
   const hash = await c.env.passwords.hash(password)
-  const made = { id: c.env.random.id('usr'), hash, actor: actorOf(principal, c) }
+  const made = { id: c.env.random.id('usr'), hash, actor: getActor(principal, c) }
   commit(c.env.db, (tx) => {
-    demandGrantable(callerNow(tx, made.actor, 'users:manage'), getRole(tx, ADMIN_ROLE_ID)) // hashing took time
+    requireGrantable(callerNow(tx, made.actor, 'users:manage'), getRole(tx, ADMIN_ROLE_ID)) // hashing took time
     return createPasswordAdmin(tx, made)
   })
   return resolve(c)

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { attempt } from '../../auth/attempt.ts'
 import { settledAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
+import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { readSecondFactor, spendSecondFactor } from '../../auth/second-factor.ts'
 import { confirm } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'
@@ -30,18 +30,18 @@ type Factors = z.output<typeof Factors>
 export const stepUp = createHandlers(
   open('the signed-in user, with their factors', {
     audit: 'step_up_verified',
-    check: (c) => demandFactors(settledAccount(c)),
+    check: (c) => requireFactors(settledAccount(c)),
   }),
   body(Factors),
   async (c) => {
-    const principal = demandOwnAccount(c.var.principal)
+    const principal = requireOwnAccount(c.var.principal)
     const tried = { limited: 'step_up_rate_limited', method: 'step_up', target: principal.id } as const
     const until = await attempt(c, tried, () => check(c, principal, c.req.valid('json')))
     return proceed(c, { verifiedAt: iso(until - STEP_UP_MS), expiresAt: iso(until) }, returnPath(c))
   },
 )
 
-const demandFactors = ({ person: { row }, stepUpMethods }: AccountPrincipal): void => {
+const requireFactors = ({ person: { row }, stepUpMethods }: AccountPrincipal): void => {
   if (stepUpMethods.length === 0) throw new AppError('step_up_unavailable')
   if (row.passwordHash === null && row.totpSecretSealed === null)
     throw new AppError('step_up_required', { details: { methods: stepUpMethods } })
@@ -59,7 +59,7 @@ const check = async (c: Ctx, principal: AccountPrincipal, { password, code }: Fa
   return confirm(c, principal, {
     methods: [...(hasPassword ? ['password'] : []), ...(factor ? [factor.method] : [])],
     first: (tx) => {
-      if (!isUnchanged(tx, row) || (factor && !spendSecondFactor(tx, row, factor, actorOf(principal, c))))
+      if (!isUnchanged(tx, row) || (factor && !spendSecondFactor(tx, row, factor, getActor(principal, c))))
         throw new AppError('invalid_credentials')
     },
   })

@@ -3,10 +3,16 @@ import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { recoveryCodesAt } from '../../../views/recovery-codes.tsx'
 import { attempt } from '../../auth/attempt.ts'
-import { countOwnChange, demandManaged, demandOwnSession, ownAccount, settledAccount } from '../../auth/own-account.ts'
-import { type AccountPrincipal, actorOf, demandOwnAccount } from '../../auth/principal.ts'
+import {
+  countOwnChange,
+  ownAccount,
+  requireManaged,
+  requireOwnSession,
+  settledAccount,
+} from '../../auth/own-account.ts'
+import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
-import { demandSecondFactor, readSecondFactor, type SecondFactor } from '../../auth/second-factor.ts'
+import { readSecondFactor, requireSecondFactor, type SecondFactor } from '../../auth/second-factor.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
 import { offerTotp, stepOfCode, TOTP_SECRET } from '../../auth/totp.ts'
@@ -52,8 +58,8 @@ export const confirmTotpSetup = createHandlers(
   body(Confirmation),
   async (c) => {
     const { secret, code } = c.req.valid('json')
-    const principal = demandOwnAccount(c.var.principal)
-    const doer = actorOf(principal, c)
+    const principal = requireOwnAccount(c.var.principal)
+    const doer = getActor(principal, c)
     const sealed = c.env.sealer.seal(secret, totpContext(principal.id))
     const tried = { limited: 'totp_rate_limited', method: 'totp_setup', target: principal.id } as const
     const recoveryCodes = await attempt(c, tried, () => {
@@ -72,7 +78,7 @@ export const renewRecoveryCodes = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'recovery_codes_created' }),
   (c) => {
     const principal = manager(c, settledAccount)
-    const doer = actorOf(principal, c)
+    const doer = getActor(principal, c)
     countOwnChange(c, principal, 'recovery_codes_created')
     const recoveryCodes = commit(c.env.db, (tx) => {
       if (getPerson(tx, principal.id).row.totpSecretSealed === null) throw new AppError('invalid_totp_config')
@@ -94,7 +100,7 @@ export const verifyTotp = createHandlers(
     const { code } = c.req.valid('json')
     const { resolution, row } = whoWaits(c)
     const after = await attempt(c, { limited: 'totp_rate_limited', method: 'totp', target: row.id }, () =>
-      accept(c, resolution, { row, factor: demandCode(c, row, code) }),
+      accept(c, resolution, { row, factor: requireCode(c, row, code) }),
     )
     return proceed(c, sessionView(c, after), returnPath(c))
   },
@@ -108,13 +114,13 @@ export const removeTotp = createHandlers(
   }),
   body(Shown),
   async (c) => {
-    const principal = demandOwnAccount(c.var.principal)
+    const principal = requireOwnAccount(c.var.principal)
     const { row } = principal.person
-    const doer = actorOf(principal, c)
+    const doer = getActor(principal, c)
     await attempt(c, { limited: 'totp_rate_limited', method: 'totp_removal', target: row.id }, () => {
-      const factor = demandCode(c, row, c.req.valid('json').code)
+      const factor = requireCode(c, row, c.req.valid('json').code)
       commit(c.env.db, (tx) => {
-        demandSecondFactor(tx, row, factor, doer)
+        requireSecondFactor(tx, row, factor, doer)
         disableTotp(tx, row, doer)
       })
     })
@@ -125,7 +131,7 @@ export const removeTotp = createHandlers(
 
 /** The user whose code it is: of the waiting session, or the signed-in user. */
 const whoWaits = (c: Ctx): { resolution: Resolution; row: UserRow } => {
-  demandManaged(c)
+  requireManaged(c)
   const resolution = resolveHalf(c)
   return { resolution, row: resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row }
 }
@@ -137,14 +143,14 @@ const accept = (
 ): Resolution => {
   if (resolution.kind === 'half') return completeSession(c, resolution.session, resolution.person, factor)
   const principal = ownAccount(c)
-  const doer = actorOf(principal, c)
-  const first = (tx: Tx) => demandSecondFactor(tx, row, factor, doer)
+  const doer = getActor(principal, c)
+  const first = (tx: Tx) => requireSecondFactor(tx, row, factor, doer)
   if (row.passwordHash === null) confirm(c, principal, { methods: [factor.method], first })
   else commit(c.env.db, first)
   return resolution
 }
 
-const demandCode = (c: Ctx, row: UserRow, code: string): SecondFactor => {
+const requireCode = (c: Ctx, row: UserRow, code: string): SecondFactor => {
   const factor = readSecondFactor(c.env, row, code)
   if (factor === null) throw new AppError('invalid_totp_code')
   return factor
@@ -161,8 +167,8 @@ const newcomer = (c: Ctx): AccountPrincipal => {
  * modes).
  */
 const manager = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): AccountPrincipal => {
-  demandManaged(c)
+  requireManaged(c)
   const principal = whoAsks(c)
-  if (principal.person.row.passwordHash !== null) demandOwnSession(principal)
+  if (principal.person.row.passwordHash !== null) requireOwnSession(principal)
   return principal
 }

@@ -1,7 +1,7 @@
 /** `/api/dashboard-auth/invite`: shows and accepts an invite by its link. */
 import { z } from 'zod'
 import { budgetClient } from '../../auth/failure-budget.ts'
-import { demandManaged } from '../../auth/own-account.ts'
+import { requireManaged } from '../../auth/own-account.ts'
 import { type Resolution, resolve } from '../../auth/resolve.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
@@ -11,7 +11,7 @@ import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { proceed } from '../../http/reply.tsx'
-import { acceptInvite, demandAcceptable, lookUpInvite, type OpenInvite } from '../../model/users/invites.ts'
+import { acceptInvite, lookUpInvite, type OpenInvite, requireAcceptable } from '../../model/users/invites.ts'
 import { NewPassword } from '../../model/users/passwords.ts'
 import type { Person } from '../../model/users/people.ts'
 import { DisplayName } from '../../model/users/people-input.ts'
@@ -41,8 +41,8 @@ export const acceptInvitation = createHandlers(
   body(Acceptance),
   async (c) => {
     const acceptance = c.req.valid('json')
-    demandManaged(c)
-    demandSignedOut(c)
+    requireManaged(c)
+    requireSignedOut(c)
     const { invitation, giveBack } = tryLink(c, acceptance.token)
     const resolution = await join(c, invitation, acceptance).finally(giveBack)
     return proceed(c, sessionView(c, resolution), '/dashboard')
@@ -69,7 +69,7 @@ const tryLink = (c: Ctx, token: string): { invitation: OpenInvite; giveBack: () 
 const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof Acceptance>): Promise<Resolution> => {
   const { password, ...given } = acceptance
   const username = given.username ?? invitation.person.row.username
-  demandAcceptable(c.env.db, invitation, username)
+  requireAcceptable(c.env.db, invitation, username)
   const passwordHash = await c.env.passwords.hash(password)
   const now = c.env.clock.now()
   return signIn(c, {
@@ -82,7 +82,7 @@ const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof 
 }
 
 /** Throws `already_signed_in`: the link is for another user, or was just accepted in this browser. */
-const demandSignedOut = (c: Ctx): void => {
+const requireSignedOut = (c: Ctx): void => {
   const resolution = resolve(c)
   const isSomebody =
     resolution.kind === 'half' || (resolution.kind === 'principal' && resolution.principal.kind === 'account')

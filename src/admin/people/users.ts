@@ -17,7 +17,7 @@ export const listDashboardUsers = createHandlers(requires('users:manage'), (c) =
   return c.json(listUsers(c.env.db))
 })
 
-const changeOf = ({ status }: PersonPatch) =>
+const getChange = ({ status }: PersonPatch) =>
   status === 'disabled' ? 'user_disabled' : status === 'active' ? 'user_enabled' : 'user_updated'
 
 /** Includes role and status; see `editPerson` for the rules. */
@@ -25,7 +25,7 @@ export const editDashboardUser = createHandlers(managing('users:manage', 'user_u
   const person = manage(c, 'users:manage', (tx, caller) =>
     editPerson(tx, idOf(c), c.req.valid('json'), { ...caller, isProxyTrusted: isProxyTrusted(c) }),
   )
-  return proceed(c, userView(c.env.db, person), peopleAfter(changeOf(c.req.valid('json'))))
+  return proceed(c, userView(c.env.db, person), peopleAfter(getChange(c.req.valid('json'))))
 })
 
 export const deleteDashboardUser = createHandlers(managing('users:manage', 'user_deleted'), (c) => {

@@ -16,12 +16,12 @@ export const READ_ONLY = 'Your role can view accounts but not change them.'
 export const offeredActions = (account: Standing, mayWrite: boolean): OfferedAction[] =>
   ORDER[account.status].map((action) => ({
     action,
-    refusal: mayWrite ? refusalOf(action, account) : READ_ONLY,
+    refusal: mayWrite ? getRefusal(action, account) : READ_ONLY,
   }))
 
 type Standing = Pick<AccountState, 'status' | 'cause'>
 
-const refusalOf = (action: AccountAction, account: Standing): string | null =>
+const getRefusal = (action: AccountAction, account: Standing): string | null =>
   action === 'resume' && statusBeneath(account) === 'reauth_required'
     ? 'Sign in again first.'
     : (REFUSALS[action]?.[account.status] ?? null)

@@ -2,7 +2,7 @@
 import { iso, isoOrNull } from '../../lib/iso.ts'
 import { statusBeneath } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
-import { type AccountTokens, expiryOf } from './auth-json.ts'
+import { type AccountTokens, getExpiry } from './auth-json.ts'
 
 export const EXPORT_FORMATS = ['codex', 'opencode'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
@@ -26,7 +26,7 @@ export const opencodeAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
     type: 'oauth',
     refresh: tokens.refreshToken,
     access: tokens.accessToken,
-    expires: expiryOf(tokens.accessToken) ?? 0,
+    expires: getExpiry(tokens.accessToken) ?? 0,
     accountId: row.chatgptAccountId,
   },
 })
@@ -35,7 +35,7 @@ export const opencodeAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
 export const exportedAuth = (row: AccountRow, tokens: AccountTokens) => ({
   filename: fileNameFor(row, 'codex'),
   account: { accountId: row.id, chatgptAccountId: row.chatgptAccountId, email: row.email },
-  tokens: { ...tokens, expiresAtMs: expiryOf(tokens.accessToken) },
+  tokens: { ...tokens, expiresAtMs: getExpiry(tokens.accessToken) },
   codexAuthJson: codexAuthJson(row, tokens),
   opencodeAuthJson: opencodeAuthJson(row, tokens),
 })
@@ -64,11 +64,11 @@ export const tokenHealth = (
   { now, renewAfterMs }: { now: number; renewAfterMs: number },
 ): TokenHealth => {
   const of = (token: string): TokenHealth['access'] => {
-    const expiresAt = expiryOf(token)
+    const expiresAt = getExpiry(token)
     const state = expiresAt === null ? 'unknown' : expiresAt <= now ? 'expired' : 'valid'
     return { expiresAt: isoOrNull(expiresAt), state }
   }
-  const due = Math.min(row.lastRefreshAt + renewAfterMs, expiryOf(tokens.accessToken) ?? Number.POSITIVE_INFINITY)
+  const due = Math.min(row.lastRefreshAt + renewAfterMs, getExpiry(tokens.accessToken) ?? Number.POSITIVE_INFINITY)
   return {
     access: of(tokens.accessToken),
     refresh: of(tokens.refreshToken),

@@ -10,7 +10,7 @@ import { noteAccountEvent } from './account-events.ts'
 import { ACTIVE, type AccountState, nextState, statusBeneath } from './account-state.ts'
 import { openTokens, sealTokens, UNREADABLE_TOKENS } from './account-tokens.ts'
 import { STATE_NAMES } from './account-words.ts'
-import { type AccountRow, getAccount, stateOf } from './accounts.ts'
+import { type AccountRow, getAccount, getState } from './accounts.ts'
 import { type AccountIdentity, type ImportedAccount, UNKNOWN_PLAN } from './auth-json.ts'
 
 export interface ImportedRow extends AccountRow {
@@ -86,7 +86,7 @@ export const renewAccount = (
   imported: ImportedAccount,
   { sealer, actor }: Pick<TakingIn, 'sealer' | 'actor'>,
 ): void => {
-  const state = nextState(stateOf(row), { kind: 'reauthenticated', at: actor.at })
+  const state = nextState(getState(row), { kind: 'reauthenticated', at: actor.at })
   const identity = fillIn(imported.identity, row)
   tx.update(accounts)
     .set({
@@ -164,7 +164,7 @@ export const findSeat = (
  * Whether `identity` owns `row`: same user in the same workspace. The e-mail counts only if one side has no user id,
  * because addresses change.
  */
-export const isSeatOf = (row: AccountRow, identity: AccountIdentity): boolean => {
+export const isSameSeat = (row: AccountRow, identity: AccountIdentity): boolean => {
   const isSameUser =
     row.chatgptUserId !== null && identity.chatgptUserId !== null
       ? row.chatgptUserId === identity.chatgptUserId

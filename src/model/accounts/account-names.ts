@@ -1,7 +1,7 @@
 /** Unambiguous account names for lists, the log, reports and the overview. */
 import type { Db } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
-import type { Blinders } from '../log/request-view.ts'
+import type { HiddenFields } from '../log/request-view.ts'
 import { maskEmails } from './account-summary.ts'
 import type { AccountView } from './account-view.ts'
 import { displayName } from './accounts.ts'
@@ -39,7 +39,7 @@ export const namedApart = (views: readonly AccountView[]): AccountView[] => {
 /** Names of all accounts, as visible under `hidesAccounts`. */
 export const accountNames = (
   db: Db,
-  { hidesAccounts }: Pick<Blinders, 'hidesAccounts'>,
+  { hidesAccounts }: Pick<HiddenFields, 'hidesAccounts'>,
 ): ReadonlyMap<string, string> => {
   const { id, email, alias, planType } = accounts
   const rows = db.select({ id, email, alias, planType }).from(accounts).all()

@@ -130,7 +130,7 @@ export const isInUse = (state: Pick<AccountState, 'status'>): boolean => state.s
  * until the next sign-in.
  */
 export const statusBeneath = ({ status, cause }: Pick<AccountState, 'status' | 'cause'>): AccountStatus =>
-  status !== 'paused' || cause === null || cause === PAUSED ? status : statusOf(cause)
+  status !== 'paused' || cause === null || cause === PAUSED ? status : getStatus(cause)
 
 /** `resetAt` if plausible: after `at`, and at most 366 days ahead. */
 export const plausibleReset = (resetAt: number | null, at: number): number | null =>
@@ -257,14 +257,14 @@ const refuseAuth = (
   state: AccountState,
   { at, code, evidence }: Extract<AccountEvent, { kind: 'auth_failed' }>,
 ): AccountState => {
-  const status = statusOf(code)
+  const status = getStatus(code)
   const before = statusBeneath(state)
   if (before === status || before === 'deactivated') return state
   const refusal = { cause: code, evidence: evidence || code }
   return state.status === 'paused' ? { ...state, ...refusal } : { ...ACTIVE, ...refusal, status, since: at }
 }
 
-const statusOf = (code: string): AccountStatus =>
+const getStatus = (code: string): AccountStatus =>
   (Object.hasOwn(PERMANENT_AUTH_CODES, code) ? PERMANENT_AUTH_CODES[code] : undefined) ?? 'reauth_required'
 
 const PAUSED = 'paused'

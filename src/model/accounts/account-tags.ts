@@ -34,7 +34,7 @@ export const allTags = (db: Db): Map<string, string[]> => {
   return new Map([...groups].map(([id, group]) => [id, group.map(({ tag }) => tag)]))
 }
 
-export const tagsOf = (db: Db, accountId: string): string[] =>
+export const getTags = (db: Db, accountId: string): string[] =>
   db
     .select()
     .from(accountTags)

@@ -21,7 +21,7 @@ export const NO_USE: AccountUse = Object.freeze({
 })
 
 /** By account id; accounts without requests are missing. */
-export const usesOf = (db: Db): Map<string, AccountUse> =>
+export const getUses = (db: Db): Map<string, AccountUse> =>
   new Map(
     db
       .select()
@@ -39,7 +39,7 @@ export const usesOf = (db: Db): Map<string, AccountUse> =>
   )
 
 /** When each account started its last request (ms since epoch). Known to the hour only once the log no longer has it. */
-export const lastUsesOf = (db: Db): Map<string, number> => {
+export const getLastUses = (db: Db): Map<string, number> => {
   const fromLog = sql`(
     SELECT ${requests.startedAt} FROM ${requests} WHERE ${requests.accountId} = ${accounts.id} AND ${counted()}
     ORDER BY ${requests.startedAt} DESC LIMIT 1)`

@@ -1,7 +1,7 @@
 /** An upstream account as shown to users: what is known about it, and whether it would be chosen now. */
 import { iso, isoOrNull } from '../../lib/iso.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { versionOf } from '../edit-version.ts'
+import { getVersion } from '../edit-version.ts'
 import type { SkipReason } from '../log/skip-reasons.ts'
 import type { AccountState } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
@@ -61,7 +61,7 @@ export interface WireWindow extends Omit<UsageWindow, 'resetAt'> {
 
 /** The version of its editable members. */
 export const accountVersion = (account: Pick<AccountView, Editable | 'tags'>): string =>
-  versionOf([
+  getVersion([
     account.alias,
     account.routingPolicy,
     account.securityWorkAuthorized,

@@ -4,15 +4,15 @@ import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { accounts, accountUsage } from '../../../db/schema/accounts.ts'
 import { AppError } from '../../errors.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
-import { demandVersion } from '../edit-version.ts'
+import { getChanges } from '../audit/changes-of.ts'
+import { requireVersion } from '../edit-version.ts'
 import { unassignAccount } from '../keys/api-keys.ts'
 import { findPerson } from '../users/people.ts'
 import { noteAccountEvent } from './account-events.ts'
 import { noteDeleted } from './account-leftovers.ts'
 import { closeGaps, moveAccount } from './account-order.ts'
 import { type AccountState, nextState } from './account-state.ts'
-import { replaceTags, tagsOf } from './account-tags.ts'
+import { getTags, replaceTags } from './account-tags.ts'
 import { accountVersion } from './account-view.ts'
 import type { UsageSnapshot } from './usage-windows.ts'
 
@@ -26,7 +26,7 @@ export const getAccount = (db: Db, id: string): AccountRow =>
 
 export const displayName = (row: Pick<AccountRow, 'alias' | 'email'>): string => row.alias ?? row.email
 
-export const stateOf = (row: AccountRow): AccountState => ({
+export const getState = (row: AccountRow): AccountState => ({
   status: row.status,
   cause: row.cause,
   evidence: row.evidence,
@@ -36,7 +36,7 @@ export const stateOf = (row: AccountRow): AccountState => ({
   attempts: row.attempts,
 })
 
-export const usageOf = (db: Db): Map<string, UsageSnapshot> =>
+export const getUsage = (db: Db): Map<string, UsageSnapshot> =>
   new Map(
     db
       .select()
@@ -61,7 +61,7 @@ export const reactivateAccount = (tx: Tx, id: string, actor: Actor): AccountStat
   transition(tx, id, actor, 'reactivate')
 
 const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivate'): AccountState => {
-  const before = stateOf(getAccount(tx, id))
+  const before = getState(getAccount(tx, id))
   const state = nextState(before, { kind, at: actor.at })
   if (state === before) return state
   saveState(tx, id, state)
@@ -98,9 +98,9 @@ export type AccountEdit = Partial<Pick<AccountRow, Editable>> & { tags?: string[
  */
 export const editAccount = (tx: Tx, id: string, input: AccountEdit, actor: Actor): AccountRow => {
   const { expectedVersion, ...edit } = input
-  const before = { ...getAccount(tx, id), tags: tagsOf(tx, id) }
-  demandVersion(expectedVersion, accountVersion(before))
-  const change = changesOf(before, edit)
+  const before = { ...getAccount(tx, id), tags: getTags(tx, id) }
+  requireVersion(expectedVersion, accountVersion(before))
+  const change = getChanges(before, edit)
   if (Object.keys(change).length === 0) return before
   requireOwner(tx, change, { ...before, ...change })
   const { tags, position, ...columns } = change

@@ -13,31 +13,31 @@ const KNOWN: readonly { quotaKey: string; displayLabel: string; names: readonly 
 /** Percent used as of `now` (ms since epoch). `resetAt` is in seconds, unlike elsewhere (dashboard API §0.2). */
 export const additionalQuotas = (usage: UsageSnapshot | null, now: number) =>
   (usage?.additional ?? []).map((quota) => ({
-    ...identityOf(quota),
+    ...getIdentity(quota),
     limitName: quota.limitName,
     meteredFeature: quota.meteredFeature,
     /** Routing does not use these quotas. */
     routingPolicy: 'inherit' as const,
-    primaryWindow: windowOf(quota.primary, now),
-    secondaryWindow: windowOf(quota.secondary, now),
+    primaryWindow: getWindow(quota.primary, now),
+    secondaryWindow: getWindow(quota.secondary, now),
   }))
 
-const identityOf = ({ limitName, meteredFeature }: AdditionalQuota) => {
-  const names = [limitName, meteredFeature ?? limitName].map(keyOf)
+const getIdentity = ({ limitName, meteredFeature }: AdditionalQuota) => {
+  const names = [limitName, meteredFeature ?? limitName].map(toKey)
   const known = KNOWN.find((quota) => quota.names.some((name) => names.includes(name)))
   return {
-    quotaKey: known?.quotaKey ?? keyOf(meteredFeature ?? limitName),
+    quotaKey: known?.quotaKey ?? toKey(meteredFeature ?? limitName),
     displayLabel: known?.displayLabel ?? limitName,
   }
 }
 
-const keyOf = (name: string): string =>
+const toKey = (name: string): string =>
   name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '_')
     .replace(/^_|_$/g, '')
 
-const windowOf = (window: UsageWindow | null, now: number) =>
+const getWindow = (window: UsageWindow | null, now: number) =>
   window && {
     usedPercent: usedNow(window, now),
     resetAt: window.resetAt === null ? null : Math.floor(window.resetAt / 1000),

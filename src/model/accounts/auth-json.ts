@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors.ts'
 import { isPrintable } from '../../lib/controls.ts'
-import { isObject, type JsonObject, objectOf, parseJson } from '../../lib/json.ts'
+import { getObject, isObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import { knownCredentials } from './known-credentials.ts'
 
 export interface AccountIdentity {
@@ -86,7 +86,7 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   const accessToken = tokens.access_token ?? tokens.accessToken ?? refuse('has no access_token')
   const refreshToken = tokens.refresh_token ?? tokens.refreshToken ?? refuse('has no refresh_token')
   const idToken = tokens.id_token ?? tokens.idToken ?? refuse('has no id_token')
-  const claimed = identityOf(idToken) ?? refuse('has an id_token without an e-mail address')
+  const claimed = getIdentity(idToken) ?? refuse('has an id_token without an e-mail address')
   const identity = {
     ...claimed,
     chatgptAccountId: claimed.chatgptAccountId ?? tokens.account_id ?? tokens.accountId ?? null,
@@ -97,7 +97,7 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   return {
     identity,
     tokens: { accessToken, refreshToken, idToken },
-    lastRefreshAt: stated > 0 ? stated : (issueOf(accessToken) ?? issueOf(idToken)), // Go's zero date is in year 1
+    lastRefreshAt: stated > 0 ? stated : (getIssue(accessToken) ?? getIssue(idToken)), // Go's zero date is in year 1
   }
 }
 
@@ -106,7 +106,7 @@ const NO_TOKENS = "has no tokens; it isn't an auth.json from the Codex CLI"
 /** Apps that refresh the Codex CLI's tokens themselves leave the refresh token empty. */
 const hasTokens = (file: JsonObject): boolean => {
   const { tokens } = file
-  const held = objectOf(tokens)
+  const held = getObject(tokens)
   if (file.auth_mode === 'chatgptAuthTokens') return Boolean(held.refresh_token)
   return Object.keys(held).length > 0 || (tokens !== null && tokens !== undefined && !('OPENAI_API_KEY' in file))
 }
@@ -144,7 +144,7 @@ const MAX_ID_LENGTH = 256
 const MAX_EMAIL_LENGTH = 320
 
 /** The identity in an ID token, or null. The signature is not checked: the token came from the operator or over TLS. */
-export const identityOf = (idToken: string): AccountIdentity | null => {
+export const getIdentity = (idToken: string): AccountIdentity | null => {
   const claims = IdClaims.safeParse(jwtClaims(idToken))
   if (!claims.success) return null
   const { email, sub } = claims.data
@@ -166,7 +166,7 @@ const Owned = z.object({
 })
 
 /** The user a JWT of OpenAI names, unverified; null: none. */
-export const userIdOf = (jwt: string): string | null => {
+export const getUserId = (jwt: string): string | null => {
   const { data } = Owned.safeParse(jwtClaims(jwt))
   return data?.['https://api.openai.com/auth']?.chatgpt_user_id ?? data?.sub ?? null
 }
@@ -176,15 +176,15 @@ const Expiring = z.object({ exp: z.number() })
 const Issued = z.object({ iat: z.number().positive() })
 
 /** When a JWT expires (ms), or null without a valid date. */
-export const expiryOf = (jwt: string): number | null => {
+export const getExpiry = (jwt: string): number | null => {
   const claims = Expiring.safeParse(jwtClaims(jwt))
-  return dateOf(claims.data?.exp)
+  return toDate(claims.data?.exp)
 }
 
 /** When a JWT was issued (ms), or null. */
-const issueOf = (jwt: string): number | null => dateOf(Issued.safeParse(jwtClaims(jwt)).data?.iat)
+const getIssue = (jwt: string): number | null => toDate(Issued.safeParse(jwtClaims(jwt)).data?.iat)
 
-const dateOf = (seconds = Number.NaN): number | null => {
+const toDate = (seconds = Number.NaN): number | null => {
   const at = new Date(seconds * 1000).getTime()
   return Number.isNaN(at) ? null : at
 }

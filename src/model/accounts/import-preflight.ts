@@ -41,7 +41,7 @@ export const judgeFiles = async (
   const now = clock.now()
   const entries = await inSlices(clock, files, (slice) => slice.map((file) => judge(db, file, { sealer, now })))
   const broken = failures.map(({ file, message }) => brokenEntry(file, message))
-  for (const rivals of seatsOf(entries)) markOutdated(rivals)
+  for (const rivals of getSeats(entries)) markOutdated(rivals)
   return [...entries, ...broken].map((entry, index) => ({ ...entry, id: String(index) }))
 }
 
@@ -76,10 +76,10 @@ const brokenEntry = (file: string, message: string): PreflightEntry => {
   return { id: '', file, verdict: 'broken', reason: `The file ${why}`, account: null, existing: null }
 }
 
-const seatsOf = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]> =>
-  Map.groupBy(entries, ({ account }) => seatOf(account?.identity)).values()
+const getSeats = (entries: readonly PreflightEntry[]): Iterable<PreflightEntry[]> =>
+  Map.groupBy(entries, ({ account }) => getSeat(account?.identity)).values()
 
-const seatOf = (identity: AccountIdentity | undefined): string =>
+const getSeat = (identity: AccountIdentity | undefined): string =>
   JSON.stringify([identity?.email.toLowerCase(), identity?.chatgptAccountId, identity?.chatgptUserId])
 
 /** Keeps the newest of several files for one account, or the last of equally new ones, and skips the others. Broken files stay. */
@@ -120,7 +120,7 @@ export interface Draft {
 
 const TTL_MS = 15 * MINUTE_MS
 /** Per owner. Limits the number of tokens in memory; the oldest drafts are dropped. */
-const MOST_DRAFTS = 8
+const MAX_DRAFTS = 8
 
 /** Files between preview and import, in memory only. */
 export class ImportDrafts {
@@ -141,7 +141,7 @@ export class ImportDrafts {
     const draft: Draft = { id, owner, entries, expiresAt: this.#clock.now() + TTL_MS, outcome: null }
     this.#drafts.set(id, draft)
     const theirs = [...this.#drafts.values()].filter((other) => other.owner === owner)
-    for (const old of theirs.slice(0, -MOST_DRAFTS)) this.#drafts.delete(old.id)
+    for (const old of theirs.slice(0, -MAX_DRAFTS)) this.#drafts.delete(old.id)
     return draft
   }
 

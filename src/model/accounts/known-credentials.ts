@@ -1,5 +1,5 @@
 /** Credential files that are recognised but cannot be imported, with advice. */
-import { objectOf } from '../../lib/json.ts'
+import { getObject } from '../../lib/json.ts'
 
 /**
  * What a file without usable tokens is, as the end of a sentence starting with its name; null: not recognised. Never
@@ -22,7 +22,7 @@ const OTHER_TOOL = 'Sluice imports the auth.json of the Codex CLI: run `codex lo
 const hasText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
 
 const hasEntry = (file: Record<string, unknown>, isOne: (entry: Record<string, unknown>) => boolean): boolean =>
-  Object.values(file).some((entry) => isOne(objectOf(entry)))
+  Object.values(file).some((entry) => isOne(getObject(entry)))
 
 /** The first match counts. Codex CLI formats are from its sources; those of other tools are assumed. */
 const KNOWN: readonly Known[] = [

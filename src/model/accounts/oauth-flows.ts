@@ -8,7 +8,7 @@ import { type Actor, append } from '../audit/audit.ts'
 import { findPerson } from '../users/people.ts'
 import { holds } from '../users/permissions.ts'
 import { noteAccountEvent } from './account-events.ts'
-import { importAccount, isSeatOf, renewAccount, type TakingIn } from './account-intake.ts'
+import { importAccount, isSameSeat, renewAccount, type TakingIn } from './account-intake.ts'
 import { displayName, getAccount } from './accounts.ts'
 import type { ImportedAccount } from './auth-json.ts'
 
@@ -17,7 +17,7 @@ export type FlowRow = typeof oauthFlows.$inferSelect
 /** Finished sign-ins kept for pages that still poll them. */
 const KEPT_FLOWS = 16
 /** Pending browser sign-ins per user; one more ends the oldest. */
-const MOST_PENDING = 16
+const MAX_PENDING = 16
 
 const EXPIRED = 'The sign-in expired. Start a new one.'
 const SUPERSEDED = 'You started a newer sign-in.'
@@ -26,7 +26,7 @@ const CANCELLED = 'The sign-in was cancelled.'
 /** The encryption context of a flow's secret. */
 export const flowContext = (id: string): string => `oauth_flows/secret/${id}`
 
-export const stateHashOf = (state: string): string => createHash('sha256').update(state).digest('hex')
+export const getStateHash = (state: string): string => createHash('sha256').update(state).digest('hex')
 
 /** The flow at `now`: a pending one past its time counts as expired even if not yet stored. */
 export const asOf = (row: FlowRow, now: number): FlowRow =>
@@ -48,7 +48,7 @@ const findFlow = (db: Db, id: string): FlowRow | undefined =>
   db.select().from(oauthFlows).where(eq(oauthFlows.id, id)).get()
 
 /** The user's latest flow. Throws `oauth_flow_not_found`. */
-export const latestFlowOf = (db: Db, createdBy: string): FlowRow =>
+export const getLatestFlow = (db: Db, createdBy: string): FlowRow =>
   db
     .select()
     .from(oauthFlows)
@@ -62,7 +62,7 @@ export const flowOfState = (db: Db, state: string): FlowRow => {
   const row = db
     .select()
     .from(oauthFlows)
-    .where(eq(oauthFlows.stateHash, stateHashOf(state)))
+    .where(eq(oauthFlows.stateHash, getStateHash(state)))
     .get()
   if (!row) throw new AppError('invalid_callback', { param: 'callbackUrl' })
   return row
@@ -87,7 +87,7 @@ export const beginFlow = (tx: Tx, flow: NewFlow, actor: Actor): FlowRow => {
   if (flow.accountId !== null) getAccount(tx, flow.accountId)
   const waiting = pendingFlows(tx).filter(({ method, createdBy }) => method === flow.method && createdBy === actor.id)
   const superseded =
-    flow.method === 'device' ? waiting : waiting.slice(0, Math.max(0, waiting.length + 1 - MOST_PENDING))
+    flow.method === 'device' ? waiting : waiting.slice(0, Math.max(0, waiting.length + 1 - MAX_PENDING))
   for (const { id } of superseded) end(tx, id, SUPERSEDED)
   tx.insert(oauthFlows)
     .values({ ...flow, status: 'pending', createdBy: actor.id, createdAt: actor.at })
@@ -159,7 +159,7 @@ export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessag
 export const completeFlow = (tx: Tx, id: string, imported: ImportedAccount, doing: TakingIn): void => {
   const flow = getFlow(tx, id)
   if (flow.status !== 'pending') return
-  const refusal = refusalOf(tx, flow, imported)
+  const refusal = getRefusal(tx, flow, imported)
   if (refusal !== null) {
     failFlow(tx, flow, refusal, doing.actor)
     return
@@ -182,11 +182,11 @@ const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, do
 /** null: an actor without a user. */
 const byWhom = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
 
-const refusalOf = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
+const getRefusal = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
   if (!mayStillAdd(tx, flow.createdBy)) return 'You no longer have permission to add accounts.'
   if (flow.accountId === null) return null
   const row = getAccount(tx, flow.accountId)
-  if (isSeatOf(row, identity)) return null
+  if (isSameSeat(row, identity)) return null
   const who =
     row.email.toLowerCase() === identity.email.toLowerCase()
       ? `${identity.email} signed in with a different workspace or user than ${displayName(row)}`

@@ -7,12 +7,12 @@ const FALLBACK_MODEL = 'gpt-5.5'
 
 /** `effort` is the lowest the model has; null: its own default. */
 export const pingModel = (
-  catalog: Pick<Catalog, 'cheapest' | 'effortsOf'>,
+  catalog: Pick<Catalog, 'cheapest' | 'getEfforts'>,
   accountId: string,
   key: Pick<KeyPolicy, 'allowedModels' | 'applyToCodexModel' | 'enforcedModel' | 'efforts'> | null,
 ): { model: string; effort: string | null } => {
   const model = key?.enforcedModel ?? catalog.cheapest(accountId, key) ?? FALLBACK_MODEL
   const { enforced = null, allowed = null } = key?.efforts ?? {}
-  const effort = enforced ?? catalog.effortsOf(model).find((name) => allowed?.has(name) ?? true) ?? null
+  const effort = enforced ?? catalog.getEfforts(model).find((name) => allowed?.has(name) ?? true) ?? null
   return { model, effort }
 }

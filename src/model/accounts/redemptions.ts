@@ -25,12 +25,12 @@ export class Redemptions<Result> {
 
   /** The result of this request within the last day. */
   known(wish: Named, now: number): Known<Result> | null {
-    const known = this.#known.get(keyOf(wish))
+    const known = this.#known.get(toKey(wish))
     return known && now - known.at < REMEMBERED_MS ? known : null
   }
 
   note(wish: Named, known: Known<Result>): void {
-    const key = keyOf(wish)
+    const key = toKey(wish)
     this.#known.delete(key)
     this.#known.set(key, known)
     const oldest = this.#known.keys().next().value
@@ -45,4 +45,4 @@ export class Redemptions<Result> {
   }
 }
 
-const keyOf = ({ accountId, requestId }: Named): string => `${accountId}\n${requestId}`
+const toKey = ({ accountId, requestId }: Named): string => `${accountId}\n${requestId}`

@@ -57,7 +57,7 @@ export const endResetAttempt = (
 export type ResetAttempts = ReadonlyMap<string, { nothingToReset: string | null }>
 
 /** The attempts of an account. */
-export const resetAttemptsOf = (db: Db, accountId: string): ResetAttempts => {
+export const getResetAttempts = (db: Db, accountId: string): ResetAttempts => {
   const rows = db.select().from(resetAttempts).where(eq(resetAttempts.accountId, accountId)).all()
   return new Map(rows.map((row) => [row.creditId, row]))
 }

@@ -105,11 +105,11 @@ export const resetCreditsView = (credits: readonly ResetCredit[], now: number) =
 export type ResetCreditsView = ReturnType<typeof resetCreditsView>
 
 const isRedeemable = (credit: ResetCredit, now: number): boolean =>
-  credit.status === 'available' && expiryOf(credit) > now
+  credit.status === 'available' && getExpiry(credit) > now
 
 const soonestFirst = (a: ResetCredit, b: ResetCredit): number =>
-  compare(expiryOf(a), expiryOf(b)) || compare(a.id, b.id)
+  compare(getExpiry(a), getExpiry(b)) || compare(a.id, b.id)
 
-const expiryOf = ({ expiresAt }: ResetCredit): number => expiresAt ?? Number.POSITIVE_INFINITY
+const getExpiry = ({ expiresAt }: ResetCredit): number => expiresAt ?? Number.POSITIVE_INFINITY
 
 const compare = <T extends string | number>(a: T, b: T): number => (a < b ? -1 : a > b ? 1 : 0)

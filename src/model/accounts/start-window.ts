@@ -17,7 +17,7 @@ interface StartDeps {
   db: Db
   clock: Clock
   log: Log
-  catalog: Pick<Catalog, 'cheapest' | 'effortsOf'>
+  catalog: Pick<Catalog, 'cheapest' | 'getEfforts'>
   ping: Ping
 }
 
@@ -42,7 +42,7 @@ export const startWindow = async (
   signal: AbortSignal,
 ): Promise<StartResult> => {
   const { model, effort } = chosen
-    ? { model: chosen, effort: catalog.effortsOf(chosen)[0] ?? null }
+    ? { model: chosen, effort: catalog.getEfforts(chosen)[0] ?? null }
     : pingModel(catalog, accountId, null)
   if (!commit<boolean>(db, (tx) => claimWindowStart(tx, { accountId, resetAt, model, at: clock.now() })))
     return { kind: 'repeated' }

@@ -25,8 +25,8 @@ export const fromWhamUsage = (payload: unknown, at: number): UsageSnapshot | nul
   ]
   const { allowed = null, limit_reached: limitReached = null } = data.rate_limit ?? {}
   const flags = { ...spendFlags(data), allowed, limitReached, type: data.rate_limit_reached_type }
-  const snapshot = snapshotOf(reports, data, { at, flags })
-  return snapshot && { ...snapshot, additional: data.additional_rate_limits.map((quota) => additionalOf(quota, at)) }
+  const snapshot = getSnapshot(reports, data, { at, flags })
+  return snapshot && { ...snapshot, additional: data.additional_rate_limits.map((quota) => getAdditional(quota, at)) }
 }
 
 /**
@@ -52,7 +52,7 @@ export const fromRateHeaders = (headers: Headers, at: number, family = 'codex'):
     balance: headers.get('x-codex-credits-balance'),
   })
   const plan_type = PlanType.parse(headers.get('x-codex-plan-type'))
-  return snapshotOf(reports, { credits, plan_type }, { at, flags: { ...NO_FLAGS, type: ReachedType.parse(type) } })
+  return getSnapshot(reports, { credits, plan_type }, { at, flags: { ...NO_FLAGS, type: ReachedType.parse(type) } })
 }
 
 /**
@@ -79,7 +79,7 @@ export const fromRateEvent = (event: unknown, at: number): UsageSnapshot | null 
     limitReached: limits?.limit_reached ?? null,
     type: data.rate_limit_reached_type ?? limits?.rate_limit_reached_type ?? null,
   }
-  return snapshotOf(reports, data, { at, flags })
+  return getSnapshot(reports, data, { at, flags })
 }
 
 const SLOTS = ['primary', 'secondary', 'monthly'] as const
@@ -89,7 +89,7 @@ type Slot = (typeof SLOTS)[number]
 const SLOT_MINUTES: Record<Slot, number> = { primary: 300, secondary: 10_080, monthly: 43_200 }
 const DAY_MINUTES = 1_440
 /** Per account. */
-const MOST_ADDITIONAL = 16
+const MAX_ADDITIONAL = 16
 
 /** A number or numeric string; anything else, including NaN and infinities, is null. */
 const Numeric = z
@@ -175,7 +175,7 @@ const AdditionalReports = z
   .nullish()
   .catch(null)
   .transform((reports) =>
-    (reports ?? []).slice(0, MOST_ADDITIONAL).flatMap((report) => AdditionalReport.safeParse(report).data ?? []),
+    (reports ?? []).slice(0, MAX_ADDITIONAL).flatMap((report) => AdditionalReport.safeParse(report).data ?? []),
   )
 
 const WhamUsage = z.object({
@@ -247,7 +247,7 @@ const ofSlot = (slot: Slot, report: z.output<typeof WindowReport> | undefined): 
   resetAfterSeconds: report?.reset_after_seconds ?? null,
 })
 
-const additionalOf = (
+const getAdditional = (
   { limit_name: limitName, metered_feature: feature, rate_limit: limit }: z.output<typeof AdditionalReport>,
   at: number,
 ): AdditionalQuota => ({
@@ -257,7 +257,7 @@ const additionalOf = (
   secondary: readWindow(ofSlot('secondary', limit?.secondary_window), at),
 })
 
-const snapshotOf = (
+const getSnapshot = (
   reports: readonly Report[],
   { credits, plan_type: planType }: { credits: Credits | null; plan_type: string | null },
   { at, flags }: { at: number; flags: Flags },
@@ -266,17 +266,17 @@ const snapshotOf = (
   for (const report of reports) {
     const window = readWindow(report, at)
     if (!window) continue
-    const kind = kindOf(window.windowMinutes)
+    const kind = getKind(window.windowMinutes)
     const rival = windows[kind]
     if (!rival || (window.resetAt ?? 0) > (rival.resetAt ?? 0)) windows[kind] = window
   }
-  const limit = limitOf(flags, windows, at)
+  const limit = getLimit(flags, windows, at)
   const isEmpty = !hasAnyWindow(windows) && !credits && !planType && limit === undefined
   return isEmpty ? null : { at, windows, credits, planType, ...(limit !== undefined && { limit }) }
 }
 
 /** null: the report says that there is no limit; undefined: it does not say. */
-const limitOf = (flags: Flags, windows: UsageWindows, at: number): ReportedLimit | null | undefined => {
+const getLimit = (flags: Flags, windows: UsageWindows, at: number): ReportedLimit | null | undefined => {
   const { allowed, limitReached, spendCapReached, type } = flags
   const named = type === null ? null : (REACHED_TYPES[type] ?? 'limit_reached')
   const found: Record<ReportedLimit['kind'], boolean> = {
@@ -335,5 +335,5 @@ const guessMinutes = (slot: Slot, resetAt: number | null, at: number): number =>
   )
 }
 
-const kindOf = (minutes: number): WindowLength =>
+const getKind = (minutes: number): WindowLength =>
   minutes <= DAY_MINUTES ? 'fiveHour' : minutes <= 14 * DAY_MINUTES ? 'weekly' : 'monthly'

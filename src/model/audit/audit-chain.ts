@@ -38,7 +38,7 @@ type NewRow = Omit<AuditRow, 'id' | 'hash' | 'previousHash'>
 export const extendChain = (tx: Tx, row: NewRow): void => {
   const head = readHead(tx)
   const linked = { ...row, previousHash: head?.hash ?? '' }
-  const hash = hashOf(linked)
+  const hash = getHash(linked)
   const { id } = tx
     .insert(auditLogs)
     .values({ ...linked, hash })
@@ -58,7 +58,7 @@ export const shortenChain = (tx: Tx, count: number): void => {
 const writeHead = (tx: Tx, head: ChainHead): void => writeFact(tx, HEAD, JSON.stringify(head))
 
 /** Hash of every member in fixed order, including the previous hash. */
-export const hashOf = (row: Omit<AuditRow, 'id' | 'hash'>): string =>
+export const getHash = (row: Omit<AuditRow, 'id' | 'hash'>): string =>
   createHash('sha256')
     .update(JSON.stringify(HASHED.map((name) => row[name])))
     .digest('hex')

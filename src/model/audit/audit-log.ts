@@ -30,7 +30,7 @@ const Cursor = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-const cursorOf = ({ id }: AuditRow): string => Buffer.from(`a${id}`).toString('base64url')
+const getCursor = ({ id }: AuditRow): string => Buffer.from(`a${id}`).toString('base64url')
 
 /** The query string of the log (dashboard API §1.17). `since` is included, `until` is not. */
 export const AuditQuery = z.object({
@@ -56,13 +56,13 @@ export const auditLog = (db: Db, query: AuditQuery) => {
   const rows = db
     .select()
     .from(auditLogs)
-    .where(whereOf(query))
+    .where(getWhere(query))
     .orderBy(desc(auditLogs.id))
     .limit(query.limit + 1)
     .all()
   const shown = rows.slice(0, query.limit)
   const last = shown.at(-1)
-  return { items: shown.map(toEntry), nextCursor: last && rows.length > shown.length ? cursorOf(last) : null }
+  return { items: shown.map(toEntry), nextCursor: last && rows.length > shown.length ? getCursor(last) : null }
 }
 export type AuditPage = ReturnType<typeof auditLog>
 export type AuditEntry = AuditPage['items'][number]
@@ -81,7 +81,7 @@ const toEntry = (row: AuditRow) => ({
 const typeOf = (target: string): TargetType =>
   TARGET_TYPES.find((type) => type !== 'address' && target.startsWith(TARGET_PREFIXES[type])) ?? 'address'
 
-const whereOf = (query: AuditQuery): SQL | undefined =>
+const getWhere = (query: AuditQuery): SQL | undefined =>
   and(
     given(query.cursor, (id) => lt(auditLogs.id, id)),
     given(query.action, (event) => eq(auditLogs.event, event)),

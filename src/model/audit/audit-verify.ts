@@ -3,7 +3,7 @@ import { asc, gt, max, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'
 import { auditLogs } from '../../../db/schema/system.ts'
-import { type AuditRow, type ChainHead, hashOf, readHead } from './audit-chain.ts'
+import { type AuditRow, type ChainHead, getHash, readHead } from './audit-chain.ts'
 
 export type AuditVerdict =
   /** `unchained`: rows of a release without hashes; `purgedThroughId`: the last row of the newest purge, or null. */
@@ -21,7 +21,7 @@ const SLICE = 1000
 export const verifyAuditLog = (db: Db): AuditVerdict => {
   const head = readHead(db)
   if (head === null && isCutShort(db)) return broken(null, 'its newest entries are missing')
-  return verifyChain(slicesOf(db), head)
+  return verifyChain(getSlices(db), head)
 }
 
 /** SQLite's own record of ids remains when rows are deleted; rolled-back rows are not counted. */
@@ -34,7 +34,7 @@ const isCutShort = (db: Db): boolean => {
   return (ids?.newest ?? 0) < (ids?.given ?? 0)
 }
 
-function* slicesOf(db: Db): Generator<AuditRow[]> {
+function* getSlices(db: Db): Generator<AuditRow[]> {
   let lastId = 0
   while (true) {
     const rows = db
@@ -64,7 +64,7 @@ interface Walk {
 export const verifyChain = (slices: Iterable<readonly AuditRow[]>, head: ChainHead | null): AuditVerdict => {
   const walk: Walk = { first: null, last: null, anchor: null, rows: 0, unchained: 0 }
   for (const row of flatten(slices)) {
-    const problem = isChained(row, head) ? problemOf(row, walk, head) : problemOfOld(row)
+    const problem = isChained(row, head) ? getProblem(row, walk, head) : problemOfOld(row)
     if (problem !== null) return broken(row.id, problem)
     advance(walk, row, head)
   }
@@ -80,11 +80,11 @@ const isChained = ({ id }: AuditRow, head: ChainHead | null): boolean => head !=
 const problemOfOld = ({ hash }: AuditRow): string | null =>
   hash === '' ? null : 'it belongs to a chain whose beginning or end is missing'
 
-const problemOf = (row: AuditRow, { last }: Walk, head: ChainHead | null): string | null => {
+const getProblem = (row: AuditRow, { last }: Walk, head: ChainHead | null): string | null => {
   const expected = row.id === head?.sinceId ? '' : last?.hash
   if (expected !== undefined && expected !== row.previousHash)
     return 'the entry before it was changed, moved or removed'
-  return hashOf(row) === row.hash ? null : 'its content was changed'
+  return getHash(row) === row.hash ? null : 'its content was changed'
 }
 
 const advance = (walk: Walk, row: AuditRow, head: ChainHead | null): void => {

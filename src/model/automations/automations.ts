@@ -5,7 +5,7 @@ import { automations } from '../../../db/schema/automations.ts'
 import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
+import { getChanges } from '../audit/changes-of.ts'
 import { namedZone, type Schedule } from './schedule.ts'
 
 export type AutomationRow = typeof automations.$inferSelect
@@ -26,7 +26,7 @@ export const getAutomation = (db: Db, id: string): AutomationRow => {
 export const isEnabled = (db: Db, id: string): boolean =>
   db.select({ enabled: automations.enabled }).from(automations).where(eq(automations.id, id)).get()?.enabled ?? false
 
-export const scheduleOf = ({ time, zone, days }: AutomationFields): Schedule => ({ time, zone: namedZone(zone), days })
+export const getSchedule = ({ time, zone, days }: AutomationFields): Schedule => ({ time, zone: namedZone(zone), days })
 
 export const createAutomation = (
   tx: Tx,
@@ -43,7 +43,7 @@ export const createAutomation = (
 /** Times before a change are never run afterwards. Throws `automation_not_found`. */
 export const updateAutomation = (tx: Tx, id: string, fields: AutomationFields, actor: Actor): AutomationRow => {
   const before = getAutomation(tx, id)
-  const changed = changesOf(before, fields)
+  const changed = getChanges(before, fields)
   if (Object.keys(changed).length === 0) return before
   tx.update(automations)
     .set({ ...fields, updatedAt: actor.at })

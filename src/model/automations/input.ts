@@ -49,7 +49,7 @@ interface Known {
   /** Null: no catalog is known yet. */
   modelExists: ((model: string) => boolean) | null
   /** Empty: unknown. */
-  effortsOf: (model: string) => readonly string[]
+  getEfforts: (model: string) => readonly string[]
 }
 
 /**
@@ -124,9 +124,9 @@ const modelFrom = (model: string | null, before: AutomationFields | null, { mode
   return model
 }
 
-const effortFrom = (effort: string | null, model: string | null, { effortsOf }: Known): string | null => {
+const effortFrom = (effort: string | null, model: string | null, { getEfforts }: Known): string | null => {
   if (effort === null) return null
-  const offered = model === null ? [] : effortsOf(model)
+  const offered = model === null ? [] : getEfforts(model)
   const isKnown = EFFORTS.some((known) => known === effort)
   if (!isKnown || (offered.length > 0 && !offered.includes(effort)))
     throw invalid('reasoning_effort', 'reasoningEffort')

@@ -52,7 +52,7 @@ interface Cut {
 export const automationPage = (db: Db, { limit, offset, ...filters }: AutomationFilters & Cut): Page<Shown> => {
   const found = matching(db, filters)
   const shown = found.slice(offset, offset + limit)
-  const items = shown.map((row) => ({ row, lastRun: lastRunOf(db, row.id) }))
+  const items = shown.map((row) => ({ row, lastRun: getLastRun(db, row.id) }))
   return { items, total: found.length, hasMore: offset + shown.length < found.length }
 }
 
@@ -69,7 +69,7 @@ const matching = (db: Db, { search, accountId, model, status, scheduleType }: Au
   )
 }
 
-export const lastRunOf = (db: Db, automationId: string) =>
+export const getLastRun = (db: Db, automationId: string) =>
   db
     .select()
     .from(automationRuns)
@@ -92,7 +92,7 @@ const distinct = (texts: readonly string[]): string[] => [...new Set(texts)].toS
 
 /** Newest first. */
 export const runPage = (db: Db, { limit, offset, ...filters }: RunFilters & Cut): Page<NamedRun> => {
-  const where = whereOf(filters)
+  const where = getWhere(filters)
   const items = selectRuns(db)
     .where(where)
     .orderBy(desc(automationRuns.startedAt), desc(automationRuns.id))
@@ -123,7 +123,7 @@ export const getRun = (db: Db, id: string): NamedRun => {
 }
 
 export const runOptions = (db: Db, filters: RunFilters) => {
-  const rows = selectRuns(db).where(whereOf(filters)).all()
+  const rows = selectRuns(db).where(getWhere(filters)).all()
   return {
     accountIds: distinct(rows.flatMap(({ run }) => run.accounts.map(({ accountId }) => accountId))),
     models: distinct(rows.flatMap(({ run }) => run.model ?? [])),
@@ -132,7 +132,7 @@ export const runOptions = (db: Db, filters: RunFilters) => {
   }
 }
 
-const whereOf = ({ search, accountId, model, status, trigger, automationId }: RunFilters): SQL | undefined =>
+const getWhere = ({ search, accountId, model, status, trigger, automationId }: RunFilters): SQL | undefined =>
   and(
     search === '' ? undefined : contains(search),
     status.length > 0 ? inArray(automationRuns.status, status) : undefined,

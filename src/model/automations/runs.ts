@@ -51,7 +51,7 @@ type Inserted = Pick<RunRow, 'slot' | 'trigger' | 'accounts'> &
 const insertRun = (tx: Tx, automation: AutomationRow, { now, random, ...run }: Inserted): RunRow | null => {
   const { id: automationId, kind, model, effort, prompt, includePaused } = automation
   const begun = { status: 'running', finishedAt: null, errorCode: null } as const
-  const state = run.accounts.length === 0 ? endOf([], now) : begun
+  const state = run.accounts.length === 0 ? getEnd([], now) : begun
   const [row] = tx
     .insert(automationRuns)
     .values({
@@ -106,7 +106,7 @@ const runOf = (db: Db, id: string): RunRow | undefined =>
 const changeAccount = (tx: Tx, run: RunRow, accountId: string, change: Partial<RunAccount>): void => {
   const accounts = run.accounts.map((one) => (one.accountId === accountId ? { ...one, ...change } : one))
   const isOver = accounts.every(({ status }) => status !== 'pending' && status !== 'running')
-  const end = isOver ? endOf(accounts, change.finishedAt ?? run.startedAt) : {}
+  const end = isOver ? getEnd(accounts, change.finishedAt ?? run.startedAt) : {}
   tx.update(automationRuns)
     .set({ accounts, ...end })
     .where(eq(automationRuns.id, run.id))
@@ -115,7 +115,7 @@ const changeAccount = (tx: Tx, run: RunRow, accountId: string, change: Partial<R
 }
 
 /** Skipped accounts do not count, unless all were. */
-const endOf = (accounts: readonly RunAccount[], now: number): Pick<RunRow, 'status' | 'finishedAt' | 'errorCode'> => {
+const getEnd = (accounts: readonly RunAccount[], now: number): Pick<RunRow, 'status' | 'finishedAt' | 'errorCode'> => {
   const has = (status: RunAccount['status']) => accounts.some((one) => one.status === status)
   const status: RunStatus = !has('success') ? 'failed' : has('failed') ? 'partial' : 'success'
   const errorCode = has('success') || has('failed') ? null : 'no_accounts'

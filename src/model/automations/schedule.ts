@@ -39,14 +39,14 @@ const slotsAround = (schedule: Schedule, now: number, places: readonly number[])
   return places
     .values()
     .map((place) => today + place * DAY_MS)
-    .filter((midnight) => days.includes(weekdayOf(midnight)))
-    .map((midnight) => startInZone(midnight + minutesOf(time) * MINUTE_MS, zone))
+    .filter((midnight) => days.includes(getWeekday(midnight)))
+    .map((midnight) => startInZone(midnight + toMinutes(time) * MINUTE_MS, zone))
 }
 
-const minutesOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
+const toMinutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
 /** 1970-01-01 was a Thursday. `midnight` in UTC. */
-const weekdayOf = (midnight: number): Weekday => {
+const getWeekday = (midnight: number): Weekday => {
   const place = (Math.floor(midnight / DAY_MS) + 3) % 7
   return WEEKDAYS[(place + 7) % 7] ?? 'mon' // the place is 0 to 6
 }

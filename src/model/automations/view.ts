@@ -1,12 +1,12 @@
 /** Automations and runs as the API shows them. */
 import type { RunAccount } from '../../../db/schema/automations.ts'
 import { iso, isoOrNull } from '../../lib/iso.ts'
-import { type AutomationRow, scheduleOf } from './automations.ts'
+import { type AutomationRow, getSchedule } from './automations.ts'
 import type { RunRow } from './runs.ts'
 import { nextSlot } from './schedule.ts'
 
 /** What the user may not see. */
-export interface AutomationBlinders {
+export interface AutomationHiddenFields {
   /** Prompts are contents: for users who may change automations. */
   hidesPrompt: boolean
   /** Messages that ChatGPT may have written. */
@@ -27,9 +27,9 @@ const NOTES: Readonly<Record<string, string>> = {
   account_deactivated: 'Skipped: the account was deactivated.',
 }
 
-const messageOf = (
+const getMessage = (
   { errorCode, errorMessage }: Pick<RunAccount, 'errorCode' | 'errorMessage'>,
-  { hidesMessages }: AutomationBlinders,
+  { hidesMessages }: AutomationHiddenFields,
 ): string | null => NOTES[errorCode ?? ''] ?? (hidesMessages ? null : errorMessage)
 
 export interface Shown {
@@ -38,8 +38,8 @@ export interface Shown {
   lastRun: RunRow | null
 }
 
-export const toAutomation = ({ row, lastRun }: Shown, now: number, blinders: AutomationBlinders) => {
-  const next = row.enabled ? nextSlot(scheduleOf(row), now) : null
+export const toAutomation = ({ row, lastRun }: Shown, now: number, hiddenFields: AutomationHiddenFields) => {
+  const next = row.enabled ? nextSlot(getSchedule(row), now) : null
   return {
     id: row.id,
     name: row.name,
@@ -55,13 +55,13 @@ export const toAutomation = ({ row, lastRun }: Shown, now: number, blinders: Aut
     },
     model: row.model,
     reasoningEffort: row.effort,
-    prompt: blinders.hidesPrompt ? null : row.prompt,
+    prompt: hiddenFields.hidesPrompt ? null : row.prompt,
     accountIds: row.accountIds ?? [],
     accountScopeAll: row.accountIds === null,
     createdAt: iso(row.createdAt),
     updatedAt: iso(row.updatedAt),
     nextRunAt: isoOrNull(next),
-    lastRun: lastRun && toRun({ run: lastRun, name: row.name }, blinders),
+    lastRun: lastRun && toRun({ run: lastRun, name: row.name }, hiddenFields),
   }
 }
 export type AutomationView = ReturnType<typeof toAutomation>
@@ -72,11 +72,11 @@ export interface NamedRun {
   name: string
 }
 
-export const toRun = ({ run, name }: NamedRun, blinders: AutomationBlinders) => {
+export const toRun = ({ run, name }: NamedRun, hiddenFields: AutomationHiddenFields) => {
   const { accounts } = run
   const [only] = accounts
   const error = run.errorCode === null ? accounts.find(({ status }) => status === 'failed') : run
-  const pending = countOf(accounts, ['pending', 'running'])
+  const pending = getCount(accounts, ['pending', 'running'])
   return {
     id: run.id,
     jobId: run.automationId,
@@ -92,22 +92,22 @@ export const toRun = ({ run, name }: NamedRun, blinders: AutomationBlinders) => 
     finishedAt: isoOrNull(run.finishedAt),
     accountId: only && accounts.length === 1 ? only.accountId : null,
     errorCode: error?.errorCode ?? null,
-    errorMessage: error ? messageOf(error, blinders) : null,
+    errorMessage: error ? getMessage(error, hiddenFields) : null,
     attemptCount: accounts.filter(({ startedAt }) => startedAt !== null).length,
     totalAccounts: accounts.length,
     completedAccounts: accounts.length - pending,
     pendingAccounts: pending,
-    skippedAccounts: countOf(accounts, ['skipped']),
+    skippedAccounts: getCount(accounts, ['skipped']),
     cycleKey: `${run.automationId}:${run.slot ?? run.id}`,
   }
 }
 export type RunView = ReturnType<typeof toRun>
 
-const countOf = (accounts: readonly RunAccount[], statuses: readonly RunAccount['status'][]): number =>
+const getCount = (accounts: readonly RunAccount[], statuses: readonly RunAccount['status'][]): number =>
   accounts.filter(({ status }) => statuses.includes(status)).length
 
-export const toRunDetails = (named: NamedRun, blinders: AutomationBlinders) => {
-  const run = toRun(named, blinders)
+export const toRunDetails = (named: NamedRun, hiddenFields: AutomationHiddenFields) => {
+  const run = toRun(named, hiddenFields)
   return {
     run,
     accounts: named.run.accounts.map((one) => ({
@@ -118,7 +118,7 @@ export const toRunDetails = (named: NamedRun, blinders: AutomationBlinders) => {
       startedAt: isoOrNull(one.startedAt),
       finishedAt: isoOrNull(one.finishedAt),
       errorCode: one.errorCode,
-      errorMessage: messageOf(one, blinders),
+      errorMessage: getMessage(one, hiddenFields),
     })),
     totalAccounts: run.totalAccounts,
     completedAccounts: run.completedAccounts,

@@ -1,7 +1,7 @@
 /** Reads captured requests: a page of a capture's list, one request, or all bytes of one side of it. */
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import type { Sealer } from '../../lib/seal.ts'
-import { captureFolder, requestIdOf, requestPath, sealContext } from './capture.ts'
+import { captureFolder, getRequestId, requestPath, sealContext } from './capture.ts'
 import {
   type CapturedSource,
   type CaptureRecord,
@@ -66,7 +66,7 @@ export const listRequests = async (
 
 const idsIn = async ({ dir }: ArchiveDeps, captureId: string): Promise<[id: string, captureId: string][]> => {
   const names = await readdir(captureFolder(dir, captureId)).catch(() => []) // deleted in the meantime
-  return names.map(requestIdOf).flatMap((id) => (id === null ? [] : [[id, captureId]]))
+  return names.map(getRequestId).flatMap((id) => (id === null ? [] : [[id, captureId]]))
 }
 
 const listedRequest = async (deps: ArchiveDeps, captureId: string, id: string): Promise<ListedRequest | null> => {
@@ -117,7 +117,7 @@ const lastFrame = async (file: FileHandle, size: number): Promise<Buffer | null>
 }
 
 /** All records in order. Ends where the file is incomplete. Throws `SealError` for a file of another key. */
-async function* recordsOf(deps: ArchiveDeps, captureId: string, id: string): AsyncGenerator<CaptureRecord> {
+async function* getRecords(deps: ArchiveDeps, captureId: string, id: string): AsyncGenerator<CaptureRecord> {
   const file = await open(requestPath(deps.dir, captureId, id))
   try {
     const { size } = await file.stat()
@@ -147,7 +147,7 @@ export const readRequest = async (
   const content: CapturedContent = { ...listed, body: [], attempts: [], isCut: false }
   let bodyBytes = 0
   let answerBytes = 0
-  for await (const { head, bytes } of recordsOf(deps, captureId, id)) {
+  for await (const { head, bytes } of getRecords(deps, captureId, id)) {
     const attempt = content.attempts.at(-1)
     if (head.kind === 'body') {
       content.isCut ||= bodyBytes + bytes.length > maxBytes
@@ -181,7 +181,7 @@ export const streamSide = (
   captureId: string,
   { id, side, attempts }: { id: string; side: 'request' | 'answer'; attempts: number },
 ): ReadableStream<Uint8Array> => {
-  const records = recordsOf(deps, captureId, id)
+  const records = getRecords(deps, captureId, id)
   let seen = 0
   return new ReadableStream<Uint8Array>({
     async pull(controller) {

@@ -42,7 +42,7 @@ export const requestPath = (dir: string, captureId: string, requestId: string): 
   join(captureFolder(dir, captureId), requestId + SUFFIX)
 
 /** Null for other files. */
-export const requestIdOf = (fileName: string): string | null => {
+export const getRequestId = (fileName: string): string | null => {
   const id = fileName.endsWith(SUFFIX) ? fileName.slice(0, -SUFFIX.length) : ''
   return REQUEST_ID.test(id) ? id : null
 }

@@ -13,7 +13,7 @@ export interface CapturedEvent {
 const isEvents = (start: string): boolean => /^(event|data|id|retry)?:/.test(start.trimStart())
 
 /** Null for an answer that is no event stream. Comments have no data and are left out. */
-export const eventsOf = (parts: CapturedAttempt['parts']): CapturedEvent[] | null => {
+export const getEvents = (parts: CapturedAttempt['parts']): CapturedEvent[] | null => {
   const first = parts[0]
   if (!first || !isEvents(Buffer.from(first.bytes.subarray(0, 32)).toString())) return null
   const scanner = new SseScanner()

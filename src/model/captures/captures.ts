@@ -12,7 +12,7 @@ import type { Sealer } from '../../lib/seal.ts'
 import { type Capture, type CaptureScope, captureFolder, type EndReason, REQUEST_ID, requestPath } from './capture.ts'
 import { type CapturedRequest, type CaptureEntry, CaptureRecorder, type CaptureSink } from './recorder.ts'
 import { type CaptureRecord, MAX_RECORD_BYTES, type RecordHead } from './records.ts'
-import { freeBytesOf, makeFolder, sizeOf, storeCapture, storedCaptures } from './stored.ts'
+import { getFreeBytes, getSize, makeFolder, storeCapture, storedCaptures } from './stored.ts'
 
 export interface CapturesDeps {
   /** The data folder. */
@@ -42,7 +42,7 @@ const FLUSH_MS = 250
 /** Captures end while this much is still free, because the request log needs it. */
 export const MIN_FREE_BYTES = 256 * 1024 * 1024
 const FREE_CHECK_MS = 10_000
-const MOST_RUNNING = 10
+const MAX_RUNNING = 10
 
 interface Queued {
   entry: CaptureEntry
@@ -67,7 +67,7 @@ export class Captures implements CaptureSink {
     this.#deps = deps
     for (const capture of storedCaptures(deps.dir)) this.#all.set(capture.id, capture)
     for (const capture of this.#all.values())
-      if (capture.endedAt === null) Object.assign(capture, sizeOf(deps.dir, capture.id)) // the process may have been killed
+      if (capture.endedAt === null) Object.assign(capture, getSize(deps.dir, capture.id)) // the process may have been killed
     this.#noteRunning()
   }
 
@@ -101,7 +101,7 @@ export class Captures implements CaptureSink {
   }
 
   /** Throws `capture_conflict` if the scope has one, if too many run, or if the disk is almost full. */
-  async demandRoom({
+  async requireRoom({
     keyId,
     accountId,
     maxBytes,
@@ -110,12 +110,12 @@ export class Captures implements CaptureSink {
     const free = await this.#freeBytes()
     if (free - maxBytes < MIN_FREE_BYTES)
       throw conflict('There is not enough free space in the data folder for a capture of this size.')
-    this.#demandFree({ keyId, accountId })
+    this.#requireFree({ keyId, accountId })
   }
 
   /** Starts a capture. Throws `capture_conflict`. Call it last in the commit of its audit row. */
   start({ keyId, accountId, minutes, maxBytes, startedBy }: NewCapture): Capture {
-    this.#demandFree({ keyId, accountId })
+    this.#requireFree({ keyId, accountId })
     const { random, clock, dir } = this.#deps
     const startedAt = clock.now()
     const capture: Capture = {
@@ -256,7 +256,7 @@ export class Captures implements CaptureSink {
     const { appendRecords } = await import('./writer.ts')
     for (const [entry, items] of Map.groupBy(queued, ({ entry }) => entry)) {
       const { capture } = entry
-      const records = items.flatMap(({ record }) => [...recordsOf(record)])
+      const records = items.flatMap(({ record }) => [...getRecords(record)])
       try {
         for (const written of appendRecords(this.#deps, entry, records)) {
           if (entry.isGone || isFull(capture)) break
@@ -288,7 +288,7 @@ export class Captures implements CaptureSink {
   }
 
   async #freeBytes(): Promise<number> {
-    const { dir, freeBytes = freeBytesOf } = this.#deps
+    const { dir, freeBytes = getFreeBytes } = this.#deps
     return freeBytes(dir)
   }
 
@@ -329,11 +329,11 @@ export class Captures implements CaptureSink {
     }
   }
 
-  #demandFree({ keyId, accountId }: CaptureScope): void {
+  #requireFree({ keyId, accountId }: CaptureScope): void {
     const running = this.running()
     if (running.some((one) => one.keyId === keyId && one.accountId === accountId))
       throw conflict('A capture of this key or account is already running. Stop it first.')
-    if (running.length >= MOST_RUNNING) throw conflict(`At most ${MOST_RUNNING} captures can run. Stop one first.`)
+    if (running.length >= MAX_RUNNING) throw conflict(`At most ${MAX_RUNNING} captures can run. Stop one first.`)
   }
 }
 
@@ -342,7 +342,7 @@ const isFull = ({ endReason }: Capture): boolean => endReason === 'size' || endR
 const conflict = (message: string): AppError => new AppError('capture_conflict', { message })
 
 /** The pieces as one, or in parts of limited size. */
-function* recordsOf({ head, pieces, bytes }: Queued['record']): Generator<CaptureRecord> {
+function* getRecords({ head, pieces, bytes }: Queued['record']): Generator<CaptureRecord> {
   const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, bytes) // length 1
   if (whole.length <= MAX_RECORD_BYTES) return yield { head, bytes: whole }
   for (let at = 0; at < whole.length; at += MAX_RECORD_BYTES)

@@ -18,7 +18,7 @@ interface Replayed {
 }
 
 /** Null for a WebSocket, which curl cannot repeat. */
-export const curlOf = ({ origin, method, target, headers, body, bodyBytes }: Replayed): string | null => {
+export const getCurl = ({ origin, method, target, headers, body, bodyBytes }: Replayed): string | null => {
   if (method === 'WebSocket') return null
   const hadKey = headers.some(([name]) => name.toLowerCase() === 'authorization')
   const kept = headers.filter(([name, value]) => !LEFT_OUT.test(name) && value !== REMOVED)
@@ -27,12 +27,12 @@ export const curlOf = ({ origin, method, target, headers, body, bodyBytes }: Rep
     ...(method === 'POST' ? [] : [`-X ${quoted(method)}`]),
     ...kept.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
     ...(hadKey ? ['-H "Authorization: Bearer $SLUICE_API_KEY"'] : []),
-    ...(bodyBytes === 0 ? [] : [bodyOf(body)]),
+    ...(bodyBytes === 0 ? [] : [getBody(body)]),
   ]
   return lines.join(' \\\n  ')
 }
 
-const bodyOf = (body: string | null): string =>
+const getBody = (body: string | null): string =>
   body !== null && body.length <= MAX_INLINE_CHARS ? `--data-binary ${quoted(body)}` : '--data-binary @request-body'
 
 /** For a POSIX shell. A leading `@` would name a file, but bodies of requests begin with `{` or `--`. */

@@ -1,5 +1,5 @@
 /** Records one request for the captures it belongs to. All calls return immediately; writing happens later, or not at all. */
-import { piecesOf, type SseEvent } from '../../lib/sse.ts'
+import { getPieces, type SseEvent } from '../../lib/sse.ts'
 import type { Capture } from './capture.ts'
 import type { CapturedSource, RecordHead } from './records.ts'
 import { redactedHeaders, redactedTarget } from './redact.ts'
@@ -90,7 +90,7 @@ export class CaptureRecorder {
 
   /** Events of the answer as they arrived. */
   events(events: readonly SseEvent[]): void {
-    if (this.#current.length > 0) this.#write({ kind: 'answer', at: this.#sink.now() }, piecesOf(events))
+    if (this.#current.length > 0) this.#write({ kind: 'answer', at: this.#sink.now() }, getPieces(events))
   }
 
   /** Bytes of the answer. */

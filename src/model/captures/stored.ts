@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { CAPTURE_ID, type Capture, captureFolder, capturesFolder, metaPath, requestIdOf } from './capture.ts'
+import { CAPTURE_ID, type Capture, captureFolder, capturesFolder, getRequestId, metaPath } from './capture.ts'
 
 /** Created if missing, accessible only to its owner. */
 export const makeFolder = (dir: string): void => {
@@ -19,7 +19,7 @@ export const makeFolder = (dir: string): void => {
   chmodSync(capturesFolder(dir), 0o700)
 }
 
-export const freeBytesOf = async (dir: string): Promise<number> => {
+export const getFreeBytes = async (dir: string): Promise<number> => {
   const { bavail, bsize } = await statfs(capturesFolder(dir))
   return bavail * bsize
 }
@@ -57,12 +57,12 @@ const unreadableCapture = (dir: string, id: string): Capture => {
   const at = Math.floor(statSync(captureFolder(dir, id)).mtimeMs)
   const times = { startedAt: at, endsAt: at, endedAt: at, endReason: 'disk' } as const
   const scope = { keyId: null, accountId: null, startedBy: { id: 'system', name: null } }
-  return { id, ...scope, ...times, maxBytes: 0, droppedBytes: 0, ...sizeOf(dir, id) }
+  return { id, ...scope, ...times, maxBytes: 0, droppedBytes: 0, ...getSize(dir, id) }
 }
 
-export const sizeOf = (dir: string, id: string): Pick<Capture, 'bytes' | 'requests'> => {
+export const getSize = (dir: string, id: string): Pick<Capture, 'bytes' | 'requests'> => {
   const folder = captureFolder(dir, id)
-  const files = readdirSync(folder).filter((name) => requestIdOf(name) !== null)
+  const files = readdirSync(folder).filter((name) => getRequestId(name) !== null)
   const bytes = files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0)
   return { bytes, requests: files.length }
 }

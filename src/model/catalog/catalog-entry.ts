@@ -55,7 +55,7 @@ export const toPublicModel = (entry: ModelEntry) => {
     object: 'model',
     created: isCount(entry.created) ? entry.created : 0,
     owned_by: 'sluice',
-    metadata: metadataOf(entry, { context, maxOutput, modalities }),
+    metadata: getMetadata(entry, { context, maxOutput, modalities }),
     api_types: ['chat_completions'],
     capabilities: {
       context_length: context,
@@ -101,7 +101,7 @@ const METADATA = [
 /** Left out if missing. */
 const TIERS = ['additional_speed_tiers', 'service_tiers', 'default_service_tier'] as const
 
-const metadataOf = (
+const getMetadata = (
   entry: ModelEntry,
   { context, maxOutput, modalities }: { context: unknown; maxOutput: number | null; modalities: unknown[] },
 ): Record<string, unknown> => ({

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { and, asc, desc, eq, notInArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { accountCatalogs, accounts } from '../../../db/schema/accounts.ts'
-import { objectsOf, textOf } from '../../lib/json.ts'
+import { getObjects, getText } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import type { KeyPolicy } from '../keys/key-ring.ts'
 import {
@@ -102,7 +102,7 @@ export class Catalog {
   }
 
   /** Slugs the account offers to any client version; null while nothing has been fetched for it. */
-  modelsOf(accountId: string): ReadonlySet<string> | null {
+  getModels(accountId: string): ReadonlySet<string> | null {
     return this.#offers.get(accountId) ?? null
   }
 
@@ -171,7 +171,7 @@ export class Catalog {
       const models = nativeView([...without(entries, bySource), ...native], rules)
       const own = new Set(native)
       const data = models.filter((entry) => isListed(entry) && !own.has(entry)).map(toPublicModel)
-      return { models, object: 'list', data: [...data, ...publicOf(bySource, rules)] }
+      return { models, object: 'list', data: [...data, ...getPublic(bySource, rules)] }
     })
   }
 
@@ -181,7 +181,7 @@ export class Catalog {
       const entries = this.#entries(this.#nearest(null))
       const bySource = this.#listedBySources(entries, rules)
       const models = without(entries, bySource).filter((entry) => isListed(entry) && allows(rules, entry.slug))
-      return { object: 'list', data: [...models.map(toPublicModel), ...publicOf(bySource, rules)] }
+      return { object: 'list', data: [...models.map(toPublicModel), ...getPublic(bySource, rules)] }
     })
   }
 
@@ -197,7 +197,7 @@ export class Catalog {
 
   /** The visible model with the lowest list price among those the account offers and the key allows; null: none is known. */
   cheapest(accountId: string, policy: ModelPolicy | null = null): string | null {
-    const offered = this.modelsOf(accountId)
+    const offered = this.getModels(accountId)
     const slugs = this.#entries(this.#nearest(null)).flatMap((entry) =>
       isListed(entry) && offered?.has(entry.slug) && allows(policy ?? EVERYTHING, entry.slug) ? entry.slug : [],
     )
@@ -209,8 +209,8 @@ export class Catalog {
   }
 
   /** The reasoning efforts of the model, lowest first; empty when unknown. */
-  effortsOf(slug: string): string[] {
-    const levels = objectsOf(this.#entry(slug)?.supported_reasoning_levels).map(({ effort }) => textOf(effort))
+  getEfforts(slug: string): string[] {
+    const levels = getObjects(this.#entry(slug)?.supported_reasoning_levels).map(({ effort }) => getText(effort))
     return levels.toSorted((a, b) => EFFORT_ORDER.indexOf(a) - EFFORT_ORDER.indexOf(b))
   }
 
@@ -311,7 +311,7 @@ const without = (entries: readonly ModelEntry[], bySource: readonly ListedModel[
   return entries.filter(({ slug }) => !names.has(slug))
 }
 
-const publicOf = (bySource: readonly ListedModel[], rules: ModelPolicy): PublicModel[] =>
+const getPublic = (bySource: readonly ListedModel[], rules: ModelPolicy): PublicModel[] =>
   bySource.filter(({ model }) => allows(rules, model.model)).map(sourcePublicModel)
 
 /** Models a key may not use are left out, or hidden if the key is set to (proxy surface §8.4). */

@@ -25,7 +25,7 @@ type KnownUsage = { readonly [Count in keyof TokenUsage]?: TokenUsage[Count] | n
  * price or counts are missing. Never a guess.
  */
 export const costMicros = (usage: KnownUsage, model: string, tier: string | null): number | null => {
-  const terms = termsOf(usage, model, tier)
+  const terms = getTerms(usage, model, tier)
   if (!terms) return null
   let picos = 0
   for (const { tokens, usdPerMillion } of terms) picos += tokens * picosPerToken(usdPerMillion)
@@ -48,7 +48,7 @@ export interface CostFormula {
 
 /** The same calculation for display: tokens times rate, term by term. null when `costMicros` is. */
 export const costFormula = (usage: KnownUsage, model: string, tier: string | null): CostFormula | null => {
-  const terms = termsOf(usage, model, tier)
+  const terms = getTerms(usage, model, tier)
   const micros = costMicros(usage, model, tier)
   if (!terms || micros === null) return null
   return {
@@ -58,8 +58,8 @@ export const costFormula = (usage: KnownUsage, model: string, tier: string | nul
   }
 }
 
-const termsOf = (usage: KnownUsage, model: string, tier: string | null): Omit<CostTerm, 'usd'>[] | null => {
-  const price = priceOf(model)
+const getTerms = (usage: KnownUsage, model: string, tier: string | null): Omit<CostTerm, 'usd'>[] | null => {
+  const price = getPrice(model)
   const input = count(usage.inputTokens)
   const output = count(usage.outputTokens) ?? count(usage.reasoningTokens)
   if (!price || input === null || output === null) return null
@@ -140,7 +140,7 @@ export const audioCostMicros = (seconds: number, model: string): number | null =
 const ALIASES: ReadonlyMap<string, string> = new Map([['gpt-5.6', 'gpt-5.6-sol']])
 
 /** The price of the longest known prefix, for dated and specialised variants with `-suffix`. */
-const priceOf = (model: string): Price | null => {
+const getPrice = (model: string): Price | null => {
   const name = model.trim().toLowerCase()
   let known = ALIASES.get(name) ?? name
   while (!PRICES.has(known) && known.includes('-')) known = known.slice(0, known.lastIndexOf('-'))

@@ -8,7 +8,7 @@ const TIMEFRAMES = { '1d': DAY_MS, '7d': 7 * DAY_MS, '30d': 30 * DAY_MS } as con
 export const TIMEFRAME_NAMES = Object.keys(TIMEFRAMES) as (keyof typeof TIMEFRAMES)[] // as: Object.keys loses the literal types
 
 /** Lists reach back this far. */
-export const MOST_DAYS = 30
+export const MAX_DAYS = 30
 /** For a client that computes 30 days from its own clock. */
 const TOLERANCE_MS = 60_000
 
@@ -24,7 +24,7 @@ export const ConversationQuery = z
       'Only conversations with a request in the last day, 7 or 30 days.',
     ),
     since: filled(Moment).describe(
-      `The same with a time: ISO 8601, at most ${MOST_DAYS} days ago. Not together with \`timeframe\`.`,
+      `The same with a time: ISO 8601, at most ${MAX_DAYS} days ago. Not together with \`timeframe\`.`,
     ),
     limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows per page.'),
     offset: z.coerce
@@ -43,7 +43,7 @@ export const ConversationQuery = z
 export type ConversationQuery = z.output<typeof ConversationQuery>
 
 /** ms since epoch; null: too long ago. */
-export const sinceOf = ({ since, timeframe = '30d' }: ConversationQuery, now: number): number | null => {
+export const getSince = ({ since, timeframe = '30d' }: ConversationQuery, now: number): number | null => {
   if (since === undefined) return now - TIMEFRAMES[timeframe]
   return since < now - TIMEFRAMES['30d'] - TOLERANCE_MS ? null : since
 }

@@ -39,7 +39,7 @@ export interface Reach {
 }
 
 /** `most` newest requests of each. Only the index is read to find where they begin. */
-export const reachOf = (db: Db, conversationIds: readonly string[], most: number): Reach[] => {
+export const getReach = (db: Db, conversationIds: readonly string[], most: number): Reach[] => {
   const ids = JSON.stringify(conversationIds)
   const of = sql`FROM ${requests} WHERE ${requests.conversationHash} = chosen.value`
   return db.all<Reach>(sql`
@@ -51,7 +51,7 @@ export const reachOf = (db: Db, conversationIds: readonly string[], most: number
 }
 
 /** Rows are spread over the file and cost about two microseconds each. */
-export const partsOf = (db: Db, reach: readonly Reach[]): Part[] => {
+export const getParts = (db: Db, reach: readonly Reach[]): Part[] => {
   const chosen = JSON.stringify(reach.map(({ conversationId, floor }) => [conversationId, floor ?? -1]))
   const { inputTokens, cachedInputTokens } = requests
   return db.all<Part>(sql`
@@ -72,7 +72,7 @@ export const partsOf = (db: Db, reach: readonly Reach[]): Part[] => {
 
 type Sum = 'requests' | 'errors' | 'cancelled' | 'moves' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'
 
-export const sumOf = (parts: readonly Part[], name: Sum | 'costMicros' | 'movedTokens' | 'elapsedMs'): number =>
+export const getSum = (parts: readonly Part[], name: Sum | 'costMicros' | 'movedTokens' | 'elapsedMs'): number =>
   parts.reduce((sum, part) => sum + part[name], 0)
 
 /** Most requests first; parts without a value are left out. */
@@ -92,6 +92,6 @@ export const rankedBy = (
 
 /** The cached share of the input, 0 to 1. Null: no usage was reported. */
 export const cachedShare = (parts: readonly Part[]): number | null => {
-  const input = sumOf(parts, 'inputTokens')
-  return input === 0 ? null : sumOf(parts, 'cachedInputTokens') / input
+  const input = getSum(parts, 'inputTokens')
+  return input === 0 ? null : getSum(parts, 'cachedInputTokens') / input
 }

@@ -6,10 +6,10 @@ import { requests } from '../../../db/schema/requests.ts'
 import { iso } from '../../lib/iso.ts'
 import { clientName } from '../../lib/user-agent.ts'
 import { accountNames } from '../accounts/account-names.ts'
-import { cursorOf, type LogStatus, logStatus } from '../log/request-log-query.ts'
-import type { Blinders } from '../log/request-view.ts'
-import { cachedShare, type Part, partsOf, type Reach, rankedBy, reachOf, sumOf } from './conversation-sums.ts'
-import { type ConversationSearch, findConversations, placeOf } from './find-conversations.ts'
+import { getCursor, type LogStatus, logStatus } from '../log/request-log-query.ts'
+import type { HiddenFields } from '../log/request-view.ts'
+import { cachedShare, getParts, getReach, getSum, type Part, type Reach, rankedBy } from './conversation-sums.ts'
+import { type ConversationSearch, findConversations, getPlace } from './find-conversations.ts'
 
 export type ConversationEntry = ReturnType<typeof toEntry>
 
@@ -30,27 +30,27 @@ export interface ConversationListing extends ConversationSearch {
 }
 
 /** Newest requests of each conversation that a list adds up. */
-const MOST_LISTED = 1000
+const MAX_LISTED = 1000
 /** The same for one conversation: about 50 ms. */
-const MOST_DETAILED = 20_000
-const MOST_OUTCOMES = 120
+const MAX_DETAILED = 20_000
+const MAX_OUTCOMES = 120
 
 /** Following `nextCursor` never repeats a conversation; one that goes on in the meantime moves to the first page. */
-export const conversations = (db: Db, query: ConversationListing, blinders: Blinders): ConversationPage => {
+export const conversations = (db: Db, query: ConversationListing, hiddenFields: HiddenFields): ConversationPage => {
   const offset = query.cursor ? 0 : query.offset
   const end = offset + query.limit
-  const { places, stoppedAt } = findConversations(db, query, blinders, end + 1)
+  const { places, stoppedAt } = findConversations(db, query, hiddenFields, end + 1)
   const shown = places.slice(offset, end)
   const next = places.length > end ? (shown.at(-1) ?? null) : stoppedAt
   return {
-    conversations: entriesOf(
+    conversations: getEntries(
       db,
       shown.map(({ conversationId }) => conversationId),
-      blinders,
+      hiddenFields,
     ),
     total: next === null && !query.cursor ? places.length : null,
     hasMore: next !== null,
-    nextCursor: next && cursorOf(next),
+    nextCursor: next && getCursor(next),
     searchedTo: stoppedAt && places.length <= end ? iso(stoppedAt.startedAt) : null,
   }
 }
@@ -61,10 +61,10 @@ interface Names {
   hidesKeys: boolean
 }
 
-const namesFor = (db: Db, blinders: Blinders): Names => ({
-  accounts: accountNames(db, blinders),
+const namesFor = (db: Db, hiddenFields: HiddenFields): Names => ({
+  accounts: accountNames(db, hiddenFields),
   keys: new Map(
-    blinders.hidesKeys
+    hiddenFields.hidesKeys
       ? []
       : db
           .select({ id: apiKeys.id, name: apiKeys.name })
@@ -72,14 +72,14 @@ const namesFor = (db: Db, blinders: Blinders): Names => ({
           .all()
           .map(({ id, name }) => [id, name]),
   ),
-  hidesKeys: blinders.hidesKeys,
+  hidesKeys: hiddenFields.hidesKeys,
 })
 
-const entriesOf = (db: Db, conversationIds: readonly string[], blinders: Blinders): ConversationEntry[] => {
+const getEntries = (db: Db, conversationIds: readonly string[], hiddenFields: HiddenFields): ConversationEntry[] => {
   if (conversationIds.length === 0) return []
-  const reach = reachOf(db, conversationIds, MOST_LISTED)
-  const parts = Map.groupBy(partsOf(db, reach), ({ conversationId }) => conversationId)
-  const names = namesFor(db, blinders)
+  const reach = getReach(db, conversationIds, MAX_LISTED)
+  const parts = Map.groupBy(getParts(db, reach), ({ conversationId }) => conversationId)
+  const names = namesFor(db, hiddenFields)
   return reach.map((one) => toEntry(one, parts.get(one.conversationId) ?? [], names))
 }
 
@@ -87,21 +87,21 @@ const toEntry = (reach: Reach, parts: readonly Part[], names: Names) => {
   const [account = null, ...otherAccounts] = rankedBy(parts, 'accountId')
   const [model = null, ...otherModels] = rankedBy(parts, 'model')
   return {
-    ...totalsOf(reach, parts),
+    ...getTotals(reach, parts),
     firstRequest: iso(reach.first),
-    lastRequest: iso(lastOf(reach, parts)),
+    lastRequest: iso(getLast(reach, parts)),
     representativeAccountId: account?.id ?? null,
     /** The account that served most requests; null: deleted, or none. */
     representativeAccount: account && (names.accounts.get(account.id) ?? null),
     remainingAccountCount: otherAccounts.length,
-    ...keyOf(parts, names),
+    ...toKey(parts, names),
     representativeModel: model?.id ?? null,
     remainingModelCount: otherModels.length,
   }
 }
 
-const totalsOf = (reach: Reach, parts: readonly Part[]) => {
-  const [inputTokens, outputTokens] = [sumOf(parts, 'inputTokens'), sumOf(parts, 'outputTokens')]
+const getTotals = (reach: Reach, parts: readonly Part[]) => {
+  const [inputTokens, outputTokens] = [getSum(parts, 'inputTokens'), getSum(parts, 'outputTokens')]
   return {
     conversationId: reach.conversationId,
     requestCount: reach.requests,
@@ -109,21 +109,21 @@ const totalsOf = (reach: Reach, parts: readonly Part[]) => {
     isPartial: reach.floor !== null,
     totalTokens: inputTokens + outputTokens,
     inputTokens,
-    cachedInputTokens: sumOf(parts, 'cachedInputTokens'),
+    cachedInputTokens: getSum(parts, 'cachedInputTokens'),
     outputTokens,
     /** The cached share of the input, 0 to 1. Null: no usage was reported. */
     cachedShare: cachedShare(parts),
-    totalCostUsd: sumOf(parts, 'costMicros') / 1e6,
-    errors: sumOf(parts, 'errors'),
+    totalCostUsd: getSum(parts, 'costMicros') / 1e6,
+    errors: getSum(parts, 'errors'),
     /** How often it left the account that owned it. */
-    moves: sumOf(parts, 'moves'),
+    moves: getSum(parts, 'moves'),
   }
 }
 
-const lastOf = ({ first }: Reach, parts: readonly Part[]): number => Math.max(first, ...parts.map(({ last }) => last))
+const getLast = ({ first }: Reach, parts: readonly Part[]): number => Math.max(first, ...parts.map(({ last }) => last))
 
 /** A conversation belongs to one key, because its hash includes it. */
-const keyOf = (parts: readonly Part[], { keys, hidesKeys }: Names) => {
+const toKey = (parts: readonly Part[], { keys, hidesKeys }: Names) => {
   const [key] = hidesKeys ? [] : rankedBy(parts, 'keyId')
   return { apiKeyId: key?.id ?? null, apiKeyName: key ? (keys.get(key.id) ?? null) : null }
 }
@@ -131,39 +131,39 @@ const keyOf = (parts: readonly Part[], { keys, hidesKeys }: Names) => {
 export type ConversationDetail = NonNullable<ReturnType<typeof conversation>>
 
 /** null: no request of it is in the log. Times are ISO 8601, elapsed times are ms. */
-export const conversation = (db: Db, conversationId: string, blinders: Blinders) => {
-  const [reach] = placeOf(db, conversationId) ? reachOf(db, [conversationId], MOST_DETAILED) : []
+export const conversation = (db: Db, conversationId: string, hiddenFields: HiddenFields) => {
+  const [reach] = getPlace(db, conversationId) ? getReach(db, [conversationId], MAX_DETAILED) : []
   if (!reach) return null
-  const parts = partsOf(db, [reach])
-  const names = namesFor(db, blinders)
+  const parts = getParts(db, [reach])
+  const names = namesFor(db, hiddenFields)
   const accounts = rankedBy(parts, 'accountId')
   const ended = newest(db, conversationId)
   return {
-    ...totalsOf(reach, parts),
+    ...getTotals(reach, parts),
     start: iso(reach.first),
-    latest: iso(lastOf(reach, parts)),
-    cancelled: sumOf(parts, 'cancelled'),
-    totalElapsedTime: sumOf(parts, 'elapsedMs'),
+    latest: iso(getLast(reach, parts)),
+    cancelled: getSum(parts, 'cancelled'),
+    totalElapsedTime: getSum(parts, 'elapsedMs'),
     /** Input that moves sent uncached: what they cost. */
-    movedInputTokens: sumOf(parts, 'movedTokens'),
+    movedInputTokens: getSum(parts, 'movedTokens'),
     accountCount: accounts.length,
     accounts: accounts.map(({ id, requests: count }) => ({
       accountId: id,
       accountName: names.accounts.get(id) ?? null,
       requestCount: count,
     })),
-    ...keyOf(parts, names),
+    ...toKey(parts, names),
     dominantUseragentGroup: dominantClient(ended),
     modelStats: modelStats(parts),
     /** How the newest requests ended, oldest first. */
-    outcomes: outcomesOf(ended),
+    outcomes: getOutcomes(ended),
   }
 }
 
 type Ended = ReturnType<typeof newest>[number]
 
 /** Oldest first. */
-const outcomesOf = (ended: readonly Ended[]): { status: LogStatus; moved: boolean }[] =>
+const getOutcomes = (ended: readonly Ended[]): { status: LogStatus; moved: boolean }[] =>
   ended.map((row) => ({ status: logStatus(row), moved: row.moved })).toReversed()
 
 const dominantClient = (ended: readonly Ended[]): string | null => {
@@ -183,18 +183,18 @@ const newest = (db: Db, conversationId: string) =>
     .from(requests)
     .where(eq(requests.conversationHash, conversationId))
     .orderBy(desc(requests.startedAt), desc(requests.id))
-    .limit(MOST_OUTCOMES)
+    .limit(MAX_OUTCOMES)
     .all()
 
 const modelStats = (parts: readonly Part[]) =>
   [...Map.groupBy(parts, ({ model, effort }) => JSON.stringify([model, effort]))]
     .map(([, same]) => ({
       modelEffort: { model: same[0]?.model ?? null, reasoningEffort: same[0]?.effort ?? null },
-      reqs: sumOf(same, 'requests'),
-      totalElapsedTime: sumOf(same, 'elapsedMs'),
-      totalInputTokens: sumOf(same, 'inputTokens'),
-      cachedInputTokens: sumOf(same, 'cachedInputTokens'),
-      totalOutputTokens: sumOf(same, 'outputTokens'),
-      totalCostUsd: sumOf(same, 'costMicros') / 1e6,
+      reqs: getSum(same, 'requests'),
+      totalElapsedTime: getSum(same, 'elapsedMs'),
+      totalInputTokens: getSum(same, 'inputTokens'),
+      cachedInputTokens: getSum(same, 'cachedInputTokens'),
+      totalOutputTokens: getSum(same, 'outputTokens'),
+      totalCostUsd: getSum(same, 'costMicros') / 1e6,
     }))
     .toSorted((a, b) => b.reqs - a.reqs)

@@ -9,7 +9,7 @@ import { requests } from '../../../db/schema/requests.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import type { Cursor } from '../log/request-log-query.ts'
 import { beyond } from '../log/request-log-where.ts'
-import type { Blinders } from '../log/request-view.ts'
+import type { HiddenFields } from '../log/request-view.ts'
 
 export interface ConversationSearch {
   search: string
@@ -35,14 +35,19 @@ const CHUNKS = [1000, 2000, 4000, 8000, 15_000, 20_000]
 /** A search also reads the requests of every conversation it meets, which are spread over the file. */
 const SEARCH_CHUNKS = [1000, 2000, 7000]
 /** Rows of one conversation that are searched. */
-const MOST_SEARCHED = 200
+const MAX_SEARCHED = 200
 
-export const findConversations = (db: Db, query: ConversationSearch, blinders: Blinders, wanted: number): Found => {
+export const findConversations = (
+  db: Db,
+  query: ConversationSearch,
+  hiddenFields: HiddenFields,
+  wanted: number,
+): Found => {
   if (CONVERSATION_ID.test(query.search)) {
-    const place = query.cursor ? null : placeOf(db, query.search)
+    const place = query.cursor ? null : getPlace(db, query.search)
     if (place) return { places: place.startedAt >= query.since ? [place] : [], stoppedAt: null }
   }
-  const fits = searchWhere(db, query.search, blinders)
+  const fits = searchWhere(db, query.search, hiddenFields)
   const seen = new Set<string>()
   const places: Place[] = []
   let from = query.cursor
@@ -61,7 +66,7 @@ export const findConversations = (db: Db, query: ConversationSearch, blinders: B
 const CONVERSATION_ID = /^[\w-]{43}$/
 
 /** The last request of a conversation; null: it has none in the log. */
-export const placeOf = (db: Db, conversationId: string): Place | null => {
+export const getPlace = (db: Db, conversationId: string): Place | null => {
   const [last] = db
     .select({ startedAt: requests.startedAt, id: requests.id })
     .from(requests)
@@ -98,7 +103,7 @@ const ended = (db: Db, places: readonly Place[], cursor: Cursor): Place[] => {
   const lastAt = new Map(last.map(({ id, at }) => [id, at]))
   return places.filter(({ conversationId, id, startedAt }) => {
     if (lastAt.get(conversationId) !== startedAt) return false
-    return startedAt < cursor.startedAt || placeOf(db, conversationId)?.id === id
+    return startedAt < cursor.startedAt || getPlace(db, conversationId)?.id === id
   })
 }
 
@@ -110,17 +115,17 @@ const fitting = (db: Db, places: readonly Place[], fits: SQL): Place[] => {
 }
 
 /** On `chosen.value`; null: no search. By names as this user sees them, so that hidden ones cannot be searched for. */
-const searchWhere = (db: Db, search: string, blinders: Blinders): SQL | null => {
+const searchWhere = (db: Db, search: string, hiddenFields: HiddenFields): SQL | null => {
   if (search === '') return null
   const text = search.toLowerCase()
   const isFound = ([id, name]: readonly [string, string]) => id === search || name.toLowerCase().includes(text)
-  const accountIds = [...accountNames(db, blinders)].filter(isFound).map(([id]) => id)
-  const keys = blinders.hidesKeys ? [] : db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).all()
+  const accountIds = [...accountNames(db, hiddenFields)].filter(isFound).map(([id]) => id)
+  const keys = hiddenFields.hidesKeys ? [] : db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).all()
   const keyIds = keys.filter(({ id, name }) => isFound([id, name])).map(({ id }) => id)
   const isIn = (column: SQL, ids: readonly string[]) =>
     sql`${column} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`
   return sql`(substr(chosen.value, 1, ${search.length}) = ${search} OR EXISTS (
     SELECT 1 FROM (SELECT account_id, key_id, model FROM ${requests} WHERE ${requests.conversationHash} = chosen.value
-      ORDER BY ${requests.startedAt} DESC LIMIT ${MOST_SEARCHED}) AS one
+      ORDER BY ${requests.startedAt} DESC LIMIT ${MAX_SEARCHED}) AS one
     WHERE instr(lower(one.model), ${text}) > 0 OR ${isIn(sql`one.account_id`, accountIds)} OR ${isIn(sql`one.key_id`, keyIds)}))`
 }

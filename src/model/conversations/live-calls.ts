@@ -14,7 +14,7 @@ export interface CallName {
 
 /** On disk when it returns. False if the key already has a call of this id: a binding never changes. */
 export const bindCall = (db: Db, call: CallName, { accountId, now }: { accountId: string; now: number }): boolean => {
-  const hash = hashOf(call)
+  const hash = getHash(call)
   return commit(db, (tx) => {
     tx.delete(liveCalls)
       .where(and(eq(liveCalls.hash, hash), lte(liveCalls.createdAt, now - KEPT_MS)))
@@ -28,7 +28,7 @@ export const accountOfCall = (db: Db, call: CallName, now: number): string | nul
   db
     .select({ accountId: liveCalls.accountId })
     .from(liveCalls)
-    .where(and(eq(liveCalls.hash, hashOf(call)), gt(liveCalls.createdAt, now - KEPT_MS)))
+    .where(and(eq(liveCalls.hash, getHash(call)), gt(liveCalls.createdAt, now - KEPT_MS)))
     .get()?.accountId ?? null
 
 export const dropExpiredCalls = (tx: Tx, now: number): void => {
@@ -37,4 +37,5 @@ export const dropExpiredCalls = (tx: Tx, now: number): void => {
     .run()
 }
 
-const hashOf = ({ keyId, callId }: CallName): string => createHash('sha256').update(`${keyId}\0${callId}`).digest('hex')
+const getHash = ({ keyId, callId }: CallName): string =>
+  createHash('sha256').update(`${keyId}\0${callId}`).digest('hex')

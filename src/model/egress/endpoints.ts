@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import { SealError, type Sealer } from '../../lib/seal.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
+import { getChanges } from '../audit/changes-of.ts'
 import type { EndpointEdit, NewEndpoint } from './input.ts'
 
 export type EgressEndpointRow = typeof egressEndpoints.$inferSelect
@@ -58,7 +58,7 @@ export const createEndpoint = (
   { password, ...input }: NewEndpoint,
   { sealer, actor, random }: Doing & { random: Random },
 ): EgressEndpointRow => {
-  demandFreeName(tx, input.name, null)
+  requireFreeName(tx, input.name, null)
   const id = random.id('egr')
   const passwordSealed = password ? sealer.seal(password, passwordContext(id)) : null
   tx.insert(egressEndpoints)
@@ -81,8 +81,8 @@ export const editEndpoint = (
   { sealer, actor }: Doing,
 ): EgressEndpointRow => {
   const before = getEndpoint(tx, id)
-  const change = changesOf(before, edit)
-  if (change.name !== undefined) demandFreeName(tx, change.name, id)
+  const change = getChanges(before, edit)
+  if (change.name !== undefined) requireFreeName(tx, change.name, id)
   const isElsewhere = change.scheme !== undefined || change.host !== undefined || change.port !== undefined
   if (isElsewhere && before.passwordSealed !== null && !password && password !== null)
     throw new AppError('proxy_password_required', { param: 'password' })
@@ -120,7 +120,7 @@ export const noteTest = (tx: Tx, tested: EgressEndpointRow, lastTest: EgressTest
 export const endpointKey = ({ scheme, host, port, username, passwordSealed }: EgressEndpointRow): string =>
   JSON.stringify([scheme, host, port, username, passwordSealed])
 
-const demandFreeName = (tx: Tx, name: string, own: string | null): void => {
+const requireFreeName = (tx: Tx, name: string, own: string | null): void => {
   const other = tx.select().from(egressEndpoints).where(eq(egressEndpoints.name, name)).get()
   if (other && other.id !== own) throw new AppError('name_taken', { param: 'name' })
 }

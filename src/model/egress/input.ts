@@ -51,7 +51,7 @@ export const NewEndpoint = z
     password: Password.default(null).describe('Stored encrypted. Never returned.'),
     isActive: IsActive.default(true),
   })
-  .superRefine(demandLogin)
+  .superRefine(requireLogin)
 export type NewEndpoint = z.output<typeof NewEndpoint>
 
 export const EndpointEdit = z
@@ -65,13 +65,13 @@ export const EndpointEdit = z
     isActive: IsActive,
   })
   .partial()
-  .superRefine(demandLogin)
+  .superRefine(requireLogin)
 export type EndpointEdit = z.output<typeof EndpointEdit>
 
 const MAX_SOCKS_LOGIN_BYTES = 255
 
 /** RFC 7617 §2 knows no colon in a user name, RFC 1929 no more than 255 bytes. */
-function demandLogin(
+function requireLogin(
   { scheme, username, password }: Pick<EndpointEdit, 'scheme' | 'username' | 'password'>,
   ctx: z.RefinementCtx,
 ): void {

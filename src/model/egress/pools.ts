@@ -8,10 +8,10 @@ import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import { getAccount } from '../accounts/accounts.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
+import { getChanges } from '../audit/changes-of.ts'
 import { type EgressMemberRow, type EgressPoolRow, getEndpoint, listMembers } from './endpoints.ts'
 import type { MemberEdit, NewMember, NewPool, PoolEdit } from './input.ts'
-import { defaultPoolOf, resumeRouted } from './unrouted.ts'
+import { getDefaultPool, resumeRouted } from './unrouted.ts'
 
 /** Throws `proxy_pool_not_found`. */
 export const getPool = (db: Db, id: string): EgressPoolRow => {
@@ -36,7 +36,7 @@ export const createPool = (
   { endpointIds, ...input }: NewPool,
   { actor, random }: { actor: Actor; random: Random },
 ): EgressPoolRow => {
-  demandFreeName(tx, input.name, null)
+  requireFreeName(tx, input.name, null)
   if (new Set(endpointIds).size < endpointIds.length) throw new AppError('proxy_pool_member_duplicate')
   const id = random.id('pool')
   tx.insert(egressPools)
@@ -54,9 +54,9 @@ export const createPool = (
 /** Throws `proxy_pool_not_found`, `name_taken`. */
 export const editPool = (tx: Tx, id: string, edit: PoolEdit, actor: Actor): EgressPoolRow => {
   const before = getPool(tx, id)
-  const change = changesOf(before, edit)
+  const change = getChanges(before, edit)
   if (Object.keys(change).length === 0) return before
-  if (change.name !== undefined) demandFreeName(tx, change.name, id)
+  if (change.name !== undefined) requireFreeName(tx, change.name, id)
   tx.update(egressPools).set(change).where(eq(egressPools.id, id)).run()
   append(tx, actor, 'proxy_pool_updated', { target: id, details: change })
   return changed(tx, id, actor)
@@ -68,7 +68,7 @@ export const deletePool = (tx: Tx, id: string, actor: Actor): void => {
   const isChosen = and(eq(oauthFlows.egressPoolId, id), eq(oauthFlows.status, 'pending'))
   const isInUse = tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.egressPoolId, id)).get() !== undefined
   const isAwaited = tx.select({ id: oauthFlows.id }).from(oauthFlows).where(isChosen).get() !== undefined
-  if (isInUse || isAwaited || defaultPoolOf(tx) === id) throw new AppError('proxy_pool_in_use')
+  if (isInUse || isAwaited || getDefaultPool(tx) === id) throw new AppError('proxy_pool_in_use')
   tx.delete(egressPools).where(eq(egressPools.id, id)).run()
   append(tx, actor, 'proxy_pool_deleted', { target: id, details: { name } })
   notice(tx, 'egress')
@@ -78,7 +78,7 @@ export const deletePool = (tx: Tx, id: string, actor: Actor): void => {
 export const addMember = (tx: Tx, poolId: string, { endpointId, sortOrder, isActive }: NewMember, actor: Actor) => {
   getPool(tx, poolId)
   getEndpoint(tx, endpointId)
-  const own = membersOf(tx, poolId)
+  const own = getMembers(tx, poolId)
   if (own.some((member) => member.endpointId === endpointId)) throw new AppError('proxy_pool_member_duplicate')
   const last = Math.max(-1, ...own.map((member) => member.sortOrder))
   const member = { poolId, endpointId, sortOrder: sortOrder ?? last + 1, isActive }
@@ -90,7 +90,7 @@ export const addMember = (tx: Tx, poolId: string, { endpointId, sortOrder, isAct
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found` for an endpoint that is no member. */
 export const editMember = (tx: Tx, { poolId, endpointId }: MemberName, edit: MemberEdit, actor: Actor) => {
   const before = getMember(tx, poolId, endpointId)
-  const change = changesOf(before, edit)
+  const change = getChanges(before, edit)
   if (Object.keys(change).length === 0) return getPool(tx, poolId)
   tx.update(egressMembers).set(change).where(isMember(poolId, endpointId)).run()
   append(tx, actor, 'proxy_pool_member_updated', { target: poolId, details: { endpointId, ...change } })
@@ -122,12 +122,12 @@ interface MemberName {
   endpointId: string
 }
 
-const membersOf = (db: Db, poolId: string): EgressMemberRow[] =>
+const getMembers = (db: Db, poolId: string): EgressMemberRow[] =>
   listMembers(db).filter((member) => member.poolId === poolId)
 
 const getMember = (db: Db, poolId: string, endpointId: string): EgressMemberRow => {
   getPool(db, poolId)
-  const row = membersOf(db, poolId).find((member) => member.endpointId === endpointId)
+  const row = getMembers(db, poolId).find((member) => member.endpointId === endpointId)
   if (!row) throw new AppError('proxy_endpoint_not_found')
   return row
 }
@@ -141,7 +141,7 @@ const changed = (tx: Tx, id: string, actor: Actor): EgressPoolRow => {
   return getPool(tx, id)
 }
 
-const demandFreeName = (tx: Tx, name: string, own: string | null): void => {
+const requireFreeName = (tx: Tx, name: string, own: string | null): void => {
   const other = tx.select().from(egressPools).where(eq(egressPools.name, name)).get()
   if (other && other.id !== own) throw new AppError('name_taken', { param: 'name' })
 }

@@ -52,7 +52,7 @@ export const noRoute = (reason: EgressReason, cause?: unknown): AppError =>
   })
 
 /** The reason in an error of `noRoute`, also as its cause; null: another error. */
-export const egressReasonOf = (err: unknown): EgressReason | null => {
+export const getEgressReason = (err: unknown): EgressReason | null => {
   for (let each = err; each instanceof Error; each = each.cause)
     if (each instanceof AppError && each.code === 'egress_unavailable')
       return each.extra.details?.reason as EgressReason // as: `noRoute` sets it

@@ -62,7 +62,7 @@ export class EgressRoutes {
       const rows = own.flatMap(({ endpointId }) => endpoints.get(endpointId) ?? [])
       const route = isActive ? this.#routeThrough(id, rows) : closed('pool_unavailable')
       const before = this.#pools.get(id)
-      pools.set(id, before && keyOf(before) === keyOf(route) ? before : route)
+      pools.set(id, before && toKey(before) === toKey(route) ? before : route)
     }
     this.#pools = pools
     for (const [id, row] of this.#endpoints) {
@@ -90,7 +90,7 @@ export class EgressRoutes {
 
   /** The route through one endpoint alone, for its test; null: its password cannot be read. */
   through(row: EgressEndpointRow): Route | null {
-    const endpoint = this.#endpointOf(row)
+    const endpoint = this.#toEndpoint(row)
     return endpoint && this.#proxies(`test:${row.id}`, [endpoint])
   }
 
@@ -123,11 +123,11 @@ export class EgressRoutes {
   #routeThrough(poolId: string, rows: readonly EgressEndpointRow[]): Route {
     const active = rows.filter(({ isActive }) => isActive)
     if (active.length === 0) return closed('pool_has_no_active_endpoints')
-    const usable = active.flatMap((row) => this.#endpointOf(row) ?? [])
+    const usable = active.flatMap((row) => this.#toEndpoint(row) ?? [])
     return usable.length === 0 ? closed('proxy_credentials_undecryptable') : this.#proxies(poolId, usable)
   }
 
-  #endpointOf(row: EgressEndpointRow): ProxyEndpoint | null {
+  #toEndpoint(row: EgressEndpointRow): ProxyEndpoint | null {
     const url = endpointUrl(row, this.#deps.sealer)
     return url === null ? null : { id: row.id, url }
   }
@@ -167,4 +167,4 @@ export class EgressRoutes {
 
 const closed = (reason: EgressReason): Route => ({ kind: 'closed', reason })
 
-const keyOf = (route: Route): string => (route.kind === 'proxies' ? route.key : JSON.stringify(route))
+const toKey = (route: Route): string => (route.kind === 'proxies' ? route.key : JSON.stringify(route))

@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm'
 import type { Db, Tx } from '../../../db/commit.ts'
 import { settings } from '../../../db/schema/system.ts'
 import { ACTIVE, type AccountState, nextState } from '../accounts/account-state.ts'
-import { listAccounts, reactivateAccount, stateOf } from '../accounts/accounts.ts'
+import { getState, listAccounts, reactivateAccount } from '../accounts/accounts.ts'
 import type { Actor } from '../audit/audit.ts'
 import { listEndpoints, listMembers, listPools } from './endpoints.ts'
 import { EGRESS_REASONS, type EgressReason } from './route.ts'
@@ -12,7 +12,7 @@ const setting = (db: Db, key: 'egressRouting' | 'egressDefaultPoolId'): unknown 
   db.select().from(settings).where(eq(settings.key, key)).get()?.value
 
 /** The default pool in the settings; null: none. Read from its row, because `model` does not know the settings' store. */
-export const defaultPoolOf = (db: Db): string | null => {
+export const getDefaultPool = (db: Db): string | null => {
   const id = setting(db, 'egressDefaultPoolId')
   return typeof id === 'string' ? id : null
 }
@@ -20,7 +20,7 @@ export const defaultPoolOf = (db: Db): string | null => {
 /** Why an account with this pool would have no route, as far as the rows say; null: it has one. */
 export const whyUnrouted = (db: Db, accountPoolId: string | null): EgressReason | null => {
   if (accountPoolId === null && setting(db, 'egressRouting') !== true) return null
-  const poolId = accountPoolId ?? defaultPoolOf(db)
+  const poolId = accountPoolId ?? getDefaultPool(db)
   if (poolId === null) return 'default_pool_unconfigured'
   if (!listPools(db).some(({ id, isActive }) => id === poolId && isActive)) return 'pool_unavailable'
   const active = new Set(listEndpoints(db).flatMap(({ id, isActive }) => (isActive ? [id] : [])))
@@ -41,7 +41,7 @@ export const pausedWithout = (reason: EgressReason, at: number): AccountState =>
 /** Resumes the accounts that were paused for having no route and have one now. */
 export const resumeRouted = (tx: Tx, actor: Actor): void => {
   for (const row of listAccounts(tx)) {
-    const { status, evidence } = stateOf(row)
+    const { status, evidence } = getState(row)
     const isWaiting = status === 'paused' && evidence?.startsWith(PREFIX)
     if (isWaiting && whyUnrouted(tx, row.egressPoolId) === null) reactivateAccount(tx, row.id, actor)
   }

@@ -1,7 +1,7 @@
 /** An API key as dashboard clients see it: camelCase, ISO times, never a hash. */
 import { iso, isoOrNull } from '../../lib/iso.ts'
 import type { ViewScope } from '../users/view-scope.ts'
-import { keyVersion, policyOf, type StoredKey } from './api-keys.ts'
+import { getPolicy, keyVersion, type StoredKey } from './api-keys.ts'
 import { isRunning, type LimitRow, resetAfter } from './key-limits.ts'
 
 export type ApiKey = ReturnType<typeof toApiKey>
@@ -22,7 +22,7 @@ export const toApiKey = (row: StoredKey, now: number) => ({
   createdAt: iso(row.createdAt),
   expiresAt: isoOrNull(row.expiresAt),
   lastUsedAt: isoOrNull(row.lastUsedAt),
-  ...policyOf(row),
+  ...getPolicy(row),
   accountAssignmentScopeEnabled: row.assignedAccountIds !== null || row.assignedTags !== null,
   sourceAssignmentScopeEnabled: row.assignedSourceIds !== null,
   limits: row.limits.map((limit) => toLimit(limit, now)),

@@ -8,13 +8,13 @@ import { modelSources } from '../../../db/schema/sources.ts'
 import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
+import { getChanges } from '../audit/changes-of.ts'
 import { isFastTier } from '../catalog/service-tier.ts'
-import { demandVersion, versionOf } from '../edit-version.ts'
+import { getVersion, requireVersion } from '../edit-version.ts'
 import { findPerson, type UserRow } from '../users/people.ts'
 import { keyInScope, type ViewScope } from '../users/view-scope.ts'
 import type { KeyPatch, NewKey } from './key-input.ts'
-import { LIMIT_ORDER, type LimitRow, limitIdentity, limitsOf, replaceLimits, zeroLimits } from './key-limits.ts'
+import { getLimits, LIMIT_ORDER, type LimitRow, limitIdentity, replaceLimits, zeroLimits } from './key-limits.ts'
 import { endKeySessions } from './key-sessions.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
@@ -30,7 +30,7 @@ interface Doing {
   scope: ViewScope
   random: Random
   /** Called before a key is given to another owner; absent: allowed. */
-  demandAssign?: () => void
+  requireAssign?: () => void
 }
 
 const PLAIN_PREFIX = 'sk-clb-'
@@ -69,14 +69,14 @@ export const getKey = (db: Db, id: string, scope: ViewScope): StoredKey => {
     .where(and(eq(apiKeys.id, id), keyInScope(scope)))
     .get()
   if (!row) throw new AppError('not_found', { message: 'API key not found.' })
-  return { ...row.key, owner: row.owner, limits: limitsOf(db, id) }
+  return { ...row.key, owner: row.owner, limits: getLimits(db, id) }
 }
 
 /** The version of what can be set, not of usage. */
-export const keyVersion = (row: StoredKey): string => versionOf(Object.values(settable(row)))
+export const keyVersion = (row: StoredKey): string => getVersion(Object.values(settable(row)))
 
 const settable = (row: StoredKey) => ({
-  ...policyOf(row),
+  ...getPolicy(row),
   name: row.name,
   isActive: [row.isActive, row.deactivatedReason],
   ownerUserId: row.ownerUserId,
@@ -85,7 +85,7 @@ const settable = (row: StoredKey) => ({
 })
 
 /** What a key allows and enforces, stored and shown alike. */
-export const policyOf = (row: StoredKey) => ({
+export const getPolicy = (row: StoredKey) => ({
   allowedModels: row.allowedModels,
   applyToCodexModel: row.applyToCodexModel,
   enforcedModel: row.enforcedModel,
@@ -107,17 +107,17 @@ const OWNER = { id: users.id, username: users.username, status: users.status }
 
 /**
  * The key belongs to its creator unless `ownerUserId` is given. Throws `validation_error` for contradictory fields or
- * an unknown account, and what `demandAssign` does.
+ * an unknown account, and what `requireAssign` does.
  */
-export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, demandAssign }: Doing): IssuedKey => {
-  demandValid(tx, input)
+export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, requireAssign }: Doing): IssuedKey => {
+  requireValid(tx, input)
   const maker = findPerson(tx, actor.id)?.row.id ?? null
   const ownerUserId = input.ownerUserId === undefined ? maker : input.ownerUserId
-  if (ownerUserId !== maker) demandOwner(tx, ownerUserId, demandAssign)
+  if (ownerUserId !== maker) demandOwner(tx, ownerUserId, requireAssign)
   const id = random.id('key')
   const { key, ...secret } = newSecret(random)
   tx.insert(apiKeys)
-    .values({ ...columnsOf(input), ...secret, id, name: input.name, ownerUserId, createdAt: actor.at })
+    .values({ ...getColumns(input), ...secret, id, name: input.name, ownerUserId, createdAt: actor.at })
     .run()
   replaceLimits(tx, id, input.limits ?? [], { random, now: actor.at })
   append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
@@ -127,27 +127,27 @@ export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, demandA
 
 /**
  * Applies `patch`; unchanged values are ignored, and kept limits keep their use. Throws `not_found`, `edit_conflict`,
- * what `demandAssign` does for a new owner, and `validation_error`, also when activating a key whose owner is disabled.
+ * what `requireAssign` does for a new owner, and `validation_error`, also when activating a key whose owner is disabled.
  */
 export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): StoredKey => {
-  const { actor, scope, random, demandAssign } = doing
+  const { actor, scope, random, requireAssign } = doing
   const { expectedVersion, ...patch } = input
   const before = getKey(tx, id, scope)
-  demandVersion(expectedVersion, keyVersion(before))
+  requireVersion(expectedVersion, keyVersion(before))
   const { ownerUserId } = patch
-  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, demandAssign)
-  const columns = { ...columnsOf(patch), ...activation(before, patch) }
+  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, requireAssign)
+  const columns = { ...getColumns(patch), ...activation(before, patch) }
   const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
   const newSources = patch.assignedSourceIds?.filter((source) => !before.assignedSourceIds?.includes(source))
   // the stored lists may contain what was deleted
-  demandValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts, assignedSourceIds: newSources })
+  requireValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts, assignedSourceIds: newSources })
   if (Object.values(columns).some((value) => value !== undefined))
     tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
   if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
   if (patch.resetUsage) zeroLimits(tx, id)
   const after = getKey(tx, id, scope)
   if (!after.isActive) endKeySessions(tx, after.keyHash)
-  const changed = Object.keys(changesOf(settable(before), settable(after)))
+  const changed = Object.keys(getChanges(settable(before), settable(after)))
   if (patch.resetUsage) changed.push('resetUsage')
   if (changed.length === 0) return after
   append(tx, actor, 'api_key_updated', { target: id, details: { changed } })
@@ -196,7 +196,7 @@ const newSecret = (random: Random) => {
 }
 
 /** Leaves out what is not a column; empty lists of models and tags become null. */
-const columnsOf = (input: Partial<NewKey>): Partial<KeyRow> => {
+const getColumns = (input: Partial<NewKey>): Partial<KeyRow> => {
   const { limits, allowedModels, assignedTags, isActive, resetUsage, ...columns }: KeyPatch = input
   return {
     ...columns,
@@ -216,14 +216,14 @@ const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Par
   return { isActive, deactivatedReason: isActive ? null : 'manual' }
 }
 
-/** An owner must be an active user, or null. Throws `validation_error`, and what `demandAssign` does. */
-const demandOwner = (db: Db, ownerUserId: string | null, demandAssign?: () => void): void => {
-  demandAssign?.()
+/** An owner must be an active user, or null. Throws `validation_error`, and what `requireAssign` does. */
+const demandOwner = (db: Db, ownerUserId: string | null, requireAssign?: () => void): void => {
+  requireAssign?.()
   if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')
     throw invalid({ ownerUserId: ['There is no active account of this id.'] })
 }
 
-const demandValid = (db: Db, policy: Partial<KeyRow>): void => {
+const requireValid = (db: Db, policy: Partial<KeyRow>): void => {
   const { allowedModels, enforcedModel } = policy
   if (allowedModels?.length && enforcedModel && !allowedModels.includes(enforcedModel))
     throw invalid({ enforcedModel: ['The enforced model is not among the allowed models.'] })

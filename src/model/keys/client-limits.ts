@@ -65,7 +65,7 @@ export const poolLimits = ({ accounts, scope, canServe, usesCredits, now }: Pool
     monthly: shown('monthly'),
     allowed: canServe,
     limitReached: !canServe && inUse.length > 0,
-    credits: usesCredits ? togetherOf(inUse.flatMap(({ usage }) => usage?.credits ?? [])) : null,
+    credits: usesCredits ? getTogether(inUse.flatMap(({ usage }) => usage?.credits ?? [])) : null,
     additional: [],
   }
 }
@@ -154,7 +154,7 @@ const additionalLimit = ({ limitName, meteredFeature, primary, secondary }: Addi
   }
 }
 
-const togetherOf = (credits: readonly Credits[]): Credits | null => {
+const getTogether = (credits: readonly Credits[]): Credits | null => {
   if (credits.length === 0) return null
   const balances = credits.flatMap(({ balance }) => balance ?? [])
   return {

@@ -48,7 +48,7 @@ export const replaceLimits = (
   wanted: readonly LimitInput[],
   { random, now }: { random: Random; now: number },
 ): void => {
-  const obsolete = new Map(limitsOf(tx, keyId).map((row) => [limitIdentity(row), row.id]))
+  const obsolete = new Map(getLimits(tx, keyId).map((row) => [limitIdentity(row), row.id]))
   for (const limit of wanted) {
     const id = obsolete.get(limitIdentity(limit))
     obsolete.delete(limitIdentity(limit))
@@ -63,7 +63,7 @@ export const zeroLimits = (tx: Tx, keyId: string): void => {
   tx.update(apiKeyLimits).set({ currentValue: 0 }).where(eq(apiKeyLimits.keyId, keyId)).run()
 }
 
-export const limitsOf = (db: Db, keyId: string): LimitRow[] =>
+export const getLimits = (db: Db, keyId: string): LimitRow[] =>
   db
     .select()
     .from(apiKeyLimits)

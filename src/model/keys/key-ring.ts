@@ -56,7 +56,7 @@ export class KeyRing {
     for (const row of listKeys(this.#db, 'all')) {
       const live = row.limits.map((limit) => refreshed(this.#limits.get(limit.id), limit))
       for (const limit of live) limits.set(limit.id, limit)
-      policies.set(row.keyHash, policyOf(row, live))
+      policies.set(row.keyHash, getPolicy(row, live))
     }
     this.#policies = policies
     this.#limits = limits
@@ -82,29 +82,29 @@ export class KeyRing {
   }
 }
 
-const policyOf = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
+const getPolicy = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
   Object.freeze({
     id: row.id,
     name: row.name,
     ownerUserId: row.ownerUserId,
     isActive: row.isActive && (row.ownerUserId === null || row.owner?.status === 'active'),
     expiresAt: row.expiresAt,
-    allowedModels: setOf(row.allowedModels),
+    allowedModels: getSet(row.allowedModels),
     applyToCodexModel: row.applyToCodexModel,
     enforcedModel: row.enforcedModel,
-    efforts: Object.freeze({ enforced: row.enforcedReasoningEffort, allowed: setOf(row.allowedReasoningEfforts) }),
+    efforts: Object.freeze({ enforced: row.enforcedReasoningEffort, allowed: getSet(row.allowedReasoningEfforts) }),
     tier: row.enforcedServiceTier,
     prohibitFastMode: row.prohibitFastMode,
     trafficClass: row.trafficClass,
     transport: row.transportPolicyOverride,
     scope: keyScope(row.assignedAccountIds, row.assignedTags),
-    sourceIds: setOf(row.assignedSourceIds),
+    sourceIds: getSet(row.assignedSourceIds),
     allowOverflow: row.allowOverflow,
     usageSections: new Set(row.usageSections.split(',') as UsageSection[]), // as: validated when stored
     limits: Object.freeze(limits),
   })
 
-const setOf = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
+const getSet = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
 
 /** If nothing was settled in the current window, the row is still in the previous one; then memory is right. */
 const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {

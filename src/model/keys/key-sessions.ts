@@ -11,7 +11,7 @@ export type KeySession = typeof keySessions.$inferSelect
 const LIFE_MS = 12 * HOUR_MS
 const TOKEN_BYTES = 32
 /** Per key; beyond that the oldest end. */
-const MOST_SESSIONS = 20
+const MAX_SESSIONS = 20
 
 /** Returns the token for the cookie; only its hash is stored. */
 export const createKeySession = (
@@ -29,7 +29,7 @@ export const createKeySession = (
     .from(keySessions)
     .where(others)
     .orderBy(desc(keySessions.createdAt), desc(keySessions.id))
-    .limit(MOST_SESSIONS - 1)
+    .limit(MAX_SESSIONS - 1)
   tx.delete(keySessions)
     .where(and(others, notInArray(keySessions.id, kept)))
     .run()

@@ -50,16 +50,16 @@ export const keyWeek = (db: Db, keyId: string, now: number): KeyWeek => {
   return {
     from,
     requests: series((row) => row.requests),
-    tokens: series(tokensOf),
+    tokens: series(getTokens),
     costMicros: series((row) => row.costMicros),
     totals: {
       requests: total((row) => row.requests),
       errors: total((row) => row.errors),
-      tokens: total(tokensOf),
+      tokens: total(getTokens),
       cachedInputTokens: total((row) => row.cachedInputTokens),
       costMicros: total((row) => row.costMicros),
     },
-    accounts: sharesOf(db, keyId, from),
+    accounts: getShares(db, keyId, from),
   }
 }
 
@@ -87,9 +87,9 @@ export const keyUsage7d = (keyId: string, { totals, accounts: shares }: KeyWeek)
 
 const timeOf = ({ from }: KeyWeek, index: number): string => iso(from + index * HOUR_MS)
 
-const tokensOf = (row: { inputTokens: number; outputTokens: number }): number => row.inputTokens + row.outputTokens
+const getTokens = (row: { inputTokens: number; outputTokens: number }): number => row.inputTokens + row.outputTokens
 
-const sharesOf = (db: Db, keyId: string, from: number): AccountShare[] =>
+const getShares = (db: Db, keyId: string, from: number): AccountShare[] =>
   db
     .select({
       accountId: requestHours.accountId,

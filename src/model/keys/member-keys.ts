@@ -49,20 +49,20 @@ export const newMemberKey = (
   input: NewKey,
   { defaults, now, ownerUserId }: Rules & { ownerUserId: string },
 ): NewKey => {
-  demandFields({
+  requireFields({
     ...input,
     ownerUserId: input.ownerUserId === ownerUserId ? undefined : input.ownerUserId,
     assignedSourceIds: input.assignedSourceIds ?? undefined, // null is the default
   })
   if (listKeys(tx, { ownerUserId }).length >= defaults.maxKeys) throw new AppError('key_limit_reached')
-  const ceiling = ceilingOf(defaults, now)
+  const ceiling = getCeiling(defaults, now)
   const filled = {
     ...input,
     allowedModels: input.allowedModels?.length ? input.allowedModels : defaults.models,
     limits: withMissing(input.limits ?? [], ceiling.limits),
     expiresAt: input.expiresAt === undefined ? ceiling.expiresAt : input.expiresAt,
   }
-  demandWithin(policyOf(filled), [ceiling])
+  requireWithin(getPolicy(filled), [ceiling])
   return filled
 }
 
@@ -71,8 +71,8 @@ export const newMemberKey = (
  * their own to create, users can only narrow it. A disabled key could do nothing. Throws `validation_error` and
  * `permission_required`.
  */
-export const demandMemberPatch = (before: StoredKey, patch: KeyPatch, { defaults, now }: Rules): void => {
-  demandFields({
+export const requireMemberPatch = (before: StoredKey, patch: KeyPatch, { defaults, now }: Rules): void => {
+  requireFields({
     ...patch,
     ownerUserId: patch.ownerUserId === before.ownerUserId ? undefined : patch.ownerUserId,
     assignedSourceIds: isSame(patch.assignedSourceIds, before.assignedSourceIds) ? undefined : patch.assignedSourceIds,
@@ -85,13 +85,13 @@ export const demandMemberPatch = (before: StoredKey, patch: KeyPatch, { defaults
     ...patch,
     allowedModels: patch.allowedModels === undefined ? before.allowedModels : patch.allowedModels,
   }
-  const ceilings = [...(isTurnedOn ? [] : [policyOf(before)]), ...(mayCreate ? [ceilingOf(defaults, now)] : [])]
-  demandWithin(policyOf(after), ceilings)
+  const ceilings = [...(isTurnedOn ? [] : [getPolicy(before)]), ...(mayCreate ? [getCeiling(defaults, now)] : [])]
+  requireWithin(getPolicy(after), ceilings)
 }
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-const demandFields = (input: Partial<KeyPatch>): void => {
+const requireFields = (input: Partial<KeyPatch>): void => {
   const [other] = Object.entries(input).filter(
     ([name, value]) => value !== undefined && !(FIELDS as readonly string[]).includes(name),
   )
@@ -104,7 +104,7 @@ const forbidden = (field: string): AppError =>
     message: `You can set the name, models, limits, expiry and state of your own keys. To change \`${field}\`, ask someone who manages all keys.`,
   })
 
-const ceilingOf = ({ models, limits, expiresDays }: Defaults, now: number): Ceiling => ({
+const getCeiling = ({ models, limits, expiresDays }: Defaults, now: number): Ceiling => ({
   models,
   textModels: models,
   limits: limits.map((limit) => ({ ...limit, modelFilter: limit.modelFilter ?? '' })),
@@ -113,7 +113,7 @@ const ceilingOf = ({ models, limits, expiresDays }: Defaults, now: number): Ceil
 
 type Policy = Partial<Pick<NewKey, 'allowedModels' | 'enforcedModel' | 'limits' | 'expiresAt'>>
 
-const policyOf = ({ allowedModels, enforcedModel, limits = [], expiresAt = null }: Policy): Ceiling => {
+const getPolicy = ({ allowedModels, enforcedModel, limits = [], expiresAt = null }: Policy): Ceiling => {
   const models = allowedModels?.length ? allowedModels : null
   return { models, textModels: enforcedModel ? [enforcedModel] : models, limits, expiresAt }
 }
@@ -124,21 +124,21 @@ const withMissing = (limits: readonly LimitInput[], required: readonly LimitInpu
 }
 
 /** All parts must fit the same ceiling. The messages are about the one that most parts fit. */
-const demandWithin = (policy: Ceiling, ceilings: readonly Ceiling[]): void => {
+const requireWithin = (policy: Ceiling, ceilings: readonly Ceiling[]): void => {
   const fits = ceilings.map((ceiling) =>
-    Object.entries(PROBLEMS).flatMap(([name, problemOf]): [field: string, problems: string[]][] => {
-      const problem = problemOf(policy, ceiling)
+    Object.entries(PROBLEMS).flatMap(([name, getProblem]): [field: string, problems: string[]][] => {
+      const problem = getProblem(policy, ceiling)
       return problem === null ? [] : [[name, [problem]]]
     }),
   )
   const best = fits.reduce((closest, other) =>
-    other.length < closest.length || namesOf(other) === namesOf(closest) ? other : closest,
+    other.length < closest.length || getNames(other) === getNames(closest) ? other : closest,
   )
   const [first] = best
   if (first) throw new AppError('validation_error', { param: first[0], details: { fields: Object.fromEntries(best) } })
 }
 
-const namesOf = (fields: readonly (readonly [name: string, problems: string[]])[]): string =>
+const getNames = (fields: readonly (readonly [name: string, problems: string[]])[]): string =>
   fields.map(([name]) => name).join()
 
 /** Null: `policy` is within the ceiling. */

@@ -86,7 +86,7 @@ export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'ou
 export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation => {
   const limits = limitsFor(policy, estimate.model)
   if (limits.length === 0) return NOTHING_HELD
-  for (const limit of limits) demandRoom(limit, now)
+  for (const limit of limits) requireRoom(limit, now)
   const use = { ...estimate, costMicros: estimate.costMicros ?? unpricedMicros(estimate) }
   return new Holds(limits.map((limit) => hold(limit, use)))
 }
@@ -132,7 +132,7 @@ const AMOUNT: Record<LimitType, (use: Use) => number> = {
 const unpricedMicros = ({ inputTokens, outputTokens }: Use): number =>
   Math.ceil((inputTokens + outputTokens) * UNPRICED_MICROS_PER_TOKEN)
 
-const demandRoom = (limit: LiveLimit, now: number): void => {
+const requireRoom = (limit: LiveLimit, now: number): void => {
   rollOver(limit, now)
   if (!hasRoom(limit)) throw exceeded(limit, now)
 }

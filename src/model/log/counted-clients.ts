@@ -3,10 +3,10 @@ import { clientName } from '../../lib/user-agent.ts'
 import { OTHER_CLIENTS } from '../reports/report-filters.ts'
 
 /** In one report. */
-export const MOST_CLIENTS = 50
+export const MAX_CLIENTS = 50
 
-const MOST_CLIENTS_AN_HOUR = 30
-const MOST_CHARS = 64
+const MAX_CLIENTS_AN_HOUR = 30
+const MAX_CHARS = 64
 
 export class CountedClients {
   #hour = 0
@@ -21,7 +21,7 @@ export class CountedClients {
     const name = clientName(userAgent)
     if (name === null) return ''
     if (this.#names.has(name)) return name
-    if (name.length > MOST_CHARS || this.#names.size >= MOST_CLIENTS_AN_HOUR) return OTHER_CLIENTS
+    if (name.length > MAX_CHARS || this.#names.size >= MAX_CLIENTS_AN_HOUR) return OTHER_CLIENTS
     this.#names.add(name)
     return name
   }

@@ -83,11 +83,11 @@ export const explain = (
 ): Explanation => {
   const model = key?.enforcedModel ?? asked
   const about = { model, apiKey: key && { id: key.id, name: key.name }, strategy: settings.routingStrategy }
-  const refusal = key && refusalOf(key, model, now)
+  const refusal = key && getRefusal(key, model, now)
   if (refusal) return { ...about, outcome: 'refused', chosen: null, source: null, sentence: refusal, candidates: [] }
   const direct = bySource?.direct
   if (direct) return { ...about, ...servedBy(direct, 'serves this model'), candidates: [] }
-  const surface = surfaceOf(model)
+  const surface = getSurface(model)
   const selection = pool.explain({
     model,
     tried: new Set(),
@@ -100,15 +100,15 @@ export const explain = (
     surface,
   })
   const chosenId = selection.kind === 'chosen' ? selection.id : null
-  const nameOf = (id: string) => names.get(id) ?? null
+  const getName = (id: string) => names.get(id) ?? null
   const isUsedUp = selection.kind === 'none' && selection.failure.kind === 'exhausted'
-  const candidates = inOrder(selection.considered, chosenId).map((considered) => candidateView(considered, nameOf))
+  const candidates = inOrder(selection.considered, chosenId).map((considered) => candidateView(considered, getName))
   if (isUsedUp && bySource?.overflow) return { ...about, ...servedBy(bySource.overflow, OVERFLOW), candidates }
   return {
     ...about,
     outcome: selection.kind,
     source: null,
-    chosen: chosenId === null ? null : { accountId: chosenId, accountName: nameOf(chosenId) },
+    chosen: chosenId === null ? null : { accountId: chosenId, accountName: getName(chosenId) },
     sentence: sentenceFor(selection, model !== null && surface === 'turn' && !pool.offers(model) ? model : null),
     candidates,
   }
@@ -123,10 +123,10 @@ const servedBy = ({ source: { id, name } }: Choice, does: string) => ({
   sentence: `The request would go to the model source ${name}, which ${does}.`,
 })
 
-const surfaceOf = (model: string | null): 'turn' | 'image' | 'audio' =>
+const getSurface = (model: string | null): 'turn' | 'image' | 'audio' =>
   isImageModel(model) ? 'image' : model === TRANSCRIPTION_MODEL ? 'audio' : 'turn'
 
-const refusalOf = (key: KeyPolicy, model: string | null, now: number): string | null => {
+const getRefusal = (key: KeyPolicy, model: string | null, now: number): string | null => {
   if (!key.isActive) return 'This key is inactive or its owner is disabled, so the request would be rejected.'
   if (key.expiresAt !== null && key.expiresAt <= now) return 'This key has expired, so the request would be rejected.'
   if (model !== null && key.allowedModels && !key.allowedModels.has(model))
@@ -158,10 +158,10 @@ const inOrder = (considered: readonly Considered[], chosenId: string | null): Co
 
 const candidateView = (
   { id, score, skipped, until, resetDays, egressReason }: Considered,
-  nameOf: (id: string) => string | null,
+  getName: (id: string) => string | null,
 ): CandidateView => ({
   accountId: id,
-  accountName: nameOf(id),
+  accountName: getName(id),
   score,
   skipped,
   egressReason: egressReason ?? null,

@@ -26,8 +26,8 @@ import { total } from '../sums.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
 import type { RejectionReason } from './rejections.ts'
 import type { SpanCount } from './request-histogram.ts'
-import { Cursor, cursorOf, Moment } from './request-log-query.ts'
-import type { Sight } from './request-log-where.ts'
+import { Cursor, getCursor, Moment } from './request-log-query.ts'
+import type { Visibility } from './request-log-where.ts'
 import { REJECTION_RESULTS } from './request-result.ts'
 
 export const RejectedQuery = z.object({
@@ -66,21 +66,21 @@ export interface RejectedLately {
 /** A page reads only the newest rows. */
 const MAX_SCANNED = 50_000
 
-export const rejectedPage = (db: Db, query: RejectedQuery, sight: Sight): RejectedPage => {
+export const rejectedPage = (db: Db, query: RejectedQuery, visibility: Visibility): RejectedPage => {
   const before = query.cursor === undefined ? undefined : lt(rejectedClients.id, Number(query.cursor.id))
   const rows = db
     .select({ row: getTableColumns(rejectedClients), key: { name: apiKeys.name } })
     .from(rejectedClients)
     .leftJoin(apiKeys, eq(apiKeys.id, rejectedClients.keyId))
-    .where(and(before, gt(rejectedClients.id, lastUnscanned(db, before)), whereOf(query, sight)))
+    .where(and(before, gt(rejectedClients.id, lastUnscanned(db, before)), getWhere(query, visibility)))
     .orderBy(desc(rejectedClients.id))
     .limit(query.limit + 1)
     .all()
   const shown = rows.slice(0, query.limit)
   const last = shown.at(-1)?.row
   return {
-    items: shown.map(({ row, key }) => toClient(row, key?.name ?? null, sight)),
-    nextCursor: last && rows.length > shown.length ? cursorOf({ startedAt: last.minute, id: String(last.id) }) : null,
+    items: shown.map(({ row, key }) => toClient(row, key?.name ?? null, visibility)),
+    nextCursor: last && rows.length > shown.length ? getCursor({ startedAt: last.minute, id: String(last.id) }) : null,
   }
 }
 
@@ -95,7 +95,7 @@ const lastUnscanned = (db: Db, before: SQL | undefined): number =>
     .get()?.id ?? 0
 
 /** Hidden columns are neither searched nor filtered. */
-const whereOf = (query: RejectedQuery, sight: Sight): SQL | undefined => {
+const getWhere = (query: RejectedQuery, visibility: Visibility): SQL | undefined => {
   const { search, reason, apiKeyId, model, since, until } = query
   const { client, keyStart, keyId, model: wanted, route, userAgent, lastAt, minute } = rejectedClients
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
@@ -103,11 +103,11 @@ const whereOf = (query: RejectedQuery, sight: Sight): SQL | undefined => {
   const searched = [
     wanted,
     route,
-    ...(sight.hidesKeys ? [] : [keyStart]),
-    ...(sight.sensitive ? [client, userAgent] : []),
+    ...(visibility.hidesKeys ? [] : [keyStart]),
+    ...(visibility.sensitive ? [client, userAgent] : []),
   ]
   return and(
-    keyIdInScope(sight.scope, keyId),
+    keyIdInScope(visibility.scope, keyId),
     since === undefined ? undefined : gte(lastAt, since),
     until === undefined ? undefined : lte(minute, until),
     search === '' ? undefined : or(...searched.map(like)),
@@ -117,31 +117,31 @@ const whereOf = (query: RejectedQuery, sight: Sight): SQL | undefined => {
   )
 }
 
-const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | null, sight: Sight) => ({
+const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | null, visibility: Visibility) => ({
   id: String(row.id),
   minute: iso(row.minute),
   lastAt: iso(row.lastAt),
   reason: row.reason,
   result: REJECTION_RESULTS[row.reason],
   /** May include other keys from the same address, which users who see only their own must not count. */
-  count: sight.scope === 'all' ? row.count : 1,
+  count: visibility.scope === 'all' ? row.count : 1,
   /** null: unknown, hidden, or several (`isSeveral`). */
-  clientIp: sight.sensitive && row.client !== SEVERAL ? row.client || null : null,
+  clientIp: visibility.sensitive && row.client !== SEVERAL ? row.client || null : null,
   isSeveral: row.client === SEVERAL,
-  keyStart: sight.hidesKeys ? null : row.keyStart,
-  apiKeyId: sight.hidesKeys ? null : row.keyId,
-  apiKeyName: sight.hidesKeys ? null : keyName,
+  keyStart: visibility.hidesKeys ? null : row.keyStart,
+  apiKeyId: visibility.hidesKeys ? null : row.keyId,
+  apiKeyName: visibility.hidesKeys ? null : keyName,
   model: row.model,
   route: row.route,
-  useragent: sight.sensitive ? row.userAgent : null,
+  useragent: visibility.sensitive ? row.userAgent : null,
 })
 
 /** The number of rejections, as errors, in steps of `stepMs`. */
-export const rejectedBySpan = (db: Db, query: RejectedQuery, sight: Sight, stepMs: number): SpanCount[] =>
+export const rejectedBySpan = (db: Db, query: RejectedQuery, visibility: Visibility, stepMs: number): SpanCount[] =>
   db
-    .select({ at: rejectedClients.minute, count: sight.scope === 'all' ? total(rejectedClients.count) : count() })
+    .select({ at: rejectedClients.minute, count: visibility.scope === 'all' ? total(rejectedClients.count) : count() })
     .from(rejectedClients)
-    .where(and(gt(rejectedClients.id, lastUnscanned(db, undefined)), whereOf(query, sight)))
+    .where(and(gt(rejectedClients.id, lastUnscanned(db, undefined)), getWhere(query, visibility)))
     .groupBy(sql`${rejectedClients.minute} / ${stepMs}`)
     .all()
     .map(({ at, count }) => ({ at: at - (at % stepMs), status: 'error', count }))

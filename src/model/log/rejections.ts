@@ -12,8 +12,8 @@ export interface Rejection {
   model?: string
 }
 
-const MOST_CHARS = 8
+const MAX_CHARS = 8
 
 /** The loggable part of a secret: its first eight characters, at most half of it. null: nothing. */
 export const keyStart = (secret: string): string | null =>
-  secret.slice(0, Math.min(MOST_CHARS, Math.floor(secret.length / 2))).replace(/[^\x21-\x7e]/g, '?') || null
+  secret.slice(0, Math.min(MAX_CHARS, Math.floor(secret.length / 2))).replace(/[^\x21-\x7e]/g, '?') || null

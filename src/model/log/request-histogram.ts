@@ -10,7 +10,7 @@ import { keyIdInScope } from '../users/view-scope.ts'
 import { type RejectedQuery, rejectedBySpan } from './rejected-clients.ts'
 import type { LogQuery } from './request-log-query.ts'
 import { countBySpan, isMoreThan } from './request-log-scan.ts'
-import type { Sight } from './request-log-where.ts'
+import type { Visibility } from './request-log-where.ts'
 
 export interface LogHistogram {
   /** ISO 8601: the start of the first bar. */
@@ -37,7 +37,7 @@ export interface SpanCount {
   count: number
 }
 
-const MOST_BARS = 100
+const MAX_BARS = 100
 const LONGEST_MS = 30 * DAY_MS
 const STEPS_MS = [
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
@@ -45,36 +45,41 @@ const STEPS_MS = [
   ...[1, 2, 7, 30, 365].map((days) => days * DAY_MS),
 ]
 /** Counting from an index takes a tenth of a microsecond per row. */
-const MOST_COUNTED = 300_000
+const MAX_COUNTED = 300_000
 
 /** null: the range has no requests. Starts with the first logged request. `now` is ms since epoch. */
-export const logHistogram = (db: Db, query: LogQuery, sight: Sight, now: number): LogHistogram | null => {
-  const range = rangeOf(query, firstStart(db, sight), now)
+export const logHistogram = (db: Db, query: LogQuery, visibility: Visibility, now: number): LogHistogram | null => {
+  const range = getRange(query, firstStart(db, visibility), now)
   if (!range) return null
-  const stepMs = stepOf(range)
+  const stepMs = getStep(range)
   const asked = {
     ...query,
-    since: startOf(range.since, stepMs),
+    since: getStart(range.since, stepMs),
     until: range.until,
     cursor: undefined,
     newer: undefined,
   }
-  if (isFiltered(query) || sight.scope !== 'all') {
-    const { counts, countedFrom } = countBySpan(db, asked, sight, stepMs)
-    return histogramOf(range, stepMs, counts, countedFrom)
+  if (isFiltered(query) || visibility.scope !== 'all') {
+    const { counts, countedFrom } = countBySpan(db, asked, visibility, stepMs)
+    return getHistogram(range, stepMs, counts, countedFrom)
   }
-  const isHourly = stepMs >= HOUR_MS || isMoreThan(db, asked, sight, MOST_COUNTED)
+  const isHourly = stepMs >= HOUR_MS || isMoreThan(db, asked, visibility, MAX_COUNTED)
   const wideMs = isHourly ? Math.max(stepMs, HOUR_MS) : stepMs
   const counts = isHourly ? hourCounts(db, range, wideMs) : indexCounts(db, range, wideMs)
-  return histogramOf(range, wideMs, counts)
+  return getHistogram(range, wideMs, counts)
 }
 
 /** The same for rejected clients; each counts as rejected. */
-export const rejectedHistogram = (db: Db, query: RejectedQuery, sight: Sight, now: number): LogHistogram | null => {
-  const range = rangeOf(query, firstRejection(db, sight), now)
+export const rejectedHistogram = (
+  db: Db,
+  query: RejectedQuery,
+  visibility: Visibility,
+  now: number,
+): LogHistogram | null => {
+  const range = getRange(query, firstRejection(db, visibility), now)
   if (!range) return null
-  const stepMs = stepOf(range)
-  return histogramOf(range, stepMs, rejectedBySpan(db, { ...query, since: range.since }, sight, stepMs))
+  const stepMs = getStep(range)
+  return getHistogram(range, stepMs, rejectedBySpan(db, { ...query, since: range.since }, visibility, stepMs))
 }
 
 interface Range {
@@ -82,17 +87,17 @@ interface Range {
   until: number
 }
 
-const rangeOf = (query: Partial<Range>, first: number | null, now: number): Range | null => {
+const getRange = (query: Partial<Range>, first: number | null, now: number): Range | null => {
   if (first === null) return null
   const until = Math.min(query.until ?? now, now)
   const since = Math.max(query.since ?? until - LONGEST_MS, first)
   return since < until ? { since, until } : null
 }
 
-const firstStart = (db: Db, { scope }: Sight): number | null =>
+const firstStart = (db: Db, { scope }: Visibility): number | null =>
   first(db, sql`SELECT min(started_at) AS first FROM ${requests} WHERE ${keyIdInScope(scope, requests.keyId) ?? ALL}`)
 
-const firstRejection = (db: Db, { scope }: Sight): number | null =>
+const firstRejection = (db: Db, { scope }: Visibility): number | null =>
   first(
     db,
     sql`SELECT min(minute) AS first FROM ${rejectedClients} WHERE ${keyIdInScope(scope, rejectedClients.keyId) ?? ALL}`,
@@ -102,10 +107,10 @@ const ALL = sql`1`
 
 const first = (db: Db, query: SQL): number | null => db.all<{ first: number | null }>(query)[0]?.first ?? null
 
-const stepOf = ({ since, until }: Range): number =>
-  STEPS_MS.find((stepMs) => (until - since) / stepMs <= MOST_BARS) ?? 365 * DAY_MS
+const getStep = ({ since, until }: Range): number =>
+  STEPS_MS.find((stepMs) => (until - since) / stepMs <= MAX_BARS) ?? 365 * DAY_MS
 
-const startOf = (at: number, stepMs: number): number => at - (at % stepMs)
+const getStart = (at: number, stepMs: number): number => at - (at % stepMs)
 
 /** By anything except time. */
 const isFiltered = (query: LogQuery): boolean => {
@@ -122,7 +127,7 @@ const isFiltered = (query: LogQuery): boolean => {
 /** Total from one index, errors from another: reads no rows. */
 const indexCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
   const at = sql`started_at - started_at % ${stepMs}`
-  const within = sql`started_at BETWEEN ${startOf(since, stepMs)} AND ${until}`
+  const within = sql`started_at BETWEEN ${getStart(since, stepMs)} AND ${until}`
   const all = db.all<SpanCount>(sql`SELECT ${at} AS at, 'ok' AS status, count(*) AS count
     FROM ${requests} INDEXED BY requests_started WHERE ${within} GROUP BY at`)
   const others = db.all<SpanCount>(sql`SELECT ${at} AS at, status, count(*) AS count
@@ -132,7 +137,7 @@ const indexCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount
 
 /** From the hourly totals, of hours already added up and of the latest ones. */
 const hourCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
-  const from = startOf(since, stepMs)
+  const from = getStart(since, stepMs)
   const upTo = addedUpTo(db)
   const rows = db.all<{ at: number; requests: number; errors: number; cancelled: number }>(sql`
     SELECT hour - hour % ${stepMs} AS at, sum(requests) AS requests, sum(errors) AS errors, sum(cancelled) AS cancelled
@@ -152,13 +157,13 @@ const hourCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[
 
 const MEMBERS = { ok: 'completed', cancelled: 'cancelled', error: 'errors' } as const
 
-const histogramOf = (
+const getHistogram = (
   { since, until }: Range,
   stepMs: number,
   counts: readonly SpanCount[],
   countedFrom: number | null = null,
 ): LogHistogram => {
-  const from = startOf(since, stepMs)
+  const from = getStart(since, stepMs)
   const length = Math.floor((until - from) / stepMs) + 1
   const bars = Array.from({ length }, (): Bar => ({ completed: 0, cancelled: 0, errors: 0 }))
   for (const { at, status, count } of counts) {

@@ -8,5 +8,5 @@ export const keyNames = (db: Db, scope: ViewScope): { id: string; name: string }
   db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).where(keyInScope(scope)).all()
 
 /** The hash by which the key ring finds it; null: no such key. */
-export const keyHashOf = (db: Db, id: string): string | null =>
+export const getKeyHash = (db: Db, id: string): string | null =>
   db.select({ keyHash: apiKeys.keyHash }).from(apiKeys).where(eq(apiKeys.id, id)).get()?.keyHash ?? null

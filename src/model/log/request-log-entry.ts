@@ -9,7 +9,7 @@ import { iso, isoOrNull } from '../../lib/iso.ts'
 import { clientName } from '../../lib/user-agent.ts'
 import type { CandidateView } from './explain.ts'
 import { logStatus } from './request-log-query.ts'
-import { causeOf, resultText } from './request-result.ts'
+import { getCause, resultText } from './request-result.ts'
 import { skipText } from './skip-reasons.ts'
 
 export type LogEntry = ReturnType<typeof toEntry>
@@ -87,7 +87,7 @@ export const toEntry = (
     status: logStatus(row),
     /** The cause, as text and as a stable name. */
     result: resultText(row, accountsTried),
-    cause: causeOf(row),
+    cause: getCause(row),
     httpStatus: row.httpStatus,
     errorCode: row.errorCode,
     errorMessage: row.errorMessage,

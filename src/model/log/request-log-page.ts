@@ -40,7 +40,7 @@ export const toLogQuery = (asked: LogPageQuery, now: number): LogQuery => {
   const { range, columns, open, live, grouped, status, ...query } = asked
   return {
     ...query,
-    ...sinceOf({ range, since: query.since }, now),
+    ...getSince({ range, since: query.since }, now),
     status: status.filter((one) => one !== 'rejected'),
     offset: 0,
   }
@@ -51,10 +51,10 @@ export const toRejectedQuery = (asked: LogPageQuery, now: number): RejectedQuery
   const { search, apiKeyId, model, until, limit, cursor } = asked
   const others = [asked.accountId, asked.code, asked.reasoningEffort, asked.modelOption, asked.client, asked.kind]
   if (asked.conversation_id !== undefined || asked.slow || others.some(({ length }) => length > 0)) return null
-  return { search, apiKeyId, model, until, limit, cursor, reason: [], ...sinceOf(asked, now) }
+  return { search, apiKeyId, model, until, limit, cursor, reason: [], ...getSince(asked, now) }
 }
 
-const sinceOf = ({ range, since }: Pick<LogPageQuery, 'range' | 'since'>, now: number): { since?: number } => {
+const getSince = ({ range, since }: Pick<LogPageQuery, 'range' | 'since'>, now: number): { since?: number } => {
   if (since !== undefined) return { since }
   return range ? { since: now - RANGES[range] } : {}
 }

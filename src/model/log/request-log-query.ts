@@ -28,7 +28,7 @@ export const Cursor = z.string().transform((text, context) => {
 })
 export type Cursor = z.output<typeof Cursor>
 
-export const cursorOf = ({ startedAt, id }: Cursor): string => Buffer.from(`${startedAt}.${id}`).toString('base64url')
+export const getCursor = ({ startedAt, id }: Cursor): string => Buffer.from(`${startedAt}.${id}`).toString('base64url')
 
 /** Filters shared by the list and its options. */
 export const LogFilters = z.object({

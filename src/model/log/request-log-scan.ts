@@ -2,10 +2,10 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
-import { keyIdsOf } from '../users/view-scope.ts'
+import { getKeyIds } from '../users/view-scope.ts'
 import type { SpanCount } from './request-histogram.ts'
 import type { Cursor, LogQuery } from './request-log-query.ts'
-import { beyond, type Plan, planOf, type Sight } from './request-log-where.ts'
+import { beyond, getPlan, type Plan, type Visibility } from './request-log-where.ts'
 
 /** Reading adjacent rows costs a microsecond each (measured: 50 ms with a search in every column). */
 export const MAX_SCANNED = 50_000
@@ -25,9 +25,9 @@ interface Scan {
 }
 
 /** Newest first from `cursor`, or oldest first from `newer`. */
-export const scan = (db: Db, query: LogQuery, sight: Sight, wanted: number): Scan => {
-  const direction = directionOf(query)
-  const plan = placedPlan(db, query, sight)
+export const scan = (db: Db, query: LogQuery, visibility: Visibility, wanted: number): Scan => {
+  const direction = getDirection(query)
+  const plan = placedPlan(db, query, visibility)
   const found = db.all<Cursor>(
     sql`SELECT id, "startedAt" FROM ${scanned(plan, ORDER[direction])} WHERE fits LIMIT ${wanted}`,
   )
@@ -35,8 +35,8 @@ export const scan = (db: Db, query: LogQuery, sight: Sight, wanted: number): Sca
 }
 
 /** The number of rows matching `query`, up to `most + 1`; null: more rows would have to be read than allowed. */
-export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): number | null => {
-  const plan = placedPlan(db, query, sight)
+export const countRows = (db: Db, query: LogQuery, visibility: Visibility, most: number): number | null => {
+  const plan = placedPlan(db, query, visibility)
   if (plan.where && timeScanned(db, plan, 'older') !== null) return null
   const [row] = db.all<{ count: number }>(
     sql`SELECT count(*) AS count FROM (SELECT 1 FROM ${scanned(plan, TIME.older)} WHERE fits LIMIT ${most + 1})`,
@@ -51,59 +51,63 @@ export const countRows = (db: Db, query: LogQuery, sight: Sight, most: number): 
 export const countBySpan = (
   db: Db,
   query: LogQuery,
-  sight: Sight,
+  visibility: Visibility,
   stepMs: number,
 ): { counts: SpanCount[]; countedFrom: number | null } => {
-  const plan = placedPlan(db, query, sight)
+  const plan = placedPlan(db, query, visibility)
   const readsText = query.search !== '' || query.client.length > 0
   const limit = Math.min(most(plan), readsText ? MAX_COUNTED_BY_SEARCH : MAX_COUNTED)
   const counts = db.all<SpanCount>(
     sql`SELECT at - at % ${stepMs} AS at, status, count(*) AS count FROM (
-      ${rowsOf(plan, sql`started_at, started_at AS at, status, ${plan.where ?? ALL} AS fits`)} ORDER BY ${TIME.older} LIMIT ${limit})
+      ${getRows(plan, sql`started_at, started_at AS at, status, ${plan.where ?? ALL} AS fits`)} ORDER BY ${TIME.older} LIMIT ${limit})
     WHERE fits GROUP BY 1, status`,
   )
   return { counts, countedFrom: timeScanned(db, plan, 'older', limit) }
 }
 
 /** Whether the indexed filters match more than `many` rows. */
-export const isMoreThan = (db: Db, query: LogQuery, sight: Sight, many: number): boolean =>
-  db.all(sql`${rowsOf(placedPlan(db, query, sight), sql`started_at`)} ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`)
-    .length > 0
+export const isMoreThan = (db: Db, query: LogQuery, visibility: Visibility, many: number): boolean =>
+  db.all(
+    sql`${getRows(placedPlan(db, query, visibility), sql`started_at`)} ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`,
+  ).length > 0
 
-export const directionOf = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')
+export const getDirection = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')
 
-const placedPlan = (db: Db, query: LogQuery, sight: Sight): Plan => {
-  const keys = keyIdsOf(db, sight.scope)
-  const plan = planOf(query, sight, { isRequestId: isRequestId(db, query.search), keys })
+const placedPlan = (db: Db, query: LogQuery, visibility: Visibility): Plan => {
+  const keys = getKeyIds(db, visibility.scope)
+  const plan = getPlan(query, visibility, { isRequestId: isRequestId(db, query.search), keys })
   const from = query.cursor ?? query.newer
-  return { ...plan, within: and(plan.within, from && beyond(from, directionOf(query))) }
+  return { ...plan, within: and(plan.within, from && beyond(from, getDirection(query))) }
 }
 
 /** The newest rows `plan` may read, aliased as the table. */
 export const newestScanned = (plan: Plan): SQL =>
-  sql`(${rowsOf(plan, sql`*`)}
+  sql`(${getRows(plan, sql`*`)}
     ORDER BY ${ORDER.older} LIMIT ${plan.looksAt === 'neighbours' ? MAX_SCANNED : MAX_SCATTERED}) AS ${requests}`
 
 /** The rows of `plan`, to be ordered and limited: SQLite then merges those of several keys, each in order of its index. */
-const rowsOf = ({ within, keys }: Plan, columns: SQL): SQL => {
+const getRows = ({ within, keys }: Plan, columns: SQL): SQL => {
   const ofKeys = keys?.map((id) => eq(requests.keyId, id)) ?? [undefined]
   const parts = ofKeys.map((ofKey) => sql`SELECT ${columns} FROM ${requests} WHERE ${and(ofKey, within) ?? ALL}`)
   return sql.join(parts, sql` UNION ALL `)
 }
 
 /** Per answer: as many as a live list keeps, so that skipping more leaves no gap in it. */
-const MOST_NEW = 200
+const MAX_NEW = 200
 /** For some seconds, with selective filters: enough for two thousand requests per second. */
-const MOST_NEW_SCANNED = 20_000
+const MAX_NEW_SCANNED = 20_000
 
 /** Requests that ended after `after` (ms since epoch), by start, newest first. Sorts ids, not rows. */
-export const endedSince = (db: Db, query: LogQuery, sight: Sight, after: number): Cursor[] => {
-  const { within, where, keys } = planOf(query, sight, { isRequestId: false, keys: keyIdsOf(db, sight.scope) })
+export const endedSince = (db: Db, query: LogQuery, visibility: Visibility, after: number): Cursor[] => {
+  const { within, where, keys } = getPlan(query, visibility, {
+    isRequestId: false,
+    keys: getKeyIds(db, visibility.scope),
+  })
   return db.all<Cursor>(
     sql`SELECT id, "startedAt" FROM (
       SELECT id, started_at AS "startedAt", ${and(within, keysWhere(keys), where) ?? ALL} AS fits FROM ${requests}
-      WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MOST_NEW_SCANNED})
-    WHERE fits ORDER BY "startedAt" DESC, id DESC LIMIT ${MOST_NEW}`,
+      WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MAX_NEW_SCANNED})
+    WHERE fits ORDER BY "startedAt" DESC, id DESC LIMIT ${MAX_NEW}`,
   )
 }
 
@@ -128,7 +132,7 @@ const TIME: Record<Direction, SQL> = { older: sql`started_at DESC`, newer: sql`s
  * that a covering index is enough.
  */
 const scanned = (plan: Plan, order: SQL): SQL =>
-  sql`(${rowsOf(plan, sql`id, started_at, started_at AS "startedAt", ${plan.where ?? ALL} AS fits`)}
+  sql`(${getRows(plan, sql`id, started_at, started_at AS "startedAt", ${plan.where ?? ALL} AS fits`)}
     ORDER BY ${order} LIMIT ${most(plan)})`
 
 /** The last row that may be read; null: there are fewer. Reads few rows of the table. */
@@ -151,7 +155,7 @@ const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null =>
 /** When it started. The offset runs over an index. */
 const timeScanned = (db: Db, plan: Plan, direction: Direction, limit = most(plan)): number | null =>
   db.all<{ startedAt: number }>(
-    sql`${rowsOf(plan, sql`started_at, started_at AS "startedAt"`)} ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${limit - 1}`,
+    sql`${getRows(plan, sql`started_at, started_at AS "startedAt"`)} ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${limit - 1}`,
   )[0]?.startedAt ?? null
 
 const most = ({ looksAt }: Plan): number => (looksAt === 'scattered' ? MAX_SCATTERED : MAX_SCANNED)

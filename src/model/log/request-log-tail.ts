@@ -23,9 +23,9 @@ export const entriesEndedSince = (db: Db, { errorsOnly, since }: Tail & { since:
 
 const IS_ERROR = eq(requests.status, 'error')
 
-const MOST_AT_ONCE = 1000
+const MAX_AT_ONCE = 1000
 
-const read = (db: Db, { where, limit = MOST_AT_ONCE }: { where: SQL | undefined; limit?: number }): LogEntry[] => {
+const read = (db: Db, { where, limit = MAX_AT_ONCE }: { where: SQL | undefined; limit?: number }): LogEntry[] => {
   const telling = { names: accountNames(db, { hidesAccounts: false }), sensitive: true }
   const rows = selectJoined(db)
     .where(where)

@@ -13,13 +13,13 @@ import {
   SLOW_MS,
   type StatusFilter,
 } from './request-log-query.ts'
-import type { Blinders } from './request-view.ts'
+import type { HiddenFields } from './request-view.ts'
 
 /**
  * `sensitive`: the user has `conversations:read`; only then are conversations, addresses and user agents shown and
  * searched.
  */
-export interface Sight extends Pick<Blinders, 'scope'>, Partial<Omit<Blinders, 'scope'>> {
+export interface Visibility extends Pick<HiddenFields, 'scope'>, Partial<Omit<HiddenFields, 'scope'>> {
   sensitive: boolean
 }
 
@@ -37,13 +37,15 @@ export interface Plan {
 }
 
 /** `isRequestId`: the search is the id of a logged request. `keys`: the ids of those in scope; null: all. */
-export const planOf = (
+export const getPlan = (
   query: LogQuery,
-  sight: Sight,
+  visibility: Visibility,
   { isRequestId, keys }: { isRequestId: boolean; keys: readonly string[] | null },
 ): Plan => {
   const parts = [
-    part(isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, sight), { leads: isRequestId }),
+    part(isRequestId ? eq(requests.requestId, query.search) : searchWhere(query.search, visibility), {
+      leads: isRequestId,
+    }),
     ...filterParts(query),
     ...statusParts(query.status),
     part(query.slow ? sql`coalesce(${requests.firstEventMs}, ${requests.totalMs}) > ${SLOW_MS}` : undefined),
@@ -214,7 +216,7 @@ const SEARCHED = [
 const SEARCHED_IF_SENSITIVE = [requests.clientIp, requests.userAgent]
 
 /** LIKE ignores ASCII case; `%` and `_` are escaped. Hidden columns are not searched. */
-const searchWhere = (search: string, { scope, sensitive, hidesAccounts, hidesKeys }: Sight): SQL | undefined => {
+const searchWhere = (search: string, { scope, sensitive, hidesAccounts, hidesKeys }: Visibility): SQL | undefined => {
   if (search === '') return undefined
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
   const like = (column: SQLWrapper) => sql`${column} LIKE ${pattern} ESCAPE '\\'`

@@ -7,20 +7,20 @@ import { attempts, requests } from '../../../db/schema/requests.ts'
 import { iso } from '../../lib/iso.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import { type CostFormula, costFormula } from '../catalog/pricing.ts'
-import { keyIdInScope, keyIdsOf } from '../users/view-scope.ts'
+import { getKeyIds, keyIdInScope } from '../users/view-scope.ts'
 import { type LogAttempt, type LogEntry, selectJoined, toAttempt, toEntry } from './request-log-entry.ts'
 import {
   type Cursor,
-  cursorOf,
+  getCursor,
   LOG_STATUSES,
   type LogFilters,
   type LogQuery,
   type LogStatus,
   logStatus,
 } from './request-log-query.ts'
-import { countRows, directionOf, endedSince, newestScanned, scan } from './request-log-scan.ts'
-import { filterPlan, type Sight } from './request-log-where.ts'
-import { type Blinders, blindedRow } from './request-view.ts'
+import { countRows, endedSince, getDirection, newestScanned, scan } from './request-log-scan.ts'
+import { filterPlan, type Visibility } from './request-log-where.ts'
+import { blindedRow, type HiddenFields } from './request-view.ts'
 
 export interface LogPage {
   /** Newest first. */
@@ -54,70 +54,71 @@ interface LogOptions {
 const MAX_COUNTED = 10_000
 
 /** One page. Following `nextCursor` never repeats or skips a row, even while rows are added. */
-export const requestLogs = (db: Db, query: LogQuery, sight: Sight): LogPage => {
+export const requestLogs = (db: Db, query: LogQuery, visibility: Visibility): LogPage => {
   const isFirst = !query.cursor && !query.newer
   const skipped = isFirst ? query.offset : 0
   const end = skipped + query.limit
-  const { found, stoppedAt } = scan(db, query, sight, end + 1)
+  const { found, stoppedAt } = scan(db, query, visibility, end + 1)
   const shown = found.slice(skipped, end)
-  const isOlder = directionOf(query) === 'older'
+  const isOlder = getDirection(query) === 'older'
   const beyond = found.length > end ? (shown.at(-1) ?? null) : stoppedAt
   const places = isOlder ? shown : shown.toReversed()
   const next = isOlder ? beyond : (places.at(-1) ?? query.newer ?? null)
   /** A page that is not full is the last. */
-  const count = () => (found.length > end ? countRows(db, query, sight, MAX_COUNTED) : found.length)
+  const count = () => (found.length > end ? countRows(db, query, visibility, MAX_COUNTED) : found.length)
   const previous = isFirst ? null : isOlder ? (places[0] ?? query.cursor ?? null) : beyond
   return {
-    requests: entriesAt(db, places, sight),
-    ...totalOf(isFirst && !stoppedAt ? count() : null),
+    requests: entriesAt(db, places, visibility),
+    ...getTotal(isFirst && !stoppedAt ? count() : null),
     hasMore: next !== null,
-    nextCursor: next && cursorOf(next),
-    prevCursor: previous && cursorOf(previous),
+    nextCursor: next && getCursor(next),
+    prevCursor: previous && getCursor(previous),
     searchedTo: stoppedAt && iso(stoppedAt.startedAt),
   }
 }
 
-const totalOf = (count: number | null): Pick<LogPage, 'total' | 'moreThan'> =>
+const getTotal = (count: number | null): Pick<LogPage, 'total' | 'moreThan'> =>
   count !== null && count > MAX_COUNTED ? { total: null, moreThan: MAX_COUNTED } : { total: count, moreThan: null }
 
 /**
  * Matching requests that ended after `after` (ms since epoch), newest first, at most 200. Requests are logged when they
  * end, so a long one appears below shorter ones that began later.
  */
-export const newRequests = (db: Db, query: LogQuery, sight: Sight, after: number): LogEntry[] =>
-  entriesAt(db, endedSince(db, query, sight, after), sight)
+export const newRequests = (db: Db, query: LogQuery, visibility: Visibility, after: number): LogEntry[] =>
+  entriesAt(db, endedSince(db, query, visibility, after), visibility)
 
 /** The request with row id `id` and its attempts in order; null: not or no longer in the log. */
-export const requestLog = (db: Db, id: string, sight: Sight): LogDetail | null => {
+export const requestLog = (db: Db, id: string, visibility: Visibility): LogDetail | null => {
   const joined = selectJoined(db)
-    .where(and(eq(requests.id, id), keyIdInScope(sight.scope, requests.keyId)))
+    .where(and(eq(requests.id, id), keyIdInScope(visibility.scope, requests.keyId)))
     .get()
   if (!joined) return null
   const rows = db.select().from(attempts).where(eq(attempts.requestRowId, id)).orderBy(asc(attempts.n)).all()
-  const blinders = blindersOf(sight)
-  const names = accountNames(db, blinders)
+  const hiddenFields = getHiddenFields(visibility)
+  const names = accountNames(db, hiddenFields)
   const { row } = joined
   return {
-    ...blindedRow(toEntry(joined, { names, sensitive: sight.sensitive }), blinders),
-    attempts: rows.map((attempt) => blindedAttempt(toAttempt(attempt, names), blinders)),
+    ...blindedRow(toEntry(joined, { names, sensitive: visibility.sensitive }), hiddenFields),
+    attempts: rows.map((attempt) => blindedAttempt(toAttempt(attempt, names), hiddenFields)),
     costFormula: row.model === null ? null : costFormula(row, row.model, row.serviceTier),
   }
 }
 
-const blindersOf = ({ scope, hidesAccounts = false, hidesKeys = false }: Sight): Blinders => ({
+const getHiddenFields = ({ scope, hidesAccounts = false, hidesKeys = false }: Visibility): HiddenFields => ({
   scope,
   hidesAccounts,
   hidesKeys,
 })
 
-const blindedAttempt = (attempt: LogAttempt, blinders: Blinders): LogAttempt => ({
-  ...blindedRow(attempt, blinders),
-  considered: blinders.scope === 'all' ? attempt.considered.map((candidate) => blindedRow(candidate, blinders)) : [],
+const blindedAttempt = (attempt: LogAttempt, hiddenFields: HiddenFields): LogAttempt => ({
+  ...blindedRow(attempt, hiddenFields),
+  considered:
+    hiddenFields.scope === 'all' ? attempt.considered.map((candidate) => blindedRow(candidate, hiddenFields)) : [],
 })
 
 /** Values that occur in the newest 50,000 matching rows. */
-export const requestLogOptions = (db: Db, filters: LogFilters, { scope }: Pick<Sight, 'scope'>): LogOptions => {
-  const plan = filterPlan(filters, keyIdsOf(db, scope))
+export const requestLogOptions = (db: Db, filters: LogFilters, { scope }: Pick<Visibility, 'scope'>): LogOptions => {
+  const plan = filterPlan(filters, getKeyIds(db, scope))
   const { accountId, keyId, model, reasoningEffort, status, errorCode } = requests
   const seen = db.all<Seen>(sql`
     SELECT DISTINCT ${accountId} AS "accountId", ${keyId} AS "keyId", ${model} AS "model",
@@ -128,7 +129,7 @@ export const requestLogOptions = (db: Db, filters: LogFilters, { scope }: Pick<S
   const statuses = new Set(seen.map(logStatus))
   return {
     accountIds: scope === 'all' ? distinct(seen.flatMap((row) => row.accountId ?? [])) : [],
-    modelOptions: modelOptionsOf(seen),
+    modelOptions: getModelOptions(seen),
     apiKeys: distinct(seen.flatMap((row) => row.keyId ?? []))
       .map((id) => known.get(id) ?? { id, name: null, keyPrefix: null })
       .toSorted((a, b) => (a.name ?? '').localeCompare(b.name ?? '')),
@@ -144,21 +145,21 @@ type Seen = Pick<
 const distinct = (values: readonly string[]): string[] => [...new Set(values)].sort()
 
 /** Sorted by model, then effort, without effort first. */
-const modelOptionsOf = (seen: readonly Seen[]): LogOptions['modelOptions'] => {
+const getModelOptions = (seen: readonly Seen[]): LogOptions['modelOptions'] => {
   const pairs = seen.flatMap(({ model, reasoningEffort }) => (model === null ? [] : { model, reasoningEffort }))
   const known = new Map(pairs.map((pair) => [JSON.stringify([pair.model, pair.reasoningEffort ?? '']), pair]))
   return [...known].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, pair]) => pair)
 }
 
 /** In the order of `places`. */
-const entriesAt = (db: Db, places: readonly Cursor[], sight: Sight): LogEntry[] => {
+const entriesAt = (db: Db, places: readonly Cursor[], visibility: Visibility): LogEntry[] => {
   if (places.length === 0) return []
   const ids = places.map(({ id }) => id)
   const rows = selectJoined(db).where(inArray(requests.id, ids)).all()
-  const telling = { names: accountNames(db, blindersOf(sight)), sensitive: sight.sensitive }
+  const telling = { names: accountNames(db, getHiddenFields(visibility)), sensitive: visibility.sensitive }
   const byId = new Map(rows.map((joined) => [joined.row.id, joined]))
   return ids.flatMap((id) => {
     const joined = byId.get(id)
-    return joined ? [blindedRow(toEntry(joined, telling), blindersOf(sight))] : []
+    return joined ? [blindedRow(toEntry(joined, telling), getHiddenFields(visibility))] : []
   })
 }

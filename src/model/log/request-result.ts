@@ -48,20 +48,20 @@ const WORDS = {
 
 export type Cause = keyof typeof WORDS
 
-export const causeOf = (facts: ResultFacts): Cause => {
+export const getCause = (facts: ResultFacts): Cause => {
   const { status, errorCode, phase, errorMessage } = facts
   if (status === 'ok') return 'completed'
   if (status === 'cancelled') return 'cancelled'
   const code = errorCode?.toLowerCase() ?? ''
   const known = Object.hasOwn(CAUSES, code) ? CAUSES[code] : undefined
-  const cause = typeof known === 'string' ? known : known?.[placeOf(phase)]
+  const cause = typeof known === 'string' ? known : known?.[getPlace(phase)]
   if (cause === 'accounts_limited' && errorMessage?.startsWith(OWNER_AT_LIMIT)) return 'owner_limited'
-  return cause ?? FALLBACKS[placeOf(phase)]
+  return cause ?? FALLBACKS[getPlace(phase)]
 }
 
 /** "Rejected by ChatGPT: unknown model (1 account tried)". */
 export const resultText = (facts: ResultFacts, accountsTried: number): string => {
-  const cause = causeOf(facts)
+  const cause = getCause(facts)
   const code = facts.errorCode?.replaceAll('_', ' ').toLowerCase().slice(0, MAX_CODE_CHARS)
   const text = code && UNNAMED.has(cause) ? `${WORDS[cause]}: ${code}` : WORDS[cause]
   if (accountsTried === 0 || WITHOUT_ACCOUNTS.has(cause)) return text
@@ -86,7 +86,7 @@ const MAX_CODE_CHARS = 60
 
 type Place = 'key' | 'sluice' | 'connection' | 'chatgpt' | 'stream'
 
-const placeOf = (phase: string | null): Place => PLACES[phase ?? ''] ?? 'sluice'
+const getPlace = (phase: string | null): Place => PLACES[phase ?? ''] ?? 'sluice'
 
 /** Phases as in `proxy/turn/turn.ts`. */
 const PLACES: Readonly<Record<string, Place>> = {

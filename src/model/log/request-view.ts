@@ -3,7 +3,7 @@ import { maskEmails } from '../accounts/account-summary.ts'
 import type { ViewScope } from '../users/view-scope.ts'
 
 /** What is hidden from a reader of the log (spec §2, capability summary). */
-export interface Blinders {
+export interface HiddenFields {
   /** Rows of other keys are not read at all. In a user's own scope, accounts are left out. */
   scope: ViewScope
   /** Accounts: masks e-mail addresses and leaves out messages, which the upstream may have written. */
@@ -13,11 +13,11 @@ export interface Blinders {
 }
 
 /** Applies `blinders` to every member that could name an account or a key. */
-export const blindedRow = <T extends Row>(row: T, blinders: Blinders): T => ({
+export const blindedRow = <T extends Row>(row: T, hiddenFields: HiddenFields): T => ({
   ...row,
-  ...(blinders.hidesAccounts && masked(row)),
-  ...(blinders.hidesKeys && hidden(row)),
-  ...(blinders.scope !== 'all' && withoutAccount(row)),
+  ...(hiddenFields.hidesAccounts && masked(row)),
+  ...(hiddenFields.hidesKeys && hidden(row)),
+  ...(hiddenFields.scope !== 'all' && withoutAccount(row)),
 })
 
 interface Row {

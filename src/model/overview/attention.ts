@@ -52,7 +52,7 @@ export interface Facts {
 }
 
 /** Items per kind; further ones are counted. */
-const MOST_OF_A_KIND = 3
+const MAX_OF_A_KIND = 3
 const NEAR = 0.9
 const EXPIRES_SOON_MS = 7 * DAY_MS
 const BACKUP_IS_OLD_MS = 7 * DAY_MS
@@ -86,7 +86,7 @@ const actionsFor =
     holds(grants, permission) ? { label, href } : null
 
 const shorten = (items: Attention[], what: string, href: string): Attention[] => {
-  const rest = items.length - MOST_OF_A_KIND
+  const rest = items.length - MAX_OF_A_KIND
   const [first] = items
   if (rest < 2 || !first) return items
   const more: Attention = {
@@ -95,7 +95,7 @@ const shorten = (items: Attention[], what: string, href: string): Attention[] =>
     text: `${rest} more ${what}`,
     action: { label: 'Show', href },
   }
-  return [...items.slice(0, MOST_OF_A_KIND), more]
+  return [...items.slice(0, MAX_OF_A_KIND), more]
 }
 
 const database = ({ isDatabaseLost }: Facts, offer: Offer): Attention[] =>
@@ -135,12 +135,12 @@ const outage = ({ outage }: Facts, offer: Offer): Attention[] =>
     : []
 
 /** A few are probably typing errors. */
-const MOST_IGNORED = 10
+const MAX_IGNORED = 10
 
 const rejectedClients = ({ rejected }: Facts, offer: Offer): Attention[] => {
   const all = rejected.reduce((sum, { count }) => sum + count, 0)
   const [most] = rejected
-  if (!most || all <= MOST_IGNORED) return []
+  if (!most || all <= MAX_IGNORED) return []
   const others = all - most.count
   const from = most.client === null ? '' : ` from ${most.client}`
   const rest = others === 0 ? '' : `, and ${others} other rejected ${others === 1 ? 'request' : 'requests'}`

@@ -7,7 +7,7 @@ const OUTCOMES = ['ok', 'some_errors', 'blocked', 'idle'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
 /** One per slot, oldest first. Answers take precedence over a block that began or ended in the same slot. */
-export const stripOf = (
+export const getStrip = (
   account: Pick<AccountView, 'accountId' | 'status' | 'since'>,
   figures: Pick<Figures, 'slotMs' | 'slots' | 'present'>,
 ): Outcome[] => {

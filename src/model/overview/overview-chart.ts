@@ -1,7 +1,7 @@
 /** The requests of a period by result, for one chart: bars with their times, and the marks of the time axis. */
 import { iso } from '../../lib/iso.ts'
 import type { PeriodFigures } from './overview-periods.ts'
-import { type Tick, ticksOf } from './time-axis.ts'
+import { getTicks, type Tick } from './time-axis.ts'
 
 export interface Chart {
   /** From the first request on; the last one is still running. Times are ISO 8601. */
@@ -21,13 +21,13 @@ interface ChartBar {
 }
 
 /** Narrower bars would be hard to point at. */
-const MOST_BARS = 72
+const MAX_BARS = 72
 
-export const chartOf = (
+export const getChart = (
   { slots, slotMs, cells }: Pick<PeriodFigures, 'slots' | 'slotMs' | 'cells'>,
   { zone, now }: { zone: string; now: number },
 ): Chart => {
-  const perBar = Math.ceil(cells / MOST_BARS)
+  const perBar = Math.ceil(cells / MAX_BARS)
   const barMs = slotMs * perBar
   const groups = Map.groupBy(slots, ({ at }) => at - (at % barMs))
   const bars = [...groups].map(([at, some]) => {
@@ -39,5 +39,5 @@ export const chartOf = (
   })
   const shown = Math.max(bars.length, Math.ceil(cells / perBar))
   const from = Date.parse(bars[0]?.from ?? iso(now))
-  return { bars, cells: shown, ticks: ticksOf({ from, to: from + shown * barMs, zone }), zone }
+  return { bars, cells: shown, ticks: getTicks({ from, to: from + shown * barMs, zone }), zone }
 }

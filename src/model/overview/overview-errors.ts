@@ -17,17 +17,17 @@ export interface ErrorGroup {
   models: string[]
 }
 
-const MOST_GROUPS = 6
+const MAX_GROUPS = 6
 /** Combinations of code, account and model that are read; older ones are not counted. */
-const MOST_COMBINATIONS = 500
+const MAX_COMBINATIONS = 500
 /** Matches the partial index, which contains every column that is grouped by. */
 const TROUBLE = sql`${requests.status} <> 'ok'`
 
 /** Errors since `since` (ms) with the same cause are one group; the newest group comes first. */
 export const errorGroups = (db: Db, since: number): ErrorGroup[] => {
   const rows = combinations(db, since)
-  const shown = [...Map.groupBy(rows, (row) => resultText(row, 0)).values()].slice(0, MOST_GROUPS)
-  const newest = entriesOf(
+  const shown = [...Map.groupBy(rows, (row) => resultText(row, 0)).values()].slice(0, MAX_GROUPS)
+  const newest = getEntries(
     db,
     shown.flatMap(([row]) => (row ? [row.id] : [])),
   )
@@ -56,7 +56,7 @@ const combinations = (db: Db, since: number) => {
     .where(and(TROUBLE, gte(requests.startedAt, since), faulty(), counted()))
     .groupBy(requests.errorCode, requests.accountId, requests.model)
     .orderBy(desc(sql`at`))
-    .limit(MOST_COMBINATIONS)
+    .limit(MAX_COMBINATIONS)
     .all()
   const ids = groups.map(({ id }) => id)
   const { id, status, errorCode, errorMessage, phase, accountId, model } = requests
@@ -69,7 +69,7 @@ const combinations = (db: Db, since: number) => {
   })
 }
 
-const entriesOf = (db: Db, ids: readonly Combination['id'][]): ReadonlyMap<string, LogEntry> => {
+const getEntries = (db: Db, ids: readonly Combination['id'][]): ReadonlyMap<string, LogEntry> => {
   const hidden = { names: new Map(), sensitive: false } // cached, and names change
   const rows = selectJoined(db)
     .where(inArray(requests.id, [...ids]))

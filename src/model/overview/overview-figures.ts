@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
 import type { Present, Slot } from './overview.ts'
 import { SLICINGS, type Slicing } from './overview-slots.ts'
-import { type Tiles, tilesOf } from './overview-tiles.ts'
+import { getTiles, type Tiles } from './overview-tiles.ts'
 
 export interface Figures {
   slotMs: number
@@ -55,7 +55,7 @@ export class OverviewFigures {
   /** At most a minute old; concurrent calls share one read. Throws what the reader throws. */
   async now(): Promise<Figures> {
     const known = this.#figures
-    const ageMs = ageOf(known, this.#deps.clock.now())
+    const ageMs = getAge(known, this.#deps.clock.now())
     if (known && ageMs < MAX_AGE_MS) return known.value
     const reading = this.#refresh()
     return known && ageMs < TOO_OLD_MS ? known.value : reading
@@ -99,13 +99,13 @@ export class OverviewFigures {
     ])
     for (const at of reads.keys()) if (at < (starts[0] ?? 0) || at > last) reads.delete(at)
     const slots = starts.flatMap((at) => reads.get(at)?.slot ?? [])
-    return { slotMs, slots, present, tiles: tilesOf({ slots, present }, length) }
+    return { slotMs, slots, present, tiles: getTiles({ slots, present }, length) }
   }
 
   async #readSlots(reads: Map<number, Read>, starts: readonly number[], now: number): Promise<void> {
     const { slotMs } = this.#slicing
     const stale = starts.filter((at) => isStale(reads.get(at), at + slotMs, now))
-    for (const [from, to] of rangesOf(stale, slotMs))
+    for (const [from, to] of getRanges(stale, slotMs))
       for (const slot of await this.#deps.reader.overviewSlots(from, to, slotMs))
         reads.set(slot.at, { slot, readAt: now })
   }
@@ -118,13 +118,13 @@ const isStale = (read: Read | undefined, end: number, now: number): boolean => {
 }
 
 /** A read after `now` means the clock was set back, so its age is unknown. */
-const ageOf = (read: { readAt: number } | null, now: number): number =>
+const getAge = (read: { readAt: number } | null, now: number): number =>
   read && read.readAt <= now ? now - read.readAt : Number.POSITIVE_INFINITY
 
 type Range = [from: number, to: number]
 
 /** Groups adjacent slots, up to one read each. */
-const rangesOf = (starts: readonly number[], slotMs: number): Range[] => {
+const getRanges = (starts: readonly number[], slotMs: number): Range[] => {
   const most = Math.max(CHUNK * slotMs, CHUNK_MS)
   const ranges: Range[] = []
   for (const at of starts) {

@@ -15,7 +15,7 @@ interface HoursQuery {
 
 /** Conversations and failures before another account answered are not in the totals. */
 export const slotsOfHours = (db: Db, { from, to, slotMs, firstEvents }: HoursQuery): Slot[] => {
-  const groups = Map.groupBy(rowsOf(db, from, to, slotMs), ({ slot }) => slot * slotMs)
+  const groups = Map.groupBy(getRows(db, from, to, slotMs), ({ slot }) => slot * slotMs)
   const starts = Array.from({ length: Math.ceil((to - from) / slotMs) }, (_, index) => from + index * slotMs)
   return starts.map((at) => {
     const rows = groups.get(at) ?? []
@@ -44,9 +44,9 @@ export const slotsOfHours = (db: Db, { from, to, slotMs, firstEvents }: HoursQue
 
 const answered = ({ requests, errors, cancelled }: Row): number => requests - errors - cancelled
 
-type Row = ReturnType<typeof rowsOf>[number]
+type Row = ReturnType<typeof getRows>[number]
 
-const rowsOf = (db: Db, from: number, to: number, slotMs: number) =>
+const getRows = (db: Db, from: number, to: number, slotMs: number) =>
   db
     .select({
       slot: sql<number>`${requestHours.hour} / ${sql.raw(String(slotMs))}`.as('slot'),

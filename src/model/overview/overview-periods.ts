@@ -1,7 +1,7 @@
 /** The totals of each period of the overview, from the first request on. */
 import type { Slot } from './overview.ts'
 import { type Figures, type FiguresDeps, OverviewFigures } from './overview-figures.ts'
-import { type Period, type Slicing, slicingOf } from './overview-slots.ts'
+import { getSlicing, type Period, type Slicing } from './overview-slots.ts'
 import type { Tile, Tiles } from './overview-tiles.ts'
 
 export interface PeriodFigures extends Figures {
@@ -33,7 +33,7 @@ export class OverviewPeriods {
   async now(period: Period = '24h'): Promise<PeriodFigures> {
     this.#firstAt ??= await this.#deps.reader.overviewBegin()
     const now = this.#deps.clock.now()
-    const slicing = slicingOf(period, this.#firstAt, now)
+    const slicing = getSlicing(period, this.#firstAt, now)
     const figures = this.#figures.getOrInsertComputed(slicing, () => new OverviewFigures({ ...this.#deps, slicing }))
     const value = await figures.now()
     const slots = sinceFirst(value.slots.slice(-slicing.slots), this.#firstAt ?? now, slicing.slotMs)

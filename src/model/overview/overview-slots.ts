@@ -27,5 +27,5 @@ export const SLICINGS: Record<Period, Slicing> = {
 export const FIRST_DAY: Slicing = { slotMs: 5 * MINUTE_MS, slots: DAY_MS / (5 * MINUTE_MS), hasBefore: false }
 
 /** `firstAt`: the first known request (ms since epoch); null: none yet. */
-export const slicingOf = (period: Period, firstAt: number | null, now: number): Slicing =>
+export const getSlicing = (period: Period, firstAt: number | null, now: number): Slicing =>
   period !== '1h' && (firstAt === null || now - firstAt < DAY_MS - FIRST_DAY.slotMs) ? FIRST_DAY : SLICINGS[period]

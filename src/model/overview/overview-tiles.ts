@@ -31,17 +31,17 @@ export interface Tiles {
 }
 
 /** A tile has room for no more. */
-const MOST_POINTS = 30
+const MAX_POINTS = 30
 
 /** `length`: how many slots at the end belong to the period. */
-export const tilesOf = (
+export const getTiles = (
   { slots, present }: { slots: readonly Slot[]; present: Present },
   length = SLOTS_A_DAY,
 ): Tiles => {
   const period = slots.slice(-length)
   const ended = period.slice(0, -1)
   const before = slots.slice(0, -length - 1)
-  const perPoint = Math.ceil(period.length / MOST_POINTS)
+  const perPoint = Math.ceil(period.length / MAX_POINTS)
   const points = Array.from({ length: Math.ceil(period.length / perPoint) }, (_, point) =>
     period.slice(point * perPoint, (point + 1) * perPoint),
   )

@@ -129,14 +129,14 @@ interface Span {
 
 const within = ({ from, to }: Pick<Span, 'from' | 'to'>) =>
   and(gte(requests.startedAt, from), lt(requests.startedAt, to), counted())
-const slotOf = ({ slotMs }: Span) => sql<number>`${requests.startedAt} / ${sql.raw(String(slotMs))}`
+const getSlot = ({ slotMs }: Span) => sql<number>`${requests.startedAt} / ${sql.raw(String(slotMs))}`
 
 type Outcome = ReturnType<typeof outcomes>[number]
 
 const outcomes = (db: Db, span: Span) =>
   db
     .select({
-      slot: slotOf(span).as('slot'),
+      slot: getSlot(span).as('slot'),
       accountId: requests.accountId,
       status: requests.status,
       requests: count(),
@@ -159,7 +159,7 @@ const BLOCK_CODES = sql`('usage_limit_reached', 'rate_limit_exceeded', 'insuffic
 /** Failed attempts before another account ended the request. */
 const passedOn = (db: Db, span: Span) =>
   db
-    .select({ slot: slotOf(span).as('slot'), accountId: attempts.accountId, errors: count() })
+    .select({ slot: getSlot(span).as('slot'), accountId: attempts.accountId, errors: count() })
     .from(requests)
     .innerJoin(attempts, eq(attempts.requestRowId, requests.id))
     .where(
@@ -190,7 +190,10 @@ const byAccount = (rows: readonly Outcome[], failed: ReturnType<typeof passedOn>
 
 const conversations = (db: Db, span: Span) =>
   db
-    .select({ slot: slotOf(span).as('slot'), conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
+    .select({
+      slot: getSlot(span).as('slot'),
+      conversations: sql<number>`count(DISTINCT ${requests.conversationHash})`,
+    })
     .from(requests)
     .where(within(span))
     .groupBy(sql`slot`)

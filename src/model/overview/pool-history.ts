@@ -40,7 +40,7 @@ export const poolSummary = (accounts: readonly PooledAccount[], week: ReturnType
   const windows = poolWindows(accounts, null, now)
   const of = (name: PoolWindow['window'], windowMinutes: number) => {
     const window = windows.find((one) => one.window === name)
-    return window ? windowOf(window, windowMinutes) : null
+    return window ? getWindow(window, windowMinutes) : null
   }
   const { requests: asked = 0, errors = 0, cancelled = 0, inputTokens = 0, outputTokens = 0 } = week
   return {
@@ -59,7 +59,7 @@ export const poolSummary = (accounts: readonly PooledAccount[], week: ReturnType
   }
 }
 
-const windowOf = (window: PoolWindow, windowMinutes: number) => ({
+const getWindow = (window: PoolWindow, windowMinutes: number) => ({
   remainingPercent: remainingPercent(window),
   capacityCredits: window.capacityCredits,
   remainingCredits: window.capacityCredits - window.usedCredits,
@@ -102,7 +102,7 @@ export const accountsLeft = (
       }
     })
 
-export const usedOf =
+export const getUsed =
   (length: WindowLength, now: number) =>
   ({ usage }: PooledAccount): number | null =>
     usedNow(usage?.windows[length] ?? null, now)

@@ -40,7 +40,7 @@ export const poolMeters = (accounts: readonly AccountView[], now: number): PoolM
       usedPercent: (usedCredits / capacity) * 100,
       resetAt,
       ...forecast(
-        inPool.map((account) => shareOf(account, LENGTHS[window])),
+        inPool.map((account) => getShare(account, LENGTHS[window])),
         now,
       ),
     }
@@ -54,7 +54,7 @@ const pooled = ({ accountId, tags, planType, status, windows, credits, usageAt }
   usage: { at: usageAt ?? 0, windows, credits, planType },
 })
 
-const shareOf = ({ planType, windows }: AccountView, length: WindowLength): Share => {
+const getShare = ({ planType, windows }: AccountView, length: WindowLength): Share => {
   const capacity = capacityCredits(planType, length)
   const window = windows[length]
   return {

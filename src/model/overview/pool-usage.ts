@@ -38,7 +38,7 @@ const LENGTHS = [
 export const poolWindows = (accounts: readonly PooledAccount[], scope: KeyScope, now: number): PoolWindow[] => {
   const inPool = accounts.filter((account) => isInScope(scope, account) && isInUse(account.state))
   return LENGTHS.flatMap(([length, window]) => {
-    const shares = inPool.flatMap((account) => shareOf(account, length, now) ?? [])
+    const shares = inPool.flatMap((account) => getShare(account, length, now) ?? [])
     return shares.length === 0 ? [] : { window, ...together(shares) }
   })
 }
@@ -50,7 +50,7 @@ export const remainingPercent = (window: PoolWindow | undefined): number | null 
 type Share = Omit<PoolWindow, 'window'>
 
 /** An account with a monthly allowance has no other: its shorter windows only repeat it. */
-const shareOf = ({ planType, usage }: PooledAccount, length: WindowLength, now: number): Share | null => {
+const getShare = ({ planType, usage }: PooledAccount, length: WindowLength, now: number): Share | null => {
   const isMonthly = Boolean(usage?.windows.monthly) && capacityCredits(planType, 'monthly') > 0
   const window = usage?.windows[length] ?? null
   const usedPercent = usedNow(window, now)

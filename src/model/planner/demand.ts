@@ -37,14 +37,14 @@ const WEIGHTS = { sameSlot: 0.5, sameHour: 0.25, lastDay: 0.15, calendar: 0.1 }
 export const forecastDemand = (history: History, working: WorkingTime, count: number): ForecastSlot[] => {
   const first = Math.floor(history.now / SLOT_MS) * SLOT_MS
   const localAt = localTimes(working)
-  const past = pastSlots(history, first).map((slot) => ({ ...slot, ...keysOf(localAt(slot.start)) }))
+  const past = pastSlots(history, first).map((slot) => ({ ...slot, ...getKeys(localAt(slot.start)) }))
   const bySlot = Map.groupBy(past, ({ slotKey }) => slotKey)
   const byHour = Map.groupBy(past, ({ hourKey }) => hourKey)
   const byWork = Map.groupBy(past, ({ isWorking }) => isWorking)
   const lastDay = past.filter(({ start }) => start >= first - DAY_MS)
   return Array.from({ length: count }, (_, n) => {
     const start = first + n * SLOT_MS
-    const keys = keysOf(localAt(start))
+    const keys = getKeys(localAt(start))
     const same = bySlot.get(keys.slotKey) ?? []
     const mix = (of: (slot: Slot) => number) =>
       WEIGHTS.sameSlot * percentile75(same.map(of)) +
@@ -72,7 +72,7 @@ const pastSlots = ({ slots, from }: History, end: number): (Slot & { start: numb
 }
 
 /** The same time of the week, and the same hour of days of the same kind. */
-const keysOf = ({ weekday, minute, isWorkingDay, isWorking }: LocalTime) => ({
+const getKeys = ({ weekday, minute, isWorkingDay, isWorking }: LocalTime) => ({
   slotKey: weekday * 1440 + Math.floor(minute / 15) * 15,
   hourKey: (isWorkingDay ? 24 : 0) + Math.floor(minute / 60),
   isWorking,

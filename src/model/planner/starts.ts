@@ -1,6 +1,6 @@
 /** What is said about a planned start, and whether it can be made. */
 import type { AppError } from '../../errors.ts'
-import { offsetsOf } from '../../lib/zoned-days.ts'
+import { getOffsets } from '../../lib/zoned-days.ts'
 import { type AccountState, isInUse } from '../accounts/account-state.ts'
 import { windowStartRefusal } from '../accounts/preserve-floors.ts'
 import { isUnstarted } from '../accounts/usage-windows.ts'
@@ -31,4 +31,4 @@ export const gainText = (
 
 /** HH:MM */
 export const clockTime = (at: number, zone: string): string =>
-  new Date(at + offsetsOf(zone)(at)).toISOString().slice(11, 16)
+  new Date(at + getOffsets(zone)(at)).toISOString().slice(11, 16)

@@ -1,6 +1,6 @@
 /** Working days and hours in a time zone, for the quota planner. Pure. */
 import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
-import { localDate, offsetsOf, startInZone } from '../../lib/zoned-days.ts'
+import { getOffsets, localDate, startInZone } from '../../lib/zoned-days.ts'
 import type { Settings } from '../../settings/schema.ts'
 
 export interface WorkingTime {
@@ -14,7 +14,7 @@ export interface WorkingTime {
 
 export const WEEKDAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 
-export const workingTimeOf = (
+export const getWorkingTime = (
   settings: Pick<
     Settings,
     'plannerZone' | 'plannerWorkingDays' | 'plannerWorkingHoursStart' | 'plannerWorkingHoursEnd'
@@ -22,15 +22,15 @@ export const workingTimeOf = (
 ): WorkingTime => ({
   zone: settings.plannerZone,
   days: new Set(dayNumbers(settings.plannerWorkingDays)),
-  startMinute: minuteOf(settings.plannerWorkingHoursStart),
-  endMinute: minuteOf(settings.plannerWorkingHoursEnd),
+  startMinute: getMinute(settings.plannerWorkingHoursStart),
+  endMinute: getMinute(settings.plannerWorkingHoursEnd),
 })
 
 /** Parses a list of days like `mon tue`. */
 export const dayNumbers = (text: string): number[] =>
   WEEKDAYS.flatMap((name, day) => (text.split(' ').includes(name) ? day : []))
 
-const minuteOf = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
+const getMinute = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
 
 export interface LocalTime {
   /** 0 is Monday. */
@@ -42,7 +42,7 @@ export interface LocalTime {
 
 /** What clocks and calendars show at a time (ms since epoch). */
 export const localTimes = (working: WorkingTime): ((at: number) => LocalTime) => {
-  const offsetAt = offsetsOf(working.zone)
+  const offsetAt = getOffsets(working.zone)
   return (at) => {
     const local = at + offsetAt(at)
     const day = Math.floor(local / DAY_MS)

@@ -63,8 +63,8 @@ export const creditRates = (db: Db, from: number, to: number): CreditRates => {
     JOIN accounts a ON a.id = work.account
     JOIN usage_samples s ON s.account_id = work.account AND s.hour = work.hour
     JOIN usage_samples p ON p.account_id = work.account AND p.hour = work.hour - ${HOUR_MS}`)
-  const short = rateOf(rows, ({ planType, short }) => [short, capacityCredits(planType, 'fiveHour')])
-  const long = rateOf(rows, ({ planType, weekly, monthly }) =>
+  const short = getRate(rows, ({ planType, short }) => [short, capacityCredits(planType, 'fiveHour')])
+  const long = getRate(rows, ({ planType, weekly, monthly }) =>
     weekly === null ? [monthly, capacityCredits(planType, 'monthly')] : [weekly, capacityCredits(planType, 'weekly')],
   )
   return { short: short ?? long ?? 1, long: long ?? short ?? 1, isMeasured: short !== null || long !== null }
@@ -81,7 +81,7 @@ interface MeterHour {
 
 type Moved = (row: MeterHour) => [percent: number | null, capacity: number]
 
-const rateOf = (rows: readonly MeterHour[], moved: Moved): number | null => {
+const getRate = (rows: readonly MeterHour[], moved: Moved): number | null => {
   const sums = { percent: 0, credits: 0, units: 0 }
   for (const row of rows) {
     const [percent, capacity] = moved(row)

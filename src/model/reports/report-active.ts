@@ -2,13 +2,13 @@
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
-import { type Span, wholeOf } from './report-sums.ts'
+import { getWhole, type Span } from './report-sums.ts'
 import { DAY_HOURS } from './request-spans.ts'
 
 /** One number per day of `days`, which are consecutive. Hours before `upTo` (ms) are read from daily totals. */
 export const activeAccounts = (db: Db, days: readonly Span[], upTo: number): number[] => {
   const seen = days.map(() => new Set<string>())
-  const { from, to } = wholeOf(days)
+  const { from, to } = getWhole(days)
   const end = Math.max(from, Math.min(to, upTo))
   const parts = partsOfDays(days)
   for (const [start, accountId, activeHours] of rowsOfDays(db, { from: from - (from % DAY_MS), to: end }))

@@ -8,16 +8,16 @@ import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
 import { iso } from '../../lib/iso.ts'
 import { type Day, daysBetween, localDate } from '../../lib/zoned-days.ts'
 import { filled } from '../form-query.ts'
-import { MOST_CLIENTS } from '../log/counted-clients.ts'
+import { MAX_CLIENTS } from '../log/counted-clients.ts'
 import { counted } from '../log/counted-requests.ts'
 import { clientWhere } from '../log/request-log-where.ts'
-import type { Blinders } from '../log/request-view.ts'
-import { type Tick, ticksOf, ticksOfBars } from '../overview/time-axis.ts'
+import type { HiddenFields } from '../log/request-view.ts'
+import { getTicks, type Tick, ticksOfBars } from '../overview/time-axis.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
 import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
-import { addTo, NOTHING, type Span, type Sums, wholeOf } from './report-sums.ts'
+import { addTo, getWhole, NOTHING, type Span, type Sums } from './report-sums.ts'
 import { sumsBySpan } from './report-whole.ts'
-import { namesOf, type ReportQuery, rangeOf, whereOf } from './reports.ts'
+import { getNames, getRange, getWhere, type ReportQuery } from './reports.ts'
 
 const MEASURES = ['cost', 'tokens', 'requests', 'latency', 'cache'] as const
 export type Measure = (typeof MEASURES)[number]
@@ -55,24 +55,24 @@ export interface ReportBar {
 }
 
 /** Longest ranges shown in hours and in days; longer ones use weeks. */
-const MOST_DAYS_OF_HOURS = 2
-const MOST_DAYS = 62
+const MAX_DAYS_OF_HOURS = 2
+const MAX_DAYS = 62
 
 /** `now` is ms since epoch. Throws like `report`. */
 export const reportBars = (
   db: Db,
   { query, chart }: { query: ReportQuery; chart: ChartChoice },
-  blinders: Blinders,
+  hiddenFields: HiddenFields,
   now: number,
 ): ReportBars => {
-  const { startDate, timezone, days } = rangeOf(query, now)
-  const narrowing = whereOf(query, blinders)
-  const spans = spansOf(days)
+  const { startDate, timezone, days } = getRange(query, now)
+  const narrowing = getWhere(query, hiddenFields)
+  const spans = getSpans(days)
   const first = new Date(Date.parse(startDate) - days.length * DAY_MS).toISOString().slice(0, 10)
-  const past = spansOf(daysBetween(first, days.length, timezone))
+  const past = getSpans(daysBetween(first, days.length, timezone))
   const sumsIn = (some: readonly Span[]) => sumsBySpan(db, some, { dimension: 'all', narrowing }).map(allOf)
   const [sums, previous] = [sumsIn(spans), sumsIn(past)]
-  const isHourly = days.length <= MOST_DAYS_OF_HOURS
+  const isHourly = days.length <= MAX_DAYS_OF_HOURS
   return {
     ...chart,
     bars: spans.map((span, n) => ({
@@ -80,26 +80,26 @@ export const reportBars = (
       to: iso(span.to),
       sums: sums[n] ?? NOTHING,
       previous: previous[n] ?? NOTHING,
-      firstToken: chart.measure === 'latency' ? firstTokenOf(db, query, blinders, [span, past[n]]) : null,
+      firstToken: chart.measure === 'latency' ? getFirstToken(db, query, hiddenFields, [span, past[n]]) : null,
     })),
-    ticks: isHourly ? ticksOf({ ...wholeOf(spans), zone: timezone }) : ticksOfBars(spans, timezone),
-    layers: layersOf(db, spans, { chart, narrowing, blinders }),
-    month: monthOf((span) => sumsIn([span])[0] ?? NOTHING, timezone, now),
+    ticks: isHourly ? getTicks({ ...getWhole(spans), zone: timezone }) : ticksOfBars(spans, timezone),
+    layers: getLayers(db, spans, { chart, narrowing, hiddenFields }),
+    month: toMonth((span) => sumsIn([span])[0] ?? NOTHING, timezone, now),
   }
 }
 
-const spansOf = (days: readonly Day[]): Span[] => {
-  if (days.length <= MOST_DAYS_OF_HOURS) {
-    const { from, to } = wholeOf(days)
+const getSpans = (days: readonly Day[]): Span[] => {
+  if (days.length <= MAX_DAYS_OF_HOURS) {
+    const { from, to } = getWhole(days)
     const first = Math.ceil(from / HOUR_MS) * HOUR_MS
     return Array.from({ length: Math.ceil((to - first) / HOUR_MS) }, (_, n) => ({
       from: first + n * HOUR_MS,
       to: first + (n + 1) * HOUR_MS,
     }))
   }
-  const length = days.length <= MOST_DAYS ? 1 : 7
+  const length = days.length <= MAX_DAYS ? 1 : 7
   return Array.from({ length: Math.ceil(days.length / length) }, (_, n) =>
-    wholeOf(days.slice(n * length, (n + 1) * length)),
+    getWhole(days.slice(n * length, (n + 1) * length)),
   )
 }
 
@@ -108,31 +108,35 @@ const allOf = (byId: ReadonlyMap<string, Sums>): Sums => byId.get('') ?? NOTHING
 interface Layering {
   chart: ChartChoice
   narrowing: SQL | undefined
-  blinders: Blinders
+  hiddenFields: HiddenFields
 }
 
-const layersOf = (db: Db, spans: readonly Span[], { chart, narrowing, blinders }: Layering): ReportBars['layers'] => {
+const getLayers = (
+  db: Db,
+  spans: readonly Span[],
+  { chart, narrowing, hiddenFields }: Layering,
+): ReportBars['layers'] => {
   const { stack, measure } = chart
   if (stack === 'none' || measure === 'latency' || measure === 'cache') return []
-  if (stack === 'key' && blinders.hidesKeys) return []
-  if (stack === 'account' && blinders.scope !== 'all') return []
+  if (stack === 'key' && hiddenFields.hidesKeys) return []
+  if (stack === 'account' && hiddenFields.scope !== 'all') return []
   const bySpan = sumsBySpan(db, spans, { dimension: stack, narrowing })
   const ids = new Set(bySpan.flatMap((byId) => [...byId.keys()]))
-  const names = namesOf(db, blinders)
-  const nameOf = (id: string) =>
+  const names = getNames(db, hiddenFields)
+  const getName = (id: string) =>
     stack === 'account' ? names.accounts.get(id) : stack === 'key' ? names.keys.get(id) : id
   const layers = [...ids].map((id) => {
     const sums = bySpan.map((byId) => byId.get(id) ?? NOTHING)
-    return { id: id === '' ? null : id, name: id === '' ? null : (nameOf(id) ?? null), sums }
+    return { id: id === '' ? null : id, name: id === '' ? null : (getName(id) ?? null), sums }
   })
-  const size = ({ sums }: (typeof layers)[number]) => sums.reduce((all, sum) => all + amountOf(measure, sum), 0)
+  const size = ({ sums }: (typeof layers)[number]) => sums.reduce((all, sum) => all + getAmount(measure, sum), 0)
   const sorted = layers.toSorted((a, b) => size(b) - size(a) || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
   return stack === 'client' ? withFewClients(sorted) : sorted
 }
 
 /** Clients choose their names, so there may be thousands. The largest stay; the others become one layer. */
 const withFewClients = (layers: ReportBars['layers']): ReportBars['layers'] => {
-  const isKept = ({ id }: (typeof layers)[number], place: number) => place < MOST_CLIENTS && id !== OTHER_CLIENTS
+  const isKept = ({ id }: (typeof layers)[number], place: number) => place < MAX_CLIENTS && id !== OTHER_CLIENTS
   const others = layers.filter((layer, place) => !isKept(layer, place))
   if (others.length === 0) return layers
   const sums = others[0]!.sums.map((_, n) => {
@@ -145,7 +149,7 @@ const withFewClients = (layers: ReportBars['layers']): ReportBars['layers'] => {
 }
 
 /** For measures that can be added up. */
-const amountOf = (measure: Measure, sums: Sums): number => {
+const getAmount = (measure: Measure, sums: Sums): number => {
   if (measure === 'cost') return sums.costUsd
   return measure === 'tokens' ? sums.inputTokens + sums.outputTokens : sums.requests
 }
@@ -155,10 +159,10 @@ const SAMPLE = 100
 const PARTS = 4
 
 /** `spans`: the bar and the previous one. */
-const firstTokenOf = (
+const getFirstToken = (
   db: Db,
   { account_id: accounts, api_key_id: keys, model, client }: ReportQuery,
-  { scope, hidesKeys }: Blinders,
+  { scope, hidesKeys }: HiddenFields,
   [span, past]: readonly [Span, Span | undefined],
 ): ReportBar['firstToken'] => {
   const where = and(
@@ -195,10 +199,10 @@ const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefine
   asked.length === 0 ? undefined : or(inArray(column, [...asked]), asked.includes(WITHOUT) ? isNull(column) : undefined)
 
 /** The pace of less than a day is meaningless. */
-const monthOf = (sumOf: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {
+const toMonth = (getSum: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {
   const first = `${localDate(now, zone).slice(0, 8)}01`
   const length = new Date(Date.UTC(Number(first.slice(0, 4)), Number(first.slice(5, 7)), 0)).getUTCDate()
-  const { from, to } = wholeOf(daysBetween(first, length, zone))
-  const spentUsd = sumOf({ from, to }).costUsd
+  const { from, to } = getWhole(daysBetween(first, length, zone))
+  const spentUsd = getSum({ from, to }).costUsd
   return { spentUsd, paceUsd: now - from < DAY_MS ? null : (spentUsd / (now - from)) * (to - from) }
 }

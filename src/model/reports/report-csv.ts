@@ -1,7 +1,7 @@
 /** A report as comma-separated values. */
 import type { Db } from '../../../db/commit.ts'
 import { csvLine } from '../../lib/csv.ts'
-import type { Blinders } from '../log/request-view.ts'
+import type { HiddenFields } from '../log/request-view.ts'
 import { type LinePlace, type ReportLine, type ReportQuery, reportLines } from './reports.ts'
 
 const COLUMNS: readonly (readonly [head: string, value: (line: ReportLine) => string | number])[] = [
@@ -29,7 +29,7 @@ export interface CsvPage {
 /** Per page, about 400 KB. */
 const LINES = 4000
 /** Per file: what spreadsheets can open. */
-const MOST_LINES = 100_000
+const MAX_LINES = 100_000
 
 /**
  * The next lines of the file; `place` null starts with the headings. `before`: lines so far; after a hundred thousand a
@@ -38,14 +38,14 @@ const MOST_LINES = 100_000
 export const reportCsv = (
   db: Db,
   query: ReportQuery,
-  blinders: Blinders,
+  hiddenFields: HiddenFields,
   { now, place, before }: { now: number; place: LinePlace | null; before: number },
 ): CsvPage => {
   const from = place ?? { day: 0, after: null }
-  const { lines, next } = reportLines(db, query, blinders, { now, place: from, limit: LINES })
+  const { lines, next } = reportLines(db, query, hiddenFields, { now, place: from, limit: LINES })
   const rows = lines.map((line) => COLUMNS.map(([, value]): string | number => value(line)))
   if (place === null) rows.unshift(COLUMNS.map(([head]) => head))
-  const isCutOff = next !== null && before + lines.length >= MOST_LINES
+  const isCutOff = next !== null && before + lines.length >= MAX_LINES
   if (isCutOff) rows.push([`cut off after ${before + lines.length} lines; choose fewer days`])
   const text = rows.map(csvLine).join('')
   return { text, lines: lines.length, next: isCutOff ? null : next }

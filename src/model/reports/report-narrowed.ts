@@ -4,6 +4,7 @@ import type { Db } from '../../../db/commit.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
 import {
   addTo,
+  getWhole,
   NOTHING,
   type Range,
   SELECTED,
@@ -12,7 +13,6 @@ import {
   type Sums,
   TOTALS,
   type Use,
-  wholeOf,
 } from './report-sums.ts'
 
 /** Limits memory. */
@@ -25,8 +25,8 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
   const by = { account: newSums(), key: newSums(), model: newSums(), client: newSums(), source: newSums() }
   for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
     const some = days.slice(first, first + DAYS_AT_ONCE)
-    const places = new Map(some.flatMap((day, n) => hoursOf(day).map((hour) => [hour, first + n])))
-    for (const row of rowsIn(db, wholeOf(some), narrowing)) {
+    const places = new Map(some.flatMap((day, n) => toHours(day).map((hour) => [hour, first + n])))
+    for (const row of rowsIn(db, getWhole(some), narrowing)) {
       const place = places.get(row.hour)
       if (place === undefined) continue
       addTo(sums[place]!, row) // every day has an entry
@@ -38,7 +38,7 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
   return {
     days: sums,
     activeAccounts: accounts.map(({ size }) => size),
-    before: sumOf(db, before, narrowing),
+    before: getSum(db, before, narrowing),
     by: {
       account: sharesIn(by.account),
       key: sharesIn(by.key),
@@ -49,7 +49,7 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
   }
 }
 
-const hoursOf = ({ from, to }: Span): number[] => {
+const toHours = ({ from, to }: Span): number[] => {
   const first = Math.ceil(from / HOUR_MS) * HOUR_MS
   return Array.from({ length: Math.ceil((to - first) / HOUR_MS) }, (_, n) => first + n * HOUR_MS)
 }
@@ -69,7 +69,7 @@ const rowsIn = (db: Db, span: Span, narrowing: SQL): Row[] =>
       ${sql.raw(SELECTED)} FROM request_hours
     WHERE ${within(span, narrowing)}`)
 
-const sumOf = (db: Db, span: Span, narrowing: SQL): Sums =>
+const getSum = (db: Db, span: Span, narrowing: SQL): Sums =>
   db.all<Sums>(sql`SELECT ${sql.raw(TOTALS)} FROM request_hours WHERE ${within(span, narrowing)}`)[0] ?? NOTHING
 
 const within = ({ from, to }: Span, narrowing: SQL): SQL => sql`hour >= ${from} AND hour < ${to} AND ${narrowing}`

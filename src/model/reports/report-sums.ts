@@ -64,7 +64,7 @@ export interface Use {
 }
 
 /** From the first to the last of consecutive days. */
-export const wholeOf = (days: readonly Span[]): Span => ({ from: days[0]?.from ?? 0, to: days.at(-1)?.to ?? 0 })
+export const getWhole = (days: readonly Span[]): Span => ({ from: days[0]?.from ?? 0, to: days.at(-1)?.to ?? 0 })
 
 const COLUMNS = {
   requests: 'requests',

@@ -5,6 +5,7 @@ import { HOUR_MS } from '../../lib/durations.ts'
 import { activeAccounts } from './report-active.ts'
 import {
   addTo,
+  getWhole,
   KEPT_COLUMNS,
   NOTHING,
   type Range,
@@ -13,15 +14,14 @@ import {
   type Sums,
   TOTALS,
   type Use,
-  wholeOf,
 } from './report-sums.ts'
 import { addedUpTo, DAY_HOURS, type Dimension, ID_OF, LONG_HOURS } from './request-spans.ts'
 
 export const useOfAll = (db: Db, { days, before }: Range): Use => {
   const upTo = addedUpTo(db)
-  const all = wholeOf(days)
-  const [past = NOTHING, ...sums] = sumsOf(db, [before, ...days], upTo)
-  const by = (dimension: Exclude<Dimension, 'all'>) => sharesOf(db, dimension, all, upTo)
+  const all = getWhole(days)
+  const [past = NOTHING, ...sums] = getSums(db, [before, ...days], upTo)
+  const by = (dimension: Exclude<Dimension, 'all'>) => getShares(db, dimension, all, upTo)
   return {
     days: sums,
     activeAccounts: activeAccounts(db, days, upTo),
@@ -30,9 +30,9 @@ export const useOfAll = (db: Db, { days, before }: Range): Use => {
   }
 }
 
-const sumsOf = (db: Db, spans: readonly Span[], upTo: number): Sums[] => {
+const getSums = (db: Db, spans: readonly Span[], upTo: number): Sums[] => {
   const pieces = spans.flatMap((span, n) =>
-    piecesOf(span, { sizes: [DAY_HOURS, 1], upTo }).map((piece) => ({ n, ...piece })),
+    getPieces(span, { sizes: [DAY_HOURS, 1], upTo }).map((piece) => ({ n, ...piece })),
   )
   const sums = spans.map(() => ({ ...NOTHING }))
   for (const [spanHours, some] of Map.groupBy(pieces, (piece) => piece.spanHours)) {
@@ -46,8 +46,8 @@ const sumsOf = (db: Db, spans: readonly Span[], upTo: number): Sums[] => {
   return sums
 }
 
-const sharesOf = (db: Db, dimension: Exclude<Dimension, 'all'>, span: Span, upTo: number): Shares => {
-  const parts = piecesOf(span, { sizes: [LONG_HOURS, DAY_HOURS], upTo }).map((piece) => {
+const getShares = (db: Db, dimension: Exclude<Dimension, 'all'>, span: Span, upTo: number): Shares => {
+  const parts = getPieces(span, { sizes: [LONG_HOURS, DAY_HOURS], upTo }).map((piece) => {
     const id = sql.raw(piece.spanHours === null ? ID_OF[dimension] : 'id')
     return sql`SELECT ${id} AS id, ${sql.raw(KEPT_COLUMNS)} FROM ${keptIn(piece, dimension)}`
   })
@@ -60,18 +60,18 @@ interface Piece extends Span {
 }
 
 /** Splits a span into pieces of the largest of `sizes` (hours, largest first) that fit before `upTo`. */
-const piecesOf = ({ from, to }: Span, { sizes, upTo }: { sizes: readonly number[]; upTo: number }): Piece[] => {
+const getPieces = ({ from, to }: Span, { sizes, upTo }: { sizes: readonly number[]; upTo: number }): Piece[] => {
   const [size, ...smaller] = sizes
   if (from >= to) return []
   if (size === undefined) return [{ spanHours: null, from, to }]
   const sizeMs = size * HOUR_MS
   const first = Math.ceil(from / sizeMs) * sizeMs
   const end = Math.floor(Math.min(to, upTo) / sizeMs) * sizeMs
-  if (first >= end) return piecesOf({ from, to }, { sizes: smaller, upTo })
+  if (first >= end) return getPieces({ from, to }, { sizes: smaller, upTo })
   return [
-    ...piecesOf({ from, to: first }, { sizes: smaller, upTo }),
+    ...getPieces({ from, to: first }, { sizes: smaller, upTo }),
     { spanHours: size, from: first, to: end },
-    ...piecesOf({ from: end, to }, { sizes: smaller, upTo }),
+    ...getPieces({ from: end, to }, { sizes: smaller, upTo }),
   ]
 }
 
@@ -93,7 +93,7 @@ export const sumsBySpan = (
 ): Map<string, Sums>[] => {
   const upTo = addedUpTo(db)
   const sizes = narrowing ? [] : dimension === 'all' ? [DAY_HOURS, 1] : [DAY_HOURS]
-  const pieces = spans.flatMap((span, n) => piecesOf(span, { sizes, upTo }).map((piece) => ({ n, ...piece })))
+  const pieces = spans.flatMap((span, n) => getPieces(span, { sizes, upTo }).map((piece) => ({ n, ...piece })))
   const found = spans.map(() => new Map<string, Sums>())
   for (const [spanHours, some] of Map.groupBy(pieces, (piece) => piece.spanHours)) {
     const list = JSON.stringify(some.map(({ from, to }) => [from, to]))

@@ -8,9 +8,9 @@ import { DAY_MS } from '../../lib/durations.ts'
 import { daysBefore, daysBetween, isZone, localDate } from '../../lib/zoned-days.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import { filled, many } from '../form-query.ts'
-import { MOST_CLIENTS } from '../log/counted-clients.ts'
+import { MAX_CLIENTS } from '../log/counted-clients.ts'
 import { keyNames } from '../log/request-log-choices.ts'
-import type { Blinders } from '../log/request-view.ts'
+import type { HiddenFields } from '../log/request-view.ts'
 import { sourceNames } from '../sources/source-rows.ts'
 import { HOUR_SUMS } from '../sums.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
@@ -18,7 +18,7 @@ import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
 import { useOfSome } from './report-narrowed.ts'
 import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
 import { useOfAll } from './report-whole.ts'
-import { type DayDigest, digestsOf } from './request-digests.ts'
+import { type DayDigest, getDigests } from './request-digests.ts'
 import type { Dimension } from './request-spans.ts'
 
 const MAX_DAYS = 730
@@ -86,16 +86,16 @@ export interface Report {
 }
 
 /** `now` is ms since epoch. Throws `validation_error` for a range that ends before it begins or spans over 730 days. */
-export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: number): Report => {
-  const { startDate, endDate, timezone, days, before } = rangeOf(query, now)
-  const narrowing = whereOf(query, blinders)
+export const report = (db: Db, query: ReportQuery, hiddenFields: HiddenFields, now: number): Report => {
+  const { startDate, endDate, timezone, days, before } = getRange(query, now)
+  const narrowing = getWhere(query, hiddenFields)
   const use = narrowing ? useOfSome(db, { days, before }, narrowing) : useOfAll(db, { days, before })
-  const digests = narrowing ? null : digestsOf(db, days)
+  const digests = narrowing ? null : getDigests(db, days)
   const total = addUp(use.days)
-  const isOwn = blinders.scope !== 'all'
-  const names = namesOf(db, blinders)
-  const shares = (dimension: Exclude<Dimension, 'all'>, nameOf: (id: string) => string | null) =>
-    sharesOf(use.by[dimension], { nameOf, total: total.requests })
+  const isOwn = hiddenFields.scope !== 'all'
+  const names = getNames(db, hiddenFields)
+  const shares = (dimension: Exclude<Dimension, 'all'>, getName: (id: string) => string | null) =>
+    getShares(use.by[dimension], { getName, total: total.requests })
   const byAccount = shares('account', (id) => names.accounts.get(id) ?? null)
   return {
     startDate,
@@ -109,16 +109,16 @@ export const report = (db: Db, query: ReportQuery, blinders: Blinders, now: numb
       reasoningTokens: digests?.total.reasoningTokens ?? null,
       conversations: digests?.total.conversations ?? null,
     },
-    comparison: comparisonOf(use.before),
+    comparison: getComparison(use.before),
     daily: days.map(({ date: day }, n) => ({
-      ...dayOf(day, isOwn ? { ...use, activeAccounts: [] } : use, n),
+      ...toDay(day, isOwn ? { ...use, activeAccounts: [] } : use, n),
       ...(digests?.days[n] ?? NO_DIGEST),
     })),
     byModel: shares('model', (id) => id),
     byAccount: isOwn ? [] : byAccount,
     byClient: withFewClients(shares('client', (id) => id)),
     bySource: isOwn ? [] : ifAny(shares('source', (id) => names.sources.get(id) ?? null)),
-    byKey: blinders.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
+    byKey: hiddenFields.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
 }
 
@@ -148,25 +148,25 @@ interface LinePage {
 export const reportLines = (
   db: Db,
   query: ReportQuery,
-  blinders: Blinders,
+  hiddenFields: HiddenFields,
   { now, place, limit }: { now: number; place: LinePlace; limit: number },
 ): LinePage => {
-  const where = whereOf(query, blinders)
-  const names = namesOf(db, blinders)
-  const { days } = rangeOf(query, now)
+  const where = getWhere(query, hiddenFields)
+  const names = getNames(db, hiddenFields)
+  const { days } = getRange(query, now)
   const page: LinePage = { lines: [], next: place }
   for (let day = days[place.day]; day && page.next && page.lines.length < limit; day = days[page.next.day]) {
     const within = and(gte(requestHours.hour, day.from), lt(requestHours.hour, day.to), where)
     const room = limit - page.lines.length
-    const groups = groupsOf(db, within, { blinders, after: page.next.after, limit: room })
-    page.lines.push(...groups.map((group) => lineOf(day.date, group, names)))
+    const groups = getGroups(db, within, { hiddenFields, after: page.next.after, limit: room })
+    page.lines.push(...groups.map((group) => getLine(day.date, group, names)))
     const last = groups.length === room ? groups.at(-1) : undefined
     page.next = last ? { day: page.next.day, after: last } : { day: page.next.day + 1, after: null }
   }
   return days[page.next?.day ?? days.length] ? page : { ...page, next: null }
 }
 
-const lineOf = (date: string, { accountId, keyId, model, ...sums }: Group, names: Names): ReportLine => ({
+const getLine = (date: string, { accountId, keyId, model, ...sums }: Group, names: Names): ReportLine => ({
   ...sums,
   date,
   model,
@@ -175,7 +175,7 @@ const lineOf = (date: string, { accountId, keyId, model, ...sums }: Group, names
 })
 
 /** Throws like `report`. */
-export const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: ReportQuery, now: number) => {
+export const getRange = ({ start_date: start, end_date: end, timezone: zone }: ReportQuery, now: number) => {
   const timezone = isZone(zone) ? zone : 'UTC'
   const endDate = end ?? localDate(now, timezone)
   const startDate = start ?? new Date(Date.parse(endDate) - (USUAL_DAYS - 1) * DAY_MS).toISOString().slice(0, 10)
@@ -194,7 +194,7 @@ export const rangeOf = ({ start_date: start, end_date: end, timezone: zone }: Re
 const refused = (param: string, problem: string): AppError =>
   new AppError('validation_error', { param, details: { fields: { [param]: [problem] } } })
 
-export const whereOf = (
+export const getWhere = (
   {
     account_id: accountIds,
     api_key_id: keyIds,
@@ -203,7 +203,7 @@ export const whereOf = (
     client: named,
     useragent_group: alsoNamed,
   }: ReportQuery,
-  { scope, hidesKeys }: Blinders,
+  { scope, hidesKeys }: HiddenFields,
 ) => {
   const client = [...named, ...alsoNamed]
   return and(
@@ -230,15 +230,15 @@ interface Group extends Sums {
 
 interface GroupPage {
   /** Hidden keys and accounts are merged into one group. */
-  blinders: Blinders
+  hiddenFields: HiddenFields
   after: LinePlace['after']
   limit: number
 }
 
-const groupsOf = (db: Db, where: SQL | undefined, { blinders, after, limit }: GroupPage): Group[] => {
+const getGroups = (db: Db, where: SQL | undefined, { hiddenFields, after, limit }: GroupPage): Group[] => {
   const { model } = requestHours
-  const accountId = blinders.scope === 'all' ? requestHours.accountId : sql<string>`''`
-  const keyId = blinders.hidesKeys ? sql<string>`''` : requestHours.keyId
+  const accountId = hiddenFields.scope === 'all' ? requestHours.accountId : sql<string>`''`
+  const keyId = hiddenFields.hidesKeys ? sql<string>`''` : requestHours.keyId
   const isBehind =
     after && sql`(${accountId}, ${keyId}, ${model}) > (${after.accountId}, ${after.keyId}, ${after.model})`
   return db
@@ -258,7 +258,7 @@ const NO_DIGEST = {
   medianTokensPerSecond: null,
 } as const
 
-const dayOf = (date: string, { days, activeAccounts }: Use, place: number) => ({
+const toDay = (date: string, { days, activeAccounts }: Use, place: number) => ({
   date,
   ...(days[place] ?? NOTHING),
   activeAccounts: activeAccounts[place] ?? 0,
@@ -274,34 +274,34 @@ const addUp = (rows: readonly Sums[]): Sums => {
 const ifAny = (shares: ReportShare[]): ReportShare[] => (shares.some(({ id }) => id !== null) ? shares : [])
 
 interface Sharing {
-  nameOf: (id: string) => string | null
+  getName: (id: string) => string | null
   total: number
 }
 
 /** Highest cost first, then most requests. */
-const sharesOf = (rows: Shares, { nameOf, total: all }: Sharing): ReportShare[] =>
+const getShares = (rows: Shares, { getName, total: all }: Sharing): ReportShare[] =>
   rows
     .map(({ id, ...sums }) => {
       const percentage = all === 0 ? 0 : (sums.requests / all) * 100
-      return { id: id === '' ? null : id, name: id === '' ? null : nameOf(id), ...sums, percentage }
+      return { id: id === '' ? null : id, name: id === '' ? null : getName(id), ...sums, percentage }
     })
     .toSorted((a, b) => b.costUsd - a.costUsd || b.requests - a.requests || ((a.id ?? '') < (b.id ?? '') ? -1 : 1))
 
 /** Clients choose their names, so there may be thousands: the largest, and the others in one row. */
 const withFewClients = (shares: readonly ReportShare[]): ReportShare[] => {
-  const isKept = ({ id }: ReportShare, place: number) => place < MOST_CLIENTS && id !== OTHER_CLIENTS
+  const isKept = ({ id }: ReportShare, place: number) => place < MAX_CLIENTS && id !== OTHER_CLIENTS
   const others = shares.filter((share, place) => !isKept(share, place))
   if (others.length === 0) return [...shares]
   const percentage = others.reduce((all, share) => all + share.percentage, 0)
   return [...shares.filter(isKept), { id: OTHER_CLIENTS, name: OTHER_CLIENTS, ...addUp(others), percentage }]
 }
 
-const comparisonOf = (previous: Sums): Report['comparison'] => ({ canCompare: previous.requests > 0, previous })
+const getComparison = (previous: Sums): Report['comparison'] => ({ canCompare: previous.requests > 0, previous })
 
-type Names = ReturnType<typeof namesOf>
+type Names = ReturnType<typeof getNames>
 
-export const namesOf = (db: Db, blinders: Blinders) => ({
-  accounts: accountNames(db, blinders),
+export const getNames = (db: Db, hiddenFields: HiddenFields) => ({
+  accounts: accountNames(db, hiddenFields),
   sources: sourceNames(db),
-  keys: new Map(keyNames(db, blinders.scope).map(({ id, name }) => [id, name])),
+  keys: new Map(keyNames(db, hiddenFields.scope).map(({ id, name }) => [id, name])),
 })

@@ -20,11 +20,11 @@ const BUCKETS = 64
 const LOWEST = { firstTokenMs: 10, tokensPerSecond: 0.1 }
 const STEP = 1.2
 
-const bucketOf = (value: number, lowest: number): number =>
+const getBucket = (value: number, lowest: number): number =>
   Math.min(BUCKETS - 1, Math.max(0, Math.floor(Math.log(value / lowest) / Math.log(STEP))))
 
 /** The middle of a bucket. */
-const middleOf = (bucket: number, lowest: number): number => lowest * STEP ** (bucket + 0.5)
+const getMiddle = (bucket: number, lowest: number): number => lowest * STEP ** (bucket + 0.5)
 
 const FACT = 'hours_digested_up_to'
 
@@ -39,7 +39,7 @@ export const digestHour = (tx: Tx, before: number): boolean => {
     return false
   }
   const hour = next - (next % HOUR_MS)
-  const digest = digestOf(tx, { from: hour, to: hour + HOUR_MS })
+  const digest = getDigest(tx, { from: hour, to: hour + HOUR_MS })
   const row = {
     hour,
     reasoningTokens: digest.reasoningTokens,
@@ -75,7 +75,7 @@ const newDigest = (): Digest => ({
   conversations: new Set(),
 })
 
-const digestOf = (db: Db, { from, to }: Span): Digest => {
+const getDigest = (db: Db, { from, to }: Span): Digest => {
   const digest = newDigest()
   const { status, firstEventMs, totalMs, outputTokens, reasoningTokens, conversationHash } = requests
   const rows = db
@@ -87,10 +87,10 @@ const digestOf = (db: Db, { from, to }: Span): Digest => {
     digest.reasoningTokens += row.reasoningTokens ?? 0
     if (row.conversationHash !== null) digest.conversations.add(row.conversationHash.slice(0, 8))
     if (row.status !== 'ok' || row.firstEventMs === null) continue
-    addOne(digest.firstToken, bucketOf(row.firstEventMs, LOWEST.firstTokenMs))
+    addOne(digest.firstToken, getBucket(row.firstEventMs, LOWEST.firstTokenMs))
     const seconds = (row.totalMs - row.firstEventMs) / 1000
     if (seconds > 0 && row.outputTokens)
-      addOne(digest.speed, bucketOf(row.outputTokens / seconds, LOWEST.tokensPerSecond))
+      addOne(digest.speed, getBucket(row.outputTokens / seconds, LOWEST.tokensPerSecond))
   }
   return digest
 }
@@ -100,7 +100,7 @@ const addOne = (histogram: Map<number, number>, bucket: number, count = 1): void
 }
 
 /** One per day, and all days together. An hour belongs to the day in which it begins. */
-export const digestsOf = (db: Db, days: readonly Span[]): { days: DayDigest[]; total: DayDigest } => {
+export const getDigests = (db: Db, days: readonly Span[]): { days: DayDigest[]; total: DayDigest } => {
   const upTo = digestedUpTo(db)
   const all = newDigest()
   const found = days.map(({ from, to }) => {
@@ -111,7 +111,7 @@ export const digestsOf = (db: Db, days: readonly Span[]): { days: DayDigest[]; t
       .where(and(gte(requestDigests.hour, from), lt(requestDigests.hour, Math.min(to, upTo))))
       .all()
     for (const row of stored) addDigest(day, row)
-    if (to > upTo) addDigest(day, digestOf(db, { from: Math.max(from, upTo), to }))
+    if (to > upTo) addDigest(day, getDigest(db, { from: Math.max(from, upTo), to }))
     addDigest(all, day)
     return shown(day)
   })
@@ -135,17 +135,17 @@ const addDigest = (to: Digest, { reasoningTokens, firstToken, speed, conversatio
 const shown = ({ reasoningTokens, firstToken, speed, conversations }: Digest): DayDigest => ({
   reasoningTokens,
   conversations: conversations.size,
-  medianFirstTokenMs: medianOf(firstToken, LOWEST.firstTokenMs),
-  medianTokensPerSecond: medianOf(speed, LOWEST.tokensPerSecond),
+  medianFirstTokenMs: getMedian(firstToken, LOWEST.firstTokenMs),
+  medianTokensPerSecond: getMedian(speed, LOWEST.tokensPerSecond),
 })
 
-const medianOf = (histogram: ReadonlyMap<number, number>, lowest: number): number | null => {
+const getMedian = (histogram: ReadonlyMap<number, number>, lowest: number): number | null => {
   const sorted = [...histogram].toSorted(([a], [b]) => a - b)
   const half = sorted.reduce((sum, [, count]) => sum + count, 0) / 2
   let passed = 0
   for (const [bucket, count] of sorted) {
     passed += count
-    if (passed >= half) return middleOf(bucket, lowest)
+    if (passed >= half) return getMiddle(bucket, lowest)
   }
   return null
 }

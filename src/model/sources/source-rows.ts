@@ -7,8 +7,8 @@ import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import type { Sealer } from '../../lib/seal.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
-import { demandVersion, versionOf } from '../edit-version.ts'
+import { getChanges } from '../audit/changes-of.ts'
+import { getVersion, requireVersion } from '../edit-version.ts'
 import type { NewSource, SourceModelInput, SourcePatch } from './source-input.ts'
 
 type SourceRow = typeof modelSources.$inferSelect
@@ -21,7 +21,7 @@ interface Doing {
   random: Random
   sealer: Sealer
   /** Called before an address or a key is set or changed. */
-  demandConfirmation: () => void
+  requireConfirmation: () => void
 }
 
 /** Where a key is sealed, so that it cannot be moved to another source. */
@@ -65,7 +65,7 @@ export const getSource = (db: Db, id: string): StoredSource => {
 }
 
 /** The version of what can be set, not of health. */
-export const sourceVersion = (row: StoredSource): string => versionOf(Object.values(settable(row)))
+export const sourceVersion = (row: StoredSource): string => getVersion(Object.values(settable(row)))
 
 const settable = ({ models, ...row }: StoredSource) => ({
   name: row.name,
@@ -81,16 +81,16 @@ const settable = ({ models, ...row }: StoredSource) => ({
   models: models.map(({ id, sourceId, createdAt, updatedAt, ...model }) => model),
 })
 
-/** `input.baseUrl` must have been checked. Throws `name_taken`, and what `demandConfirmation` does. */
+/** `input.baseUrl` must have been checked. Throws `name_taken`, and what `requireConfirmation` does. */
 export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSource => {
   const { actor, random } = doing
-  doing.demandConfirmation()
-  demandFreeName(tx, input.name, null)
+  doing.requireConfirmation()
+  requireFreeName(tx, input.name, null)
   const id = random.id('src')
   const times = { createdAt: actor.at, updatedAt: actor.at }
   tx.insert(modelSources)
     .values({
-      ...columnsOf(input),
+      ...getColumns(input),
       id,
       name: input.name,
       baseUrl: input.baseUrl,
@@ -107,19 +107,19 @@ export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSour
 /**
  * Applies `patch`; unchanged values are ignored. Another address or key makes the health unknown again. The key does not
  * go to another server: a change of scheme, host or port needs it again. Throws `not_found`, `edit_conflict`,
- * `name_taken`, `invalid_model_source_payload`, and what `demandConfirmation` does.
+ * `name_taken`, `invalid_model_source_payload`, and what `requireConfirmation` does.
  */
 export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doing): StoredSource => {
   const { expectedVersion, apiKey, models, addModels, ...patch } = input
   const before = getSource(tx, id)
-  demandVersion(expectedVersion, sourceVersion(before))
-  if (patch.name !== undefined) demandFreeName(tx, patch.name, id)
+  requireVersion(expectedVersion, sourceVersion(before))
+  if (patch.name !== undefined) requireFreeName(tx, patch.name, id)
   const setsKey = apiKey !== undefined && !(!apiKey && before.apiKeySealed === null)
   const isElsewhere = patch.baseUrl !== undefined && patch.baseUrl !== before.baseUrl
-  if (setsKey || isElsewhere) doing.demandConfirmation()
+  if (setsKey || isElsewhere) doing.requireConfirmation()
   const isOtherServer = patch.baseUrl !== undefined && new URL(patch.baseUrl).origin !== new URL(before.baseUrl).origin
   if (isOtherServer && before.apiKeySealed !== null && !setsKey) throw keyRequired()
-  const changes = changesOf(before, columnsOf(patch))
+  const changes = getChanges(before, getColumns(patch))
   const columns = {
     ...changes,
     ...(setsKey && { apiKeySealed: sealedKey(id, apiKey, doing) }),
@@ -127,7 +127,7 @@ export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doin
   }
   if (models) replaceModels(tx, id, models, doing)
   if (addModels) insertModels(tx, id, missingIn(getSource(tx, id).models, addModels), doing)
-  const changed = Object.keys(changesOf(settable(before), settable({ ...getSource(tx, id), ...columns })))
+  const changed = Object.keys(getChanges(settable(before), settable({ ...getSource(tx, id), ...columns })))
   if (changed.length === 0) return before
   tx.update(modelSources)
     .set({ ...columns, updatedAt: doing.actor.at })
@@ -170,7 +170,7 @@ const keyRequired = (): AppError =>
 const DEFAULT_TIMEOUT_SECONDS = 600
 
 /** Without name, address, key and models. */
-const columnsOf = (
+const getColumns = (
   input: Omit<SourcePatch, 'expectedVersion' | 'models' | 'addModels' | 'apiKey'>,
 ): Partial<SourceRow> => {
   const { supportsChatCompletions, supportsAudioTranscriptions, timeoutSeconds, maxConcurrency } = input
@@ -191,7 +191,7 @@ const columnsOf = (
 const sealedKey = (id: string, key: string | null | undefined, { sealer }: Pick<Doing, 'sealer'>): string | null =>
   key ? sealer.seal(key, keyContext(id)) : null
 
-const demandFreeName = (db: Db, name: string, own: string | null): void => {
+const requireFreeName = (db: Db, name: string, own: string | null): void => {
   const isOther = own === null ? undefined : ne(modelSources.id, own)
   const taken = db
     .select({ id: modelSources.id })

@@ -76,9 +76,9 @@ export const sourceOf = (row: StoredSource, sealer: Sealer): Source =>
     health: row.health,
     timeoutMs: row.timeoutSeconds * 1000,
     maxConcurrency: row.maxConcurrency,
-    models: new Map(row.models.filter(({ isEnabled }) => isEnabled).map((model) => [model.model, modelOf(model)])),
+    models: new Map(row.models.filter(({ isEnabled }) => isEnabled).map((model) => [model.model, getModel(model)])),
     key: () => (row.apiKeySealed === null ? null : sealer.open(row.apiKeySealed, keyContext(row.id))),
   })
 
-const modelOf = ({ sourceId, createdAt, updatedAt, isEnabled, ...model }: SourceModelRow): SourceModel =>
+const getModel = ({ sourceId, createdAt, updatedAt, isEnabled, ...model }: SourceModelRow): SourceModel =>
   Object.freeze(model)

@@ -89,11 +89,11 @@ export const deleteMatching = async (
 const auditedFilter = ({ kind, usedBefore, accountIds, key }: StickyFilter) => ({
   ...(kind && { kind }),
   ...(usedBefore !== null && { usedBefore }),
-  ...(accountIds && { accountIds: accountIds.slice(0, MOST_AUDITED) }),
+  ...(accountIds && { accountIds: accountIds.slice(0, MAX_AUDITED) }),
   ...(key && { key }),
 })
 
-const MOST_AUDITED = 20
+const MAX_AUDITED = 20
 
 /**
  * Lets the conversations of an account go to any account. Its ciphertext stays known as its own, so that it is cut from

@@ -39,7 +39,7 @@ export interface StickySession {
 
 /** `total`: matching the filter; `stale`: expired ones, whatever the filter. */
 export const stickySessions = (db: Db, listing: StickyListing) => ({
-  sessions: rowsOf(db, listing).map(({ keyHash, ...row }): StickySession => ({ key: stickyKey(keyHash), ...row })),
+  sessions: getRows(db, listing).map(({ keyHash, ...row }): StickySession => ({ key: stickyKey(keyHash), ...row })),
   total: countSticky(db, listing),
   stale: countSticky(db, { kind: null, usedBefore: listing.staleBefore, accountIds: null, key: '' }),
 })
@@ -79,10 +79,10 @@ export const stickyWhere = (filter: StickyFilter, { isInOrder = false } = {}): S
   )! // the first condition is always there
 }
 
-const rowsOf = (db: Db, listing: StickyListing): Row[] => {
+const getRows = (db: Db, listing: StickyListing): Row[] => {
   const { sortBy, sortDir, offset, limit } = listing
   if (sortBy === 'account' || sortBy === 'key') return rowsInGroups(db, listing)
-  const direction = directionOf(sortDir)
+  const direction = getDirection(sortDir)
   const order = sql`used_at ${direction}, key_hash ${direction}`
   return select(db, { where: stickyWhere(listing, { isInOrder: true }), order, limit, offset })
 }
@@ -91,7 +91,7 @@ const rowsOf = (db: Db, listing: StickyListing): Row[] => {
 const rowsInGroups = (db: Db, listing: StickyListing): Row[] => {
   const { sortBy, sortDir, limit } = listing
   const groups = sortBy === 'account' ? accountGroups(listing) : keyGroups(listing)
-  const order = sortBy === 'account' ? sql`used_at DESC, key_hash` : keyOrder(directionOf(sortDir))
+  const order = sortBy === 'account' ? sql`used_at DESC, key_hash` : keyOrder(getDirection(sortDir))
   const rows: Row[] = []
   let { offset } = listing
   for (const group of sortDir === 'asc' ? groups : groups.toReversed()) {
@@ -125,4 +125,4 @@ const select = (db: Db, { where, order, limit, offset }: { where: SQL; order: SQ
     SELECT key_hash AS "keyHash", kind, account_id AS "accountId", used_at AS "usedAt"
     FROM ${affinity} WHERE ${where} ORDER BY ${order} LIMIT ${limit} OFFSET ${offset}`)
 
-const directionOf = (sortDir: StickyListing['sortDir']): SQL => sql.raw(sortDir === 'asc' ? 'ASC' : 'DESC')
+const getDirection = (sortDir: StickyListing['sortDir']): SQL => sql.raw(sortDir === 'asc' ? 'ASC' : 'DESC')

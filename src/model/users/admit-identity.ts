@@ -54,7 +54,7 @@ export const admitIdentity = (tx: Tx, subject: string, { match, ...arrival }: Ar
   tx.insert(identities)
     .values({ id: random.id('idn'), userId, provider: 'trusted_header', subject, createdAt: now, lastSeenAt: now })
     .run()
-  append(tx, selfOf(tx, userId, arrival), 'identity_linked', { target: userId, details: { subject, via: match.via } })
+  append(tx, getSelf(tx, userId, arrival), 'identity_linked', { target: userId, details: { subject, via: match.via } })
   notice(tx, 'people')
   return getPerson(tx, userId)
 }
@@ -77,7 +77,7 @@ export const noteSighting = (tx: Tx, subject: string, now: number): void => {
 
 const signedInAt = (now: number) => ({ lastLoginAt: now, lastLoginMethod: 'trusted_header' })
 
-const selfOf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
+const getSelf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
   const { row, role } = getPerson(tx, id)
   return { id, name: row.username, role: role.slug, method: 'trusted_header', address, at: now }
 }
@@ -117,7 +117,7 @@ const create = (tx: Tx, subject: string, { roleId, ...arrival }: Arrival & { rol
   tx.insert(users)
     .values({ id, username, displayName, roleId, status: 'active', createdAt: arrival.now, ...signedInAt(arrival.now) })
     .run()
-  const self = selfOf(tx, id, arrival)
+  const self = getSelf(tx, id, arrival)
   append(tx, self, 'user_created', { target: id, details: { username, subject, role: self.role } })
   return id
 }

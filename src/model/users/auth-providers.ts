@@ -5,8 +5,8 @@ import { authProviders } from '../../../db/schema/people.ts'
 import type { Config } from '../../boot/env.ts'
 import { AppError } from '../../errors.ts'
 import { append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
-import { type Caller, demandGrantable } from './delegation.ts'
+import { getChanges } from '../audit/changes-of.ts'
+import { type Caller, requireGrantable } from './delegation.ts'
 import { ADMIN_ROLE_ID, getRole } from './roles.ts'
 
 export type ProviderRow = typeof authProviders.$inferSelect
@@ -71,8 +71,8 @@ type ProviderPatch = Partial<Pick<ProviderRow, 'label' | 'unknownIdentityRoleId'
 export const updateProvider = (tx: Tx, id: string, patch: ProviderPatch, caller: Caller): ProviderRow => {
   const before = getProvider(tx, id)
   const { actor } = caller
-  demandFitting(before, patch)
-  const change = changesOf(before, { ...patch, ...roleChange(tx, before, patch, caller) })
+  requireFitting(before, patch)
+  const change = getChanges(before, { ...patch, ...roleChange(tx, before, patch, caller) })
   if (Object.keys(change).length === 0) return before
   const row = { ...before, ...change, createdAt: before.createdAt || actor.at, updatedAt: actor.at }
   tx.insert(authProviders).values(row).onConflictDoUpdate({ target: authProviders.id, set: row }).run()
@@ -85,12 +85,12 @@ export const updateProvider = (tx: Tx, id: string, patch: ProviderPatch, caller:
 const roleChange = (tx: Tx, before: ProviderRow, { unknownIdentityRoleId: wanted }: ProviderPatch, caller: Caller) => {
   if (wanted === undefined || wanted === null) return {}
   const role = getRole(tx, wanted)
-  if (role.id !== before.unknownIdentityRoleId) demandGrantable(caller, role)
+  if (role.id !== before.unknownIdentityRoleId) requireGrantable(caller, role)
   return { unknownIdentityRoleId: role.id }
 }
 
 /** Only the reverse proxy brings unknown users. */
-const demandFitting = ({ kind }: ProviderRow, { label: _, ...rest }: ProviderPatch): void => {
+const requireFitting = ({ kind }: ProviderRow, { label: _, ...rest }: ProviderPatch): void => {
   const names = Object.keys(rest)
   if (kind === 'trusted_header' || names.length === 0) return
   const fields = Object.fromEntries(names.map((name) => [name, ['is for the reverse proxy only']]))

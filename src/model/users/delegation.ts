@@ -36,12 +36,12 @@ export const mayInviteAs = (person: Person, role: Role): boolean =>
   person.row.status === 'active' && holds(person.role.grants, 'users:manage') && mayGrant(person, role)
 
 /** Throws `insufficient_delegation`. */
-export const demandDelegation = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
+export const requireDelegation = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
   if (!mayActOn(person, role)) throw new AppError('insufficient_delegation')
 }
 
 /** Throws `role_not_assignable` before `insufficient_delegation`. */
-export const demandGrantable = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
+export const requireGrantable = ({ person }: Pick<Caller, 'person'>, role: Role): void => {
   if (!role.isAssignable) throw new AppError('role_not_assignable', { param: 'role' })
   if (!mayGrant(person, role)) throw new AppError('insufficient_delegation')
 }

@@ -16,9 +16,9 @@ export const VOID = 'void:'
  */
 export const voidReason = (db: Db, invite: InviteRow, role: Role): 'role_changed' | 'author_may_not' | null => {
   if (invite.tokenHash?.startsWith(VOID)) return 'role_changed'
-  const author = authorOf(db, invite)
+  const author = getAuthor(db, invite)
   return author && mayInviteAs(author, role) ? null : 'author_may_not'
 }
 
-export const authorOf = (db: Db, { createdBy }: InviteRow): Person | null =>
+export const getAuthor = (db: Db, { createdBy }: InviteRow): Person | null =>
   createdBy === null ? null : findPerson(db, createdBy)

@@ -6,14 +6,14 @@ import { AppError } from '../../errors.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import type { Random } from '../../lib/random.ts'
 import { append } from '../audit/audit.ts'
-import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { type Caller, requireDelegation, requireGrantable } from './delegation.ts'
 import { dropExpiredInvites } from './expired-invites.ts'
-import { authorOf, type InviteRow, VOID, voidReason } from './invite-standing.ts'
-import { findPerson, getPerson, type Person, personOf } from './people.ts'
+import { getAuthor, type InviteRow, VOID, voidReason } from './invite-standing.ts'
+import { findPerson, getPerson, type Person, toPerson } from './people.ts'
 import { type NewPerson, roleReference } from './people-input.ts'
 import { getRole } from './roles.ts'
 import { hashToken } from './sessions.ts'
-import { demandFreeUsername, isEmailTaken, isTaken } from './usernames.ts'
+import { isEmailTaken, isTaken, requireFreeUsername } from './usernames.ts'
 import { awaiting } from './waiting-users.ts'
 
 /** The invited user in its current state. */
@@ -51,7 +51,7 @@ export const invitePerson = (tx: Tx, input: NewPerson, doing: Doing): { person: 
   const { username, displayName = null, email = null, usernameLocked, ssoOnly } = input
   if (ssoOnly && !doing.isProxyTrusted) throw new AppError('sso_not_available')
   const role = getRole(tx, roleReference(input) ?? '')
-  demandGrantable(caller, role)
+  requireGrantable(caller, role)
   dropExpiredInvites(tx, at)
   if (isTaken(tx, username)) throw new AppError('username_taken', { param: 'username' })
   if (email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
@@ -79,7 +79,7 @@ export const invitePerson = (tx: Tx, input: NewPerson, doing: Doing): { person: 
 export const resendInvite = (tx: Tx, userId: string, { caller, random }: Omit<Doing, 'isProxyTrusted'>): Link => {
   const invite = pendingInvite(tx, userId, caller)
   if (invite.tokenHash === null) throw new AppError('sso_only_invite')
-  demandGrantable(caller, getPerson(tx, userId).role) // a user with the link can get this role
+  requireGrantable(caller, getPerson(tx, userId).role) // a user with the link can get this role
   const { actor } = caller
   const { link, columns } = newLink(random, actor.at)
   tx.update(invites)
@@ -102,7 +102,7 @@ export const revokeInvite = (tx: Tx, userId: string, caller: Caller): void => {
 
 const pendingInvite = (tx: Tx, userId: string, caller: Caller): InviteRow => {
   const { row, role } = getPerson(tx, userId)
-  demandDelegation(caller, role)
+  requireDelegation(caller, role)
   const invite = row.status === 'invited' ? findInvite(tx, userId) : null
   if (!invite) throw new AppError('invite_not_pending')
   return invite
@@ -119,7 +119,7 @@ export const listInvites = (db: Db): Invitation[] =>
     .innerJoin(users, eq(users.id, invites.userId))
     .orderBy(invites.createdAt, invites.userId)
     .all()
-    .map(({ invites: invite, users: row }) => ({ invite, person: personOf(db, row) }))
+    .map(({ invites: invite, users: row }) => ({ invite, person: toPerson(db, row) }))
 
 export interface OpenInvite {
   invite: InviteRow & { expiresAt: number }
@@ -140,7 +140,7 @@ export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => 
 
 /** Throws `invite_not_found` for a void invite. */
 const standingInviter = (db: Db, invite: InviteRow, { role }: Person): Person => {
-  const inviter = authorOf(db, invite)
+  const inviter = getAuthor(db, invite)
   if (!inviter || voidReason(db, invite, role) !== null) throw new AppError('invite_not_found')
   return inviter
 }
@@ -159,10 +159,10 @@ export const voidLinks = (tx: Tx, which: { userId: string } | { roleId: string }
 }
 
 /** Throws `username_locked`, `username_taken`, `validation_error` for the reserved name. */
-export const demandAcceptable = (db: Db, { invite, person }: Invitation, username: string): void => {
+export const requireAcceptable = (db: Db, { invite, person }: Invitation, username: string): void => {
   if (username === person.row.username) return
   if (invite.usernameLocked) throw new AppError('username_locked', { param: 'username' })
-  demandFreeUsername(db, username)
+  requireFreeUsername(db, username)
 }
 
 interface Acceptance {
@@ -177,14 +177,14 @@ interface Acceptance {
 
 /**
  * Uses up the link and activates the user. Of several parallel calls one succeeds. Throws as `lookUpInvite` and
- * `demandAcceptable` do.
+ * `requireAcceptable` do.
  */
 export const acceptInvite = (tx: Tx, { token, now, ...profile }: Acceptance): void => {
   const invite = tx.delete(invites).where(isOpen(token, now)).returning().get()
   if (!invite) throw new AppError('invite_not_found')
   const person = getPerson(tx, invite.userId)
   standingInviter(tx, invite, person)
-  demandAcceptable(tx, { invite, person }, profile.username)
+  requireAcceptable(tx, { invite, person }, profile.username)
   tx.update(users)
     .set({ ...profile, status: 'active' })
     .where(and(eq(users.id, invite.userId), eq(users.status, 'invited')))

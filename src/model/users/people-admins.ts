@@ -9,19 +9,19 @@ import { ADMIN_ROLE_ID } from './roles.ts'
 export const setStanding = (tx: Tx, id: string, standing: { roleId: string; status: 'active' | 'disabled' }): void => {
   const isStillAdmin = standing.roleId === ADMIN_ROLE_ID && standing.status === 'active'
   const where = and(eq(users.id, id), isStillAdmin ? undefined : isAnotherAdminLeft(id))
-  demandChanged(tx.update(users).set(standing).where(where).run().changes)
+  requireChanged(tx.update(users).set(standing).where(where).run().changes)
 }
 
 /** Also deletes sessions, identities, passkeys and the invite. Throws `last_admin_protected`; the user must exist. */
 export const removeUser = (tx: Tx, id: string): void =>
-  demandChanged(
+  requireChanged(
     tx
       .delete(users)
       .where(and(eq(users.id, id), isAnotherAdminLeft(id)))
       .run().changes,
   )
 
-const demandChanged = (changes: number): void => {
+const requireChanged = (changes: number): void => {
   if (changes === 0) throw new AppError('last_admin_protected')
 }
 

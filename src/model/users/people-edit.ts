@@ -4,9 +4,9 @@ import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { identities, users } from '../../../db/schema/people.ts'
 import { AppError } from '../../errors.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
-import { demandVersion } from '../edit-version.ts'
-import { type Caller, demandDelegation, demandGrantable } from './delegation.ts'
+import { getChanges } from '../audit/changes-of.ts'
+import { requireVersion } from '../edit-version.ts'
+import { type Caller, requireDelegation, requireGrantable } from './delegation.ts'
 import { voidLinks } from './invites.ts'
 import { getPerson, hasPasskey, type Person, personVersion, type UserRow } from './people.ts'
 import { setStanding } from './people-admins.ts'
@@ -14,7 +14,7 @@ import { type PersonPatch, roleReference } from './people-input.ts'
 import { deactivateKeysOf } from './people-keys.ts'
 import { getRole, type Role } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
-import { demandFreeUsername, isEmailTaken } from './usernames.ts'
+import { isEmailTaken, requireFreeUsername } from './usernames.ts'
 import { vouchFor } from './waiting-users.ts'
 
 /**
@@ -25,12 +25,12 @@ import { vouchFor } from './waiting-users.ts'
  */
 export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Person => {
   const target = getPerson(tx, id)
-  demandVersion(patch.expectedVersion, personVersion(target.row))
+  requireVersion(patch.expectedVersion, personVersion(target.row))
   const standing = wantedStanding(tx, target, patch)
-  demandNotSelf(caller, standing)
+  requireNotSelf(caller, standing)
   if (standing.status !== undefined && target.row.status === 'invited') throw new AppError('invite_pending')
-  if (standing.role) demandGrantable(caller, standing.role)
-  demandDelegation(caller, target.role)
+  if (standing.role) requireGrantable(caller, standing.role)
+  requireDelegation(caller, target.role)
   changeStanding(tx, target, standing, caller)
   if (roleReference(patch) !== undefined) confirmInvite(tx, target, standing, caller)
   changeProfile(tx, target, patch, caller)
@@ -61,7 +61,7 @@ const wantedStanding = (db: Db, { row }: Person, patch: PersonPatch): Standing =
 }
 
 /** Users cannot change their own role or disable themselves (spec §5, delegation 2). */
-const demandNotSelf = ({ person }: Caller, { targetId, role, status }: Standing): void => {
+const requireNotSelf = ({ person }: Caller, { targetId, role, status }: Standing): void => {
   if (targetId === person.row.id && (role || status)) throw new AppError('self_modification_forbidden')
 }
 
@@ -74,7 +74,7 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
     return
   }
   setStanding(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
-  if (status === 'active') demandCredential(tx, row, editor)
+  if (status === 'active') requireCredential(tx, row, editor)
   if (role) append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
   if (status) append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })
   if (status === 'disabled') deactivateKeysOf(tx, target, actor)
@@ -105,7 +105,7 @@ const changeInvitedRole = (
 }
 
 /** Throws `credential_required`: a user who cannot sign in is not activated. */
-const demandCredential = (db: Db, { id, passwordHash }: UserRow, { isProxyTrusted }: Editor): void => {
+const requireCredential = (db: Db, { id, passwordHash }: UserRow, { isProxyTrusted }: Editor): void => {
   const isAnnounced = () =>
     isProxyTrusted &&
     db.select({ id: identities.id }).from(identities).where(eq(identities.userId, id)).limit(1).get() !== undefined
@@ -116,7 +116,7 @@ const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: C
   const target = row.id
   const change = changesIn(row, patch)
   const { username, email } = change
-  if (username !== undefined) demandFreeUsername(tx, username)
+  if (username !== undefined) requireFreeUsername(tx, username)
   if (email && email !== row.email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
   const names = Object.keys(change)
   if (names.length === 0) return
@@ -132,7 +132,7 @@ const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: C
 
 const changesIn = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {
   const { username, displayName, email } = patch
-  return { ...changesOf(row, { username, displayName, email }), ...(isEntered(row, patch) && { email }) }
+  return { ...getChanges(row, { username, displayName, email }), ...(isEntered(row, patch) && { email }) }
 }
 
 /** The user's own address, unchanged in an edit of nothing else; forms that send it along do not count. */

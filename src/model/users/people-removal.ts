@@ -3,7 +3,7 @@ import { notice, type Tx } from '../../../db/commit.ts'
 import { AppError } from '../../errors.ts'
 import { disownAccounts } from '../accounts/accounts.ts'
 import { append } from '../audit/audit.ts'
-import { type Caller, demandDelegation } from './delegation.ts'
+import { type Caller, requireDelegation } from './delegation.ts'
 import { clearTotp } from './passwords.ts'
 import { getPerson, type Person } from './people.ts'
 import { removeUser } from './people-admins.ts'
@@ -55,6 +55,6 @@ export const restoreKeys = (tx: Tx, id: string, caller: Caller): number => {
 const reachable = (tx: Tx, id: string, caller: Caller, { isSelfAllowed }: { isSelfAllowed: boolean }): Person => {
   const target = getPerson(tx, id)
   if (!isSelfAllowed && id === caller.person.row.id) throw new AppError('self_modification_forbidden')
-  demandDelegation(caller, target.role)
+  requireDelegation(caller, target.role)
   return target
 }

@@ -8,11 +8,11 @@ import { listRoles, type Role, roleVersion } from './roles.ts'
 export type RoleView = ReturnType<typeof toRole>
 
 export const listRoleViews = (db: Db): RoleView[] => {
-  const holders = holdersOf(db)
+  const holders = getHolders(db)
   return listRoles(db).map((role) => toRole(role, holders))
 }
 
-export const roleView = (db: Db, role: Role): RoleView => toRole(role, holdersOf(db))
+export const roleView = (db: Db, role: Role): RoleView => toRole(role, getHolders(db))
 
 export const permissionViews = () =>
   PERMISSIONS.map((permission) => ({
@@ -23,7 +23,7 @@ export const permissionViews = () =>
     privileged: PRIVILEGED.includes(permission),
   }))
 
-const holdersOf = (db: Db): Map<string, number> =>
+const getHolders = (db: Db): Map<string, number> =>
   new Map(
     db
       .select({ roleId: users.roleId, n: count() })

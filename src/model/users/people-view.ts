@@ -14,11 +14,11 @@ export type User = ReturnType<typeof toUser>
 
 /** Oldest first. */
 export const listUsers = (db: Db): User[] => {
-  const facts = factsOf(db)
+  const facts = getFacts(db)
   return listPeople(db).map((person) => toUser(db, person, facts))
 }
 
-export const userView = (db: Db, person: Person): User => toUser(db, person, factsOf(db, person.row.id))
+export const userView = (db: Db, person: Person): User => toUser(db, person, getFacts(db, person.row.id))
 
 export const roleReferenceView = ({ id, slug, name, kind }: Role) => ({ id, slug, name, kind })
 
@@ -30,7 +30,7 @@ interface Facts {
 }
 
 /** Facts from other tables, for one user or all, by user id. */
-const factsOf = (db: Db, id?: string): Facts => ({
+const getFacts = (db: Db, id?: string): Facts => ({
   invites: new Map(
     db
       .select()

@@ -3,7 +3,7 @@ import { and, asc, eq, isNotNull, isNull, or } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { identities, passkeys, users } from '../../../db/schema/people.ts'
 import { AppError } from '../../errors.ts'
-import { versionOf } from '../edit-version.ts'
+import { getVersion } from '../edit-version.ts'
 import { findRole, listRoles, PRESET_ROLES, type Role } from './roles.ts'
 
 export type UserRow = typeof users.$inferSelect
@@ -23,11 +23,11 @@ const NO_GRANTS_ROLE: Role = {
   grants: new Map(),
 } // presets are not empty
 
-export const personOf = (db: Db, row: UserRow): Person => ({ row, role: findRole(db, row.roleId) ?? NO_GRANTS_ROLE })
+export const toPerson = (db: Db, row: UserRow): Person => ({ row, role: findRole(db, row.roleId) ?? NO_GRANTS_ROLE })
 
 export const findPerson = (db: Db, id: string): Person | null => {
   const row = db.select().from(users).where(eq(users.id, id)).get()
-  return row ? personOf(db, row) : null
+  return row ? toPerson(db, row) : null
 }
 
 /** Throws `user_not_found`. */
@@ -39,7 +39,7 @@ export const getPerson = (db: Db, id: string): Person => {
 
 /** The version of a user's editable members. */
 export const personVersion = ({ username, displayName, email, roleId, status }: UserRow): string =>
-  versionOf([username, displayName, email, roleId, status])
+  getVersion([username, displayName, email, roleId, status])
 
 /** All users, oldest first. */
 export const listPeople = (db: Db): Person[] => {
@@ -84,7 +84,7 @@ export const findByIdentity = (db: Db, subject: string): Person | null => {
     .innerJoin(users, eq(users.id, identities.userId))
     .where(and(eq(identities.provider, 'trusted_header'), eq(identities.subject, subject)))
     .get()
-  return found ? personOf(db, found.row) : null
+  return found ? toPerson(db, found.row) : null
 }
 
 /** Number of active users with a password and no second factor, for the settings page (spec §2). */
@@ -94,4 +94,4 @@ export const countWithoutTotp = (db: Db, isCounted: (role: Role) => boolean): nu
     .from(users)
     .where(and(eq(users.status, 'active'), isNotNull(users.passwordHash), isNull(users.totpSecretSealed)))
     .all()
-    .filter((row) => isCounted(personOf(db, row).role)).length
+    .filter((row) => isCounted(toPerson(db, row).role)).length

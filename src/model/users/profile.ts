@@ -4,8 +4,8 @@ import { notice, type Tx } from '../../../db/commit.ts'
 import { users } from '../../../db/schema/people.ts'
 import { AppError } from '../../errors.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
-import { demandVersion } from '../edit-version.ts'
+import { getChanges } from '../audit/changes-of.ts'
+import { requireVersion } from '../edit-version.ts'
 import { getPerson, personVersion } from './people.ts'
 import { isEmailTaken } from './usernames.ts'
 
@@ -18,8 +18,8 @@ interface Profile {
 /** Missing and unchanged members are ignored. Throws `user_not_found`, `edit_conflict`, `email_taken`. */
 export const updateProfile = (tx: Tx, id: string, { expectedVersion, ...profile }: Profile, actor: Actor): void => {
   const { row } = getPerson(tx, id)
-  demandVersion(expectedVersion, personVersion(row))
-  const change = changesOf(row, profile)
+  requireVersion(expectedVersion, personVersion(row))
+  const change = getChanges(row, profile)
   const changed = Object.keys(change)
   if (changed.length === 0) return
   if (change.email && isEmailTaken(tx, change.email)) throw new AppError('email_taken', { param: 'email' })

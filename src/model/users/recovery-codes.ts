@@ -18,7 +18,7 @@ export const createRecoveryCodes = (tx: Tx, userId: string, { random, now }: New
   deleteRecoveryCodes(tx, userId)
   const codes = Array.from({ length: CODES }, () => base32(random.bytes(CODE_BYTES)))
   tx.insert(recoveryCodes)
-    .values(codes.map((code) => ({ userId, codeHash: hashOf(userId, code), createdAt: now })))
+    .values(codes.map((code) => ({ userId, codeHash: getHash(userId, code), createdAt: now })))
     .run()
   return codes.map((code) => code.match(/.{4}/g)?.join('-') ?? code)
 }
@@ -48,7 +48,7 @@ export const spendRecoveryCode = (tx: Tx, row: UserRow, { text, actor }: { text:
     AND ${users.totpSecretSealed} = ${totpSecretSealed})`
   const { changes } = tx
     .delete(recoveryCodes)
-    .where(and(eq(recoveryCodes.userId, id), eq(recoveryCodes.codeHash, hashOf(id, normalised(text))), isCurrent))
+    .where(and(eq(recoveryCodes.userId, id), eq(recoveryCodes.codeHash, getHash(id, normalised(text))), isCurrent))
     .run()
   if (changes > 0)
     append(tx, actor, 'recovery_code_used', { target: id, details: { left: countRecoveryCodes(tx, id) } })
@@ -57,7 +57,7 @@ export const spendRecoveryCode = (tx: Tx, row: UserRow, { text, actor }: { text:
 
 const normalised = (text: string): string => text.replace(/[\s-]/g, '').toLowerCase()
 
-const hashOf = (userId: string, code: string): string =>
+const getHash = (userId: string, code: string): string =>
   createHash('sha256').update(`recovery code/${userId}/${code}`).digest('hex')
 
 const base32 = (bytes: Uint8Array): string => {

@@ -6,9 +6,9 @@ import { roleGrants, roles } from '../../../db/schema/people.ts'
 import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
 import { append } from '../audit/audit.ts'
-import { changesOf } from '../audit/changes-of.ts'
-import { demandVersion, ExpectedVersion } from '../edit-version.ts'
-import { type Caller, demandDelegation } from './delegation.ts'
+import { getChanges } from '../audit/changes-of.ts'
+import { ExpectedVersion, requireVersion } from '../edit-version.ts'
+import { type Caller, requireDelegation } from './delegation.ts'
 import { voidLinks } from './invites.ts'
 import { type Grants, grantProblem, isSubset, PERMISSIONS } from './permissions.ts'
 import { getRole, listRoles, type Role, roleVersion } from './roles.ts'
@@ -65,8 +65,8 @@ interface Doing {
 export const createRole = (tx: Tx, input: NewRole, { caller, random }: Doing): Role => {
   const { name, description = null, grants } = input
   const { actor } = caller
-  demandHeld(caller, grants)
-  demandFreeName(tx, name)
+  requireHeld(caller, grants)
+  requireFreeName(tx, name)
   const id = random.id('role')
   const slug = freeSlug(tx, name)
   tx.insert(roles).values({ id, slug, name, description, createdAt: actor.at, updatedAt: actor.at }).run()
@@ -87,13 +87,13 @@ export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): R
  */
 export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
   const before = customRole(tx, id, caller)
-  demandVersion(patch.expectedVersion, roleVersion(before))
-  const change = changesOf(before, { name: patch.name, description: patch.description, grants: patch.grants })
+  requireVersion(patch.expectedVersion, roleVersion(before))
+  const change = getChanges(before, { name: patch.name, description: patch.description, grants: patch.grants })
   const { name, description, grants } = change
   const changed = Object.keys(change)
   if (changed.length === 0) return before
-  if (grants) demandOthersRole(caller, before, grants)
-  if (name !== undefined) demandFreeName(tx, name, before.id)
+  if (grants) requireOthersRole(caller, before, grants)
+  if (name !== undefined) requireFreeName(tx, name, before.id)
   tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
   if (grants) writeGrants(tx, before.id, grants)
   const voidedLinks = grants ? voidLinks(tx, { roleId: before.id }) : 0
@@ -129,18 +129,18 @@ export const deleteRole = (tx: Tx, id: string, caller: Caller): void => {
 const customRole = (tx: Tx, id: string, caller: Caller): Role => {
   const role = getRole(tx, id)
   if (role.kind === 'preset') throw new AppError('role_locked')
-  demandDelegation(caller, role)
+  requireDelegation(caller, role)
   return role
 }
 
-const demandHeld = ({ person }: Caller, grants: Grants): void => {
+const requireHeld = ({ person }: Caller, grants: Grants): void => {
   if (!isSubset(grants, person.role.grants)) throw new AppError('insufficient_delegation', { param: 'grants' })
 }
 
 /** Users cannot change the role they hold (spec §5, delegation 2). */
-const demandOthersRole = (caller: Caller, role: Role, grants: Grants): void => {
+const requireOthersRole = (caller: Caller, role: Role, grants: Grants): void => {
   if (caller.person.row.roleId === role.id) throw new AppError('self_modification_forbidden')
-  demandHeld(caller, grants)
+  requireHeld(caller, grants)
 }
 
 const writeGrants = (tx: Tx, roleId: string, grants: Grants): void => {
@@ -150,7 +150,7 @@ const writeGrants = (tx: Tx, roleId: string, grants: Grants): void => {
 }
 
 /** Names differ by more than case. Throws `role_taken`. */
-const demandFreeName = (db: Db, name: string, except?: string): void => {
+const requireFreeName = (db: Db, name: string, except?: string): void => {
   const isTaken = listRoles(db).some((role) => role.id !== except && role.name.toLowerCase() === name.toLowerCase())
   if (isTaken) throw new AppError('role_taken', { param: 'name' })
 }

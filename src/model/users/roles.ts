@@ -3,7 +3,7 @@ import { asc, eq } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { roleGrants, roles } from '../../../db/schema/people.ts'
 import { AppError } from '../../errors.ts'
-import { versionOf } from '../edit-version.ts'
+import { getVersion } from '../edit-version.ts'
 import {
   DESCRIPTIONS,
   type Grants,
@@ -71,7 +71,7 @@ export const findRole = (db: Db, id: string): Role | null => {
 }
 
 /** The version of a role's editable members. */
-export const roleVersion = ({ name, description, grants }: Role): string => versionOf([name, description, ...grants])
+export const roleVersion = ({ name, description, grants }: Role): string => getVersion([name, description, ...grants])
 
 /** `reference` is a slug or an id (decisions §2). Throws `role_not_found`. */
 export const getRole = (db: Db, reference: string): Role => {

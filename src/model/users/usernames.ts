@@ -61,7 +61,7 @@ const transliterated = (subject: string): string => {
 }
 
 /** Throws `validation_error` for the reserved name, `username_taken`. */
-export const demandFreeUsername = (db: Db, username: string): void => {
+export const requireFreeUsername = (db: Db, username: string): void => {
   if (username === RESERVED_USERNAME)
     throw new AppError('validation_error', { param: 'username', details: { fields: { username: ['is reserved'] } } })
   if (isTaken(db, username)) throw new AppError('username_taken', { param: 'username' })

@@ -17,7 +17,7 @@ export const keyInScope = (scope: ViewScope): SQL | undefined => {
 }
 
 /** The ids of the keys in scope; null: all. */
-export const keyIdsOf = (db: Db, scope: ViewScope): string[] | null =>
+export const getKeyIds = (db: Db, scope: ViewScope): string[] | null =>
   scope === 'all'
     ? null
     : db

@@ -52,11 +52,11 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
 
 /** Answers with one JSON document, written from the finished response. No header is sent before it. */
 export const answerWithJson = (served: Answered, toText: (response: JsonObject) => string): Promise<Response> => {
-  const answer: Promise<Response> = documentOf({ ...served, answer: () => answer }, toText)
+  const answer: Promise<Response> = getDocument({ ...served, answer: () => answer }, toText)
   return answer
 }
 
-const documentOf = async (served: Answered, toText: (response: JsonObject) => string): Promise<Response> => {
+const getDocument = async (served: Answered, toText: (response: JsonObject) => string): Promise<Response> => {
   const flow = await timed(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error

@@ -3,9 +3,9 @@
  * chat its own format.
  */
 import type { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf, objectsOf } from '../../lib/json.ts'
+import { getObject, getObjects, isObject, type JsonObject } from '../../lib/json.ts'
 import type { Random } from '../../lib/random.ts'
-import { piecesOf, type SseEvent } from '../../lib/sse.ts'
+import { getPieces, type SseEvent } from '../../lib/sse.ts'
 import { FrameEvent } from '../../upstream/frame-event.ts'
 import { mentionsAccountFacts, withoutAccountFacts } from '../formats/account-facts.ts'
 import { ChatStream, type ChatStreamOptions } from '../formats/chat-stream.ts'
@@ -111,8 +111,8 @@ export const chatContract = (options: ChatStreamOptions, recording: Recording | 
 const record = (recording: Recording, { type, item, response }: ResponsesEvent, done: JsonObject[]): void => {
   if (type === 'response.output_item.done' && isObject(item)) done.push(item)
   if (type !== 'response.completed' && type !== 'response.incomplete') return
-  const { id, output } = objectOf(response)
-  const whole = objectsOf(output)
+  const { id, output } = getObject(response)
+  const whole = getObjects(output)
   recording.finishChat({ id, output: whole.length > 0 ? whole : done })
 }
 
@@ -132,7 +132,7 @@ export const isRateEvent = ({ type }: SseEvent): boolean => type === 'codex.rate
 
 /** Searches the pieces as they are sent, because almost no event contains account facts. */
 const relayed = (events: readonly SseEvent[]): readonly Uint8Array[] => {
-  const pieces = piecesOf(events)
+  const pieces = getPieces(events)
   if (pieces.some(mentionsAccountFacts)) return joined(events.map((event) => withoutAccountFacts(event).bytes))
   return pieces.length <= FEW_PIECES ? pieces : joined(pieces)
 }

@@ -43,7 +43,7 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
         return type === null || data === null ? [] : [data]
       })
     },
-    failed: (err, meter) => [textOf(contract.fail(err, meter))],
+    failed: (err, meter) => [getText(contract.fail(err, meter))],
     keepalive: KEEPALIVE,
   }
 }
@@ -51,17 +51,17 @@ export const nativeFrames = (options: ContractOptions): FrameContract => {
 export const publicFrames = (options: ContractOptions): FrameContract => {
   const answer = new PublicEvents({ ...options, announcesErrors: false })
   return {
-    frames: (events, meter) => events.flatMap((event) => answer.of(event, meter)).map(textOf),
-    failed: (err, meter) => answer.failed(err, meter).map(textOf),
+    frames: (events, meter) => events.flatMap((event) => answer.of(event, meter)).map(getText),
+    failed: (err, meter) => answer.failed(err, meter).map(getText),
     keepalive: null,
   }
 }
 
 /** One event at a time, because each is a frame. */
 const translated = (contract: Contract, events: readonly SseEvent[], meter: Meter): string[] =>
-  events.flatMap((event) => (event.type === null ? [] : contract.write([event], meter).map(textOf)))
+  events.flatMap((event) => (event.type === null ? [] : contract.write([event], meter).map(getText)))
 
-const textOf = (bytes: Uint8Array): string => eventData(bytes) ?? ''
+const getText = (bytes: Uint8Array): string => eventData(bytes) ?? ''
 
 /** A rejection on a socket; the client reads `status` and `headers` as it would over HTTP (client protocol §5). */
 export const errorFrame = (err: AppError): string => {

@@ -2,7 +2,7 @@
  * One client socket: its turns, one running and one waiting, its upstream socket, keepalives and end. Turns run and
  * settle as over HTTP.
  */
-import { authenticateClient, type Client, type Knock } from '../../auth/client-key.ts'
+import { authenticateClient, type Client, type ClientAuthRequest } from '../../auth/client-key.ts'
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { SocketPeer } from '../../http/websocket.ts'
@@ -11,7 +11,7 @@ import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
 import type { Peer } from '../../lib/tcp-info.ts'
 import { UpstreamSession } from '../exchange/upstream-session.ts'
 import type { Arrivals } from '../ingress/arriving-frames.ts'
-import { demandFewValues } from '../ingress/body-bounds.ts'
+import { requireFewValues } from '../ingress/body-bounds.ts'
 import { type CreateFrame, parseFrame } from '../ingress/client-frames.ts'
 import type { Create, Earlier } from '../ingress/socket-create.ts'
 import { ClientGone } from '../turn/turn.ts'
@@ -56,7 +56,7 @@ export interface Handshake {
   /** The handshake requested the restricted pool; applies to the whole socket. */
   isRestricted: boolean
   /** To check at each turn whether the client is still admitted. */
-  knock: Omit<Knock, 'keyAuthEnabled' | 'now'>
+  authRequest: Omit<ClientAuthRequest, 'keyAuthEnabled' | 'now'>
   contract: (client: Client, model: string | null) => FrameContract
   /** Address and port of the connection; null on a Unix socket. */
   peer: Peer | null
@@ -159,13 +159,13 @@ export class SocketSession implements SocketPeer {
 
   /**
    * Without room, large frames are not even parsed; small ones may be cancellations. Throws `busy`, and what
-   * `demandFewValues` and `parseFrame` do.
+   * `requireFewValues` and `parseFrame` do.
    */
   #read(data: string): void {
     const { bodies } = this.handshake.env
     if (data.length > SMALL_FRAME_CHARS) bodies.open(data.length)
     const bytes = Buffer.from(data)
-    demandFewValues(bytes)
+    requireFewValues(bytes)
     const frame = parseFrame(data)
     if (frame.type === 'response.interrupt') this.#turn?.interrupt()
     if (frame.type === 'response.create') this.#take(frame, bytes)
@@ -222,11 +222,11 @@ export class SocketSession implements SocketPeer {
    * (`isAsking`) always need a key. Throws as the handshake does.
    */
   client({ isAsking }: { isAsking: boolean }): Client {
-    const { env, knock } = this.handshake
-    if (!env.firewall.allows(knock.ip)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
+    const { env, authRequest } = this.handshake
+    if (!env.firewall.allows(authRequest.ip)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
     return authenticateClient({
-      ...knock,
-      need: this.isRestricted || isAsking ? 'always' : knock.need,
+      ...authRequest,
+      need: this.isRestricted || isAsking ? 'always' : authRequest.need,
       keyAuthEnabled: env.settings.current().apiKeyAuthEnabled,
       now: env.clock.now(),
     })
@@ -234,9 +234,9 @@ export class SocketSession implements SocketPeer {
 
   /** Logs a client that was admitted at the handshake and is now rejected. */
   noteRejection(err: unknown): void {
-    const { env, knock, route, headers } = this.handshake
+    const { env, authRequest, route, headers } = this.handshake
     if (err instanceof AppError && err.extra.rejection)
-      env.ledger.reject({ ...err.extra.rejection, ip: knock.ip, route, userAgent: headers.get('user-agent') })
+      env.ledger.reject({ ...err.extra.rejection, ip: authRequest.ip, route, userAgent: headers.get('user-agent') })
   }
 
   /** See `Outbox.send`. */

@@ -1,13 +1,13 @@
 /** One turn on a client socket, from its `response.create` frame to its terminal event or error frame. */
 import type { Client } from '../../auth/client-key.ts'
 import { AppError } from '../../errors.ts'
-import { textOf } from '../../lib/json.ts'
+import { getText } from '../../lib/json.ts'
 import { Stopper } from '../../lib/stopper.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
 import { MAX_PREWARM_BYTES } from '../exchange/prewarm.ts'
 import { MAX_FRAME_BYTES } from '../exchange/transport.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
-import { demandSingle } from '../ingress/single-members.ts'
+import { requireSingle } from '../ingress/single-members.ts'
 import {
   type Continued,
   type Create,
@@ -20,7 +20,7 @@ import {
 import { listTextOf } from '../ingress/splice.ts'
 import { conversationHash } from '../pool/affinity.ts'
 import { whyNotBySource } from '../sources/source-body.ts'
-import { admit, demandOpen, orReject } from '../turn/admit.ts'
+import { admit, orReject, requireOpen } from '../turn/admit.ts'
 import { begin } from '../turn/begin.ts'
 import type { Flow } from '../turn/flow.ts'
 import { ClientGone, type Turn } from '../turn/turn.ts'
@@ -95,11 +95,11 @@ export class SocketTurn {
     const { frame, bytes } = create
     if (env.captures.isOn) create.hold.received = bytes
     const arrivedAt = env.clock.monotonic()
-    demandOpen(env)
+    requireOpen(env)
     const client = this.#session.client({ isAsking: mentionsCapability(frame) })
     if (demandsCapability(frame)) this.#session.isRestricted = true
-    this.#demandPool(frame, client)
-    this.#contract = contract(client, client.key?.enforcedModel ?? (textOf(frame.model) || null))
+    this.#requirePool(frame, client)
+    this.#contract = contract(client, client.key?.enforcedModel ?? (getText(frame.model) || null))
     // no turn may use it now
     if (env.settings.current().upstreamStreamTransport === 'http') this.#session.upstream.drop()
     const arrival = { env, headers, client, requestId: env.random.id('req'), arrivedAt }
@@ -130,20 +130,20 @@ export class SocketTurn {
    * Model sources have no sockets. A client whose turn fails like this connects again; the handshake then tells it to use
    * HTTP. Throws `model_source_requires_http_transport`.
    */
-  #demandPool(frame: Create['frame'], client: Client): void {
+  #requirePool(frame: Create['frame'], client: Client): void {
     const { env, headers } = this.#session.handshake
     const model = client.key?.enforcedModel ?? frame.model
     const wanted = { model, key: client.key, capability: 'responses', isStreamed: true } as const
     if (this.#session.isRestricted || choicesFor(env, wanted).length === 0) return
-    if (env.pool.offers(textOf(model)) && whyNotBySource(frame) !== null) return
+    if (env.pool.offers(getText(model)) && whyNotBySource(frame) !== null) return
     const thread = conversationHash(headers, null, client.key?.id ?? null)
-    if (thread !== null) env.plane.sourceThreads.note(thread, env.clock.monotonic())
+    if (thread !== null) env.proxyDeps.sourceThreads.note(thread, env.clock.monotonic())
     throw new AppError('model_source_requires_http_transport')
   }
 
   /** Throws what the body builders do, and `previous_response_not_found`. */
   #made(create: Create, { key }: Client, now: number): Continued {
-    demandSingle(create.bytes, create.frame)
+    requireSingle(create.bytes, create.frame)
     const { handshake, earlier } = this.#session
     const { frame: json, ...rest } = create
     const asked = underFastModeRule({ ...rest, json }, key, handshake.env.settings.current())

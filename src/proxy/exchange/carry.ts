@@ -1,6 +1,6 @@
 /** Sends one attempt to the upstream over the fitting transport, up to the point where the upstream accepts it. */
 import { AppError } from '../../errors.ts'
-import { egressReasonOf } from '../../model/egress/route.ts'
+import { getEgressReason } from '../../model/egress/route.ts'
 import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
 import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
 import type { AccountCredentials } from '../../upstream/headers.ts'
@@ -8,7 +8,7 @@ import { connect, openTurn } from '../../upstream/open.ts'
 import { SocketClosed } from '../../upstream/socket-closed.ts'
 import { DocumentStream, SseStream, type UpstreamStream } from '../../upstream/stream.ts'
 import type { LiveAccount } from '../pool/live-account.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
 import { PrewarmStream } from './prewarm.ts'
@@ -56,32 +56,36 @@ export class Refused extends Error {
  * Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` when the connection of
  * the chain is lost.
  */
-export const carry = (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
+export const carry = (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Carried> => {
   const wanted = transportFor(turn, {
     bytes: load.bytes.length,
-    isOnHttp: load.byHttp || isOnHttp(plane, turn, load.account),
-    modelPrefersSockets: turn.model !== null && plane.prefersSockets(turn.model),
+    isOnHttp: load.byHttp || isOnHttp(proxyDeps, turn, load.account),
+    modelPrefersSockets: turn.model !== null && proxyDeps.prefersSockets(turn.model),
   })
-  return wanted === 'http' ? overHttp(plane, turn, load) : overSocketIfPossible(plane, turn, load)
+  return wanted === 'http' ? overHttp(proxyDeps, turn, load) : overSocketIfPossible(proxyDeps, turn, load)
 }
 
-const overSocketIfPossible = async (plane: Plane, turn: Turn, load: Load): Promise<Carried> => {
+const overSocketIfPossible = async (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Carried> => {
   turn.log.upstreamTransport = 'websocket'
   const frame = asFrame(turn, load.bytes) // may throw, so do it before connecting
-  if (frame.length > MAX_FRAME_BYTES) return overHttp(plane, turn, load)
-  const kept = turn.session?.take(load.credentials, plane.clock.monotonic()) ?? null
-  const connection = kept ?? (await newConnection(plane, turn, load))
-  if (!connection) return overHttp(plane, turn, load)
-  const carried = overSocket(plane, turn, { ...load, frame, connection })
+  if (frame.length > MAX_FRAME_BYTES) return overHttp(proxyDeps, turn, load)
+  const kept = turn.session?.take(load.credentials, proxyDeps.clock.monotonic()) ?? null
+  const connection = kept ?? (await newConnection(proxyDeps, turn, load))
+  if (!connection) return overHttp(proxyDeps, turn, load)
+  const carried = overSocket(proxyDeps, turn, { ...load, frame, connection })
   return { ...carried, headers: kept ? new Headers() : connection.socket.headers }
 }
 
-const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controller }: Load): Promise<Carried> => {
+const overHttp = async (
+  proxyDeps: ProxyDeps,
+  turn: Turn,
+  { credentials, bytes, controller }: Load,
+): Promise<Carried> => {
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
-  if (turn.kind === 'prewarm') return prewarmed(plane, turn, credentials)
+  if (turn.kind === 'prewarm') return prewarmed(proxyDeps, turn, credentials)
   turn.log.upstreamTransport = 'http'
   turn.log.isSent = true
-  const response = await openTurn(plane.upstream, credentials, {
+  const response = await openTurn(proxyDeps.upstream, credentials, {
     path: turn.path,
     headers: requestHeaders(turn),
     body: asRequest(turn, bytes),
@@ -90,15 +94,15 @@ const overHttp = async (plane: Plane, turn: Turn, { credentials, bytes, controll
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
   const { ok, headers, body } = response
-  if (!ok || !body) throw await refusedBy(plane, response, credentials)
+  if (!ok || !body) throw await refusedBy(proxyDeps, response, credentials)
   const isDocument = turn.accept === 'application/json'
   if (!isDocument && isCompressed(response)) throw compressedStream(response)
-  const stream = isDocument ? new DocumentStream(response) : new SseStream(body, plane.clock, turn.passesDeltas)
+  const stream = isDocument ? new DocumentStream(response) : new SseStream(body, proxyDeps.clock, turn.passesDeltas)
   return { headers, stream, accessToken: credentials.accessToken }
 }
 
 /** HTTP has no prewarm: the upstream would answer the request in full. */
-const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredentials): Carried => {
+const prewarmed = ({ clock }: ProxyDeps, turn: Turn, { accessToken }: AccountCredentials): Carried => {
   turn.log.upstreamTransport = null
   const createdAt = Math.floor(clock.now() / 1000)
   const stream = new PrewarmStream({ id: turn.id.replace(/^trn/, 'resp'), createdAt, model: turn.model })
@@ -106,7 +110,7 @@ const prewarmed = ({ clock }: Plane, turn: Turn, { accessToken }: AccountCredent
 }
 
 export const refusedBy = async (
-  { clock }: Plane,
+  { clock }: ProxyDeps,
   response: Response,
   { accessToken }: AccountCredentials,
 ): Promise<Refused> => new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
@@ -120,7 +124,7 @@ export const compressedStream = (response: Response): AppError => {
 
 /** An HTTP client gets a socket for this turn only; a socket client keeps it while it stays on this account. */
 const overSocket = (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { account, frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
 ): Omit<Carried, 'headers'> => {
@@ -131,10 +135,10 @@ const overSocket = (
   const stream = socket.turn(frame, (isClean, error) => {
     if (isClean) {
       account.socketFailures = 0
-      if (session && plane.pool.isInUse(accountId)) session.keep(connection)
+      if (session && proxyDeps.pool.isInUse(accountId)) session.keep(connection)
       else socket.close()
     } else if (!signal.aborted && !(error instanceof SocketClosed && error.isTooLarge))
-      noteSocketFailure(plane, turn, account) // the socket failed, and not because the turn was aborted
+      noteSocketFailure(proxyDeps, turn, account) // the socket failed, and not because the turn was aborted
   })
   const abort = () => stream.cancel(signal.reason)
   signal.addEventListener('abort', abort, { once: true }) // as fetch does on its own
@@ -143,11 +147,11 @@ const overSocket = (
 }
 
 /** Null when the turn must use HTTP instead. */
-const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Connection | null> => {
+const newConnection = async (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Connection | null> => {
   const { account, credentials, isRenewed, controller } = load
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   try {
-    const socket = await connect(plane.upstream, credentials, {
+    const socket = await connect(proxyDeps.upstream, credentials, {
       path: turn.path,
       headers: handshakeHeaders(turn),
       attempt: controller,
@@ -155,8 +159,8 @@ const newConnection = async (plane: Plane, turn: Turn, load: Load): Promise<Conn
     })
     return { socket, accountId: account.id, accessToken: credentials.accessToken, route: credentials.route }
   } catch (err) {
-    if (controller.signal.aborted || egressReasonOf(err)) throw err
-    if (shouldFallBackToHttp(plane, turn, { account, err, isRenewed })) return null
+    if (controller.signal.aborted || getEgressReason(err)) throw err
+    if (shouldFallBackToHttp(proxyDeps, turn, { account, err, isRenewed })) return null
     if (!(err instanceof HandshakeRefused)) throw err
     throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
   }

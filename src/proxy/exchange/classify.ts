@@ -4,8 +4,8 @@
  */
 import { AppError, type ErrorExtra, resetMembers } from '../../errors.ts'
 import { CHECK_INTERVAL_MS, PERMANENT_AUTH_CODES } from '../../model/accounts/account-state.ts'
-import { type Kind, kindOf } from './failure-kind.ts'
-import { paramOf, type UpstreamFailure } from './upstream-failure.ts'
+import { getKind, type Kind } from './failure-kind.ts'
+import { getParam, type UpstreamFailure } from './upstream-failure.ts'
 
 export {
   failureFromEvent,
@@ -57,8 +57,8 @@ export interface Classified {
 
 /** For failures before anything reached the client; afterwards only `penalty` and `error` apply. `at` is ms since epoch. */
 export const classify = (failure: UpstreamFailure, at: number): Classified => {
-  const { verdict, penalty, error } = OUTCOMES[kindOf(failure)]
-  return { verdict, penalty: penaltyOf(penalty, failure), error: error(failure, at) }
+  const { verdict, penalty, error } = OUTCOMES[getKind(failure)]
+  return { verdict, penalty: getPenalty(penalty, failure), error: error(failure, at) }
 }
 
 interface Outcome {
@@ -126,7 +126,7 @@ const asItCame = (failure: UpstreamFailure): AppError => {
     upstream: { code: failure.code, type: failure.type },
     cause: failure.body,
   }
-  const param = paramOf(failure.body)
+  const param = getParam(failure.body)
   return new AppError('invalid_request_error', param ? { ...extra, param } : extra)
 }
 
@@ -198,7 +198,7 @@ const OUTCOMES: Record<Kind, Outcome> = {
 const PASSED_SERVER_STATUSES: ReadonlySet<number> = new Set([500, 503, 504, 529])
 const MAX_RETRY_AFTER_SECONDS = 300
 
-const penaltyOf = (kind: Penalty['kind'] | null, { code }: UpstreamFailure): Penalty | null => {
+const getPenalty = (kind: Penalty['kind'] | null, { code }: UpstreamFailure): Penalty | null => {
   if (kind !== 'auth_failed') return kind === null ? null : { kind }
   const name = code?.toLowerCase() ?? ''
   return { kind, code: Object.hasOwn(PERMANENT_AUTH_CODES, name) ? name : 'account_deactivated' }

@@ -1,6 +1,6 @@
 /** The kind of an upstream failure, from its code or type, its message and its status. */
 import { PERMANENT_AUTH_CODES } from '../../model/accounts/account-state.ts'
-import { isCertificateCode, isWorkspaceLimit, paramOf, type UpstreamFailure } from './upstream-failure.ts'
+import { getParam, isCertificateCode, isWorkspaceLimit, type UpstreamFailure } from './upstream-failure.ts'
 
 export type Kind =
   | 'usage_limit'
@@ -30,7 +30,7 @@ export type Kind =
   | 'unknown'
 
 /** Some messages take precedence over the code, and the code over the status. */
-export const kindOf = (failure: UpstreamFailure): Kind => {
+export const getKind = (failure: UpstreamFailure): Kind => {
   const { code, type, message, status, where, isOfOneModel, isUnexplained, isRouteMissing, body } = failure
   if (isRouteMissing) return 'route_missing'
   if (failure.isBlocked) return 'blocked'
@@ -39,7 +39,7 @@ export const kindOf = (failure: UpstreamFailure): Kind => {
   if ((named === undefined || named === 'transient') && AT_CAPACITY.test(message)) return 'overload'
   if (named) return named
   // Whatever the message: the model was denied, and the account serves others.
-  if (status === 403 && paramOf(body) === 'model') return 'model_unsupported'
+  if (status === 403 && getParam(body) === 'model') return 'model_unsupported'
   if (status !== null) return isUnexplained && !EXPLAINS_ITSELF.has(status) ? unexplained(status) : kindOfStatus(status)
   if (type === 'invalid_request_error' || code === 'invalid_request_error') return 'request'
   if (where === 'event') return code === null ? 'transient' : 'unknown'

@@ -1,5 +1,5 @@
 /** Converts a turn between the body of a POST and the `response.create` frame of a socket (client protocol §5). */
-import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, isObject, type JsonObject } from '../../lib/json.ts'
 import { placeOfValue } from '../../lib/json-members.ts'
 import { cutMembers, putFirst, spliceMembers } from '../ingress/splice.ts'
 import type { Turn } from '../turn/turn.ts'
@@ -26,7 +26,7 @@ const markedLite = (bytes: Bytes, { client_metadata: metadata }: JsonObject): By
   const mark = { [LITE_METADATA]: 'true' }
   const place = isObject(metadata) && !(LITE_METADATA in metadata) ? placeOfValue(bytes, 'client_metadata') : null
   if (place !== null) return putFirst(bytes, mark, place)
-  return spliceMembers(bytes, { client_metadata: { ...objectOf(metadata), ...mark } })
+  return spliceMembers(bytes, { client_metadata: { ...getObject(metadata), ...mark } })
 }
 
 /** The body of a POST, without members that apply only to sockets. */
@@ -48,7 +48,8 @@ export const requestHeaders = ({ headers, transport, body }: Turn): Record<strin
   return kept
 }
 
-const isLiteFrame = (json: JsonObject | undefined): boolean => objectOf(json?.client_metadata)[LITE_METADATA] === 'true'
+const isLiteFrame = (json: JsonObject | undefined): boolean =>
+  getObject(json?.client_metadata)[LITE_METADATA] === 'true'
 
 /** `responses=experimental` is the older opt-in to sockets (proxy surface §5.3). */
 const otherBetas = (headers: Turn['headers']): string[] =>

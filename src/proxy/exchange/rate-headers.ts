@@ -2,12 +2,12 @@
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson } from '../../lib/sse-payload.ts'
 import { fromRateEvent, fromRateHeaders } from '../../model/accounts/usage-reports.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 
 /** Identical numbers are recorded again only after this time. */
 const REPEAT_MS = 5000
 
-export const absorbRateHeaders = ({ pool, clock }: Plane, accountId: string, headers: Headers): void => {
+export const absorbRateHeaders = ({ pool, clock }: ProxyDeps, accountId: string, headers: Headers): void => {
   const primary = headers.get('x-codex-primary-used-percent')
   const secondary = headers.get('x-codex-secondary-used-percent')
   const reached = headers.get('x-codex-rate-limit-reached-type')
@@ -21,7 +21,7 @@ export const absorbRateHeaders = ({ pool, clock }: Plane, accountId: string, hea
   if (snapshot) pool.observe(accountId, snapshot)
 }
 
-export const absorbRateEvent = ({ pool, clock }: Plane, accountId: string, event: SseEvent): void => {
+export const absorbRateEvent = ({ pool, clock }: ProxyDeps, accountId: string, event: SseEvent): void => {
   const snapshot = fromRateEvent(eventJson(event.bytes), clock.now())
   if (snapshot) pool.observe(accountId, snapshot)
 }

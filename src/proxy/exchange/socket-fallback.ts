@@ -7,9 +7,9 @@ import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
 import { socketUrl } from '../../upstream/open.ts'
 import { SocketClosed } from '../../upstream/socket-closed.ts'
 import type { LiveAccount } from '../pool/live-account.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
-import { type Kind, kindOf } from './failure-kind.ts'
+import { getKind, type Kind } from './failure-kind.ts'
 import type { UpstreamFailure } from './upstream-failure.ts'
 
 /** Statuses of an upstream or intermediary that does not support sockets; 426 is ChatGPT's own. */
@@ -41,7 +41,7 @@ export class FailedSockets {
  * Whether this turn uses HTTP on this account. An open connection is not dropped because another one failed. An HTTP
  * client whose socket failed before has fallen back by itself (client protocol §4).
  */
-export const isOnHttp = ({ clock, failedSockets }: Plane, turn: Turn, { id, httpUntil }: LiveAccount): boolean => {
+export const isOnHttp = ({ clock, failedSockets }: ProxyDeps, turn: Turn, { id, httpUntil }: LiveAccount): boolean => {
   const { session, transport, conversation, arrivedAt } = turn
   if (transport === 'http' && conversation !== null && failedSockets.failedBefore(conversation, arrivedAt)) return true
   return httpUntil > clock.now() && session?.accountAt(clock.monotonic()) !== id
@@ -52,26 +52,30 @@ export const isOnHttp = ({ clock, failedSockets }: Plane, turn: Turn, { id, http
  * valid.
  */
 export const shouldFallBackToHttp = (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { account, err, isRenewed }: { account: LiveAccount; err: unknown; isRenewed: boolean },
 ): boolean => {
   const status = err instanceof HandshakeRefused ? err.status : null
-  if (status === null && wouldBypassProxy(plane, turn)) return false
+  if (status === null && wouldBypassProxy(proxyDeps, turn)) return false
   if (status !== null && !NO_SOCKETS_HERE.has(status) && !(status === 401 && isRenewed)) {
-    if (status >= 500) noteSocketFailure(plane, turn, account)
+    if (status >= 500) noteSocketFailure(proxyDeps, turn, account)
     return false
   }
-  if (status === null) noteSocketFailure(plane, turn, account, isTimeout(err) ? MAX_FAILURES : 1)
-  else account.httpUntil = plane.clock.now() + REFUSED_MS
-  plane.log.info('ChatGPT did not accept a WebSocket, using HTTP', { account: account.id, status: status ?? 0, err })
+  if (status === null) noteSocketFailure(proxyDeps, turn, account, isTimeout(err) ? MAX_FAILURES : 1)
+  else account.httpUntil = proxyDeps.clock.now() + REFUSED_MS
+  proxyDeps.log.info('ChatGPT did not accept a WebSocket, using HTTP', {
+    account: account.id,
+    status: status ?? 0,
+    err,
+  })
   return true
 }
 
 /** Counts a handshake without answer or with a 5xx, or a turn that ended with its socket, as `failures` failures. */
-export const noteSocketFailure = (plane: Plane, turn: Turn, account: LiveAccount, failures = 1): void => {
-  if (wouldBypassProxy(plane, turn)) return
-  const { clock, failedSockets } = plane
+export const noteSocketFailure = (proxyDeps: ProxyDeps, turn: Turn, account: LiveAccount, failures = 1): void => {
+  if (wouldBypassProxy(proxyDeps, turn)) return
+  const { clock, failedSockets } = proxyDeps
   if (turn.conversation !== null) failedSockets.note(turn.conversation, clock.monotonic())
   account.socketFailures += failures
   // The count is not reset, so that one more failure is enough afterwards.
@@ -82,17 +86,17 @@ export const noteSocketFailure = (plane: Plane, turn: Turn, account: LiveAccount
 const isTimeout = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'upstream_timeout'
 
 /** When only sockets use a proxy and it is down, its traffic must not bypass it (spec §1.11). */
-const wouldBypassProxy = ({ upstream: { dial, baseUrl }, pool, routeOf }: Plane, { path, log }: Turn): boolean => {
-  const route = routeOf(pool.get(log.accountId ?? '')?.egressPoolId ?? null)
+const wouldBypassProxy = ({ upstream: { dial, baseUrl }, pool, getRoute }: ProxyDeps, { path, log }: Turn): boolean => {
+  const route = getRoute(pool.get(log.accountId ?? '')?.egressPoolId ?? null)
   return dial.isProxied(socketUrl(baseUrl, path), route) && !dial.isProxied(baseUrl + path, route)
 }
 
 /** Whether HTTP might succeed: the handshake got a 5xx, or the socket closed without an error from ChatGPT. */
-export const mayWorkOverHttp = (plane: Plane, turn: Turn, failure: UpstreamFailure): boolean =>
+export const mayWorkOverHttp = (proxyDeps: ProxyDeps, turn: Turn, failure: UpstreamFailure): boolean =>
   turn.log.upstreamTransport === 'websocket' &&
   failure.where !== 'event' &&
-  SOCKET_KINDS.has(kindOf(failure)) &&
-  (isFrameTooLarge(failure) || !wouldBypassProxy(plane, turn))
+  SOCKET_KINDS.has(getKind(failure)) &&
+  (isFrameTooLarge(failure) || !wouldBypassProxy(proxyDeps, turn))
 
 const SOCKET_KINDS: ReadonlySet<Kind> = new Set(['transient', 'network', 'closed'])
 

@@ -1,5 +1,5 @@
 /** Which transport a turn uses upstream: the setting, or under `auto` what fits client and model (spec §1.10). */
-import { isObject, objectsOf } from '../../lib/json.ts'
+import { getObjects, isObject } from '../../lib/json.ts'
 import type { Transport, Turn } from '../turn/turn.ts'
 
 /**
@@ -53,8 +53,8 @@ const hasImages = ({ body }: Turn): boolean => {
   if (!body) return false
   const { tools, input } = body.json
   return (
-    objectsOf(tools).some(({ type }) => type === 'image_generation') ||
-    objectsOf(input).some(({ content, output }) => isImageList(content) || isImageList(output))
+    getObjects(tools).some(({ type }) => type === 'image_generation') ||
+    getObjects(input).some(({ content, output }) => isImageList(content) || isImageList(output))
   )
 }
 

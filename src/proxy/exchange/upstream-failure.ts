@@ -1,10 +1,10 @@
 /** Converts every upstream failure (a status, an event, a thrown error) to one shape; `classify.ts` judges it. */
 import { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
+import { getObject, getText, isObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import { plausibleReset } from '../../model/accounts/account-state.ts'
 import { fromRateHeaders, limitFamily } from '../../model/accounts/usage-reports.ts'
 import { hasAnyWindow, isExhausted } from '../../model/accounts/usage-windows.ts'
-import { egressReasonOf } from '../../model/egress/route.ts'
+import { getEgressReason } from '../../model/egress/route.ts'
 import { isCompressed } from '../../upstream/bounded-body.ts'
 import { SocketClosed } from '../../upstream/socket-closed.ts'
 
@@ -39,7 +39,7 @@ export const failureFromResponse = (
   at: number,
 ): UpstreamFailure => {
   const body = parseJson(bodyText) ?? null // an intermediary's HTML page; its text is kept as the body
-  const facts = factsOf(errorOf(body), headers, at)
+  const facts = getFacts(getError(body), headers, at)
   const message = facts.message ?? `ChatGPT answered with status ${status}.`
   const isExplained = isServiceError(body) && (facts.code ?? facts.type ?? facts.message) !== null
   const isUnexplained = !isExplained && !isServiceErrorCut(bodyText) && !isCompressed({ headers })
@@ -57,12 +57,12 @@ const isServiceErrorCut = (text: string): boolean =>
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {
   if (!isObject(event)) return null
   if (event.type !== 'response.failed' && event.type !== 'error') return null
-  const facts = factsOf(statedError(event), headersOf(event.headers), at)
+  const facts = getFacts(statedError(event), getHeaders(event.headers), at)
   const message = facts.message ?? 'ChatGPT reported a failure without a reason.'
   return {
     ...facts,
     where: 'event',
-    status: statusOf(event.status) ?? statusOf(event.status_code),
+    status: getStatus(event.status) ?? getStatus(event.status_code),
     message,
     body: event,
   }
@@ -71,17 +71,17 @@ export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | 
 /** The error object of a `response.failed` or `error` event, or of a failed response; its members are unchecked. */
 export const statedError = (source: JsonObject): JsonObject => {
   if (isObject(source.error)) return source.error
-  const response = objectOf(source.response)
+  const response = getObject(source.response)
   if (isObject(response.error)) return response.error
   // A bare `error` event has its members at the top level, where `type` is the event's name.
-  return errorOf(
+  return getError(
     source.type === 'error' || !isObject(source.response) ? { ...source, type: source.error_type } : response,
   )
 }
 
 /** The request member that the error in `body`, an answer or an event, is about. */
-export const paramOf = (body: unknown): string | null => {
-  const { param } = statedError(objectOf(body))
+export const getParam = (body: unknown): string | null => {
+  const { param } = statedError(getObject(body))
   return typeof param === 'string' ? param : null
 }
 
@@ -91,7 +91,7 @@ export const paramOf = (body: unknown): string | null => {
  */
 export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' = 'headers'): UpstreamFailure => {
   const none = {
-    where: egressReasonOf(err) ? ('connect' as const) : caughtAt,
+    where: getEgressReason(err) ? ('connect' as const) : caughtAt,
     status: null,
     type: null,
     resetsAt: null,
@@ -100,7 +100,7 @@ export const failureFromThrown = (err: unknown, caughtAt: 'headers' | 'stream' =
   }
   if (err instanceof AppError || err instanceof SocketClosed) return { ...none, code: err.code, message: err.message }
   const name = err instanceof Error ? err.name : ''
-  const code = codeOf(err)
+  const code = getCode(err)
   if (name === 'TimeoutError' || code === 'ETIMEDOUT')
     return { ...none, code: 'upstream_timeout', message: 'ChatGPT did not answer in time.' }
   if (name === 'AbortError') return { ...none, code: 'aborted', message: 'The request was cancelled.' }
@@ -157,13 +157,13 @@ type Facts = Pick<UpstreamFailure, 'code' | 'type' | 'resetsAt' | 'retryAfterMs'
 }
 
 /** The facts of a failed answer: from its error first, then its headers, but the wait from headers first. */
-const factsOf = (error: JsonObject, headers: Headers, at: number): Facts => {
-  const limit = limitOf(headers, at)
+const getFacts = (error: JsonObject, headers: Headers, at: number): Facts => {
+  const limit = getLimit(headers, at)
   const message = text(error.message) ?? text(error.error_description) ?? null
   const seconds = num(error.resets_at)
   const inSeconds = num(error.resets_in_seconds)
   const code = text(error.code)
-  const reached = textOf(headers.get(REACHED_TYPE_HEADER))
+  const reached = getText(headers.get(REACHED_TYPE_HEADER))
   return {
     code: isWorkspaceLimit(reached) && (code === null || code === 'usage_limit_reached') ? reached : code,
     type: text(error.type),
@@ -184,7 +184,7 @@ export const REACHED_TYPE_HEADER = 'x-codex-rate-limit-reached-type'
 export const isWorkspaceLimit = (code: string): boolean => /^workspace_[a-z_]+$/.test(code)
 
 /** The object with `message`, `code` and `type`, wherever the upstream put it. */
-const errorOf = (body: unknown): JsonObject => {
+const getError = (body: unknown): JsonObject => {
   if (!isObject(body)) return {}
   if (isObject(body.error)) return body.error
   if (typeof body.error === 'string')
@@ -195,7 +195,7 @@ const errorOf = (body: unknown): JsonObject => {
 }
 
 /** Often only the rate headers say which window is full and when it resets (client protocol §8). */
-const limitOf = (headers: Headers, at: number): Required<Pick<UpstreamFailure, 'isOfOneModel' | 'resetsAt'>> => {
+const getLimit = (headers: Headers, at: number): Required<Pick<UpstreamFailure, 'isOfOneModel' | 'resetsAt'>> => {
   const own = fromRateHeaders(headers, at)
   const hasRoom = own !== null && hasAnyWindow(own.windows) && !isExhausted(own, at).exhausted
   const family = hasRoom ? limitFamily(headers) : null
@@ -213,7 +213,7 @@ const retryAfterMs = (headers: Headers, at: number): number | null => {
   return Number.isNaN(date) ? null : Math.max(0, date - at)
 }
 
-const headersOf = (value: unknown): Headers => {
+const getHeaders = (value: unknown): Headers => {
   const headers = new Headers()
   if (!isObject(value)) return headers
   for (const [name, field] of Object.entries(value)) {
@@ -223,9 +223,9 @@ const headersOf = (value: unknown): Headers => {
   return headers
 }
 
-const codeOf = (err: unknown): string | null => (isObject(err) ? text(err.code) : null)
+const getCode = (err: unknown): string | null => (isObject(err) ? text(err.code) : null)
 
-const statusOf = (value: unknown): number | null => {
+const getStatus = (value: unknown): number | null => {
   const status = num(value)
   return status !== null && Number.isInteger(status) && status >= 300 && status <= 599 ? status : null
 }
@@ -236,7 +236,7 @@ const unitMs = (unit: string): number => {
   return { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[name.slice(0, 1)] ?? 0
 }
 
-const text = (value: unknown): string | null => textOf(value).trim() || null
+const text = (value: unknown): string | null => getText(value).trim() || null
 
 const num = (value: unknown): number | null => {
   const isCandidate = typeof value === 'number' || (typeof value === 'string' && value.trim() !== '')

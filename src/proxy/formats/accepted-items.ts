@@ -2,7 +2,7 @@
  * Decides which parts of earlier answers the upstream accepts as input. It stores nothing, so an id alone means nothing
  * to it.
  */
-import { type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import { sha256 } from '../pool/affinity.ts'
 
 /** In characters, for item ids and call ids. */
@@ -62,15 +62,15 @@ const isRejected = (item: JsonObject, name: string): boolean => {
 export const isKnownId = (item: JsonObject): boolean => {
   const { id } = item
   if (id == null) return true
-  if (isLong(id) || !textOf(id).startsWith(ID_PREFIXES[typeOf(item)] ?? '')) return false
+  if (isLong(id) || !getText(id).startsWith(ID_PREFIXES[typeOf(item)] ?? '')) return false
   return item.type !== 'reasoning' || hasCiphertext(item)
 }
 
 /** The upstream accepts reasoning text only as a summary. */
 const summarised = (item: JsonObject): JsonObject => {
   if (hasCiphertext(item) || !isEmpty(item.summary)) return item
-  const texts = objectsOf(item.content)
-    .map(({ text }) => textOf(text))
+  const texts = getObjects(item.content)
+    .map(({ text }) => getText(text))
     .filter((text) => text !== '')
   return texts.length > 0 ? { ...item, summary: texts.map((text) => ({ type: 'summary_text', text })) } : item
 }
@@ -84,7 +84,7 @@ const isHollow = (item: JsonObject): boolean => {
 /** Members that identify an item but are not content. */
 const LABELS: ReadonlySet<string> = new Set(['type', 'id', 'status'])
 
-const typeOf = ({ type, role }: JsonObject): string => textOf(type) || (role == null ? '' : 'message')
+const typeOf = ({ type, role }: JsonObject): string => getText(type) || (role == null ? '' : 'message')
 
 const hasCiphertext = ({ encrypted_content }: JsonObject): boolean => !isEmpty(encrypted_content)
 

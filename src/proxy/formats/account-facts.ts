@@ -1,6 +1,6 @@
 /** Removes facts about the upstream account from an event, so that a client does not mistake them for its own. */
-import { placeOf } from '../../lib/bytes.ts'
-import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import { getPlace } from '../../lib/bytes.ts'
+import { getObject, isObject, type JsonObject } from '../../lib/json.ts'
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson } from '../../lib/sse-payload.ts'
 import { FrameEvent } from '../../upstream/frame-event.ts'
@@ -19,7 +19,7 @@ const PLAN = 'plan_type'
 const KEYS = [Buffer.from('"headers"'), Buffer.from(`"${PLAN}"`)]
 
 /** Whether `bytes` may contain account facts. Checked without parsing, so text quoting these keys matches too. */
-export const mentionsAccountFacts = (bytes: Uint8Array): boolean => KEYS.some((key) => placeOf(bytes, key) !== -1)
+export const mentionsAccountFacts = (bytes: Uint8Array): boolean => KEYS.some((key) => getPlace(bytes, key) !== -1)
 
 /** Returns the same object when there is nothing to remove. */
 export const withoutAccountFacts = (event: SseEvent): SseEvent => {
@@ -48,7 +48,7 @@ export const withoutFacts = (source: JsonObject): JsonObject => {
 }
 
 const withoutHeaders = (source: JsonObject): JsonObject => {
-  const all = Object.entries(objectOf(source.headers))
+  const all = Object.entries(getObject(source.headers))
   const kept = all.filter(([name]) => !ACCOUNT_HEADERS.has(name.toLowerCase()))
   return kept.length === all.length ? source : { ...source, headers: Object.fromEntries(kept) }
 }

@@ -1,8 +1,8 @@
 /** How long transcribed audio is, where the answer says so. */
-import { type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, type JsonObject } from '../../lib/json.ts'
 
 /** Servers tell it in `duration`, or in `usage`. */
-export const secondsOf = ({ duration, usage }: JsonObject): number | null => {
-  const seconds = duration ?? objectOf(usage).seconds
+export const toSeconds = ({ duration, usage }: JsonObject): number | null => {
+  const seconds = duration ?? getObject(usage).seconds
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0 ? seconds : null
 }

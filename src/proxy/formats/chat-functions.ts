@@ -11,7 +11,7 @@ const Choice = z.object({ name: z.string().min(1) })
 export const usesFunctions = ({ functions }: JsonObject): boolean => Array.isArray(functions) && functions.length > 0
 
 /** The functions offered. Throws `invalid_request_error` when it is not a list or is combined with tools. */
-export function functionsOf(body: JsonObject): unknown[] {
+export function getFunctions(body: JsonObject): unknown[] {
   const functions = parseAt(Functions, body.functions, 'functions') ?? []
   if (functions.length > 0 && Array.isArray(body.tools) && body.tools.length > 0)
     throw invalid('functions', "Send either 'tools' or 'functions'.")

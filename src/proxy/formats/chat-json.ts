@@ -1,5 +1,5 @@
 /** Turns a finished Responses object into the JSON answer of Chat Completions. */
-import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import { callKind, chatCall } from './call-kinds.ts'
 import { reasoningContent } from './chat-reasoning.ts'
 import { upstreamFailure } from './responses-event.ts'
@@ -22,9 +22,9 @@ interface ChatJsonOptions {
  * is `failed`.
  */
 export function chatFromResponse(response: unknown, opts: ChatJsonOptions): JsonObject {
-  const source = objectOf(response)
+  const source = getObject(response)
   if (source.status === 'failed') throw upstreamFailure(source)
-  const output = objectsOf(source.output)
+  const output = getObjects(source.output)
   const toolCalls = output.flatMap(toolCall)
   const isAlone = opts.isJson && output.some(isOtherOutput)
   const shown = output.filter((item, index) => !isCommentary(item) || !(isAlone || leadsToAnswer(output.slice(index))))
@@ -64,7 +64,7 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
  */
 export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'commentary'
 /** `partial_answer` or `final_answer`. */
-export const isAnswer = ({ phase }: JsonObject): boolean => textOf(phase).endsWith('_answer')
+export const isAnswer = ({ phase }: JsonObject): boolean => getText(phase).endsWith('_answer')
 
 const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isOtherOutput) ?? {})
 
@@ -73,7 +73,7 @@ const isOtherOutput = (item: JsonObject): boolean =>
 
 /** An answer may be started and stay empty. */
 export const saysAnything = ({ content }: JsonObject): boolean =>
-  objectsOf(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
+  getObjects(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'function_call'
 
@@ -82,7 +82,7 @@ export function finishReason(
   response: JsonObject,
   { hasCalled, isLegacy }: { hasCalled: boolean; isLegacy: boolean },
 ): FinishReason {
-  const cut = objectOf(response.incomplete_details).reason
+  const cut = getObject(response.incomplete_details).reason
   if (cut === 'max_output_tokens' || cut === 'max_tokens') return 'length'
   if (cut === 'content_filter') return 'content_filter'
   if (!hasCalled) return 'stop'
@@ -91,8 +91,8 @@ export function finishReason(
 
 /** Token counts under their chat names; null when the upstream reported none. */
 export function chatUsage(usage: unknown): JsonObject | null {
-  const source = objectOf(usage)
-  const input = objectOf(source.input_tokens_details)
+  const source = getObject(usage)
+  const input = getObject(source.input_tokens_details)
   if (typeof source.input_tokens !== 'number' || typeof source.output_tokens !== 'number') return null
   return {
     prompt_tokens: source.input_tokens,
@@ -102,7 +102,7 @@ export function chatUsage(usage: unknown): JsonObject | null {
       cached_tokens: input.cached_tokens ?? 0,
       ...(input.cache_write_tokens != null && { cache_write_tokens: input.cache_write_tokens }),
     },
-    completion_tokens_details: { reasoning_tokens: objectOf(source.output_tokens_details).reasoning_tokens ?? 0 },
+    completion_tokens_details: { reasoning_tokens: getObject(source.output_tokens_details).reasoning_tokens ?? 0 },
   }
 }
 
@@ -115,8 +115,8 @@ export function chatCitations(output: JsonObject[], before = 0): JsonObject[] {
   return textParts(output).flatMap(({ text, annotations }) => {
     const moved = (place: unknown) => (typeof place === 'number' ? place + start : place)
     const start = at
-    at += textOf(text).length
-    return objectsOf(annotations)
+    at += getText(text).length
+    return getObjects(annotations)
       .filter(({ type }) => type === 'url_citation')
       .map(({ type, start_index, end_index, url, title }) => ({
         type,
@@ -126,16 +126,16 @@ export function chatCitations(output: JsonObject[], before = 0): JsonObject[] {
 }
 
 const textParts = (output: JsonObject[]): JsonObject[] =>
-  output.flatMap((item) => objectsOf(item.content)).filter(({ type }) => type === 'output_text')
+  output.flatMap((item) => getObjects(item.content)).filter(({ type }) => type === 'output_text')
 
 const joined = (output: JsonObject[], type: string, member: string): string =>
   output
-    .flatMap((item) => objectsOf(item.content))
+    .flatMap((item) => getObjects(item.content))
     .filter((part) => part.type === type)
-    .map((part) => textOf(part[member]))
+    .map((part) => getText(part[member]))
     .join('')
 
 const toolCall = (item: JsonObject): JsonObject[] => {
   const kind = callKind(item)
-  return kind ? [chatCall(kind, item, textOf(item[kind.text]))] : []
+  return kind ? [chatCall(kind, item, getText(item[kind.text]))] : []
 }

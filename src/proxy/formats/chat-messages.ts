@@ -43,7 +43,7 @@ type Role = 'system' | 'developer' | 'user' | 'assistant' | 'tool'
 const TRANSLATE: Record<Role, (message: JsonObject, at: string) => JsonObject[]> = {
   system: instructionItem,
   developer: instructionItem,
-  user: (message, at) => [{ role: 'user', content: userParts(contentOf(message, at), `${at}.content`) }],
+  user: (message, at) => [{ role: 'user', content: userParts(getContent(message, at), `${at}.content`) }],
   assistant: assistantItems,
   tool: toolOutput,
 }
@@ -62,11 +62,11 @@ export function messageItems(message: unknown, at: string): JsonObject[] {
 
 const isRole = (role: unknown): role is Role => typeof role === 'string' && Object.hasOwn(TRANSLATE, role)
 
-const contentOf = (message: JsonObject, at: string) => parseAt(Content, message.content, `${at}.content`)
+const getContent = (message: JsonObject, at: string) => parseAt(Content, message.content, `${at}.content`)
 
 /** The upstream rejects the role `system` in `input`; `developer` is its newer name. Instructions must be text. */
 function instructionItem(message: JsonObject, at: string): JsonObject[] {
-  const text = joinText(contentOf(message, at), `${at}.content`, '\n')
+  const text = joinText(getContent(message, at), `${at}.content`, '\n')
   return [{ role: 'developer', content: [{ type: 'input_text', text }] }]
 }
 
@@ -150,7 +150,7 @@ const assistantPart =
 function toolOutput(message: JsonObject, at: string): JsonObject[] {
   const id = message.tool_call_id ?? message.toolCallId ?? message.call_id
   const call_id = parseAt(z.string().min(1), id, `${at}.tool_call_id`)
-  const content = contentOf(message, at)
+  const content = getContent(message, at)
   const toOutput = typeof content === 'string' || content.every(isText) ? toolText : userParts
   return [{ type: 'function_call_output', call_id, output: toOutput(content, `${at}.content`) }]
 }

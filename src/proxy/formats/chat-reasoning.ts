@@ -1,11 +1,11 @@
 /** Reasoning summaries for chat clients as `reasoning_content`, introduced by DeepSeek and read by others too. */
-import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 
 const BETWEEN_PARTS = '\n\n'
 
 /** Requests a summary when an effort is set and the client did not choose a summary itself. */
 export const withSummary = (body: JsonObject): JsonObject => {
-  const reasoning = objectOf(body.reasoning)
+  const reasoning = getObject(body.reasoning)
   if (reasoning.effort == null || reasoning.effort === 'none' || reasoning.summary !== undefined) return body
   return { ...body, reasoning: { ...reasoning, summary: 'auto' } }
 }
@@ -19,7 +19,7 @@ export const reasoningContent = (output: JsonObject[]): string =>
 
 /** The summary texts of a reasoning item; none for other items. */
 export const summaryTexts = ({ type, summary }: JsonObject): string[] =>
-  type === 'reasoning' ? objectsOf(summary).map(({ text }) => textOf(text)) : []
+  type === 'reasoning' ? getObjects(summary).map(({ text }) => getText(text)) : []
 
 /** Tracks the summaries of one stream and returns what is new. */
 export class ChatReasoning {

@@ -1,9 +1,9 @@
 /** Turns a Chat Completions request into the equivalent Responses request. */
 import { z } from 'zod'
-import { isObject, type JsonObject, objectOf, textOf } from '../../lib/json.ts'
+import { getObject, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import { acceptedItems } from './accepted-items.ts'
 import { withOutputKinds } from './call-kinds.ts'
-import { choiceOfFunction, functionsOf, usesFunctions, withToolCalls } from './chat-functions.ts'
+import { choiceOfFunction, getFunctions, usesFunctions, withToolCalls } from './chat-functions.ts'
 import { messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesFunctions, responsesToolChoice, responsesTools } from './chat-tools.ts'
 import { type Conversation, placed } from './instructions.ts'
@@ -65,12 +65,12 @@ const TRANSLATED: ReadonlySet<string> = new Set([
  */
 export function chatToResponses(body: JsonObject, reasoningBefore: ReasoningBefore = () => []): ChatRequest {
   const options = parseAt(Options, body)
-  const request = requestOf(body, options, reasoningBefore)
+  const request = getRequest(body, options, reasoningBefore)
   const chat = {
     stream: options.stream === true,
     includeUsage: options.stream_options?.include_usage === true,
     model: options.model,
-    isJson: JSON_FORMATS.has(objectOf(objectOf(request.body.text).format).type),
+    isJson: JSON_FORMATS.has(getObject(getObject(request.body.text).format).type),
     isLegacy: usesFunctions(body),
   }
   return { ...request, chat }
@@ -78,7 +78,7 @@ export function chatToResponses(body: JsonObject, reasoningBefore: ReasoningBefo
 
 const JSON_FORMATS: ReadonlySet<unknown> = new Set(['json_object', 'json_schema'])
 
-function requestOf(
+function getRequest(
   body: JsonObject,
   { messages, tools }: z.output<typeof Options>,
   reasoningBefore: ReasoningBefore,
@@ -102,12 +102,12 @@ function responsesShaped({ messages: _, ...body }: JsonObject): NormalisedReques
 }
 
 function translated(body: JsonObject, said: Conversation, clientTools: unknown[] | undefined): NormalisedRequest {
-  const functions = functionsOf(body)
+  const functions = getFunctions(body)
   const isLegacy = functions.length > 0
   const tools = isLegacy ? responsesFunctions(functions) : clientTools && responsesTools(clientTools)
   const choice = body.tool_choice ?? choiceOfFunction(body.function_call)
   const members = withFormat(foldAliases(body), body.response_format)
-  const { instructions, input } = placed(textOf(body.instructions), said, { text: members.text })
+  const { instructions, input } = placed(getText(body.instructions), said, { text: members.text })
   return {
     body: {
       model: body.model,
@@ -141,7 +141,7 @@ const isInstruction = (message: unknown): boolean =>
 
 function withFormat(members: JsonObject, format: unknown): JsonObject {
   if (format == null) return members
-  const text = objectOf(members.text)
+  const text = getObject(members.text)
   if (text.format != null) throw invalid('response_format', "Send either 'response_format' or 'text.format'.")
   return { ...members, text: { ...text, format: responsesFormat(format) } }
 }
@@ -150,7 +150,7 @@ function droppedFrom(body: JsonObject): string[] {
   return Object.keys(body).flatMap((name) => {
     if (name === 'store') return body.store === true ? ['store'] : []
     if (name === 'stream_options') {
-      return objectOf(body.stream_options).include_obfuscation === true ? ['stream_options.include_obfuscation'] : []
+      return getObject(body.stream_options).include_obfuscation === true ? ['stream_options.include_obfuscation'] : []
     }
     return TRANSLATED.has(name) || isImplied(name) || body[name] == null ? [] : [name]
   })

@@ -1,6 +1,6 @@
 /** Turns the events of a Responses stream into Chat Completions chunks in one pass. */
 import { type AppError, openAiError } from '../../errors.ts'
-import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { chatCitations, chatUsage, finishReason, isAnswer, isCommentary, saysAnything } from './chat-json.ts'
 import { ChatReasoning, summaryTexts } from './chat-reasoning.ts'
@@ -25,20 +25,20 @@ export interface ChatStreamOptions {
 type Handler = (writer: ChatStream, event: ResponsesEvent) => string
 
 const HANDLERS: Record<string, Handler> = {
-  'response.output_text.delta': (writer, event) => writer.text('content', event, textOf(event.delta)),
-  'response.output_text.done': (writer, event) => writer.rest('content', event, textOf(event.text)),
-  'response.refusal.delta': (writer, event) => writer.text('refusal', event, textOf(event.delta)),
-  'response.refusal.done': (writer, event) => writer.rest('refusal', event, textOf(event.refusal)),
-  'response.reasoning_summary_text.delta': (writer, event) => writer.thought(event, textOf(event.delta)),
-  'response.reasoning_summary_text.done': (writer, event) => writer.thoughtRest(event, textOf(event.text)),
-  'response.output_item.added': (writer, event) => writer.begun(event, objectOf(event.item)),
-  'response.output_item.done': (writer, event) => writer.item(event, objectOf(event.item)),
+  'response.output_text.delta': (writer, event) => writer.text('content', event, getText(event.delta)),
+  'response.output_text.done': (writer, event) => writer.rest('content', event, getText(event.text)),
+  'response.refusal.delta': (writer, event) => writer.text('refusal', event, getText(event.delta)),
+  'response.refusal.done': (writer, event) => writer.rest('refusal', event, getText(event.refusal)),
+  'response.reasoning_summary_text.delta': (writer, event) => writer.thought(event, getText(event.delta)),
+  'response.reasoning_summary_text.done': (writer, event) => writer.thoughtRest(event, getText(event.text)),
+  'response.output_item.added': (writer, event) => writer.begun(event, getObject(event.item)),
+  'response.output_item.done': (writer, event) => writer.item(event, getObject(event.item)),
   'response.function_call_arguments.delta': (writer, event) => writer.callDelta(event),
-  'response.function_call_arguments.done': (writer, event) => writer.callDone(event, textOf(event.arguments)),
+  'response.function_call_arguments.done': (writer, event) => writer.callDone(event, getText(event.arguments)),
   'response.custom_tool_call_input.delta': (writer, event) => writer.callDelta(event),
-  'response.custom_tool_call_input.done': (writer, event) => writer.callDone(event, textOf(event.input)),
-  'response.completed': (writer, event) => writer.finish(objectOf(event.response)),
-  'response.incomplete': (writer, event) => writer.finish(objectOf(event.response)),
+  'response.custom_tool_call_input.done': (writer, event) => writer.callDone(event, getText(event.input)),
+  'response.completed': (writer, event) => writer.finish(getObject(event.response)),
+  'response.incomplete': (writer, event) => writer.finish(getObject(event.response)),
   'response.failed': (writer, event) => writer.failure(upstreamFailure(event)),
   error: (writer, event) => writer.failure(upstreamFailure(event)),
 }
@@ -138,10 +138,10 @@ export class ChatStream {
     const call = this.begun(event, item)
     if (item.type === 'reasoning') return this.#summary(event, item)
     if (item.type !== 'message') return call
-    const texts = objectsOf(item.content).map((part, content_index) => {
+    const texts = getObjects(item.content).map((part, content_index) => {
       const at = { output_index: event.output_index, content_index }
-      if (part.type === 'refusal') return this.rest('refusal', at, textOf(part.refusal))
-      return part.type === 'output_text' ? this.rest('content', at, textOf(part.text)) : ''
+      if (part.type === 'refusal') return this.rest('refusal', at, getText(part.refusal))
+      return part.type === 'output_text' ? this.rest('content', at, getText(part.text)) : ''
     })
     this.#cite(event.output_index ?? item.id ?? item, item)
     return texts.join('')
@@ -152,7 +152,7 @@ export class ChatStream {
   }
 
   callDelta(event: JsonObject): string {
-    return this.#call(this.#calls.textDelta(event, textOf(event.delta)))
+    return this.#call(this.#calls.textDelta(event, getText(event.delta)))
   }
 
   callDone(event: JsonObject, full: string): string {
@@ -160,7 +160,7 @@ export class ChatStream {
   }
 
   finish(response: JsonObject): string {
-    const missed = this.#missed(objectsOf(response.output)) + this.#release()
+    const missed = this.#missed(getObjects(response.output)) + this.#release()
     const annotations = [...this.#citations.values()].flat()
     const cited = annotations.length > 0 ? this.#delta({ annotations }) : ''
     const role = this.#hasRole ? '' : this.#delta({ content: '' })
@@ -200,7 +200,7 @@ export class ChatStream {
   /** Call when all text of the item has been sent or held, and nothing after it. */
   #cite(key: unknown, item: JsonObject): void {
     if (this.#citations.has(key) || !saysAnything(item)) return // already ended, or ended again without held text
-    const length = objectsOf(item.content).reduce((sum, { text }) => sum + textOf(text).length, 0)
+    const length = getObjects(item.content).reduce((sum, { text }) => sum + getText(text).length, 0)
     if (!isCommentary(item)) this.#citations.set(key, chatCitations([item], this.#contentLength - length))
     else if (this.#held !== '') this.#heldCitations.push({ key, item, before: this.#held.length - length })
   }

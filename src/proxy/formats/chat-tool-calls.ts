@@ -1,5 +1,5 @@
 /** Tracks the tool calls of one stream: assigns chat indexes and returns what is new about a call. */
-import { type JsonObject, textOf } from '../../lib/json.ts'
+import { getText, type JsonObject } from '../../lib/json.ts'
 import { type CallKind, callKind, chatCall } from './call-kinds.ts'
 
 interface Call {
@@ -33,7 +33,7 @@ export class ChatToolCalls {
     if (!kind) return null
     const call = this.#find({ output_index: event.output_index, item_id: item.id, call_id: item.call_id })
     if (!call.told) return this.#announce(call, item, kind)
-    return this.#append(call.told, textOf(item[kind.text]).slice(call.told.sent))
+    return this.#append(call.told, getText(item[kind.text]).slice(call.told.sent))
   }
 
   textDelta(event: JsonObject, delta: string): JsonObject | null {
@@ -52,7 +52,7 @@ export class ChatToolCalls {
 
   /** Sends id and name once, with the text known so far. */
   #announce(call: Call, item: JsonObject, kind: CallKind): JsonObject {
-    const known = [call.early, textOf(item[kind.text])].reduce((a, b) => (b.length > a.length ? b : a))
+    const known = [call.early, getText(item[kind.text])].reduce((a, b) => (b.length > a.length ? b : a))
     call.told = { index: this.#count++, kind, sent: known.length }
     return { index: call.told.index, ...chatCall(kind, item, known) }
   }

@@ -1,6 +1,6 @@
 /** Assembles a complete response object from a stream's events, for clients that want one JSON answer. */
 import { AppError } from '../../errors.ts'
-import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import { isTerminal } from '../../upstream/terminal.ts'
 import { callKind } from './call-kinds.ts'
 import { saysAnything } from './chat-json.ts'
@@ -58,8 +58,8 @@ export class ResponseCollector {
     if (this.#terminal.type === 'error' || this.#terminal.type === 'response.failed') {
       throw upstreamFailure(this.#terminal)
     }
-    const response = objectOf(this.#terminal.response)
-    if (objectsOf(response.output).length > 0) return response
+    const response = getObject(this.#terminal.response)
+    if (getObjects(response.output).length > 0) return response
     return { ...response, output: this.#output() }
   }
 
@@ -72,7 +72,7 @@ export class ResponseCollector {
   }
 
   #item(event: ResponsesEvent, isDone: boolean): void {
-    const item = objectOf(event.item)
+    const item = getObject(event.item)
     const partial = this.#partial(event.output_index ?? item.id ?? this.#items.size + 0.5)
     const isWhole = isDone && !isHollow(item)
     if (partial.isDone && !isWhole) return
@@ -86,8 +86,8 @@ export class ResponseCollector {
     const partial = this.#partial(event.output_index ?? event.item_id ?? 0)
     const index = event.content_index ?? event.summary_index ?? 0
     const text = partial.texts.getOrInsertComputed(`${kind}:${index}`, () => ({ kind, pieces: [] }))
-    if (event.type.endsWith('.done')) text.pieces = [textOf(event[full])]
-    else text.pieces.push(textOf(event.delta))
+    if (event.type.endsWith('.done')) text.pieces = [getText(event[full])]
+    else text.pieces.push(getText(event.delta))
   }
 
   #partial(key: unknown): PartialItem {
@@ -98,14 +98,14 @@ export class ResponseCollector {
 /** A `done` event may lack the text of its deltas, or repeat an item without it. */
 const isHollow = (item: JsonObject): boolean => {
   const kind = callKind(item)
-  if (kind) return textOf(item[kind.text]) === ''
+  if (kind) return getText(item[kind.text]) === ''
   if (item.type === 'message') return !saysAnything(item)
   return item.type === 'reasoning' && THOUGHTS.every((member) => isEmpty(item[member]))
 }
 
 const THOUGHTS = ['summary', 'content', 'encrypted_content']
 
-const isEmpty = (value: unknown): boolean => textOf(value) === '' && objectsOf(value).length === 0
+const isEmpty = (value: unknown): boolean => getText(value) === '' && getObjects(value).length === 0
 
 const textEvent = (type: string) => TEXT_EVENTS.get(type.replace(/\.(delta|done)$/, ''))
 

@@ -1,6 +1,6 @@
 /** Turns a unary compact request into a Responses request, and the response into a compact reply. */
 import { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import { isKnownId } from './accepted-items.ts'
 import { COMPACTION_TRIGGER, checkCompactionTrigger } from './compaction-trigger.ts'
 import { clientItems, withParts } from './input-items.ts'
@@ -23,7 +23,7 @@ export function compactToResponses(body: JsonObject): CompactRequest {
   const { body: normal, dropped } = normaliseResponses(body)
   const shaping = LEFT_OUT.filter((name) => body[name] != null)
   for (const name of LEFT_OUT) delete normal[name] // `normal` is our own copy
-  const items = objectsOf(normal.input)
+  const items = getObjects(normal.input)
   return {
     body: {
       ...normal,
@@ -43,9 +43,9 @@ export function compactToResponses(body: JsonObject): CompactRequest {
  * compaction.
  */
 export function compactFromResponse(response: unknown, retained: JsonObject[]): JsonObject {
-  const source = objectOf(response)
+  const source = getObject(response)
   if (source.status === 'failed') throw upstreamFailure(source)
-  const item = objectsOf(source.output).findLast((one) => one.type === 'compaction' && textOf(one.encrypted_content))
+  const item = getObjects(source.output).findLast((one) => one.type === 'compaction' && getText(one.encrypted_content))
   if (!item) throw new AppError('upstream_error', { message: 'ChatGPT did not compact the conversation.' })
   return {
     id: source.id,

@@ -1,5 +1,5 @@
 /** The input item that requests a compaction: at most one, and last. */
-import { isObject, objectOf } from '../../lib/json.ts'
+import { getObject, isObject } from '../../lib/json.ts'
 import { invalid } from './invalid-request.ts'
 
 export const COMPACTION_TRIGGER = { type: 'compaction_trigger' } as const
@@ -17,4 +17,4 @@ export function checkCompactionTrigger(items: unknown[]): boolean {
 
 /** Whether `input` ends with the trigger; the rest is not checked. */
 export const endsInTrigger = (input: unknown): boolean =>
-  Array.isArray(input) && objectOf(input.at(-1)).type === COMPACTION_TRIGGER.type
+  Array.isArray(input) && getObject(input.at(-1)).type === COMPACTION_TRIGGER.type

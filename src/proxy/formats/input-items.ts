@@ -1,7 +1,7 @@
 /** Turns the `input` of a `/v1` request, in any form clients use, into items the upstream accepts. */
 
 import { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import { acceptedItems } from './accepted-items.ts'
 import { withOutputKinds } from './call-kinds.ts'
 import { withToolCalls } from './chat-functions.ts'
@@ -84,18 +84,18 @@ const isChatMessage = (item: JsonObject) =>
   item.type == null &&
   (item.role === 'tool' ||
     CHAT_ONLY.some((key) => key in item) ||
-    objectsOf(item.content).some((part) => CHAT_PARTS.has(part.type)))
+    getObjects(item.content).some((part) => CHAT_PARTS.has(part.type)))
 
 /**
  * Only text can be an instruction; other parts stay as a user message. Anything that is not a part is an error, because
  * it would be lost silently.
  */
 function addSystem({ items, system }: InputItems, item: JsonObject, at: string): void {
-  const parts = objectsOf(item.content)
+  const parts = getObjects(item.content)
   if (!Array.isArray(item.content) || parts.length < item.content.length)
     throw invalid(`${at}.content`, 'The content of a system message must be text or a list of parts.')
   const isText = (part: JsonObject) => typeof part.text === 'string'
-  const texts = parts.filter((part) => textOf(part.text) !== '').map(({ text }) => ({ type: 'input_text', text }))
+  const texts = parts.filter((part) => getText(part.text) !== '').map(({ text }) => ({ type: 'input_text', text }))
   const rest = parts.filter((part) => !isText(part))
   const instruction = { role: 'developer', content: texts }
   if (texts.length > 0) {
@@ -107,8 +107,8 @@ function addSystem({ items, system }: InputItems, item: JsonObject, at: string):
 
 /** Uploaded files live at OpenAI's public API, so an image id cannot be resolved here. */
 function checked(item: JsonObject, at: string): JsonObject {
-  objectsOf(item.content).forEach((part, index) => {
-    const isForeign = part.file_id != null || textOf(part.image_url).startsWith('sediment://')
+  getObjects(item.content).forEach((part, index) => {
+    const isForeign = part.file_id != null || getText(part.image_url).startsWith('sediment://')
     if (part.type === 'input_image' && isForeign) {
       throw invalid(`${at}.content[${index}]`, 'Images must be sent as a URL or a data URL, not by file id.')
     }

@@ -1,5 +1,5 @@
 /** Gives a request the instructions the upstream requires, and invents none if the client sent some. */
-import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 
 /** Input items, with system messages as developer messages, the role the upstream accepts in `input`. */
 export interface Conversation {
@@ -40,9 +40,9 @@ export function placed(
   first?: readonly JsonObject[],
 ): { instructions: string | undefined; input: JsonObject[] } {
   const others = items.filter((item) => !system.has(item))
-  const keeps = keepsSystem || others.length === 0 || objectOf(objectOf(text).format).type === 'json_object'
+  const keeps = keepsSystem || others.length === 0 || getObject(getObject(text).format).type === 'json_object'
   const input = keeps ? items : others
-  const texts = keeps ? [] : [...system].flatMap(({ content }) => objectsOf(content).map((part) => textOf(part.text)))
+  const texts = keeps ? [] : [...system].flatMap(({ content }) => getObjects(content).map((part) => getText(part.text)))
   const joined = [own, ...texts].filter((text) => text !== '').join('\n')
   const isEnough = isInstructed || hasInstruction(first ?? input)
   return { instructions: joined || (isEnough ? undefined : NEUTRAL_INSTRUCTIONS), input }

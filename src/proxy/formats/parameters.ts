@@ -1,6 +1,6 @@
 /** Request parameters the upstream names differently, rejects or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, isObject, type JsonObject } from '../../lib/json.ts'
 import { sentEffort, sentTier } from '../ingress/key-policy.ts'
 import { invalid } from './invalid-request.ts'
 
@@ -64,10 +64,10 @@ const INCLUDABLE: ReadonlySet<unknown> = new Set([
  * the client did not send are absent, and objects without an alias are the client's own.
  */
 export function foldAliases(body: JsonObject): JsonObject {
-  const verbosity = firstOf(body, VERBOSITY_ALIASES, (value) => value)
+  const verbosity = getFirst(body, VERBOSITY_ALIASES, (value) => value)
   const key = body.prompt_cache_key ?? body.promptCacheKey
   return {
-    ...reasoningOf(body),
+    ...getReasoning(body),
     ...withMember(body, 'text', 'verbosity', verbosity),
     ...(key != null && { prompt_cache_key: key }),
     ...(typeof body.service_tier === 'string' && { service_tier: sentTier(body.service_tier) }),
@@ -123,19 +123,19 @@ function checkInclude(include: unknown): void {
   if (unknown >= 0) throw invalid('include', `'${String(include[unknown])}' cannot be included.`)
 }
 
-function firstOf(body: JsonObject, names: readonly string[], read: (value: unknown) => unknown): unknown {
+function getFirst(body: JsonObject, names: readonly string[], read: (value: unknown) => unknown): unknown {
   return names.map((name) => read(body[name])).find((value) => value != null)
 }
 
-function reasoningOf(body: JsonObject): JsonObject {
-  const folded = withMember(body, 'reasoning', 'effort', firstOf(body, EFFORT_ALIASES, effortOf))
-  const { effort } = objectOf(folded.reasoning)
+function getReasoning(body: JsonObject): JsonObject {
+  const folded = withMember(body, 'reasoning', 'effort', getFirst(body, EFFORT_ALIASES, getEffort))
+  const { effort } = getObject(folded.reasoning)
   if (typeof effort !== 'string' || sentEffort(effort) === effort) return folded
-  return { reasoning: { ...objectOf(folded.reasoning), effort: sentEffort(effort) } }
+  return { reasoning: { ...getObject(folded.reasoning), effort: sentEffort(effort) } }
 }
 
 /** `thinking` and `enable_thinking` are switches in other APIs: on means `medium`, off the model's default. */
-function effortOf(value: unknown): unknown {
+function getEffort(value: unknown): unknown {
   if (typeof value === 'boolean') return value ? 'medium' : undefined
   if (!isObject(value)) return value === 'enabled' ? 'medium' : value === 'disabled' ? undefined : value
   return value.effort ?? (value.type === 'enabled' || value.enabled === true ? 'medium' : undefined)
@@ -143,6 +143,6 @@ function effortOf(value: unknown): unknown {
 
 function withMember(body: JsonObject, name: string, member: string, value: unknown): JsonObject {
   if (body[name] == null && value == null) return {}
-  const own = objectOf(body[name])
+  const own = getObject(body[name])
   return { [name]: value == null || own[member] != null ? own : { ...own, [member]: value } }
 }

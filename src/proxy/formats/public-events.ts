@@ -1,6 +1,6 @@
 /** Converts an upstream stream for `/v1` clients; native clients get it unchanged. */
 import type { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, isObject, type JsonObject } from '../../lib/json.ts'
 import type { Random } from '../../lib/random.ts'
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
@@ -71,18 +71,18 @@ export class PublicEvents {
   /** The upstream's own failures lack members, or consist of an `error` event alone. */
   #failedUpstream(event: ResponsesEvent, meter: Meter): Uint8Array[] {
     const id = meter.responseId ?? this.#options.random.id('resp')
-    const response = event.type === 'error' ? {} : objectOf(event.response)
-    return this.#failure(upstreamFailure(event), { id, number: numberOf(event, meter), response })
+    const response = event.type === 'error' ? {} : getObject(event.response)
+    return this.#failure(upstreamFailure(event), { id, number: getNumber(event, meter), response })
   }
 
   /** SDKs read the final answer from the last event, where the upstream leaves `output` empty, null or out. */
   #ended(bytes: Uint8Array, type: string, meter: Meter): Uint8Array {
     const event = parsed(bytes, type)
-    const number = numberOf(event, meter)
+    const number = getNumber(event, meter)
     const { response } = event
     const { recording } = this.#options
     const isFilled = !isObject(response) || !isHollow(response) || this.#isSilent(response)
-    const finished = isFilled ? response : this.#said.responseOf(event)
+    const finished = isFilled ? response : this.#said.getResponse(event)
     const sent =
       isFilled && event.sequence_number === number
         ? this.#echoedEvent(bytes, type)
@@ -126,7 +126,7 @@ const ENDINGS: ReadonlySet<string> = new Set(['response.completed', 'response.in
 const isHollow = ({ output }: JsonObject): boolean => !Array.isArray(output) || output.length === 0
 
 /** The event's own number, or its position: SDKs drop events without one. The event is the last one metered. */
-const numberOf = ({ sequence_number: stated }: JsonObject, { events }: Meter): number =>
+const getNumber = ({ sequence_number: stated }: JsonObject, { events }: Meter): number =>
   Number.isSafeInteger(stated) ? Number(stated) : Math.max(0, events - 1)
 
-export const parsed = (bytes: Uint8Array, type: string): ResponsesEvent => ({ ...objectOf(eventJson(bytes)), type })
+export const parsed = (bytes: Uint8Array, type: string): ResponsesEvent => ({ ...getObject(eventJson(bytes)), type })

@@ -1,5 +1,5 @@
 /** Chat messages cannot carry reasoning, so the stored reasoning of an answer is put back in front of its tool calls. */
-import { type JsonObject, textOf } from '../../lib/json.ts'
+import { getText, type JsonObject } from '../../lib/json.ts'
 import { callKind } from './call-kinds.ts'
 
 /** The reasoning items that led to a call, oldest first; none when nothing is stored of it. */
@@ -20,8 +20,8 @@ export const reasoningByCall = (output: readonly JsonObject[]): Map<string, Json
   const found = new Map<string, JsonObject[]>()
   let reasoning: JsonObject[] = []
   for (const item of output) {
-    if (item.type === 'reasoning' && textOf(item.encrypted_content) !== '') reasoning.push(item)
-    const id = callKind(item) && (textOf(item.call_id) || textOf(item.id))
+    if (item.type === 'reasoning' && getText(item.encrypted_content) !== '') reasoning.push(item)
+    const id = callKind(item) && (getText(item.call_id) || getText(item.id))
     if (!id) continue
     if (reasoning.length > 0) found.set(id, reasoning)
     reasoning = []

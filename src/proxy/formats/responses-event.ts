@@ -1,6 +1,6 @@
 /** An event of the upstream's Responses stream, and the error in it. */
 import { AppError } from '../../errors.ts'
-import { type JsonObject, textOf } from '../../lib/json.ts'
+import { getText, type JsonObject } from '../../lib/json.ts'
 import { statedError } from '../exchange/upstream-failure.ts'
 
 /** A Responses event after `JSON.parse`; only `type` has been checked. */
@@ -13,8 +13,8 @@ export type ResponsesEvent = { type: string } & JsonObject
 export function upstreamFailure(source: JsonObject): AppError {
   const error = statedError(source)
   return new AppError('upstream_error', {
-    ...(textOf(error.message) && { message: textOf(error.message) }),
-    ...(textOf(error.param) && { param: textOf(error.param) }),
-    upstream: { code: textOf(error.code) || null, type: textOf(error.type) || null },
+    ...(getText(error.message) && { message: getText(error.message) }),
+    ...(getText(error.param) && { param: getText(error.param) }),
+    upstream: { code: getText(error.code) || null, type: getText(error.type) || null },
   })
 }

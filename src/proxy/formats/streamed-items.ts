@@ -1,5 +1,5 @@
 /** The output items of a stream, collected from events that are complete; deltas are ignored. */
-import { type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, type JsonObject } from '../../lib/json.ts'
 import { ResponseCollector } from './collect.ts'
 import type { ResponsesEvent } from './responses-event.ts'
 
@@ -24,7 +24,7 @@ export class StreamedItems {
   }
 
   push(event: ResponsesEvent): void {
-    const key = event.output_index ?? objectOf(event.item).id ?? event.item_id
+    const key = event.output_index ?? getObject(event.item).id ?? event.item_id
     if (event.type === BEGUN) this.#begun.set(key, event)
     else this.#pushWhole(event, key)
   }
@@ -38,7 +38,7 @@ export class StreamedItems {
   }
 
   /** The response of the last event, with `output` filled in when empty. */
-  responseOf(ended: ResponsesEvent): JsonObject {
+  getResponse(ended: ResponsesEvent): JsonObject {
     this.#collector.push(ended)
     return this.#collector.result()
   }

@@ -32,7 +32,7 @@ export const toTranscription = (form: FormData, isNative: boolean): Transcriptio
   return {
     file: fileIn(form, isNative),
     prompt,
-    format: isNative ? 'json' : formatOf(form),
+    format: isNative ? 'json' : getFormat(form),
     dropped: [...new Set(names.filter((name) => !known.has(name)))],
   }
 }
@@ -61,7 +61,7 @@ const checkModel = (model: string | null): void => {
     throw invalid('model', `'model' must be one of ${TRANSCRIPTION_NAMES.join(', ')}.`)
 }
 
-const formatOf = (form: FormData): Transcription['format'] => {
+const getFormat = (form: FormData): Transcription['format'] => {
   const format = textIn(form, 'response_format') ?? 'json'
   if (format !== 'json' && format !== 'text')
     throw invalid('response_format', "'response_format' must be json or text.")

@@ -1,6 +1,6 @@
 /** Turns a public `/v1/responses` request into one the upstream accepts, changing no more than necessary. */
 
-import { isObject, type JsonObject, objectsOf, textOf } from '../../lib/json.ts'
+import { getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { type Conversation, type History, NO_HISTORY, type Placing, placed } from './instructions.ts'
@@ -37,7 +37,7 @@ export function normaliseResponses(
   const isContinued = history !== NO_HISTORY
   const all = isContinued ? { items: [...history.items, ...said.items], system: history.system } : said
   const first = isContinued ? history.first : undefined
-  const whole = placed(textOf(body.instructions), all, { ...placing, text: body.text }, first)
+  const whole = placed(getText(body.instructions), all, { ...placing, text: body.text }, first)
   const system = isContinued || whole.input.length === all.items.length ? new Set<JsonObject>() : said.system
   return {
     body: rebuilt(body, changedMembers(body, whole)),
@@ -66,7 +66,8 @@ function currentTools(tools: unknown[]): unknown[] {
 /** A tool or tool choice under the upstream's name for it. */
 export const currentTool = <T>(tool: T): T => (isPreviewSearch(tool) ? { ...tool, type: 'web_search' } : tool)
 
-const isPreviewSearch = (tool: unknown): boolean => isObject(tool) && textOf(tool.type).startsWith('web_search_preview')
+const isPreviewSearch = (tool: unknown): boolean =>
+  isObject(tool) && getText(tool.type).startsWith('web_search_preview')
 
 /** New values of these members; `undefined` removes one. */
 function changedMembers(body: JsonObject, { instructions, input }: ReturnType<typeof placed>): JsonObject {
@@ -107,4 +108,4 @@ function droppedFrom(body: JsonObject, { hadCacheBreakpoint }: InputItems): stri
 }
 
 const sameItems = (list: unknown, items: JsonObject[]) =>
-  Array.isArray(list) && list.length === items.length && objectsOf(list).every((item, index) => item === items[index])
+  Array.isArray(list) && list.length === items.length && getObjects(list).every((item, index) => item === items[index])

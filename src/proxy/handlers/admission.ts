@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts'
 import { burnWindowClosed } from '../pool/selection-error.ts'
 import { keyNeeds } from '../pool/turn-needs.ts'
 import { relayRoute } from '../relay/relay.ts'
-import { demandAllowedModel, demandModelName } from '../turn/admit.ts'
+import { requireAllowedModel, requireModelName } from '../turn/admit.ts'
 
 /** Asks the function that routes requests. Throws `rate_limit_exceeded` for an opportunistic key with no account to use. */
 export const opportunisticAdmission = relayRoute(async (c) => {
@@ -29,8 +29,8 @@ const modelFor = (c: Ctx): string | null => {
   const { key } = c.var.client
   const asked = c.req.queries('model') ?? []
   if (asked.length > 1) throw new AppError('invalid_request_error', { message: 'Send one model.', param: 'model' })
-  const model = asked[0] === undefined ? null : demandModelName(asked[0])
+  const model = asked[0] === undefined ? null : requireModelName(asked[0])
   if (key?.enforcedModel) return key.enforcedModel
-  if (key) demandAllowedModel(key, model, true)
+  if (key) requireAllowedModel(key, model, true)
   return model
 }

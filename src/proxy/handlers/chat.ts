@@ -1,6 +1,6 @@
 /** `POST /v1/chat/completions`: translated to a Responses turn and back. */
 import type { Ctx } from '../../boot/bindings.ts'
-import { objectsOf, parseJson } from '../../lib/json.ts'
+import { getObjects, parseJson } from '../../lib/json.ts'
 import { answerWithJson, answerWithStream } from '../downstream/answer.ts'
 import { chatContract } from '../downstream/contracts.ts'
 import { chatFromResponse } from '../formats/chat-json.ts'
@@ -11,7 +11,7 @@ import { withKeyPolicy } from '../ingress/key-policy.ts'
 import { OTHER_BODY_BYTES } from '../ingress/raw-body.ts'
 import { rewritten } from '../ingress/rewrite.ts'
 import { storeScope } from '../responses-store/stateful-request.ts'
-import { choicesOf } from '../sources/choose.ts'
+import { getChoices } from '../sources/choose.ts'
 import type { TurnBody } from '../turn/turn.ts'
 import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 
@@ -19,7 +19,7 @@ const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/respon
 
 export const chatCompletions = turnRoute(async (c) => {
   const raw = await readTurnBody(c, CHAT, OTHER_BODY_BYTES)
-  const choices = choicesOf(c, raw, 'chat')
+  const choices = getChoices(c, raw, 'chat')
   if (choices.length > 0) return (await import('../sources/serve.ts')).serveChat(c, raw, CHAT, choices)
   return answerFromPool(c, await admitChat(c, raw))
 })
@@ -52,7 +52,7 @@ const admitChat = async (c: Ctx, raw: TurnBody) => {
   const reasoningBefore = (callId: string) => {
     const items = responses.reasoningBefore(storeScope(client), callId)
     if (items.length > 0) callIds.push(callId)
-    return objectsOf(items.map(({ text }) => parseJson(text)))
+    return getObjects(items.map(({ text }) => parseJson(text)))
   }
   const { body, chat } = prepared(c, raw, CHAT, () => {
     const asked = underFastModeRule(raw, client.key, c.env.settings.current())

@@ -4,7 +4,7 @@
  */
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { type JsonObject, textOf } from '../../lib/json.ts'
+import { getText, type JsonObject } from '../../lib/json.ts'
 import { type Answered, answerWithJson } from '../downstream/answer.ts'
 import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
@@ -13,12 +13,12 @@ import { enforcedMembers, withKeyPolicy } from '../ingress/key-policy.ts'
 import { rewritten } from '../ingress/rewrite.ts'
 import { spliced } from '../ingress/splice.ts'
 import { recalledFor } from '../responses-store/stateful-request.ts'
-import { choicesOf } from '../sources/choose.ts'
+import { getChoices } from '../sources/choose.ts'
 import { cannotCompact } from '../sources/source-errors.ts'
 import { attempt } from '../turn/attempts.ts'
 import type { Flow } from '../turn/flow.ts'
 import { newProgress, type Progress } from '../turn/progress.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { releaseRequest, type Turn, type TurnBody } from '../turn/turn.ts'
 import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
@@ -32,16 +32,16 @@ const compact = (isNative: boolean) => {
   return turnRoute(async (c) => {
     const served = await admitCompact(c, turns)
     let retained: JsonObject[] | null = null
-    const open = async (plane: Plane, turn: Turn): Promise<Flow> => {
-      const progress = newProgress(plane, turn)
+    const open = async (proxyDeps: ProxyDeps, turn: Turn): Promise<Flow> => {
+      const progress = newProgress(proxyDeps, turn)
       try {
-        return await attempt(plane, turn, progress)
+        return await attempt(proxyDeps, turn, progress)
       } catch (err) {
         if (!isRouteGone(err) || !turn.body) throw err
         const request = compactToResponses(turn.body.json)
         retained = request.retained
         c.set('droppedFields', [...(c.get('droppedFields') ?? []), ...request.dropped])
-        return attemptLongWay(plane, turn, { body: rewritten(turn.body, request.body), progress })
+        return attemptLongWay(proxyDeps, turn, { body: rewritten(turn.body, request.body), progress })
       }
     }
     return answerWithJson({ ...served, open }, (response) =>
@@ -53,9 +53,9 @@ const compact = (isNative: boolean) => {
 /** A separate function, so that the closure that builds the answer does not keep the request (see `responses.ts`). */
 const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const raw = await readTurnBody(c, turns)
-  const isOfSource = choicesOf(c, raw, 'responses').length > 0
+  const isOfSource = getChoices(c, raw, 'responses').length > 0
   const body = prepared(c, raw, turns, () => {
-    if (isOfSource && !c.env.pool.offers(textOf(raw.json.model))) throw cannotCompact()
+    if (isOfSource && !c.env.pool.offers(getText(raw.json.model))) throw cannotCompact()
     if (!turns.isNative) return translated(c, raw)
     rejectPreviousResponse(raw.json.previous_response_id)
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
@@ -66,14 +66,14 @@ const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
 
 /** The new turn takes over the request body and releases it at its commit point. */
 const attemptLongWay = async (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { body, progress }: { body: TurnBody; progress: Progress },
 ): Promise<Flow> => {
   const longWay: Turn = { ...turn, body, path: '/codex/responses', accept: 'text/event-stream' }
   turn.body = null
   try {
-    return await attempt(plane, longWay, { ...progress, last: null })
+    return await attempt(proxyDeps, longWay, { ...progress, last: null })
   } catch (err) {
     releaseRequest(longWay)
     throw err

@@ -17,10 +17,10 @@ import { isInScope } from '../../model/keys/key-scope.ts'
 import type { ActivitySums, FleetActivity } from '../../model/overview/fleet-activity.ts'
 import { findPerson } from '../../model/users/people.ts'
 import { holds } from '../../model/users/permissions.ts'
-import { whyOf } from '../../upstream/ask.ts'
+import { getWhy } from '../../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../../upstream/usage.ts'
 import type { LiveAccount } from '../pool/live-account.ts'
-import { demandOpen } from '../turn/admit.ts'
+import { requireOpen } from '../turn/admit.ts'
 
 const REFRESH_INTERVAL_MS = 10_000
 const LANES = 4
@@ -28,21 +28,21 @@ const LANES = 4
 /** `GET /api/fleet/summary`. */
 export const showFleet = createHandlers(clientKey('always'), restricted('refuse'), (c) => {
   const { clientLimits, clock } = c.env
-  const key = keyOf(c)
+  const key = toKey(c)
   const now = clock.now()
   const names = namesFor(c, key)
   const sections = key.usageSections
   const showsUsage =
     sections.has('upstream_limits') && sections.has('account_pool_usage') && !clientLimits.hidesPool(key)
   return c.json({
-    accounts: accountsOf(c, key).map(({ id, row, state, planType, usage }) => ({
+    accounts: getAccounts(c, key).map(({ id, row, state, planType, usage }) => ({
       accountId: id,
       displayName: names.get(id)?.label,
       email: names.get(id)?.email,
       status: nextState(state, { kind: 'tick', at: now }).status,
       planType,
-      primary: showsUsage ? windowOf(usage?.windows.fiveHour ?? null, now) : null,
-      secondary: showsUsage ? windowOf(usage?.windows.weekly ?? usage?.windows.monthly ?? null, now) : null,
+      primary: showsUsage ? getWindow(usage?.windows.fiveHour ?? null, now) : null,
+      secondary: showsUsage ? getWindow(usage?.windows.weekly ?? usage?.windows.monthly ?? null, now) : null,
       lastRefreshAt: iso(row.lastRefreshAt),
       usageRefreshedAt: showsUsage ? isoOrNull(usage?.at) : null,
     })),
@@ -52,20 +52,20 @@ export const showFleet = createHandlers(clientKey('always'), restricted('refuse'
 /** `GET /api/fleet/observability`. Its parts are marked unavailable while the log cannot be read in time. */
 export const showFleetActivity = createHandlers(clientKey('always'), restricted('refuse'), async (c) => {
   const { clock, reader, settings } = c.env
-  const key = keyOf(c)
+  const key = toKey(c)
   const now = clock.now()
   const staleSeconds = (settings.current().conversationAffinityMaxAgeDays * DAY_MS) / 1000
-  const question = { now, accountIds: key.scope && accountsOf(c, key).map(({ id }) => id), staleSeconds }
+  const question = { now, accountIds: key.scope && getAccounts(c, key).map(({ id }) => id), staleSeconds }
   const activity = await reader.for(`key ${key.id}`).fleetActivity(question).catch(unlessBusy)
   return c.json({ available: activity !== null, generatedAt: iso(now), source: 'request_log', ...parts(c, activity) })
 })
 
 /** `POST /api/fleet/refresh`: reads the usage of the key's accounts from ChatGPT now. */
 export const refreshFleet = createHandlers(clientKey('always'), restricted('refuse'), async (c) => {
-  demandOpen(c.env)
-  const key = keyOf(c)
-  demandPause(c, key)
-  const accounts = accountsOf(c, key)
+  requireOpen(c.env)
+  const key = toKey(c)
+  requirePause(c, key)
+  const accounts = getAccounts(c, key)
   const attempted = accounts.filter(({ state }) => isInUse(state))
   let written = 0
   await inLanes(attempted, LANES, async ({ id }) => {
@@ -80,13 +80,13 @@ export const refreshFleet = createHandlers(clientKey('always'), restricted('refu
   })
 })
 
-const keyOf = (c: Ctx): KeyPolicy => {
+const toKey = (c: Ctx): KeyPolicy => {
   const { key } = c.get('client')
   if (!key) throw new AppError('invalid_api_key')
   return key
 }
 
-const accountsOf = (c: Ctx, { scope }: KeyPolicy): LiveAccount[] =>
+const getAccounts = (c: Ctx, { scope }: KeyPolicy): LiveAccount[] =>
   c.env.pool.all().filter((account) => isInScope(scope, account))
 
 /** Names and addresses as the key's owner may see them. */
@@ -95,14 +95,14 @@ const namesFor = (c: Ctx, key: KeyPolicy): ReadonlyMap<string, { label: string; 
   const owner = ownerUserId === null ? null : findPerson(c.env.db, ownerUserId)
   const seesAddresses = owner !== null && holds(owner.role.grants, 'accounts:write')
   const shown = (text: string) => (seesAddresses ? text : maskEmails(text))
-  const accounts = accountsOf(c, key)
+  const accounts = getAccounts(c, key)
   const labels = tellApart(
     accounts.map(({ id, displayName, planType }) => ({ id, name: shown(displayName), planType })),
   )
   return new Map(accounts.map(({ id, row }) => [id, { label: labels.get(id) ?? '', email: shown(row.email) }]))
 }
 
-const windowOf = (window: UsageWindow | null, now: number) => {
+const getWindow = (window: UsageWindow | null, now: number) => {
   const used = usedNow(window, now)
   return window && used !== null
     ? {
@@ -120,7 +120,7 @@ const unlessBusy = (err: unknown): null => {
 
 const parts = (c: Ctx, activity: FleetActivity | null) => {
   if (activity === null) return { pressure: { available: false, windows: [] }, sticky: { available: false } }
-  const names = namesFor(c, keyOf(c))
+  const names = namesFor(c, toKey(c))
   const called = (accountId: string) => ({
     accountId,
     email: names.get(accountId)?.email ?? null,
@@ -160,7 +160,7 @@ type ByKind = ActivitySums & { name: string; requestKind: string }
 type ByClient = ActivitySums & { name: string; clientGroup: string }
 
 /** Throws `rate_limit_exceeded` when the key refreshed less than ten seconds ago. */
-const demandPause = ({ env }: Ctx, { id }: KeyPolicy): void => {
+const requirePause = ({ env }: Ctx, { id }: KeyPolicy): void => {
   const now = env.clock.monotonic()
   const last = env.fleetRefreshes.get(id)
   const waitMs = last === undefined ? 0 : last + REFRESH_INTERVAL_MS - now
@@ -173,14 +173,14 @@ const demandPause = ({ env }: Ctx, { id }: KeyPolicy): void => {
 }
 
 /** As the job does it. False when ChatGPT gave no usage. */
-const refreshUsage = async ({ env: { pool, plane, clock, log } }: Ctx, id: string): Promise<boolean> => {
+const refreshUsage = async ({ env: { pool, proxyDeps, clock, log } }: Ctx, id: string): Promise<boolean> => {
   try {
-    pool.observe(id, await fetchUsage({ ...plane.upstream, credentials: plane.credentials }, id))
+    pool.observe(id, await fetchUsage({ ...proxyDeps.upstream, credentials: proxyDeps.credentials }, id))
     return true
   } catch (err) {
     const verdict = judgeUsageFailure(err)
     if (verdict.kind === 'auth_failed') pool.apply(id, { ...verdict, at: clock.now() })
-    log.info('no usage for a client that asked for a refresh', { account: id, ...whyOf(err) })
+    log.info('no usage for a client that asked for a refresh', { account: id, ...getWhy(err) })
     return false
   }
 }

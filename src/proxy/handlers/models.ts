@@ -53,7 +53,7 @@ const untilKnown = (c: Ctx, version: string | null = null): Promise<void> => {
 
 /** Models depend on the plan, so one account per plan is enough; the catalog job covers the others. */
 const fetchVersion = (c: Ctx, version: string, speaker: 'newest' | 'oldest' = 'newest'): Promise<void> => {
-  const { pool, catalog, plane, db, clock, log } = c.env
+  const { pool, catalog, proxyDeps, db, clock, log } = c.env
   const inUse = pool.all().filter(({ state }) => isInUse(state))
   if (inUse.length === 0) return Promise.resolve()
   // The newest account of a plan is last in the pool. When older ones failed, it has not been tried yet.
@@ -61,7 +61,7 @@ const fetchVersion = (c: Ctx, version: string, speaker: 'newest' | 'oldest' = 'n
   const accountIds = [...new Map(ordered.map(({ planType, id }) => [planType, id])).values()]
   return catalog.ensure(version, { accountIds, now: clock.monotonic() }, (unasked) =>
     refreshCatalogs(
-      { ...plane.upstream, credentials: plane.credentials, db, log },
+      { ...proxyDeps.upstream, credentials: proxyDeps.credentials, db, log },
       { accountIds: unasked, versions: [version] },
     ),
   )

@@ -43,10 +43,11 @@ export const showNativeResetCredits = createHandlers(
   provedOwner,
   restricted('local'),
   async (c) => {
-    const { plane, resetCredits, clock } = c.env
+    const { proxyDeps, resetCredits, clock } = c.env
     const accountId = ownedAccount(c)
     const known = resetCredits.of(accountId)
-    const credits = known ?? (await fetchResetCredits({ ...plane.upstream, credentials: plane.credentials }, accountId))
+    const credits =
+      known ?? (await fetchResetCredits({ ...proxyDeps.upstream, credentials: proxyDeps.credentials }, accountId))
     if (known === null) resetCredits.set(accountId, credits)
     return c.json({
       available_count: redeemable(credits, clock.now()).length,
@@ -65,10 +66,10 @@ const Wish = z.strictObject({
 })
 
 const consume = async (c: Ctx): Promise<Response> => {
-  const { db, pool, plane, resetCredits, clock } = c.env
+  const { db, pool, proxyDeps, resetCredits, clock } = c.env
   const accountId = ownedAccount(c)
   const { redeem_request_id: requestId } = parseAt(Wish, await readSmallBody(c))
-  const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
+  const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits }
   const redemption = await redeem(deps, { accountId, creditId: null, requestId })
   const name = pool.get(accountId)?.displayName ?? accountId
   const who = { id: accountId, name, method: 'account_owner', address: c.var.clientIp, at: clock.now() }

@@ -19,13 +19,13 @@ const Wish = z.strictObject({
 })
 
 const redeemWished = async (c: Ctx): Promise<Response> => {
-  const { db, pool, plane, resetCredits, random, clock } = c.env
+  const { db, pool, proxyDeps, resetCredits, random, clock } = c.env
   const { key } = c.var.client
   const { account_id: accountId, redeem_id: creditId } = parseAt(Wish, await readSmallBody(c))
   if (!key) throw new AppError('invalid_api_key')
   const account = pool.get(accountId)
   if (!account || !isInScope(key.scope, account)) throw new AppError('account_outside_pool')
-  const deps = { ...plane.upstream, credentials: plane.credentials, pool, resetCredits }
+  const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits }
   const requestId = random.id('rdm')
   const redemption = await redeem(deps, { accountId, creditId, requestId })
   const { code, windowsReset, redeemedAt } = redemption

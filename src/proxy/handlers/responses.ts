@@ -12,7 +12,7 @@ import { alwaysStreamed, spliced } from '../ingress/splice.ts'
 import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
 import { statefulRequest } from '../responses-store/stateful-request.ts'
-import { choicesOf } from '../sources/choose.ts'
+import { getChoices } from '../sources/choose.ts'
 import type { TurnBody } from '../turn/turn.ts'
 import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
 
@@ -41,7 +41,7 @@ export const publicResponses = turnRoute(async (c) => {
 
 /** Null: the pool serves it. */
 const servedBySource = async (c: Ctx, raw: TurnBody, turns: TurnKindOf): Promise<Response | null> => {
-  const choices = choicesOf(c, raw, 'responses', turns.isNative || raw.json.stream === true)
+  const choices = getChoices(c, raw, 'responses', turns.isNative || raw.json.stream === true)
   return choices.length > 0 ? (await import('../sources/serve.ts')).serveResponses(c, raw, turns, choices) : null
 }
 

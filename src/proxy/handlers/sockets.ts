@@ -3,14 +3,14 @@ import { isLocal } from '../../auth/caller.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { chosenProtocol } from '../../http/cors.ts'
-import { CAPABILITY_HEADER, clientKey, knockOf, restricted } from '../../http/gates.ts'
+import { CAPABILITY_HEADER, clientKey, restricted, toAuthRequest } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { clientOf } from '../../lib/client-address.ts'
+import { getClient } from '../../lib/client-address.ts'
 import type { Claim } from '../../lib/seats.ts'
 import { nativeFrames, publicFrames } from '../downstream/frame-contract.ts'
 import { type Handshake, SocketSession } from '../downstream/socket-session.ts'
 import { conversationHash } from '../pool/affinity.ts'
-import { demandOpen } from '../turn/admit.ts'
+import { requireOpen } from '../turn/admit.ts'
 import { contractOptions } from './responses.ts'
 
 const TURN_STATE = 'x-codex-turn-state'
@@ -18,13 +18,13 @@ const TURN_STATE = 'x-codex-turn-state'
 const openSocket = (isNative: boolean) =>
   createHandlers(clientKey('optional'), restricted('narrow'), (c) => {
     if (c.req.header('upgrade')?.toLowerCase() !== 'websocket') throw new AppError('not_found')
-    demandOpen(c.env)
+    requireOpen(c.env)
     const isRestricted = c.req.header(CAPABILITY_HEADER) !== undefined
     const canFallBack = isNative && !isRestricted
-    demandSockets(c, canFallBack)
+    requireSockets(c, canFallBack)
     if (isOfSource(c)) throw new AppError('upgrade_required', { message: SOURCE_NEEDS_HTTP })
     const leave = takePlace(c, canFallBack)
-    const session = new SocketSession(handshakeOf(c, { isNative, isRestricted, leave }))
+    const session = new SocketSession(getHandshake(c, { isNative, isRestricted, leave }))
     const protocol = chosenProtocol(c)
     const headers = {
       ...(protocol !== null && { 'sec-websocket-protocol': protocol }),
@@ -43,13 +43,13 @@ const openSocket = (isNative: boolean) =>
 /** A turn of this conversation was for a model source, a moment ago. */
 const isOfSource = ({ env, req, var: { client } }: Ctx): boolean => {
   const thread = conversationHash(req.raw.headers, null, client.key?.id ?? null)
-  return thread !== null && env.plane.sourceThreads.failedBefore(thread, env.clock.monotonic())
+  return thread !== null && env.proxyDeps.sourceThreads.failedBefore(thread, env.clock.monotonic())
 }
 
 const SOURCE_NEEDS_HTTP = 'The model of this conversation is served by a model source. Use HTTP POST.'
 
 /** After a 426, and only then, the native client silently continues over HTTP (client protocol §1.15). */
-const demandSockets = ({ env }: Ctx, canFallBack: boolean): void => {
+const requireSockets = ({ env }: Ctx, canFallBack: boolean): void => {
   if (canFallBack && env.settings.current().upstreamStreamTransport === 'http') throw new AppError('upgrade_required')
 }
 
@@ -61,7 +61,7 @@ export const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: 
   const { socketsPerKey, socketsPerClient } = env.settings.current()
   const claims: Claim[] = []
   if (client.key) claims.push({ of: `socket key ${client.key.id}`, most: socketsPerKey })
-  if (clientIp !== null) claims.push({ of: `socket client ${clientOf(clientIp)}`, most: socketsPerClient })
+  if (clientIp !== null) claims.push({ of: `socket client ${getClient(clientIp)}`, most: socketsPerClient })
   const full = claims.find(({ of, most }) => env.seats.taken(of) >= most)
   if (full)
     throw new AppError('too_many_sockets', {
@@ -72,7 +72,7 @@ export const takePlace = ({ env, var: { client, clientIp } }: Ctx, canFallBack: 
 }
 
 /** Copied, because the request object is invalid after the upgrade. */
-const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): Handshake => {
+const getHandshake = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): Handshake => {
   const { env, req } = c
   const isHere = isLocal(c)
   return {
@@ -81,7 +81,7 @@ const handshakeOf = (c: Ctx, { isNative, isRestricted, leave }: HandshakeKind): 
     route: req.path,
     isNative,
     isRestricted,
-    knock: { ...knockOf(c, 'optional'), isLocal: () => isHere },
+    authRequest: { ...toAuthRequest(c, 'optional'), isLocal: () => isHere },
     peer: env.server?.requestIP(req.raw) ?? null,
     leave,
     contract: (client, model) => (isNative ? nativeFrames : publicFrames)(contractOptions(env, client, model)),

@@ -22,7 +22,7 @@ export const deleteResponse = createHandlers(...gates(), (c) => {
 })
 
 export const listInputItems = createHandlers(...gates(), (c) => {
-  const { limit, order, after } = pagingOf(c)
+  const { limit, order, after } = getPaging(c)
   const response = c.env.responses.get(storeScope(c.var.client), idOf(c)) ?? notFound(c)
   const items = listedItems(response)
   const ordered = order === 'asc' ? items : items.reverse()
@@ -53,7 +53,7 @@ const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
 /** As OpenAI has it: 20 items, the newest first. */
-const pagingOf = (c: Ctx): { limit: number; order: string; after: string | null } => {
+const getPaging = (c: Ctx): { limit: number; order: string; after: string | null } => {
   const { limit = String(DEFAULT_LIMIT), order = 'desc', after = null } = c.req.query()
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LIMIT)
     throw invalid('limit', `limit must be a whole number from 1 to ${MAX_LIMIT}.`)

@@ -1,5 +1,5 @@
 /** What every model route does first: reject while draining, read the body, lift the idle limit, build the turn. */
-import { demandKey } from '../../auth/client-key.ts'
+import { requireKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { alone } from '../../http/arrival.ts'
@@ -10,9 +10,9 @@ import type { JsonObject } from '../../lib/json.ts'
 import { Stopper } from '../../lib/stopper.ts'
 import type { Answered } from '../downstream/answer.ts'
 import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../ingress/raw-body.ts'
-import { demandSingle } from '../ingress/single-members.ts'
+import { requireSingle } from '../ingress/single-members.ts'
 import { demandsCapability, mentionsCapability } from '../ingress/socket-create.ts'
-import { type Admission, admit, demandOpen, orReject } from '../turn/admit.ts'
+import { type Admission, admit, orReject, requireOpen } from '../turn/admit.ts'
 import { type Arrival, elapsedMs, type TurnBody } from '../turn/turn.ts'
 
 type Serve = (c: Ctx) => Promise<Response>
@@ -32,7 +32,7 @@ export const relayRoute = (serve: Serve, { key = 'optional' }: { key?: KeyNeed }
 const longLived =
   (serve: Serve): Serve =>
   async (c) => {
-    demandOpen(c.env)
+    requireOpen(c.env)
     let isStream = false
     try {
       const answer = await serve(c)
@@ -63,8 +63,8 @@ export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONS
   if (c.env.captures.isOn) body.hold.received = body.bytes
   try {
     checkKeyAgain(c)
-    prepared(c, body, turns, () => demandSingle(body.bytes, body.json))
-    demandOrdinary(body.json, c)
+    prepared(c, body, turns, () => requireSingle(body.bytes, body.json))
+    requireOrdinary(body.json, c)
   } catch (err) {
     body.hold.release()
     throw err
@@ -110,10 +110,10 @@ const rejectUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
 /** Runs the code that builds a turn's body; if it throws, frees the memory and logs the request. */
 export const prepared = <T>(c: Ctx, raw: TurnBody, turns: TurnKindOf, work: () => T): T => {
   const admission = { ...turns, route: turns.route ?? c.req.path, body: raw, signal: c.req.raw.signal }
-  return orReject(arrivalOf(c), admission, 'request', work)
+  return orReject(getArrival(c), admission, 'request', work)
 }
 
-const arrivalOf = (c: Ctx): Arrival => ({
+const getArrival = (c: Ctx): Arrival => ({
   env: c.env,
   headers: c.req.raw.headers,
   client: c.get('client'),
@@ -126,10 +126,10 @@ const arrivalOf = (c: Ctx): Arrival => ({
  * turn would silently leave that pool (spec §1 Restricted 5). Throws `invalid_api_key`,
  * `unsupported_required_capability`, `required_capability_transport_unsupported`.
  */
-const demandOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
+const requireOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
   if (!mentionsCapability(json)) return
   // Where keys are optional the gate admits clients without one.
-  demandKey({ authorization: req.header('authorization') ?? null, keys: env.keys, now: env.clock.now() })
+  requireKey({ authorization: req.header('authorization') ?? null, keys: env.keys, now: env.clock.now() })
   if (demandsCapability(json))
     throw new AppError('required_capability_transport_unsupported', { param: 'client_metadata' })
 }
@@ -139,8 +139,8 @@ export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answere
   const stopper = new Stopper()
   const { env, req } = c
   try {
-    demandOpen(env) // again, because reading the body took time
-    const turn = admit(arrivalOf(c), { ...admission, signal: stopper.signal })
+    requireOpen(env) // again, because reading the body took time
+    const turn = admit(getArrival(c), { ...admission, signal: stopper.signal })
     return { c, env, turn, stopper, left: req.raw.signal }
   } catch (err) {
     admission.body.hold.release()

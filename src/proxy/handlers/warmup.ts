@@ -80,7 +80,7 @@ const ineligible = (count: number): AppError =>
   })
 
 /** Throws `invalid_request_error`. */
-const modeOf = (name: string): Mode => {
+const getMode = (name: string): Mode => {
   const mode = MODES.find((known) => known === name)
   if (!mode) throw invalid('mode', `Invalid warmup mode. Supported values: ${MODES.join(', ')}.`)
   return mode
@@ -91,10 +91,10 @@ const byBody = relayRoute(async (c) => {
   hold.release()
   c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
   c.get('passAgain')(c)
-  return warmUp(c, modeOf(parseAt(Wish, json).mode))
+  return warmUp(c, getMode(parseAt(Wish, json).mode))
 })
 
 const [key, capability, serve] = byBody
 export const warmUpByBody = [key, capability, carrying(serve, { in: 'body', schema: Wish })] as const
 
-export const warmUpByPath = relayRoute((c) => warmUp(c, modeOf(c.req.param('mode') ?? '')))
+export const warmUpByPath = relayRoute((c) => warmUp(c, getMode(c.req.param('mode') ?? '')))

@@ -6,13 +6,13 @@ import { AppError } from '../../errors.ts'
 import { holdsMoreValuesThan, nestsDeeperThan } from '../../lib/json-bounds.ts'
 
 /** The longest conversation a model accepts has about 200,000. This many take at most a second to parse (measured). */
-const MOST_VALUES = 500_000
+const MAX_VALUES = 500_000
 
 /** Call before parsing a body. Throws `invalid_request_error`. */
-export const demandFewValues = (bytes: Uint8Array): void => {
-  if (holdsMoreValuesThan(bytes, MOST_VALUES))
+export const requireFewValues = (bytes: Uint8Array): void => {
+  if (holdsMoreValuesThan(bytes, MAX_VALUES))
     throw new AppError('invalid_request_error', {
-      message: `The request body has more than ${MOST_VALUES} JSON values.`,
+      message: `The request body has more than ${MAX_VALUES} JSON values.`,
     })
 }
 
@@ -20,7 +20,7 @@ export const demandFewValues = (bytes: Uint8Array): void => {
 const MAX_DEPTH = 1000
 
 /** Call before a body is rewritten. Throws `invalid_request_error`. */
-export const demandShallow = (json: Uint8Array): void => {
+export const requireShallow = (json: Uint8Array): void => {
   if (nestsDeeperThan(json, MAX_DEPTH))
     throw new AppError('invalid_request_error', { message: 'The request body is nested too deeply.' })
 }

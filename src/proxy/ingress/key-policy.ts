@@ -1,5 +1,5 @@
 /** Values an API key enforces on a request: the upstream sees only those. */
-import { type JsonObject, objectOf, textOf } from '../../lib/json.ts'
+import { getObject, getText, type JsonObject } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 
 /**
@@ -9,12 +9,12 @@ import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 export const enforcedMembers = (json: JsonObject, key: KeyPolicy | null): JsonObject => {
   if (!key) return {}
   const { enforcedModel, efforts, tier } = key
-  const reasoning = objectOf(json.reasoning)
+  const reasoning = getObject(json.reasoning)
   return {
     ...(enforcedModel !== null && json.model !== enforcedModel && { model: enforcedModel }),
     ...(efforts.enforced !== null &&
-      !textOf(reasoning.effort) && { reasoning: { ...reasoning, effort: sentEffort(efforts.enforced) } }),
-    ...(tier !== null && isNamed(tier) && !textOf(json.service_tier) && { service_tier: tier }),
+      !getText(reasoning.effort) && { reasoning: { ...reasoning, effort: sentEffort(efforts.enforced) } }),
+    ...(tier !== null && isNamed(tier) && !getText(json.service_tier) && { service_tier: tier }),
   }
 }
 
@@ -26,7 +26,7 @@ export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObje
     ...body,
     ...(enforcedModel !== null && { model: enforcedModel }),
     ...(efforts.enforced !== null && {
-      reasoning: { ...objectOf(body.reasoning), effort: sentEffort(efforts.enforced) },
+      reasoning: { ...getObject(body.reasoning), effort: sentEffort(efforts.enforced) },
     }),
     ...(tier !== null && { service_tier: sentTier(tier) }),
   }

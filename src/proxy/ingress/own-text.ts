@@ -2,7 +2,7 @@
  * Keeps the client's text of values that parse-and-serialise would change: numeric names move to the front of an
  * object, long numbers lose digits. A model writes members in schema order, and prompt caches compare bytes.
  */
-import { elementsOf, topMembers } from '../../lib/json-members.ts'
+import { getElements, topMembers } from '../../lib/json-members.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 
 const OPENING = 0x7b
@@ -70,7 +70,7 @@ const collect = (into: Collected, value: unknown, at: number): void => {
     collect(into, child, start)
   }
   if (Array.isArray(value))
-    for (const [index, { value: start, end }] of elementsOf(bytes, at).entries()) take(value[index], start, end)
+    for (const [index, { value: start, end }] of getElements(bytes, at).entries()) take(value[index], start, end)
   else
     for (const member of topMembers(bytes, at))
       take((value as Record<string, unknown>)[member.name], member.value, member.end) // as: an object, or nothing in it is marked

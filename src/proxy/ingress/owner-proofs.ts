@@ -7,10 +7,10 @@ import { notAnOwner } from '../../auth/client-key.ts'
 import type { FailureBudget } from '../../auth/failure-budget.ts'
 import { AppError } from '../../errors.ts'
 import { createMiddleware } from '../../http/handlers.ts'
-import { clientOf } from '../../lib/client-address.ts'
+import { getClient } from '../../lib/client-address.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
 import { parseJson } from '../../lib/json.ts'
-import { userIdOf } from '../../model/accounts/auth-json.ts'
+import { getUserId } from '../../model/accounts/auth-json.ts'
 import type { Route } from '../../model/egress/route.ts'
 import { wholeText } from '../../upstream/bounded-body.ts'
 import { USER_AGENT, upstreamHeaders } from '../../upstream/headers.ts'
@@ -29,7 +29,7 @@ interface ProofDeps {
   pool: Pick<Pool, 'all' | 'get'>
   upstream: Upstream
   /** The route of an account with this pool. */
-  routeOf: (egressPoolId: string | null) => Route
+  getRoute: (egressPoolId: string | null) => Route
   /** Wrong tokens, a minute and client. */
   wrong: FailureBudget
 }
@@ -54,7 +54,7 @@ export class OwnerProofs {
    * The id of the account the token belongs to; null when it is wrong. Throws `rate_limit_exceeded` after eight wrong
    * ones within a minute, and `upstream_unreachable` with 503 when ChatGPT does not decide.
    */
-  async accountOf(claim: Claim): Promise<string | null> {
+  async toAccount(claim: Claim): Promise<string | null> {
     const { pool, upstream, wrong } = this.#deps
     const name = sha256(`${claim.token}\0${claim.chatgptAccountId}`)
     const proved = this.#proved.get(name)
@@ -62,7 +62,7 @@ export class OwnerProofs {
     const refund = wrong.take(claim.client, 'rate_limit_exceeded')
     const seats = pool.all().filter(({ row }) => row.chatgptAccountId === claim.chatgptAccountId)
     if (seats.length === 0) return null
-    const answer = await this.#ask(claim, this.#routeOf(seats, claim)).catch((cause: unknown) => {
+    const answer = await this.#ask(claim, this.#getRoute(seats, claim)).catch((cause: unknown) => {
       refund()
       throw new AppError('upstream_unreachable', { status: 503, retryAfterSeconds: 5, cause })
     })
@@ -74,10 +74,10 @@ export class OwnerProofs {
   }
 
   /** That of the seat the token names; which seat it really is, only ChatGPT can say. */
-  #routeOf(seats: readonly LiveAccount[], { token }: Claim): Route {
-    const named = userIdOf(token)
+  #getRoute(seats: readonly LiveAccount[], { token }: Claim): Route {
+    const named = getUserId(token)
     const seat = seats.find(({ row }) => row.chatgptUserId === named) ?? seats[0]
-    return this.#deps.routeOf(seat?.row.egressPoolId ?? null)
+    return this.#deps.getRoute(seat?.row.egressPoolId ?? null)
   }
 
   /** Null when ChatGPT rejects the token. */
@@ -118,8 +118,8 @@ export const provedOwner = createMiddleware(async (c, next) => {
   let accountId: string | null = null
   if (token !== null) {
     const chatgptAccountId = c.req.header('chatgpt-account-id') ?? ''
-    const client = clientOf(c.get('clientIp') ?? c.get('peer'))
-    accountId = await c.env.ownerProofs.accountOf({ token, chatgptAccountId, client })
+    const client = getClient(c.get('clientIp') ?? c.get('peer'))
+    accountId = await c.env.ownerProofs.toAccount({ token, chatgptAccountId, client })
     if (accountId === null) throw notAnOwner(c.req.header('authorization') ?? null)
   }
   c.set('ownedAccount', accountId)

@@ -5,7 +5,7 @@ import { readUpload, type UploadEnv } from '../../http/upload.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { demandFewValues } from './body-bounds.ts'
+import { requireFewValues } from './body-bounds.ts'
 
 export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
 export const OTHER_BODY_BYTES = 32 * 1024 * 1024
@@ -160,7 +160,7 @@ const withoutMark = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> =>
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export const parseObject = (bytes: Uint8Array): JsonObject => {
-  demandFewValues(bytes)
+  requireFewValues(bytes)
   let value: unknown
   try {
     value = JSON.parse(utf8.decode(bytes))

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { demandShallow } from './body-bounds.ts'
+import { requireShallow } from './body-bounds.ts'
 import { type OwnTexts, ownTexts, writeJson } from './own-text.ts'
 
 /**
@@ -12,7 +12,7 @@ import { type OwnTexts, ownTexts, writeJson } from './own-text.ts'
  */
 export const rewritten = (asked: TurnBody, json: JsonObject, texts?: Map<unknown, string>): TurnBody => {
   if (texts) return rewrittenWithInput(asked, json, texts).body
-  return written(asked, json, writeJson(json, ownTextsOf(asked)))
+  return written(asked, json, writeJson(json, getOwnTexts(asked)))
 }
 
 /** The same, and the text of `input`. Without `texts` the list is written in one go where that gives the same. */
@@ -21,7 +21,7 @@ export const rewrittenWithInput = (
   json: JsonObject,
   texts: Map<unknown, string> | null,
 ): { body: TurnBody; input: string } => {
-  const own = ownTextsOf(asked)
+  const own = getOwnTexts(asked)
   const { input: list } = json
   const byItem = texts ?? (own.size > 0 ? new Map<unknown, string>() : null)
   const input = byItem && Array.isArray(list) ? writeItems(list, own, byItem) : writeJson(list, own)
@@ -37,8 +37,8 @@ export const rewrittenWithInput = (
 const writeItems = (list: readonly unknown[], own: OwnTexts, texts: Map<unknown, string>): string =>
   `[${list.map((item) => texts.getOrInsertComputed(item, () => writeJson(item, own))).join(',')}]`
 
-const ownTextsOf = ({ bytes, json }: TurnBody): OwnTexts => {
-  demandShallow(bytes)
+const getOwnTexts = ({ bytes, json }: TurnBody): OwnTexts => {
+  requireShallow(bytes)
   return ownTexts(bytes, json)
 }
 

@@ -1,6 +1,6 @@
 /** Rejects bodies that repeat a member checked here: the upstream might read the other one. */
 import { AppError } from '../../errors.ts'
-import { type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, type JsonObject } from '../../lib/json.ts'
 import { repeatedMember } from '../../lib/json-members.ts'
 
 /** Members that a key, a gate or an upstream rule depends on. */
@@ -20,8 +20,8 @@ const CHECKED = [
  * `json` is `bytes` parsed. A native body is passed on unchanged, and which of two equal names counts depends on the
  * parser (RFC 8259 §4). Throws `invalid_request_error`.
  */
-export const demandSingle = (bytes: Uint8Array, json: JsonObject): void => {
-  const hasEffort = 'effort' in objectOf(json.reasoning)
+export const requireSingle = (bytes: Uint8Array, json: JsonObject): void => {
+  const hasEffort = 'effort' in getObject(json.reasoning)
   const there = CHECKED.filter((path) => (path === 'reasoning.effort' ? hasEffort : path in json))
   const param = repeatedMember(bytes, there)
   if (param !== null)

@@ -5,7 +5,7 @@
 import { capability } from '../../auth/client-key.ts'
 import { AppError } from '../../errors.ts'
 import { CAPABILITY_HEADER } from '../../http/gates.ts'
-import { type JsonObject, objectOf, objectsOf } from '../../lib/json.ts'
+import { getObject, getObjects, type JsonObject } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { hasInstruction } from '../formats/instructions.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
@@ -47,13 +47,13 @@ export const mentionsCapability = (body: JsonObject): boolean => capabilityNames
  * `unsupported_required_capability`.
  */
 export const demandsCapability = (body: JsonObject): boolean => {
-  const metadata = objectOf(body.client_metadata)
+  const metadata = getObject(body.client_metadata)
   return capabilityNames(body).some((name) => capability(String(metadata[name])) !== null)
 }
 
 /** Header names are case-insensitive, so their counterparts in metadata are too. */
 const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
-  Object.keys(objectOf(client_metadata)).filter((name) => name.toLowerCase() === CAPABILITY_HEADER)
+  Object.keys(getObject(client_metadata)).filter((name) => name.toLowerCase() === CAPABILITY_HEADER)
 
 /** A native frame passes unchanged, except for `enforcedMembers` and the upstream's requirements. */
 export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earlier | null): Continued => {
@@ -66,7 +66,7 @@ export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earli
   const body = spliced({ bytes: kept, json, hold }, members)
   return {
     body: follows ? withItemsAhead(body, 'input', follows) : body,
-    chain: follows ? null : chainOf(frame),
+    chain: follows ? null : getChain(frame),
     isInstructed: false,
   }
 }
@@ -79,11 +79,11 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
   const { frame, bytes, hold } = create
   const { type, previous_response_id, generate, ...request } = frame
   const earlier = last && previous_response_id === last.id ? last : null
-  const chain = earlier?.input ? null : chainOf(frame)
+  const chain = earlier?.input ? null : getChain(frame)
   const asked = { ...request, ...withoutOurMetadata(frame) }
   const placing = { keepsSystem: true, isInstructed: earlier?.isInstructed ?? false }
   const { body } = normaliseResponses(asked, placing)
-  const said = objectsOf(body.input)
+  const said = getObjects(body.input)
   const json = {
     type,
     ...(chain !== null && { previous_response_id: chain }),
@@ -95,7 +95,7 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
   return { body: whole, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
 }
 
-const chainOf = ({ previous_response_id }: CreateFrame): string | null => previous_response_id || null
+const getChain = ({ previous_response_id }: CreateFrame): string | null => previous_response_id || null
 
 /** The input of our own prewarm that the turn continues. Throws `invalid_request_error` when `input` is not a list. */
 const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earlier | null): ListText | null => {
@@ -108,6 +108,6 @@ const followedBy = ({ previous_response_id, input }: CreateFrame, earlier: Earli
 const withoutOurMetadata = (frame: CreateFrame): JsonObject => {
   const ours = capabilityNames(frame)
   if (ours.length === 0) return {}
-  const metadata = Object.entries(objectOf(frame.client_metadata)).filter(([name]) => !ours.includes(name))
+  const metadata = Object.entries(getObject(frame.client_metadata)).filter(([name]) => !ours.includes(name))
   return { client_metadata: Object.fromEntries(metadata) }
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../lib/json.ts'
 import { afterBlanks, topMembers } from '../../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../../lib/utf8.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { demandShallow } from './body-bounds.ts'
+import { requireShallow } from './body-bounds.ts'
 
 /** The upstream requires both on every turn. */
 export const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({
@@ -25,7 +25,7 @@ export const spliceMembers = (
   bytes: Uint8Array<ArrayBuffer>,
   members: Readonly<Record<string, unknown>>,
 ): Uint8Array<ArrayBuffer> => {
-  demandShallow(bytes)
+  requireShallow(bytes)
   const missing = new Map(Object.entries(members))
   const parts: Uint8Array[] = []
   let rest = bytes.length
@@ -45,7 +45,7 @@ export const spliceMembers = (
  * Throws `invalid_request_error` when nested too deeply.
  */
 export const cutMembers = (bytes: Uint8Array<ArrayBuffer>, names: readonly string[]): Uint8Array<ArrayBuffer> => {
-  demandShallow(bytes)
+  requireShallow(bytes)
   const members = topMembers(bytes)
   if (!members.some(({ name }) => names.includes(name))) return bytes
   const from = bytes.indexOf(OPENING) + 1

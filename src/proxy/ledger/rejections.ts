@@ -18,7 +18,7 @@ export interface RejectedRequest extends Rejection {
 type Row = Required<Omit<typeof rejectedClients.$inferInsert, 'id'>>
 
 /** Rows per hour. One per reason is reserved for clients beyond the limit. */
-const MOST_ROWS = 1000 - REJECTION_REASONS.length
+const MAX_ROWS = 1000 - REJECTION_REASONS.length
 /** Client name for the clients beyond the limit. */
 const FURTHER = '*'
 const MAX_USER_AGENT_CHARS = 200
@@ -49,9 +49,9 @@ export class Rejections {
   constructor(deps: RejectionsDeps) {
     this.#deps = deps
     this.#add = deps.sqlite.prepare(ADD)
-    this.#hour = hourOf(deps.clock.now())
+    this.#hour = getHour(deps.clock.now())
     const rows = deps.sqlite.prepare<Place, [number, string]>(PLACES).all(this.#hour, FURTHER)
-    this.#places = new Set(rows.map(nameOf))
+    this.#places = new Set(rows.map(getName))
   }
 
   /** Rows not yet written. */
@@ -63,9 +63,9 @@ export class Rejections {
   note(request: RejectedRequest): void {
     this.counts[request.reason]++
     const now = this.#deps.clock.now()
-    const place = this.#placeOf(request, now)
+    const place = this.#getPlace(request, now)
     this.#warn(place.client, request, now)
-    const name = nameOf(place)
+    const name = getName(place)
     const count = (this.#pending.get(name)?.count ?? 0) + 1
     const { reason, keyStart = null, keyId = null, model = null, route, userAgent } = request
     const facts = { keyStart, keyId, model, route, userAgent: userAgent?.slice(0, MAX_USER_AGENT_CHARS) ?? null }
@@ -81,22 +81,22 @@ export class Rejections {
     this.#pending = new Map()
   }
 
-  #placeOf({ ip, reason }: RejectedRequest, now: number): Place {
-    const hour = hourOf(now)
+  #getPlace({ ip, reason }: RejectedRequest, now: number): Place {
+    const hour = getHour(now)
     if (hour !== this.#hour) {
       this.#hour = hour
       this.#places = new Set()
     }
-    const own = { minute: minuteOf(now), client: ip ?? '', reason }
-    const name = nameOf(own)
-    if (!this.#places.has(name) && this.#places.size >= MOST_ROWS) return { minute: hour, client: FURTHER, reason }
+    const own = { minute: getMinute(now), client: ip ?? '', reason }
+    const name = getName(own)
+    if (!this.#places.has(name) && this.#places.size >= MAX_ROWS) return { minute: hour, client: FURTHER, reason }
     this.#places.add(name)
     return own
   }
 
   /** Once per minute and client. */
   #warn(client: string, { reason, keyStart, route }: RejectedRequest, now: number): void {
-    const minute = minuteOf(now)
+    const minute = getMinute(now)
     if (minute !== this.#minute) {
       this.#minute = minute
       this.#named = new Set()
@@ -109,10 +109,10 @@ export class Rejections {
 
 type Place = Pick<Row, 'minute' | 'client' | 'reason'>
 
-const nameOf = ({ minute, client, reason }: Place): string => `${minute} ${reason} ${client}`
+const getName = ({ minute, client, reason }: Place): string => `${minute} ${reason} ${client}`
 
-const hourOf = (now: number): number => now - (now % HOUR_MS)
-const minuteOf = (now: number): number => now - (now % MINUTE_MS)
+const getHour = (now: number): number => now - (now % HOUR_MS)
+const getMinute = (now: number): number => now - (now % MINUTE_MS)
 
 const PLACES = 'SELECT minute, client, reason FROM rejected_clients WHERE minute >= ? AND client <> ?'
 

@@ -1,10 +1,10 @@
 /** The error and the log entry of a turn when no account is left to serve it. */
 import { AppError } from '../../errors.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
 import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
 import type { SelectionNeeds } from './selection-needs.ts'
-import { needsOf } from './turn-needs.ts'
+import { getNeeds } from './turn-needs.ts'
 
 /** The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available sooner. */
 export const preferredError = (last: AppError | null, noAccount: AppError): AppError => {
@@ -36,12 +36,12 @@ const SINGLE_ACCOUNT_CODES: ReadonlySet<string> = new Set(['usage_limit_reached'
  * first.
  */
 export const exhaustedError = (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { error, last }: { error: AppError; last: AppError | null },
 ): AppError => {
-  const { pool, clock } = plane
-  const selection = pool.explain({ ...needsOf(plane, turn, new Set()), streamCap: 0 })
+  const { pool, clock } = proxyDeps
+  const selection = pool.explain({ ...getNeeds(proxyDeps, turn, new Set()), streamCap: 0 })
   if (selection.kind === 'none') return preferredError(last, selectionError(selection.failure, clock.now()))
   if (!SINGLE_ACCOUNT_CODES.has(error.code)) return last ?? error
   const message = 'The accounts tried cannot serve this request now. A retry may reach another account.'
@@ -56,9 +56,9 @@ export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
     : err
 
 /** Logs why no account was chosen, in the place of an attempt. */
-export const noteNoAccount = (plane: Plane, turn: Turn, { needs, err, began }: NoAccount): void => {
-  const durationMs = elapsedMs(began, plane.clock.monotonic())
-  noteNoAttempt(plane, turn, { needs, durationMs, code: err.code, message: err.message })
+export const noteNoAccount = (proxyDeps: ProxyDeps, turn: Turn, { needs, err, began }: NoAccount): void => {
+  const durationMs = elapsedMs(began, proxyDeps.clock.monotonic())
+  noteNoAttempt(proxyDeps, turn, { needs, durationMs, code: err.code, message: err.message })
 }
 
 interface NoAccount {
@@ -68,16 +68,20 @@ interface NoAccount {
 }
 
 /** Logs why the request ends although accounts are left. */
-export const noteUpstreamFailing = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): void =>
-  noteNoAttempt(plane, turn, {
-    needs: needsOf(plane, turn, tried),
+export const noteUpstreamFailing = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): void =>
+  noteNoAttempt(proxyDeps, turn, {
+    needs: getNeeds(proxyDeps, turn, tried),
     durationMs: 0,
     code: 'upstream_failing',
     message:
       'No other account was tried: earlier requests failed on several accounts, and none has served a request since.',
   })
 
-const noteNoAttempt = ({ pool, clock }: Plane, turn: Turn, { needs, durationMs, code, message }: NoAttempt): void => {
+const noteNoAttempt = (
+  { pool, clock }: ProxyDeps,
+  turn: Turn,
+  { needs, durationMs, code, message }: NoAttempt,
+): void => {
   const { considered } = pool.explain(needs)
   turn.log.egressReason = considered.find(({ egressReason }) => egressReason)?.egressReason ?? turn.log.egressReason
   turn.log.attempts.push({

@@ -1,6 +1,6 @@
 /** Recognises an unnamed conversation by how it begins: chat clients send the whole conversation with every request. */
 import { MINUTE_MS } from '../../lib/durations.ts'
-import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 
 /** Characters read of what precedes the first message and of that message; both may be megabytes long. */
 const MAX_CHARS = { before: 512, first: 4096 }
@@ -16,13 +16,13 @@ interface Opening {
 }
 
 /** Null without any text to recognise it by. */
-export const openingOf = ({ instructions, input }: JsonObject): Opening | null => {
-  const items = objectsOf(input)
+export const getOpening = ({ instructions, input }: JsonObject): Opening | null => {
+  const items = getObjects(input)
   const first = items.findIndex(({ role }) => role === 'user')
   if (first === -1) return null
   const text = textIn([items[first]?.content], MAX_CHARS.first)
   const before = textIn(
-    [textOf(instructions), ...items.slice(0, first).map(({ content }) => content)],
+    [getText(instructions), ...items.slice(0, first).map(({ content }) => content)],
     MAX_CHARS.before,
   )
   return text === '' ? null : { name: `opening\0${before}\0${text}`, isAnswered: items.slice(first + 1).some(isAnswer) }
@@ -79,13 +79,13 @@ export class Openings {
   }
 }
 
-const isAnswer = ({ role, type }: JsonObject): boolean => role === 'assistant' || textOf(type).endsWith('_call')
+const isAnswer = ({ role, type }: JsonObject): boolean => role === 'assistant' || getText(type).endsWith('_call')
 
 const textIn = (contents: readonly unknown[], chars: number): string => {
   let told = ''
   for (const content of contents)
     for (const part of typeof content === 'string' ? [{ text: content }] : Array.isArray(content) ? content : []) {
-      told += textOf(objectOf(part).text).slice(0, chars - told.length)
+      told += getText(getObject(part).text).slice(0, chars - told.length)
       if (told.length === chars) return told
     }
   return told

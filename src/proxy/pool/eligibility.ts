@@ -5,14 +5,14 @@ import { includedQuotaReset, usesPaidCredits } from '../../model/accounts/usage-
 import { isInScope } from '../../model/keys/key-scope.ts'
 import type { SkipReason } from '../../model/log/skip-reasons.ts'
 import { reservedUntil } from './caps.ts'
-import { type Candidate, limitOf, type PolicyContext } from './policies.ts'
+import { type Candidate, getLimit, type PolicyContext } from './policies.ts'
 import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
 import { blockReason, UNUSABLE, type UnusableStatus } from './state-reasons.ts'
 
 /** The verdict per candidate, in order. One mutable object each, to keep allocations low. */
 export type Verdicts = Map<string, Considered>
 
-const verdictOf = (id: string, skipped: SkipReason | null, until: number | null = null): Considered => ({
+const getVerdict = (id: string, skipped: SkipReason | null, until: number | null = null): Considered => ({
   id,
   score: null,
   skipped,
@@ -22,7 +22,7 @@ const verdictOf = (id: string, skipped: SkipReason | null, until: number | null 
 /** Whether a known catalog lists the model, none does, or no catalog is known. */
 type Listing = 'listed' | 'unlisted' | 'unknown'
 
-const listingOf = (candidates: readonly Candidate[], model: string | null): Listing => {
+const getListing = (candidates: readonly Candidate[], model: string | null): Listing => {
   if (model === null) return 'unknown'
   let listing: Listing = 'unknown'
   for (const { models } of candidates) {
@@ -34,10 +34,10 @@ const listingOf = (candidates: readonly Candidate[], model: string | null): List
 
 /** Only turns are checked against the catalog: it does not list the models of images and audio. */
 export const listingFor = (candidates: readonly Candidate[], { model, surface = 'turn' }: SelectionNeeds): Listing =>
-  surface === 'turn' ? listingOf(candidates, model) : 'unknown'
+  surface === 'turn' ? getListing(candidates, model) : 'unknown'
 
 export const isUnlisted = (candidates: readonly Candidate[], model: string | null): boolean =>
-  listingOf(candidates, model) === 'unlisted'
+  getListing(candidates, model) === 'unlisted'
 
 /** Reasons that waiting cannot change come first, so that an error names the decisive one. */
 export const judge = (
@@ -48,44 +48,44 @@ export const judge = (
 ): Considered => {
   const { id } = candidate
   const { owner } = needs
-  if (!isInScope(needs.scope, candidate)) return verdictOf(id, 'out_of_scope')
-  if (needs.restricted && !candidate.securityWorkAuthorized) return verdictOf(id, 'not_authorized')
-  if (owner?.hard && owner.id !== id) return verdictOf(id, owner.isRetried ? 'other_retried' : 'not_owner')
+  if (!isInScope(needs.scope, candidate)) return getVerdict(id, 'out_of_scope')
+  if (needs.restricted && !candidate.securityWorkAuthorized) return getVerdict(id, 'not_authorized')
+  if (owner?.hard && owner.id !== id) return getVerdict(id, owner.isRetried ? 'other_retried' : 'not_owner')
   if (!owner?.hard && ctx.strategy === 'single_account' && ctx.singleAccountId !== null && ctx.singleAccountId !== id) {
-    return verdictOf(id, 'policy_class')
+    return getVerdict(id, 'policy_class')
   }
   // An expired block must not depend on the timer.
   const state = isBlocked(candidate.state) ? nextState(candidate.state, { kind: 'tick', at: ctx.now }) : candidate.state
   const isPausedButMeant = state.status === 'paused' && owner?.mayBePaused === true
   // narrowed by the two tests before it
   if (state.status !== 'active' && !isBlocked(state) && !isPausedButMeant)
-    return verdictOf(id, UNUSABLE[state.status as UnusableStatus])
+    return getVerdict(id, UNUSABLE[state.status as UnusableStatus])
   const closed = ctx.whyNoRoute(candidate.egressPoolId)
-  if (closed) return { ...verdictOf(id, 'no_route', closed.until), egressReason: closed.reason }
+  if (closed) return { ...getVerdict(id, 'no_route', closed.until), egressReason: closed.reason }
   const surface = needs.surface ?? 'turn'
-  if (surface === 'image' && candidate.planType === 'free') return verdictOf(id, 'plan_excluded')
+  if (surface === 'image' && candidate.planType === 'free') return getVerdict(id, 'plan_excluded')
   const missingUntil = candidate.missingRoutes.get(surface) ?? 0
-  if (missingUntil > ctx.now) return verdictOf(id, 'route_missing', missingUntil)
+  if (missingUntil > ctx.now) return getVerdict(id, 'route_missing', missingUntil)
   const isOffered = needs.model === null || (candidate.models?.has(needs.model) ?? true)
-  if (listing === 'listed' && !isOffered) return verdictOf(id, 'model_not_supported')
+  if (listing === 'listed' && !isOffered) return getVerdict(id, 'model_not_supported')
   const rejectedUntil = candidate.rejectedModels.get(needs.model ?? '') ?? 0
-  if (rejectedUntil > ctx.now) return verdictOf(id, 'model_not_supported', rejectedUntil)
+  if (rejectedUntil > ctx.now) return getVerdict(id, 'model_not_supported', rejectedUntil)
   // Waiting for the account would not help: no known catalog has the model.
-  if (isBlocked(state) && listing === 'unlisted') return verdictOf(id, 'model_not_supported')
+  if (isBlocked(state) && listing === 'unlisted') return getVerdict(id, 'model_not_supported')
   if (isBlocked(state)) {
-    return verdictOf(id, blockReason(state), state.until ?? state.nextCheckAt)
+    return getVerdict(id, blockReason(state), state.until ?? state.nextCheckAt)
   }
-  const limit = limitOf(candidate, needs.model, ctx.now)
-  if (limit) return verdictOf(id, 'model_limited', limit.until ?? limit.nextCheckAt)
+  const limit = getLimit(candidate, needs.model, ctx.now)
+  if (limit) return getVerdict(id, 'model_limited', limit.until ?? limit.nextCheckAt)
   if (ctx.paidCredits === 'never' && usesPaidCredits(candidate.usage, ctx.now))
-    return verdictOf(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
+    return getVerdict(id, 'paid_credits_off', includedQuotaReset(candidate.usage, ctx.now))
   const reserved = reservedUntil(candidate, needs.keyOwnerId, ctx.now)
-  if (reserved !== undefined) return verdictOf(id, 'reserved', reserved)
-  if (needs.tried.has(id)) return verdictOf(id, 'tried')
+  if (reserved !== undefined) return getVerdict(id, 'reserved', reserved)
+  if (needs.tried.has(id)) return getVerdict(id, 'tried')
   const { backoffUntil } = candidate.health
-  if (isAtCap(candidate, needs)) return verdictOf(id, 'at_cap')
-  if (backoffUntil !== null && backoffUntil > ctx.now) return verdictOf(id, 'cooling_down', backoffUntil)
-  return verdictOf(id, null)
+  if (isAtCap(candidate, needs)) return getVerdict(id, 'at_cap')
+  if (backoffUntil !== null && backoffUntil > ctx.now) return getVerdict(id, 'cooling_down', backoffUntil)
+  return getVerdict(id, null)
 }
 
 const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>

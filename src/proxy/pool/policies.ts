@@ -57,7 +57,7 @@ export interface Candidate {
 }
 
 /** The account's block for `model` alone; null when its allowance is not known to be used up. */
-export const limitOf = ({ limitedModels }: Candidate, model: string | null, now: number): AccountState | null => {
+export const getLimit = ({ limitedModels }: Candidate, model: string | null, now: number): AccountState | null => {
   const last = limitedModels.get(model ?? '')
   const state = last && nextState(last, { kind: 'tick', at: now })
   return state && isBlocked(state) ? state : null
@@ -229,13 +229,13 @@ const sorted = (
 }
 
 /** Weighted random order without replacement: exponential draws with the weight as rate (Efraimidis and Spirakis, 2006). */
-const drawOf = (weight: number, random: () => number): number =>
+const getDraw = (weight: number, random: () => number): number =>
   weight > 0 ? -Math.log(1 - random()) / weight : Number.POSITIVE_INFINITY
 
 const byDraw = (a: Measured, b: Measured): number => (a.draw === b.draw ? byUsage(a, b) : a.draw - b.draw)
 
 const capacityWeighted: Ordering = (measured, { random }) => {
-  for (const m of measured) m.draw = drawOf(m.remaining, random)
+  for (const m of measured) m.draw = getDraw(m.remaining, random)
   return sorted(
     measured,
     (m) => m.remaining,
@@ -256,7 +256,8 @@ const relativeAvailability: Ordering = (measured, { now, random, relativePower, 
     (a, b) => b.score - a.score || byUsage(a, b),
   )
   ordered.forEach((m, place) => {
-    m.draw = place < relativeTopK && m.score >= MIN_RELATIVE_WEIGHT ? drawOf(m.score, random) : Number.POSITIVE_INFINITY
+    m.draw =
+      place < relativeTopK && m.score >= MIN_RELATIVE_WEIGHT ? getDraw(m.score, random) : Number.POSITIVE_INFINITY
   })
   // Stable: accounts outside the draw stay in score order.
   return ordered.sort((a, b) => (a.draw === b.draw ? 0 : a.draw - b.draw))

@@ -10,7 +10,7 @@ import { type HealthEvent, nextHealth } from '../../model/accounts/account-healt
 import { ACTIVE, type AccountEvent, isInUse, nextState } from '../../model/accounts/account-state.ts'
 import { allTags } from '../../model/accounts/account-tags.ts'
 import type { AccountView } from '../../model/accounts/account-view.ts'
-import { listAccounts, usageOf } from '../../model/accounts/accounts.ts'
+import { getUsage, listAccounts } from '../../model/accounts/accounts.ts'
 import { foregroundUses } from '../../model/accounts/foreground-uses.ts'
 import { JUST_USED_MS } from '../../model/accounts/preserve-floors.ts'
 import {
@@ -26,7 +26,7 @@ import { reservedUntil } from './caps.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
 import { canServe, isForeground, isUnlisted, isUpstreamFailing } from './eligibility.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
-import { IN_FLIGHT_PENALTY_PERCENT, limitOf, type PolicyContext } from './policies.ts'
+import { getLimit, IN_FLIGHT_PENALTY_PERCENT, type PolicyContext } from './policies.ts'
 import { type Selection, select } from './select.ts'
 import { selectionError } from './selection-error.ts'
 import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
@@ -58,7 +58,7 @@ interface PoolDeps {
   random: () => number
   settings: () => Readonly<Settings>
   /** Slugs the account offers, null while unknown. */
-  modelsOf: (accountId: string) => ReadonlySet<string> | null
+  getModels: (accountId: string) => ReadonlySet<string> | null
   /** Stores a usage snapshot asynchronously. */
   saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
   whyNoRoute: PolicyContext['whyNoRoute']
@@ -89,7 +89,7 @@ export class Pool {
     this.#deps = deps
     this.#writer = new StateWriter(deps)
     this.#waiting = new WaitingLine(deps.clock)
-    this.reload(usageOf(deps.db))
+    this.reload(getUsage(deps.db))
     const uses = foregroundUses(deps.db, deps.clock.now() - JUST_USED_MS)
     for (const account of this.#all) account.lastForegroundAt = uses.get(account.id) ?? 0
   }
@@ -101,7 +101,7 @@ export class Pool {
     for (const row of listAccounts(this.#deps.db)) {
       const seen = { ...fromRow(row, tags.get(row.id) ?? []), ...this.#writer.present(row) }
       const live = this.#accounts.get(row.id) ?? newAccount(row.id, { seen, usage: usage.get(row.id) ?? null })
-      const models = this.#deps.modelsOf(row.id)
+      const models = this.#deps.getModels(row.id)
       if (models !== live.models) live.rejectedModels.clear() // a newer catalog replaces earlier rejections
       next.set(row.id, Object.assign(live, seen, { models }))
     }
@@ -249,7 +249,7 @@ export class Pool {
   /** In memory only: after a restart the upstream reports it again. */
   limitModel(id: string, model: string, event: AccountEvent): void {
     const account = this.#accounts.get(id)
-    account?.limitedModels.set(model, nextState(limitOf(account, model, event.at) ?? ACTIVE, event))
+    account?.limitedModels.set(model, nextState(getLimit(account, model, event.at) ?? ACTIVE, event))
   }
 
   /** In memory only, for an hour or until the account's next catalog. */

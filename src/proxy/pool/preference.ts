@@ -30,7 +30,7 @@ export const choose = (
   let pool = narrow(eligible, unpaid(eligible, ctx), 'paid_credits_last')
   const owner = keptOwner(pool, needs, ctx)
   if (owner) pool = narrow(pool, [owner], 'not_owner')
-  else if (bypassesTiers(ctx.strategy)) pool = narrow(pool, steadyOf(pool, ctx.now), 'lower_tier')
+  else if (bypassesTiers(ctx.strategy)) pool = narrow(pool, getSteady(pool, ctx.now), 'lower_tier')
   else {
     pool = narrow(pool, bestTier(pool, ctx.now), 'lower_tier')
     pool = narrow(pool, bestClass(pool), 'policy_class')
@@ -49,7 +49,7 @@ export const choose = (
 
 /** Whether serving on `id` moves the conversation away from its owner and heir. */
 export const isMove = (owner: Owner | null, id: string): boolean =>
-  owner !== null && owner.id !== id && owner.heir !== id
+  owner !== null && owner.id !== id && owner.successor !== id
 
 /** When paid credits come last: accounts with included quota, if any. Otherwise all. */
 export const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyContext): readonly Candidate[] => {
@@ -65,7 +65,7 @@ export const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyC
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
   if (!owner) return null
   const mayStay = (kept: Candidate) => staysAnyway(kept, ctx) || !eligible.some((other) => isFit(other, ctx.now))
-  for (const name of [owner.id, owner.heir]) {
+  for (const name of [owner.id, owner.successor]) {
     const kept = eligible.find(({ id }) => id === name)
     if (kept && mayStay(kept)) return kept
   }
@@ -102,7 +102,7 @@ const bestTier = (pool: readonly Candidate[], now: number): readonly Candidate[]
 }
 
 /** For strategies without tiers: accounts that are not failing, plus a probe from time to time. */
-const steadyOf = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
+const getSteady = (pool: readonly Candidate[], now: number): readonly Candidate[] => {
   const steady = pool.filter(({ health, lastSelectedAt }) => {
     const isDue = health.tier === 'probing' && now - lastSelectedAt >= PROBE_AFTER_MS
     return isHealthy({ health }, now) || (!isFailing(health, now) && (health.errors === 0 || isDue))

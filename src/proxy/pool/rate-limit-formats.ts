@@ -33,7 +33,7 @@ export const rateLimitsEvent = (limits: ClientLimits) => ({
     secondary: eventWindow(limits.secondary),
     ...(limits.monthly && { monthly: eventWindow(limits.monthly) }),
   },
-  credits: limits.credits && creditsOf(limits.credits),
+  credits: limits.credits && getCredits(limits.credits),
 })
 
 interface UsageFacts {
@@ -51,7 +51,7 @@ export const usageDocument = ({ planType, limits, resetCredits, now }: UsageFact
   plan_type: planType,
   rate_limit: limits && rateLimit(limits, now),
   credits: limits?.credits
-    ? { ...creditsOf(limits.credits), approx_local_messages: null, approx_cloud_messages: null }
+    ? { ...getCredits(limits.credits), approx_local_messages: null, approx_cloud_messages: null }
     : null,
   rate_limit_reset_credits: { available_count: resetCredits },
   additional_rate_limits: (limits?.additional ?? []).map((limit) => ({
@@ -89,7 +89,7 @@ const eventWindow = (window: ShownWindow | null) =>
     reset_at: window.resetAt === null ? null : seconds(window.resetAt),
   }
 
-const creditsOf = ({ hasCredits, unlimited, balance }: Credits) => ({
+const getCredits = ({ hasCredits, unlimited, balance }: Credits) => ({
   has_credits: hasCredits,
   unlimited,
   balance: balance === null ? null : String(balance),

@@ -7,7 +7,7 @@ import { COSTS_NO_ALLOWANCE, judge, listingFor, USABLE, type Verdicts } from './
 import { heldForForeground } from './opportunistic.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
 import { choose, isMove, unpaid } from './preference.ts'
-import { failureOf, type SelectionFailure } from './selection-error.ts'
+import { getFailure, type SelectionFailure } from './selection-error.ts'
 import type { Considered, SelectionNeeds } from './selection-needs.ts'
 import { OWN_WORDS } from './state-reasons.ts'
 
@@ -37,7 +37,7 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
   }
   if (eligible.length === 0) {
     const considered = [...verdicts.values()]
-    return { kind: 'none', failure: failureOf(candidates, considered, needs, ctx), considered }
+    return { kind: 'none', failure: getFailure(candidates, considered, needs, ctx), considered }
   }
   const ranked = choose(eligible, needs, ctx, verdicts)
   const best = ranked[0]?.id ?? eligible[0]!.id // eligible is not empty, and every pool drawn from it is ranked

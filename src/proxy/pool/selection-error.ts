@@ -7,7 +7,7 @@ import { OWNER_AT_LIMIT } from '../../model/log/request-result.ts'
 import { SKIP_REASONS, type SkipReason, skipCount } from '../../model/log/skip-reasons.ts'
 import { isWorkspaceLimit, REACHED_TYPE_HEADER } from '../exchange/upstream-failure.ts'
 import { wordsIn } from '../turn/penalties.ts'
-import { type Candidate, limitOf } from './policies.ts'
+import { type Candidate, getLimit } from './policies.ts'
 import type { Considered, SelectionNeeds } from './selection-needs.ts'
 
 interface Cause {
@@ -73,7 +73,7 @@ const NOT_CANDIDATES: ReadonlySet<SkipReason> = new Set([
 const HELD_BACK: ReadonlySet<SkipReason | null> = new Set(['paid_credits_off', 'reserved'])
 
 /** Why nothing could be chosen. `considered` comes from the same selection. */
-export const failureOf = (
+export const getFailure = (
   candidates: readonly Candidate[],
   considered: readonly Considered[],
   needs: SelectionNeeds,
@@ -89,12 +89,12 @@ export const failureOf = (
   const exhausted = able.flatMap((candidate) => {
     const resetsAt = heldBack.get(candidate.id)?.until
     return (
-      (resetsAt === undefined ? exhaustionOf(candidate, needs.model, ctx.now) : { resetsAt, rejection: null }) ?? []
+      (resetsAt === undefined ? getExhaustion(candidate, needs.model, ctx.now) : { resetsAt, rejection: null }) ?? []
     )
   })
   const isExhaustedPool = able.length > 0 && exhausted.length === able.length
   return {
-    kind: kindOf(candidates, causes, needs, isExhaustedPool),
+    kind: getKind(candidates, causes, needs, isExhaustedPool),
     causes,
     nextAt: minKnown(causes.map(({ nextAt }) => nextAt)),
     needsOperator: able.length === 0,
@@ -176,7 +176,7 @@ const REPAIR = "Retrying won't help until this is fixed in the Sluice dashboard.
 const UPLOAD_AGAIN = 'Upload the file again.'
 const NEW_CONVERSATION = 'A new conversation can use another account.'
 
-const kindOf = (
+const getKind = (
   candidates: readonly Candidate[],
   causes: readonly Cause[],
   needs: SelectionNeeds,
@@ -205,21 +205,21 @@ interface Exhaustion {
  * When the account's own or the model's allowance resets, if there is evidence that it is used up; a temporary rate
  * limit is none.
  */
-const exhaustionOf = (candidate: Candidate, model: string | null, now: number): Exhaustion | null => {
+const getExhaustion = (candidate: Candidate, model: string | null, now: number): Exhaustion | null => {
   const { state: last, usage } = candidate
   const state = nextState(last, { kind: 'tick', at: now })
   if (!isBlocked(state)) {
-    const limit = limitOf(candidate, model, now)
+    const limit = getLimit(candidate, model, now)
     return limit && { resetsAt: limit.until, rejection: null }
   }
   const seen = isExhausted(usage, now)
   const isUsedUp = state.status === 'quota_exceeded' || state.cause === 'usage_limit_reached' || seen.exhausted
   if (!isUsedUp) return null
-  return { resetsAt: plausibleReset(state.until ?? seen.resetAt, now), rejection: rejectionOf(state) }
+  return { resetsAt: plausibleReset(state.until ?? seen.resetAt, now), rejection: getRejection(state) }
 }
 
 /** Null when the account only reached its usage limit, or the upstream's message is unknown. */
-const rejectionOf = ({ status, cause, evidence }: AccountState): Rejection | null => {
+const getRejection = ({ status, cause, evidence }: AccountState): Rejection | null => {
   if (status !== 'quota_exceeded' || cause === null) return null
   // A usage report names a workspace limit without a message; `cause` is then Sluice's own code.
   const code = /\bworkspace_[a-z_]+\b/.exec(evidence ?? '')?.[0] ?? cause

@@ -14,7 +14,7 @@ export interface Owner {
   /** Not an owner but the account of the last attempt, which is retried before any other. */
   isRetried?: boolean
   /** The account the conversation moved to from the owner: second choice. */
-  heir?: string | null
+  successor?: string | null
 }
 
 /** What a request does with an account: `turn` is a model request, every other surface is relayed (`relay/relay.ts`). */

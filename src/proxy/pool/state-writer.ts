@@ -11,7 +11,7 @@ import type { Log } from '../../lib/log.ts'
 import { noteAccountEvent } from '../../model/accounts/account-events.ts'
 import { type AccountEvent, type AccountState, nextState } from '../../model/accounts/account-state.ts'
 import { recoveryText } from '../../model/accounts/account-words.ts'
-import { type AccountRow, savePlan, saveState, stateOf } from '../../model/accounts/accounts.ts'
+import { type AccountRow, getState, savePlan, saveState } from '../../model/accounts/accounts.ts'
 
 interface StateWriterDeps {
   db: Db
@@ -54,9 +54,9 @@ export class StateWriter {
   /** The account's row with pending changes applied. */
   present(row: AccountRow): { state: AccountState; planType: string } {
     const pending = this.#pending.get(row.id)
-    if (!pending) return { state: stateOf(row), planType: row.planType }
+    if (!pending) return { state: getState(row), planType: row.planType }
     return {
-      state: replay(row, pending.events, this.#deps.clock.now()).at(-1)?.state ?? stateOf(row),
+      state: replay(row, pending.events, this.#deps.clock.now()).at(-1)?.state ?? getState(row),
       planType: pending.planType ?? row.planType,
     }
   }
@@ -121,8 +121,8 @@ const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: n
   const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
   if (!row) return
   const states = replay(row, events, now)
-  saveState(tx, id, states.at(-1)?.state ?? stateOf(row))
-  for (const change of changesOf(states)) noteState(tx, id, change)
+  saveState(tx, id, states.at(-1)?.state ?? getState(row))
+  for (const change of getChanges(states)) noteState(tx, id, change)
   if (planType !== null) {
     savePlan(tx, id, planType)
     noteAccountEvent(tx, { accountId: id, at: now, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
@@ -137,7 +137,7 @@ interface StateAfter {
 }
 
 /** Only changes of status; a continued block is not logged. */
-const changesOf = (states: readonly StateAfter[]): StateAfter[] =>
+const getChanges = (states: readonly StateAfter[]): StateAfter[] =>
   states.filter(({ before, state }) => state.status !== before.status)
 
 const noteState = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
@@ -151,7 +151,7 @@ const noteState = (tx: Tx, accountId: string, { before, state, event }: StateAft
 
 /** The state after each event. */
 const replay = (row: AccountRow, events: readonly AccountEvent[], now: number): StateAfter[] => {
-  let state = stateOf(row)
+  let state = getState(row)
   return events
     .filter((event) => !isOfOldTokens(row, event, now))
     .map((event) => {

@@ -1,7 +1,7 @@
 /** What a turn requires of its account. */
 import type { Client } from '../../auth/client-key.ts'
-import { ownerOf } from '../turn/continuity.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import { getOwner } from '../turn/continuity.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import type { SelectionNeeds } from './selection-needs.ts'
 
@@ -13,12 +13,12 @@ export const keyNeeds = (key: Client['key']): Pick<SelectionNeeds, 'scope' | 'ke
 })
 
 /** `tried`: ids of the accounts already tried. */
-export const needsOf = (plane: Plane, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
+export const getNeeds = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
   model: turn.model,
   surface: turn.surface,
   ...keyNeeds(turn.client.key),
   restricted: turn.restricted,
   tried,
-  owner: turn.relay?.owner ?? ownerOf(plane, turn),
+  owner: turn.relay?.owner ?? getOwner(proxyDeps, turn),
   streamCap: turn.settings.proxyAccountStreamLimit,
 })

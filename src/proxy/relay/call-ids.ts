@@ -11,7 +11,7 @@ export const callIdIn = (location: string | undefined): string | null => {
 }
 
 /** Throws `invalid_realtime_call_id`. */
-export const demandCallId = (id: string | undefined): string => {
+export const requireCallId = (id: string | undefined): string => {
   if (id !== undefined && CALL_ID.test(id)) return id
   throw new AppError('invalid_realtime_call_id', { param: CALL_ID_MEMBER })
 }
@@ -22,15 +22,15 @@ const CREDENTIALS = new Set(['key', 'token', 'authorization', 'api_key', 'access
 
 /** The query without `call_id` and credentials, as it was written and in its order. */
 export const relayedQuery = (search: string): string =>
-  membersOf(search)
+  getMembers(search)
     .filter(({ name }) => name !== CALL_ID_MEMBER && !CREDENTIALS.has(name.toLowerCase()))
     .map(({ text }) => text)
     .join('&')
 
 /** Every `call_id` of the query, decoded. */
-export const callIdsOf = (search: string): string[] => new URLSearchParams(search).getAll(CALL_ID_MEMBER)
+export const getCallIds = (search: string): string[] => new URLSearchParams(search).getAll(CALL_ID_MEMBER)
 
-const membersOf = (search: string): { name: string; text: string }[] =>
+const getMembers = (search: string): { name: string; text: string }[] =>
   search
     .replace(/^\?/, '')
     .split('&')

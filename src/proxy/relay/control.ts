@@ -1,6 +1,6 @@
 /** Control routes of the native client: search, goals, memories, safety, telemetry and key sets. They use no model tokens. */
 import type { Ctx } from '../../boot/bindings.ts'
-import { textOf } from '../../lib/json.ts'
+import { getText } from '../../lib/json.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { type Answered, answerHeaders } from '../downstream/answer.ts'
 import { classify, failureFromResponse } from '../exchange/classify.ts'
@@ -92,7 +92,7 @@ const NO_GOAL = [404, 405]
 const getGoal = (method: 'GET' | 'POST') =>
   relayRoute(async (c) => {
     const served = await admitGoal(c, { method, path: GOAL_PATH, retry: 'idempotent' }, { answers: NO_GOAL })
-    const answer: Promise<Response> = goalOf({ ...served, answer: () => answer })
+    const answer: Promise<Response> = toGoal({ ...served, answer: () => answer })
     return answer
   })
 
@@ -101,7 +101,7 @@ export const getGoalByBody = getGoal('POST')
 
 const MAX_GOAL_BYTES = 1024 * 1024
 
-const goalOf = async (served: Answered): Promise<Response> => {
+const toGoal = async (served: Answered): Promise<Response> => {
   const flow = await openRelay(served)
   const bytes = await flow.bytes(MAX_GOAL_BYTES)
   const headers = answerHeaders(served, flow)
@@ -121,7 +121,7 @@ const admitGoal = async (c: Ctx, route: ControlRoute, more: Partial<RelayPlan> =
   const unnamed = requestFor(c, route, more)
   const body = await readBodyFor(c, unnamed)
   const { threadId } = preparedFor(c, body, unnamed, () => parseObject(body.bytes))
-  return admitRelay(c, requestFor(c, route, { ...more, thread: textOf(threadId) || null }), body)
+  return admitRelay(c, requestFor(c, route, { ...more, thread: getText(threadId) || null }), body)
 }
 
 const MAX_KEY_SET_BYTES = 1024 * 1024

@@ -3,7 +3,7 @@
  * stored as hashes, scoped by the client's key, so a file of another key is unknown.
  */
 import { AppError } from '../../errors.ts'
-import { isObject, objectsOf } from '../../lib/json.ts'
+import { getObjects, isObject } from '../../lib/json.ts'
 import { FILE_LIFE_MS } from '../../model/conversations/uploaded-files.ts'
 import { type AffinityMap, type AffinityRow, threadHash } from '../pool/affinity.ts'
 
@@ -23,14 +23,14 @@ export const rememberFile = (
 ): AffinityRow | null => affinity.remember('file', threadHash(fileId, keyId), accountId, { now, mixed: false })
 
 /** The files that the input of a Responses request names: `input_file.file_id`, in messages and in the output of tools. */
-export const fileIdsOf = (input: unknown): string[] => {
+export const getFileIds = (input: unknown): string[] => {
   const ids = new Set<string>()
   if (!Array.isArray(input)) return []
   for (const item of input) {
     if (!isObject(item)) continue
     for (const parts of [item.content, item.output]) {
       if (!Array.isArray(parts)) continue
-      for (const { type, file_id: id } of objectsOf(parts))
+      for (const { type, file_id: id } of getObjects(parts))
         if (type === 'input_file' && typeof id === 'string' && id !== '') ids.add(id)
     }
   }

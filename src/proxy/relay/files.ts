@@ -5,14 +5,14 @@
  */
 import { z } from 'zod'
 import type { Ctx } from '../../boot/bindings.ts'
-import { objectOf, parseJson, textOf } from '../../lib/json.ts'
+import { getObject, getText, parseJson } from '../../lib/json.ts'
 import { decodeUtf8, encodeUtf8 } from '../../lib/utf8.ts'
 import { type Answered, answerHeaders, timed } from '../downstream/answer.ts'
 import { parseAt } from '../formats/invalid-request.ts'
 import { parseObject } from '../ingress/raw-body.ts'
 import { beginWith } from '../turn/begin.ts'
 import { newProgress } from '../turn/progress.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { fileOwner, rememberFile } from './file-owners.ts'
 import type { RelayPlan } from './plan.ts'
@@ -77,13 +77,13 @@ const created = async (served: Answered): Promise<Response> => {
   const { turn, env } = served
   const flow = await openRelay(served)
   const bytes = await flow.bytes(MAX_ANSWER_BYTES)
-  const fileId = textOf(memberOf(bytes, 'file_id'))
+  const fileId = getText(toMember(bytes, 'file_id'))
   const { accountId } = flow
   if (fileId !== '' && env.pool.get(accountId)) {
-    const row = rememberFile(depsOf(served), { fileId, accountId })
+    const row = rememberFile(getDeps(served), { fileId, accountId })
     if (row) turn.log.owned.push(row)
   }
-  return responseOf(served, flow, bytes)
+  return getResponse(served, flow, bytes)
 }
 
 const finalizeRequest = (c: Ctx): { request: RelayRequest; fileId: string; owner: string | null } => {
@@ -111,26 +111,26 @@ export const finalizeFile = relayRoute(async (c) => {
   const { hold } = await readBodyFor(c, request, MAX_BODY_BYTES) // clients send none, or an empty object
   hold.resize(EMPTY.length)
   const served = admitRelay(c, request, { bytes: EMPTY, json: {}, hold })
-  const row = owner === null ? null : rememberFile(depsOf(served), { fileId, accountId: owner })
+  const row = owner === null ? null : rememberFile(getDeps(served), { fileId, accountId: owner })
   if (row) served.turn.log.owned.push(row)
   const { flow, bytes } = await timed(
     served,
-    beginWith(served, { headers: false }, (plane, turn) => finalized(plane, turn)),
+    beginWith(served, { headers: false }, (proxyDeps, turn) => finalized(proxyDeps, turn)),
   )
-  return responseOf(served, flow, bytes)
+  return getResponse(served, flow, bytes)
 })
 
 const EMPTY = encodeUtf8('{}')
 
 /** Asks until the file is ready, and at most for 30 s: then the last answer is passed on. */
-const finalized = async (plane: Plane, turn: Turn) => {
-  const { clock } = plane
-  const { deadline } = newProgress(plane, turn)
+const finalized = async (proxyDeps: ProxyDeps, turn: Turn) => {
+  const { clock } = proxyDeps
+  const { deadline } = newProgress(proxyDeps, turn)
   const until = clock.monotonic() + POLL_FOR_MS
   for (;;) {
-    const flow = await exchangeAgain(plane, turn, { ...newProgress(plane, turn), deadline })
+    const flow = await exchangeAgain(proxyDeps, turn, { ...newProgress(proxyDeps, turn), deadline })
     const bytes = await flow.bytes(MAX_ANSWER_BYTES)
-    const isPending = memberOf(bytes, 'status') === 'retry'
+    const isPending = toMember(bytes, 'status') === 'retry'
     if (!isPending || clock.monotonic() + POLL_MS > until)
       return { flow, bytes, whenEnded: (listener: Parameters<RelayFlow['whenEnded']>[0]) => flow.whenEnded(listener) }
     await clock.sleep(POLL_MS, turn.signal)
@@ -138,13 +138,13 @@ const finalized = async (plane: Plane, turn: Turn) => {
   }
 }
 
-const memberOf = (bytes: Uint8Array, name: string): unknown => objectOf(parseJson(decodeUtf8(bytes)))[name]
+const toMember = (bytes: Uint8Array, name: string): unknown => getObject(parseJson(decodeUtf8(bytes)))[name]
 
-const depsOf = ({ env, turn }: Answered) => ({
+const getDeps = ({ env, turn }: Answered) => ({
   affinity: env.affinity,
   now: env.clock.now(),
   keyId: turn.client.key?.id ?? null,
 })
 
-const responseOf = (served: Answered, flow: RelayFlow, bytes: Uint8Array): Response =>
+const getResponse = (served: Answered, flow: RelayFlow, bytes: Uint8Array): Response =>
   new Response(new Uint8Array(bytes), { status: flow.status, headers: answerHeaders(served, flow) })

@@ -5,13 +5,13 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
-import { textOf } from '../../lib/json.ts'
+import { getText } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { DEFAULT_IMAGE_MODEL } from '../../model/catalog/image-models.ts'
 import { type ImageAction, imageFormToJson, toImageRequest } from '../formats/image-request.ts'
 import { readForm } from '../formats/multipart-form.ts'
 import { parseObject } from '../ingress/raw-body.ts'
-import { demandSingle } from '../ingress/single-members.ts'
+import { requireSingle } from '../ingress/single-members.ts'
 import type { TurnBody } from '../turn/turn.ts'
 import { admitRelay, builtFor, preparedFor, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
 
@@ -35,12 +35,12 @@ const requestFor = (
     retry: 'before-sent',
     isRoutePerAccount: true,
     readsUsage: true,
-    endOf,
+    getEnd,
   },
 })
 
 /** Assumed: the events are those of the public Images API. */
-const endOf = (type: string): 'ok' | 'error' | null =>
+const getEnd = (type: string): 'ok' | 'error' | null =>
   type === 'image_generation.completed' || type === 'image_edit.completed' ? 'ok' : type === 'error' ? 'error' : null
 
 const MAX_MODEL_CHARS = 200
@@ -55,9 +55,9 @@ const native = (action: ImageAction) =>
     const raw = await readBodyFor(c, unread, MAX_BODY_BYTES)
     const model = preparedFor(c, raw, unread, () => {
       const json = parseObject(raw.bytes)
-      demandSingle(raw.bytes, json)
+      requireSingle(raw.bytes, json)
       collectAfter(raw.bytes.length)
-      return textOf(json.model).slice(0, MAX_MODEL_CHARS) || DEFAULT_IMAGE_MODEL
+      return getText(json.model).slice(0, MAX_MODEL_CHARS) || DEFAULT_IMAGE_MODEL
     })
     return relay(admitRelay(c, { ...unread, model }, raw))
   })
@@ -93,7 +93,7 @@ const jsonOf = async (c: Ctx, action: ImageAction, { bytes, hold }: TurnBody) =>
   const contentType = c.req.header('content-type') ?? ''
   if (action === 'generations' || !contentType.toLowerCase().startsWith('multipart/form-data')) {
     const json = parseObject(bytes)
-    demandSingle(bytes, json)
+    requireSingle(bytes, json)
     return json
   }
   c.env.bodies.grow(hold, FORM_COPIES * bytes.length)

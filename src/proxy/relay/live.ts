@@ -5,7 +5,7 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { bindCall } from '../../model/conversations/live-calls.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { callIdIn, relayedQuery } from './call-ids.ts'
 import { admitRelay, exchangeAgain, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
@@ -45,14 +45,14 @@ const createCall = (path: string, { isNative }: { isNative: boolean }) =>
     async (c) => {
       const request = requestFor(c, path, isNative)
       const body = await readBodyFor(c, request, MAX_BODY_BYTES)
-      return relay(admitRelay(c, request, body), (plane, turn) => createBound(c, plane, turn))
+      return relay(admitRelay(c, request, body), (proxyDeps, turn) => createBound(c, proxyDeps, turn))
     },
     { key: 'always' },
   )
 
 /** The client connects to the call immediately, so its account is on disk before the answer leaves. */
-const createBound = async ({ env }: Ctx, plane: Plane, turn: Turn): Promise<RelayFlow> => {
-  const flow = await exchangeAgain(plane, turn)
+const createBound = async ({ env }: Ctx, proxyDeps: ProxyDeps, turn: Turn): Promise<RelayFlow> => {
+  const flow = await exchangeAgain(proxyDeps, turn)
   try {
     const callId = callIdIn(flow.headers.location)
     const keyId = turn.client.key?.id

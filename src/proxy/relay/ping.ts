@@ -6,7 +6,7 @@ import { Stopper } from '../../lib/stopper.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { sentEffort } from '../ingress/key-policy.ts'
 import { BodyHold } from '../ingress/raw-body.ts'
-import { admit, demandOpen } from '../turn/admit.ts'
+import { admit, requireOpen } from '../turn/admit.ts'
 import { attempt } from '../turn/attempts.ts'
 import { begin } from '../turn/begin.ts'
 import type { Flow } from '../turn/flow.ts'
@@ -34,7 +34,7 @@ export interface Ping {
 
 /** Resolves when the answer is complete, after at most 30 s. Throws the `AppError` for the client. */
 export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
-  demandOpen(env)
+  requireOpen(env)
   const { accountId, client, headers, requestId, route, model, signal, mayBePaused = false } = wanted
   const stopper = new Stopper()
   const arrival = { env, headers, client, requestId, arrivedAt: env.clock.monotonic() }

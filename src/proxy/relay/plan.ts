@@ -27,7 +27,7 @@ export interface RelayPlan {
   /** A 403 with a page comes from what guards the route and says nothing about the account: one other may be tried. */
   isBlockedByPages?: boolean
   /** For answers that are event streams: how an event of this type ends the stream; null: it does not. */
-  endOf?: (type: string) => 'ok' | 'error' | null
+  getEnd?: (type: string) => 'ok' | 'error' | null
   /** One request of the client takes several exchanges, so its body and headers are kept until it ends. */
   isRepeated?: boolean
   /** Reads `usage` of the answer, or of the event that ends it. */

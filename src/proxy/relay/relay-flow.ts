@@ -1,6 +1,6 @@
 /** The answer of a relayed request past its commit point: pulled by the client, watched for silence and length, ended exactly once. */
 import { AppError, openAiError } from '../../errors.ts'
-import { isObject, objectOf } from '../../lib/json.ts'
+import { getObject, isObject } from '../../lib/json.ts'
 import { type SseEvent, SseScanner } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
 import { classify, failureFromThrown } from '../exchange/classify.ts'
@@ -8,7 +8,7 @@ import type { Lease } from '../pool/pool.ts'
 import { endedEarly } from '../turn/first-events.ts'
 import { type Metered, toTokens } from '../turn/meter.ts'
 import { type FlowEnd, OpenAnswer } from '../turn/open-answer.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import type { RelayPlan } from './plan.ts'
 import { UsageReader } from './usage-reader.ts'
@@ -53,8 +53,8 @@ export class RelayFlow extends OpenAnswer {
   /** How the stream says that it ends; null: it does not say so. */
   #terminal: 'ok' | 'error' | null = null
 
-  constructor(plane: Plane, turn: Turn, { lease, response, controller, passedOn }: Committed) {
-    super(plane, turn, { lease, controller })
+  constructor(proxyDeps: ProxyDeps, turn: Turn, { lease, response, controller, passedOn }: Committed) {
+    super(proxyDeps, turn, { lease, controller })
     this.accountId = lease.account.id
     this.#plan = turn.relay! // every relayed turn has one
     this.status = response.status
@@ -124,14 +124,14 @@ export class RelayFlow extends OpenAnswer {
 
   async #read(): Promise<Chunk> {
     if (!this.#reader) return { done: true }
-    this.#readingSince = this.plane.clock.monotonic()
+    this.#readingSince = this.proxyDeps.clock.monotonic()
     try {
       const chunk = await this.#reader.read()
       if (chunk.value) this.turn.capture?.bytes(chunk.value)
       return chunk
     } catch (cause) {
       if (this.end) return { done: true }
-      const { error } = classify(failureFromThrown(cause, 'stream'), this.plane.clock.now())
+      const { error } = classify(failureFromThrown(cause, 'stream'), this.proxyDeps.clock.now())
       this.fail(error)
       throw error
     } finally {
@@ -141,12 +141,12 @@ export class RelayFlow extends OpenAnswer {
 
   /** Null where there is nothing to send yet. Events behind the terminal one are dropped. */
   #seen(events: readonly SseEvent[]): Uint8Array | null {
-    const { endOf } = this.#plan
+    const { getEnd } = this.#plan
     for (const [index, { type, bytes }] of events.entries()) {
-      const terminal = (type !== null && endOf?.(type)) || null
+      const terminal = (type !== null && getEnd?.(type)) || null
       if (!terminal) continue
       this.#terminal = terminal
-      const event = objectOf(eventJson(bytes))
+      const event = getObject(eventJson(bytes))
       if (this.#plan.readsUsage && isObject(event.usage)) this.meter.usage = toTokens(event.usage)
       this.finish(terminal === 'ok' ? this.#good() : { status: 'error', error: statedError(event) })
       this.stopReading() // nothing behind it matters
@@ -156,8 +156,8 @@ export class RelayFlow extends OpenAnswer {
   }
 
   #finished(): null {
-    if (this.#events && this.#plan.endOf && this.#terminal === null) {
-      const { error } = classify(endedEarly, this.plane.clock.now())
+    if (this.#events && this.#plan.getEnd && this.#terminal === null) {
+      const { error } = classify(endedEarly, this.proxyDeps.clock.now())
       this.fail(error)
       throw error
     }
@@ -200,7 +200,7 @@ const keptHeaders = (headers: Headers): Record<string, string> => {
 const joined = (events: readonly SseEvent[]): Uint8Array => Buffer.concat(events.map(({ bytes }) => bytes))
 
 const statedError = (event: Record<string, unknown>): AppError => {
-  const { message, code, type } = objectOf(event.error ?? event)
+  const { message, code, type } = getObject(event.error ?? event)
   return new AppError('upstream_error', {
     ...(typeof message === 'string' && { message }),
     upstream: { code: typeof code === 'string' ? code : null, type: typeof type === 'string' ? type : null },

@@ -19,7 +19,7 @@ import { beginWith } from '../turn/begin.ts'
 import type { Metered } from '../turn/meter.ts'
 import type { FlowListener } from '../turn/open-answer.ts'
 import { newProgress, type Progress } from '../turn/progress.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type RelayKind, releaseRequest, type Transport, type Turn, type TurnBody } from '../turn/turn.ts'
 import { RelayFlow } from './relay-flow.ts'
 
@@ -40,11 +40,11 @@ export interface RelayRequest extends Relayed {
 
 /** Reads the body within its limit and the body budget, and leaves a row in the log when that fails. */
 export const readBodyFor = (c: Ctx, request: RelayRequest, maxBytes?: number): Promise<TurnBody> =>
-  readRelayBody(c, kindOf(request), maxBytes)
+  readRelayBody(c, getKind(request), maxBytes)
 
 /** Runs what reads or builds the body; releases the memory and leaves a row in the log when that throws. */
 export const preparedFor = <T>(c: Ctx, raw: TurnBody, request: RelayRequest, work: () => T): T =>
-  prepared(c, raw, kindOf(request), work)
+  prepared(c, raw, getKind(request), work)
 
 /** The same for work that takes time. */
 export const builtFor = <T>(c: Ctx, raw: TurnBody, request: RelayRequest, work: () => Promise<T>): Promise<T> =>
@@ -63,9 +63,9 @@ export const noBody = ({ env }: Ctx): TurnBody => ({
 
 /** Admits the request: key policy, limits, draining. If it is rejected, releases the body, logs it and throws. */
 export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Answered =>
-  admitTurn(c, { ...kindOf(request), route: request.route ?? c.req.path, body })
+  admitTurn(c, { ...getKind(request), route: request.route ?? c.req.path, body })
 
-const kindOf = ({ kind, isNative, path, accept, route, transport, ...relay }: RelayRequest): TurnKindOf => ({
+const getKind = ({ kind, isNative, path, accept, route, transport, ...relay }: RelayRequest): TurnKindOf => ({
   kind,
   isNative,
   path,
@@ -75,7 +75,7 @@ const kindOf = ({ kind, isNative, path, accept, route, transport, ...relay }: Re
   ...(transport && { transport }),
 })
 
-type Open = (plane: Plane, turn: Turn) => Promise<RelayFlow>
+type Open = (proxyDeps: ProxyDeps, turn: Turn) => Promise<RelayFlow>
 
 /**
  * Relays an admitted request and streams the answer as it arrives. Throws the `AppError` of one that failed before it.
@@ -118,24 +118,24 @@ export const openRelay = (
 ): Promise<RelayFlow> =>
   timed(
     served,
-    beginWith(served, sent, (plane, turn) => open(plane, turn)),
+    beginWith(served, sent, (proxyDeps, turn) => open(proxyDeps, turn)),
   )
 
 /** One exchange with attempts, without settling the request: for routes that ask the upstream more than once. */
 export const exchangeAgain = (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
-  progress: Progress = newProgress(plane, turn),
-): Promise<RelayFlow> => attemptWith(plane, turn, { progress, exchange })
+  progress: Progress = newProgress(proxyDeps, turn),
+): Promise<RelayFlow> => attemptWith(proxyDeps, turn, { progress, exchange })
 
-const exchange: Exchange<RelayFlow> = async (plane, turn, { lease }, controller) => {
+const exchange: Exchange<RelayFlow> = async (proxyDeps, turn, { lease }, controller) => {
   const plan = turn.relay! // only relayed turns come here
   turn.log.phase = 'connect'
   turn.log.isSent = false
-  const credentials = await untilAborted(plane.credentials.fresh(lease.account.id), controller.signal)
+  const credentials = await untilAborted(proxyDeps.credentials.fresh(lease.account.id), controller.signal)
   turn.log.upstreamTransport = 'http'
   turn.log.isSent = true
-  const response = await openTurn(plane.upstream, credentials, {
+  const response = await openTurn(proxyDeps.upstream, credentials, {
     method: plan.method,
     path: turn.path,
     headers: turn.headers,
@@ -145,14 +145,14 @@ const exchange: Exchange<RelayFlow> = async (plane, turn, { lease }, controller)
     attempt: controller,
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
-  if (!response.ok && !plan.answers?.includes(response.status)) throw await refusedBy(plane, response, credentials)
+  if (!response.ok && !plan.answers?.includes(response.status)) throw await refusedBy(proxyDeps, response, credentials)
   if (isCompressed(response)) throw compressedStream(response)
-  turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-  absorbRateHeaders(plane, lease.account.id, response.headers)
+  turn.log.connectMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
+  absorbRateHeaders(proxyDeps, lease.account.id, response.headers)
   turn.log.phase = 'stream'
   turn.capture?.answered(response.status, response.headers)
   if (!plan.isRepeated) releaseRequest(turn)
-  return new RelayFlow(plane, turn, {
+  return new RelayFlow(proxyDeps, turn, {
     lease,
     response,
     controller,

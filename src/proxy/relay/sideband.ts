@@ -18,10 +18,10 @@ import { timed } from '../downstream/answer.ts'
 import { takePlace } from '../handlers/sockets.ts'
 import type { Lease } from '../pool/pool.ts'
 import { keyNeeds } from '../pool/turn-needs.ts'
-import { demandOpen } from '../turn/admit.ts'
+import { requireOpen } from '../turn/admit.ts'
 import { beginWith } from '../turn/begin.ts'
 import { elapsedMs, releaseRequest, type Turn } from '../turn/turn.ts'
-import { callIdsOf, demandCallId, relayedQuery } from './call-ids.ts'
+import { getCallIds, relayedQuery, requireCallId } from './call-ids.ts'
 import { LiveSession, MAX_LIVE_FRAME_BYTES } from './live-session.ts'
 import { admitRelay, noBody, preparedFor, type RelayRequest } from './relay.ts'
 
@@ -38,7 +38,7 @@ interface SidebandRoute {
 const sideband = ({ route, isNative, callId, path }: SidebandRoute) =>
   createHandlers(clientKey('always'), restricted('refuse'), async (c) => {
     if (c.req.header('upgrade')?.toLowerCase() !== 'websocket') throw new AppError('not_found')
-    demandOpen(c.env)
+    requireOpen(c.env)
     const unnamed = requestFor('', { isNative, route })
     const { id, accountId } = preparedFor(c, noBody(c), unnamed, () => {
       const id = callId(c)
@@ -154,14 +154,14 @@ const connected = async (c: Ctx, turn: Turn, lease: Lease): Promise<LiveSocket> 
   turn.signal.addEventListener('abort', abort)
   if (turn.signal.aborted) abort()
   try {
-    const credentials = await env.plane.credentials.fresh(lease.account.id)
+    const credentials = await env.proxyDeps.credentials.fresh(lease.account.id)
     const url = socketUrl(env.env.REALTIME_BASE_URL, turn.path)
     turn.log.upstreamTransport = 'websocket'
     turn.log.isSent = true
     return await opened({
       url,
       headers: socketHeaders(turn.headers, credentials),
-      agent: await env.plane.upstream.dial.socketAgent(url, credentials.route),
+      agent: await env.proxyDeps.upstream.dial.socketAgent(url, credentials.route),
       clock: env.clock,
       timeoutMs: turn.settings.connectTimeoutSeconds * 1000 + extraConnectMs(credentials.route),
       signal: controller.signal,
@@ -195,13 +195,13 @@ const toError = (cause: unknown): AppError => {
 const livePath = (callId: string) => `/v1/live/${callId}`
 
 const inPath = (c: Ctx): string => {
-  if (callIdsOf(new URL(c.req.url).search).length > 0) return demandCallId(undefined)
-  return demandCallId(c.req.param('callId'))
+  if (getCallIds(new URL(c.req.url).search).length > 0) return requireCallId(undefined)
+  return requireCallId(c.req.param('callId'))
 }
 
 const inQuery = (c: Ctx): string => {
-  const [id, ...others] = callIdsOf(new URL(c.req.url).search)
-  return demandCallId(others.length > 0 ? undefined : id)
+  const [id, ...others] = getCallIds(new URL(c.req.url).search)
+  return requireCallId(others.length > 0 ? undefined : id)
 }
 
 export const nativeSideband = sideband({

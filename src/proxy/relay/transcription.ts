@@ -5,13 +5,13 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { collectAfter } from '../../lib/collect-after.ts'
-import { objectOf, parseJson } from '../../lib/json.ts'
+import { getObject, parseJson } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { TRANSCRIPTION_MODEL } from '../../model/catalog/audio-models.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
 import { type Answered, answerHeaders } from '../downstream/answer.ts'
-import { secondsOf } from '../formats/audio-length.ts'
+import { toSeconds } from '../formats/audio-length.ts'
 import { readForm } from '../formats/multipart-form.ts'
 import {
   MAX_AUDIO_BYTES,
@@ -102,8 +102,8 @@ const written = async (c: Ctx, { bytes: received, hold }: TurnBody, isNative: bo
 const answered = async (served: Answered, format: Transcription['format'] | null): Promise<Response> => {
   const flow = await openRelay(served)
   const bytes = await flow.bytes(MAX_ANSWER_BYTES)
-  const json = objectOf(parseJson(decodeUtf8(bytes)))
-  flow.meter.audioSeconds = secondsOf(json)
+  const json = getObject(parseJson(decodeUtf8(bytes)))
+  flow.meter.audioSeconds = toSeconds(json)
   const headers = answerHeaders(served, flow)
   if (format === null) return new Response(new Uint8Array(bytes), { status: flow.status, headers })
   const { text } = json

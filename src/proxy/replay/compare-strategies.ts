@@ -66,7 +66,7 @@ export const compareStrategies = (
     coveredDays: Math.floor(coveredDays * 10) / 10,
     isMeasured: rates.isMeasured,
     strategies: STRATEGIES.map((name, n) =>
-      resultOf(
+      getResult(
         name,
         strategyOutcomes(world, name, { seed, onProgress: (share) => onProgress((n + share) / STRATEGIES.length) }),
         each,
@@ -98,7 +98,7 @@ export const strategyOutcomes = (world: ReplayWorld, strategy: Strategy, { seed,
   return outcomes
 }
 
-const resultOf = (name: Strategy, outcomes: readonly Outcome[], each: number): StrategyResult => {
+const getResult = (name: Strategy, outcomes: readonly Outcome[], each: number): StrategyResult => {
   const rejected = outcomes.map((outcome) => outcome.rejected * each)
   const moves = outcomes.map((outcome) => outcome.moves * each)
   const unused = outcomes.flatMap(({ long }) => (long.credits === 0 ? [] : (100 * long.unused) / long.credits))
@@ -108,9 +108,9 @@ const resultOf = (name: Strategy, outcomes: readonly Outcome[], each: number): S
     moves: average(moves),
     unusedPercent: unused.length === 0 ? null : average(unused),
     spread: {
-      rejected: rangeOf(rejected),
-      moves: rangeOf(moves),
-      unusedPercent: unused.length === 0 ? null : rangeOf(unused),
+      rejected: getRange(rejected),
+      moves: getRange(moves),
+      unusedPercent: unused.length === 0 ? null : getRange(unused),
     },
   }
 }
@@ -118,6 +118,6 @@ const resultOf = (name: Strategy, outcomes: readonly Outcome[], each: number): S
 const average = (values: readonly number[]): number =>
   rounded(values.reduce((sum, value) => sum + value, 0) / values.length)
 
-const rangeOf = (values: readonly number[]): Range => [rounded(Math.min(...values)), rounded(Math.max(...values))]
+const getRange = (values: readonly number[]): Range => [rounded(Math.min(...values)), rounded(Math.max(...values))]
 
 const rounded = (value: number): number => Math.round(value * 100) / 100

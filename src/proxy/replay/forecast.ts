@@ -5,7 +5,7 @@ import { requests } from '../../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
 import { iso } from '../../lib/iso.ts'
 import { ENOUGH_DAYS, type ForecastSlot, forecastDemand, HISTORY_MS, SLOT_MS } from '../../model/planner/demand.ts'
-import { workingTimeOf } from '../../model/planner/working-time.ts'
+import { getWorkingTime } from '../../model/planner/working-time.ts'
 import { creditRates, DEMAND, firstArrival, LEAST_UNITS, UNITS } from '../../model/replay/request-units.ts'
 import { readSettings } from '../../settings/store.ts'
 import { type Arrival, Replay, type ReplayWorld } from './simulate.ts'
@@ -88,18 +88,18 @@ export const expectedWorld = (db: Db, { horizonHours, now }: ForecastQuestion): 
   const history = new Map(
     rows.map(({ slot, units, count }) => [slot, { demand: units * rates.short, requests: count }]),
   )
-  const working = workingTimeOf(readSettings(db).values)
+  const working = getWorkingTime(readSettings(db).values)
   const slots = forecastDemand({ slots: history, from, now }, working, (horizonHours * HOUR_MS) / SLOT_MS)
   const arrivals = arrivalsIn(slots, { now, longPerShort: rates.long / rates.short })
   const accounts = storedAccounts(db, { at: now, asOf: 'now' })
-  const world: ReplayWorld = { accounts, arrivals, from: now, to: endOf(slots, now), ...storedPolicy(db) }
+  const world: ReplayWorld = { accounts, arrivals, from: now, to: getEnd(slots, now), ...storedPolicy(db) }
   return { slots, world, coveredDays: (now - from) / DAY_MS }
 }
 
-const endOf = (slots: readonly ForecastSlot[], now: number): number => (slots.at(-1)?.start ?? now) + SLOT_MS
+const getEnd = (slots: readonly ForecastSlot[], now: number): number => (slots.at(-1)?.start ?? now) + SLOT_MS
 
 /** More would only take longer. */
-const MOST_PER_SLOT = 8
+const MAX_PER_SLOT = 8
 const REQUEST_MS = 20_000
 
 /**
@@ -111,7 +111,7 @@ const arrivalsIn = (
   { now, longPerShort }: { now: number; longPerShort: number },
 ): Arrival[] =>
   slots.flatMap(({ start, demand, requests: expected, source }) => {
-    const count = Math.min(MOST_PER_SLOT, Math.max(1, Math.round(expected)))
+    const count = Math.min(MAX_PER_SLOT, Math.max(1, Math.round(expected)))
     const credits = demand / count
     const times = Array.from({ length: count }, (_, n) => start + Math.floor(((n + 0.5) * SLOT_MS) / count))
     return source === 'calendar'

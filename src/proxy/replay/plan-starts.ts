@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
 import { listAccounts } from '../../model/accounts/accounts.ts'
 import { cycleKey, decidedCycles, startsMadeOn } from '../../model/planner/decisions.ts'
 import { ENOUGH_DAYS, type ForecastSlot, SLOT_MS } from '../../model/planner/demand.ts'
-import { type WorkingTime, workingTimeOf, workOn } from '../../model/planner/working-time.ts'
+import { getWorkingTime, type WorkingTime, workOn } from '../../model/planner/working-time.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { readSettings } from '../../settings/store.ts'
 import { expectedWorld, type ReplayedSlots, replaySlots } from './forecast.ts'
@@ -15,7 +15,7 @@ const HORIZON_HOURS = 36
 const LEAD_MS = 5 * HOUR_MS
 const STEP_MS = 2 * SLOT_MS
 /** Accounts with equal windows are alike, so one of each kind is tried. */
-const MOST_KINDS = 8
+const MAX_KINDS = 8
 
 export interface Proposal {
   accountId: string
@@ -43,7 +43,7 @@ export const planStarts = (db: Db, { now }: { now: number }): StartPlan => {
     proposals: [],
   }
   if (!plan.sufficient) return plan
-  const working = workingTimeOf(settings)
+  const working = getWorkingTime(settings)
   const times = startTimes(working, now)
   const context = { db, settings, working, slots, times, now }
   let base = replaySlots(world, slots)
@@ -92,10 +92,10 @@ const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: SoFar
     const planned = counts.getOrInsertComputed(date, () => startsMadeOn(context.db, date))
     const own = chosen.filter((proposal) => workOn(working, proposal.at).date === date).length
     if (planned + own >= context.settings.plannerMaxStartsPerDay) continue
-    for (const account of kindsOf(context, world.accounts, { date, chosen })) {
+    for (const account of getKinds(context, world.accounts, { date, chosen })) {
       const starts = [...chosen, { accountId: account.id, at }].toSorted((a, b) => a.at - b.at)
       const replayed = replaySlots({ ...world, starts }, slots)
-      const gain = gainOf(base, replayed, slots)
+      const gain = getGain(base, replayed, slots)
       if (gain && gain.credits > (best?.credits ?? 0)) {
         const { credits, ...figures } = gain
         best = { proposal: { accountId: account.id, at, ...figures }, credits, replayed }
@@ -106,7 +106,7 @@ const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: SoFar
 }
 
 /** One account of each kind that may be started on the day. */
-const kindsOf = (
+const getKinds = (
   { db, settings, now }: Context,
   accounts: readonly ReplayAccount[],
   { date, chosen }: { date: string; chosen: readonly Proposal[] },
@@ -123,10 +123,10 @@ const kindsOf = (
   )
   const kind = ({ planType, routingPolicy, fiveHour, long, position }: ReplayAccount) =>
     JSON.stringify([planType, routingPolicy, fiveHour, long, position])
-  return [...new Map(usable.toReversed().map((account) => [kind(account), account])).values()].slice(0, MOST_KINDS)
+  return [...new Map(usable.toReversed().map((account) => [kind(account), account])).values()].slice(0, MAX_KINDS)
 }
 
-const gainOf = (base: ReplayedSlots, replayed: ReplayedSlots, slots: readonly ForecastSlot[]) => {
+const getGain = (base: ReplayedSlots, replayed: ReplayedSlots, slots: readonly ForecastSlot[]) => {
   const more = replayed.served.map((served, n) => served - (base.served[n] ?? 0))
   const first = more.findIndex((credits) => credits > 0)
   if (first < 0) return null

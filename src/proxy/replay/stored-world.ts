@@ -5,7 +5,7 @@ import { requests } from '../../../db/schema/requests.ts'
 import { DAY_MS, MINUTE_MS } from '../../lib/durations.ts'
 import { isInUse } from '../../model/accounts/account-state.ts'
 import { allTags } from '../../model/accounts/account-tags.ts'
-import { type AccountRow, listAccounts, usageOf } from '../../model/accounts/accounts.ts'
+import { type AccountRow, getUsage, listAccounts } from '../../model/accounts/accounts.ts'
 import { capacityCredits, type UsageSnapshot, type UsageWindow, usedNow } from '../../model/accounts/usage-windows.ts'
 import { Catalog } from '../../model/catalog/catalog.ts'
 import { listKeys } from '../../model/keys/api-keys.ts'
@@ -17,7 +17,7 @@ import { IN_FLIGHT_PENALTY_PERCENT } from '../pool/policies.ts'
 import type { Arrival, ReplayAccount, ReplayKey, ReplayWindow, ReplayWorld } from './simulate.ts'
 
 /** More requests than this are represented by every second, third … conversation. */
-export const MOST_ARRIVALS = 100_000
+export const MAX_ARRIVALS = 100_000
 
 const WINDOW_MINUTES = { fiveHour: 300, weekly: 10_080, monthly: 43_200 } as const
 
@@ -25,15 +25,15 @@ const WINDOW_MINUTES = { fiveHour: 300, weekly: 10_080, monthly: 43_200 } as con
 export const storedAccounts = (db: Db, { at, asOf }: { at: number; asOf: 'now' | 'unused' }): ReplayAccount[] => {
   const catalog = new Catalog(db)
   const tags = allTags(db)
-  const usage = usageOf(db)
+  const usage = getUsage(db)
   return listAccounts(db)
     .filter((row) => isInUse({ status: row.status }))
     .map((row) => ({
       ...fromRow(row, tags.get(row.id) ?? []),
       id: row.id,
       planType: row.planType,
-      models: catalog.modelsOf(row.id),
-      ...windowsOf(row, { usage: usage.get(row.id) ?? null, at, asOf }),
+      models: catalog.getModels(row.id),
+      ...getWindows(row, { usage: usage.get(row.id) ?? null, at, asOf }),
     }))
 }
 
@@ -44,23 +44,23 @@ interface AsReported {
 }
 
 /** As in pool totals, an account with a monthly allowance has no other. */
-const windowsOf = ({ planType }: AccountRow, reported: AsReported): Pick<ReplayAccount, 'fiveHour' | 'long'> => {
+const getWindows = ({ planType }: AccountRow, reported: AsReported): Pick<ReplayAccount, 'fiveHour' | 'long'> => {
   const windows = reported.usage?.windows
   const isMonthly = capacityCredits(planType, 'monthly') > 0 && (!windows?.weekly || windows.monthly !== null)
-  const windowOf = (length: keyof typeof WINDOW_MINUTES): ReplayWindow => ({
+  const getWindow = (length: keyof typeof WINDOW_MINUTES): ReplayWindow => ({
     credits: capacityCredits(planType, length),
     lengthMs: (windows?.[length]?.windowMinutes ?? WINDOW_MINUTES[length]) * MINUTE_MS,
-    ...progressOf(windows?.[length] ?? null, reported, capacityCredits(planType, length)),
+    ...getProgress(windows?.[length] ?? null, reported, capacityCredits(planType, length)),
   })
-  if (isMonthly) return { fiveHour: null, long: { length: 'monthly', ...windowOf('monthly') } }
-  const fiveHour = capacityCredits(planType, 'fiveHour') > 0 ? windowOf('fiveHour') : null
-  const weekly = windowOf('weekly')
+  if (isMonthly) return { fiveHour: null, long: { length: 'monthly', ...getWindow('monthly') } }
+  const fiveHour = capacityCredits(planType, 'fiveHour') > 0 ? getWindow('fiveHour') : null
+  const weekly = getWindow('weekly')
   if (reported.asOf === 'now') return { fiveHour, long: { length: 'weekly', ...weekly } }
   const resetAt = weekly.resetAt && firstAfter(weekly.resetAt, weekly.lengthMs, reported.at)
   return { fiveHour: fiveHour && { ...fiveHour, resetAt: null }, long: { length: 'weekly', ...weekly, resetAt } }
 }
 
-const progressOf = (
+const getProgress = (
   window: UsageWindow | null,
   { at, asOf }: AsReported,
   credits: number,
@@ -104,14 +104,14 @@ export const storedArrivals = (db: Db, from: number, to: number): StoredArrivals
   const within = sql`${requests.startedAt} >= ${from} AND ${requests.startedAt} < ${to} AND ${DEMAND}`
   const [counted] = db.all<{ n: number }>(sql`SELECT count(*) AS n FROM ${requests} WHERE ${within}`)
   const requestCount = counted?.n ?? 0
-  const each = Math.max(1, Math.ceil(requestCount / MOST_ARRIVALS))
+  const each = Math.max(1, Math.ceil(requestCount / MAX_ARRIVALS))
   const rates = creditRates(db, from, to)
   const rows = db.all<LoggedRow>(sql`
     SELECT ${requests.startedAt} AS at, ${requests.totalMs} AS durationMs,
       ${requests.conversationHash} AS conversation, ${requests.model} AS model, ${requests.keyId} AS keyId,
       ${UNITS} AS units
     FROM ${requests} WHERE ${within} AND ${oneIn(each)} ORDER BY ${requests.startedAt}, ${requests.id}`)
-  return { arrivals: arrivalsOf(rows, { db, rates, each }), rates, requests: requestCount, each }
+  return { arrivals: getArrivals(rows, { db, rates, each }), rates, requests: requestCount, each }
 }
 
 interface LoggedRow {
@@ -133,7 +133,7 @@ const oneIn = (each: number) => {
 const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 /** Requests without reported tokens count as the average of their model. */
-const arrivalsOf = (
+const getArrivals = (
   rows: readonly LoggedRow[],
   { db, rates, each }: { db: Db; rates: CreditRates; each: number },
 ): Arrival[] => {

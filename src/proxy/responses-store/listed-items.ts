@@ -1,6 +1,6 @@
 /** The input items of a stored response as a list that can be paged through. */
-import { type JsonObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
-import { chainOf, type StoredResponse } from './stored-response.ts'
+import { getObject, getText, type JsonObject, parseJson } from '../../lib/json.ts'
+import { getChain, type StoredResponse } from './stored-response.ts'
 
 /**
  * Everything the response was made from, oldest first: assumed to be what OpenAI lists, as it says "items used to generate
@@ -8,7 +8,7 @@ import { chainOf, type StoredResponse } from './stored-response.ts'
  * when it is called, because a conversation may be long and a page of it is short.
  */
 export const listedItems = (response: StoredResponse): (() => JsonObject)[] =>
-  chainOf(response).flatMap((one) => {
+  getChain(response).flatMap((one) => {
     const input = one.input.map(
       ({ text }, index) =>
         () =>
@@ -17,15 +17,15 @@ export const listedItems = (response: StoredResponse): (() => JsonObject)[] =>
     const output = one.output.map(
       ({ text }) =>
         () =>
-          objectOf(parseJson(text)),
+          getObject(parseJson(text)),
     )
     return one === response ? input : [...input, ...output]
   })
 
 const listed = (text: string, id: string): JsonObject => {
-  const item = objectOf(parseJson(text))
+  const item = getObject(parseJson(text))
   const isMessage = item.type === undefined || item.type === 'message'
-  return { ...(isMessage && { type: 'message', status: 'completed' }), ...item, id: textOf(item.id) || id }
+  return { ...(isMessage && { type: 'message', status: 'completed' }), ...item, id: getText(item.id) || id }
 }
 
 const listedItemId = (responseId: string, index: number): string => `in_${index}_${responseId}`

@@ -1,17 +1,17 @@
 /** Replaces references in a request: `previous_response_id` by its conversation, `item_reference` by the item. */
 import { AppError } from '../../errors.ts'
-import { isObject, type JsonObject, objectsOf, parseJson, textOf } from '../../lib/json.ts'
+import { getObjects, getText, isObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { acceptedItems } from '../formats/accepted-items.ts'
 import { isReference } from '../formats/input-items.ts'
 import { type History, NO_HISTORY } from '../formats/instructions.ts'
 import { invalid } from '../formats/invalid-request.ts'
-import { demandFewValues } from '../ingress/body-bounds.ts'
+import { requireFewValues } from '../ingress/body-bounds.ts'
 import { RESPONSES_BODY_BYTES } from '../ingress/raw-body.ts'
 import type { StoredItem } from './item-pool.ts'
 import { listedItemPlace } from './listed-items.ts'
 import type { ResponseStore } from './response-store.ts'
-import { chainOf, type StoredResponse } from './stored-response.ts'
+import { getChain, type StoredResponse } from './stored-response.ts'
 
 /** An item → its text, which is written as it is: what went upstream once goes there in the same bytes again. */
 export type ItemTexts = Map<unknown, string>
@@ -44,18 +44,18 @@ export const recall = (body: JsonObject, { store, scope, admit }: Recall): Recal
   if (isSelfContained(body)) return { body, previous: null, history: NO_HISTORY, texts: new Map(), itemIds: [] }
   const { previous_response_id, ...named } = body
   const { store: _store, ...rest } = named // where it is honoured it is not one of the parameters that are dropped
-  const previous = previous_response_id == null ? null : previousOf(store, scope, String(previous_response_id))
+  const previous = previous_response_id == null ? null : getPrevious(store, scope, String(previous_response_id))
   const texts: ItemTexts = new Map()
-  const chain = previous ? chainOf(previous) : []
+  const chain = previous ? getChain(previous) : []
   const stored = chain.flatMap(({ input, output }) => [...input, ...output])
-  const historyBytes = bytesOf(stored, 'previous_response_id')
+  const historyBytes = getBytes(stored, 'previous_response_id')
   if (previous) admit(historyBytes)
-  const history = previous ? historyOf(chain, parsedOf(stored, texts)) : NO_HISTORY
+  const history = previous ? getHistory(chain, getParsed(stored, texts)) : NO_HISTORY
   const { input, itemIds } = withItems(rest.input, {
-    find: (id, at) => itemOf(store, scope, id, at),
+    find: (id, at) => getItem(store, scope, id, at),
     parse: (items) => {
-      admit(historyBytes + bytesOf(items, 'input', historyBytes))
-      return parsedOf(items, texts)
+      admit(historyBytes + getBytes(items, 'input', historyBytes))
+      return getParsed(items, texts)
     },
     known: new Set(history.items.map(({ id }) => id)),
     chain: new Map(chain.map((one) => [one.id, one])),
@@ -78,7 +78,7 @@ const checkTypes = ({ previous_response_id, store }: JsonObject): void => {
   if (store != null && typeof store !== 'boolean') throw invalid('store', 'store must be true or false.')
 }
 
-const previousOf = (store: ResponseStore, scope: string, id: string): StoredResponse => {
+const getPrevious = (store: ResponseStore, scope: string, id: string): StoredResponse => {
   const previous = store.get(scope, id)
   if (previous) return previous
   throw new AppError('previous_response_not_found', {
@@ -87,7 +87,7 @@ const previousOf = (store: ResponseStore, scope: string, id: string): StoredResp
   })
 }
 
-const itemOf = (store: ResponseStore, scope: string, id: string, at: string): StoredItem => {
+const getItem = (store: ResponseStore, scope: string, id: string, at: string): StoredItem => {
   const place = listedItemPlace(id)
   const item = store.item(scope, id) ?? (place && store.get(scope, place.responseId)?.input[place.index])
   if (item) return item
@@ -104,7 +104,7 @@ const MAX_SHOWN_CHARS = 80
 const shown = (id: string): string => (id.length > MAX_SHOWN_CHARS ? `${id.slice(0, MAX_SHOWN_CHARS)}…` : id)
 
 /** Throws when the request would be too long with these items in it. */
-const bytesOf = (items: readonly StoredItem[], param: string, before = 0): number => {
+const getBytes = (items: readonly StoredItem[], param: string, before = 0): number => {
   const size = items.reduce((sum, { bytes }) => sum + bytes, 0)
   if (before + size > RESPONSES_BODY_BYTES)
     throw new AppError('payload_too_large', {
@@ -115,16 +115,16 @@ const bytesOf = (items: readonly StoredItem[], param: string, before = 0): numbe
 }
 
 /** Parsed in one go, within the limits of a body. */
-const parsedOf = (items: readonly StoredItem[], texts: ItemTexts): JsonObject[] => {
+const getParsed = (items: readonly StoredItem[], texts: ItemTexts): JsonObject[] => {
   const text = `[${items.map((item) => item.text).join(',')}]`
-  demandFewValues(encodeUtf8(text))
-  const parsed = objectsOf(parseJson(text))
+  requireFewValues(encodeUtf8(text))
+  const parsed = getObjects(parseJson(text))
   for (const [index, item] of parsed.entries()) texts.set(item, items[index]!.text) // one each
   return parsed
 }
 
 /** The conversation as the upstream takes it. */
-const historyOf = (chain: readonly StoredResponse[], parsed: readonly JsonObject[]): History => {
+const getHistory = (chain: readonly StoredResponse[], parsed: readonly JsonObject[]): History => {
   const history: History = { items: [], system: new Set(), first: [] }
   let at = 0
   for (const [index, { input, instructions, output }] of chain.entries()) {
@@ -156,7 +156,7 @@ const withItems = (
   const found: StoredItem[] = []
   const items = input.flatMap((item: unknown, index): unknown[] => {
     if (!isObject(item) || !isReference(item)) return [item]
-    const id = textOf(item.id)
+    const id = getText(item.id)
     itemIds.push(id)
     const place = listedItemPlace(id)
     if (known.has(id) || (place && chain.get(place.responseId)?.input[place.index])) return []

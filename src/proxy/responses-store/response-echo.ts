@@ -1,5 +1,5 @@
 /** Sets `store` and `previous_response_id` of a response to what the client sent: upstream nothing is stored or continued. */
-import { type JsonObject, objectOf } from '../../lib/json.ts'
+import { getObject, type JsonObject } from '../../lib/json.ts'
 import { endOfString, QUOTE } from '../../lib/json-bounds.ts'
 import { placeOfValue } from '../../lib/json-members.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
@@ -41,8 +41,8 @@ const withScalar = (bytes: Uint8Array, name: string, value: Uint8Array): Uint8Ar
 }
 
 const rewrittenEvent = (bytes: Uint8Array, type: string, echo: ResponseEcho): Uint8Array => {
-  const event = objectOf(eventJson(bytes))
-  return frame({ ...event, type, response: echoed(objectOf(event.response), echo) })
+  const event = getObject(eventJson(bytes))
+  return frame({ ...event, type, response: echoed(getObject(event.response), echo) })
 }
 
 const LETTER_A = 0x61

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
-import { type JsonObject, objectsOf, parseJson, textOf } from '../../lib/json.ts'
+import { getObjects, getText, type JsonObject, parseJson } from '../../lib/json.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { reasoningByCall } from '../formats/recalled-reasoning.ts'
 import { ItemNames } from './item-names.ts'
@@ -105,7 +105,7 @@ export class ResponseStore {
 
   #find(scope: string, id: string): Node | null {
     this.sweep()
-    const node = this.#responses.get(keyOf(scope, id))
+    const node = this.#responses.get(toKey(scope, id))
     return node?.document || node?.raw?.answer ? node : null // a chat answer has neither
   }
 
@@ -189,14 +189,14 @@ export class ResponseStore {
 
   #finish(node: Node | null, { inputIds }: RequestToStore, { response, answer }: Answer): void {
     if (!node?.raw) return
-    node.id = textOf(response.id)
+    node.id = getText(response.id)
     const bytes = textBytes(answer)
     node.raw.answer = answer
     node.raw.bytes += bytes
     this.#overhead += bytes
     for (const id of inputIds) this.#names.addSource(node, itemName(node.scope, id))
-    for (const item of objectsOf(response.output)) {
-      const id = textOf(item.id)
+    for (const item of getObjects(response.output)) {
+      const id = getText(item.id)
       if (id !== '') this.#names.addSource(node, itemName(node.scope, id))
     }
     if (node.id === '' || node.raw.bytes > this.#mostBytes) this.#abandon(node)
@@ -208,15 +208,15 @@ export class ResponseStore {
     const { raw } = node
     if (!raw?.answer) return
     const response = responseIn(raw.answer)
-    const input = objectsOf(parseJson(raw.input))
-    const output = objectsOf(response.output)
+    const input = getObjects(parseJson(raw.input))
+    const output = getObjects(response.output)
     node.input = elementTexts(raw.input, input).map((text) => this.#pool.hold(text))
     node.output = output.map((item) => this.#pool.hold(JSON.stringify(item)))
     node.document = packDocument(response, this.#pool)
     node.raw = null
     this.#overhead += node.document.bytes + (input.length + output.length) * POINTER_BYTES - raw.bytes
-    for (const [index, { id }] of input.entries()) this.#resolve(node, textOf(id), node.input[index])
-    for (const [index, { id }] of output.entries()) this.#resolve(node, textOf(id), node.output[index])
+    for (const [index, { id }] of input.entries()) this.#resolve(node, getText(id), node.input[index])
+    for (const [index, { id }] of output.entries()) this.#resolve(node, getText(id), node.output[index])
   }
 
   #resolve(node: Node, id: string, item: StoredItem | undefined): void {
@@ -225,8 +225,8 @@ export class ResponseStore {
 
   #finishChat(node: Node | null, response: JsonObject): void {
     if (!node) return
-    node.id = `chat\0${textOf(response.id)}`
-    for (const [callId, items] of reasoningByCall(objectsOf(response.output)))
+    node.id = `chat\0${getText(response.id)}`
+    for (const [callId, items] of reasoningByCall(getObjects(response.output)))
       this.#names.addItems(
         node,
         callName(node.scope, callId),
@@ -266,7 +266,7 @@ export class ResponseStore {
       this.#abandon(node)
       return
     }
-    const key = keyOf(node.scope, node.id)
+    const key = toKey(node.scope, node.id)
     const before = this.#responses.get(key)
     if (before) this.#evict(before)
     node.storedAt = this.#deps.clock.monotonic()
@@ -303,7 +303,7 @@ export class ResponseStore {
   /** Takes it out of the index. Its items stay for as long as a later response continues it. */
   #evict(node: Node): void {
     const { older, newer } = node
-    this.#responses.delete(keyOf(node.scope, node.id))
+    this.#responses.delete(toKey(node.scope, node.id))
     if (older) older.newer = newer
     else this.#oldest = newer
     if (newer) newer.older = older
@@ -336,6 +336,6 @@ export class ResponseStore {
 
 const NOTHING: readonly StoredItem[] = []
 
-const keyOf = (scope: string, id: string): string => `${scope}\0${id}`
+const toKey = (scope: string, id: string): string => `${scope}\0${id}`
 const itemName = (scope: string, id: string): string => `item\0${scope}\0${id}`
 const callName = (scope: string, id: string): string => `call\0${scope}\0${id}`

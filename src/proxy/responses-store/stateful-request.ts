@@ -1,7 +1,7 @@
 /** Builds the upstream body of a `/v1/responses` request, with everything it refers to, and what to store of it. */
 import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../boot/bindings.ts'
-import { type JsonObject, textOf } from '../../lib/json.ts'
+import { getText, type JsonObject } from '../../lib/json.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
@@ -48,13 +48,13 @@ export const statefulRequest = (env: Bindings, sent: TurnBody, client: Client): 
   return {
     body,
     dropped: [...asked.dropped, ...dropped],
-    echo: { store, previousResponseId: textOf(raw.json.previous_response_id) || null },
+    echo: { store, previousResponseId: getText(raw.json.previous_response_id) || null },
     toStore: isStored
       ? {
           scope: storeScope(client),
           previous: recalled.previous,
           input: isSentAsIs ? input : `[${own.items.map(textOfItem).join(',')}]`,
-          inputIds: own.items.flatMap(({ id }) => textOf(id) || []),
+          inputIds: own.items.flatMap(({ id }) => getText(id) || []),
           instructions: own.items.flatMap((item, index) => (own.system.has(item) ? [index] : [])),
           itemIds: recalled.itemIds,
           callIds: [],

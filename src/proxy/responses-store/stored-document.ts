@@ -1,5 +1,5 @@
 /** The response object of a stored response without its output, which the store keeps as items. */
-import { type JsonObject, objectOf, parseJson } from '../../lib/json.ts'
+import { getObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import { type ItemPool, type StoredItem, textBytes } from './item-pool.ts'
 
 export interface StoredDocument {
@@ -29,7 +29,7 @@ export const releaseDocument = ({ shared }: StoredDocument, pool: ItemPool): voi
 
 /** The response object as its client got it. */
 export const unpackDocument = ({ head, shared }: StoredDocument, output: readonly StoredItem[]): JsonObject => ({
-  ...objectOf(parseJson(head)),
+  ...getObject(parseJson(head)),
   ...Object.fromEntries(shared.map(({ name, item }) => [name, parseJson(item.text)])),
   output: output.map(({ text }) => parseJson(text)),
 })

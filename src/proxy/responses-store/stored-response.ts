@@ -48,7 +48,7 @@ export interface Recording {
 }
 
 /** The response and those before it, oldest first. */
-export const chainOf = (last: StoredResponse): StoredResponse[] => {
+export const getChain = (last: StoredResponse): StoredResponse[] => {
   const chain: StoredResponse[] = []
   for (let one: StoredResponse | null = last; one; one = one.previous) chain.push(one)
   return chain.reverse()

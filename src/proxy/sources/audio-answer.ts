@@ -1,13 +1,13 @@
 /** A transcription by a model source: how long the audio is, and where a streamed one ends. */
 import { openAiError } from '../../errors.ts'
-import { objectOf } from '../../lib/json.ts'
-import { piecesOf, type SseEvent } from '../../lib/sse.ts'
+import { getObject } from '../../lib/json.ts'
+import { getPieces, type SseEvent } from '../../lib/sse.ts'
 import { eventJson, frame } from '../../lib/sse-payload.ts'
 import type { Contract } from '../downstream/contracts.ts'
-import { secondsOf } from '../formats/audio-length.ts'
+import { toSeconds } from '../formats/audio-length.ts'
 import { keepaliveComment } from '../formats/failed-event.ts'
 import { Meter } from '../turn/meter.ts'
-import { isUsage, tokensOf } from './chat-answer.ts'
+import { getTokens, isUsage } from './chat-answer.ts'
 
 export class AudioMeter extends Meter {
   audioSeconds: number | null = null
@@ -23,15 +23,15 @@ export class AudioMeter extends Meter {
     if (type === 'error') this.terminal = 'error'
     if (type !== 'transcript.text.done') return
     this.terminal = 'response.completed'
-    const json = objectOf(eventJson(event.bytes))
-    if (isUsage(json.usage)) this.usage = tokensOf(json.usage)
-    this.audioSeconds = secondsOf(json)
+    const json = getObject(eventJson(event.bytes))
+    if (isUsage(json.usage)) this.usage = getTokens(json.usage)
+    this.audioSeconds = toSeconds(json)
   }
 }
 
 /** The events as they came. */
 export const audioCopy: Contract = {
-  write: (events) => piecesOf(events),
+  write: (events) => getPieces(events),
   fail: (err) => frame({ type: 'error', error: openAiError(err) }),
   keepalive: keepaliveComment,
 }

@@ -9,7 +9,7 @@ export interface Blot {
 }
 
 /** `key` null: nothing to remove. */
-export const blotOf = (key: string | null): Blot => {
+export const getBlot = (key: string | null): Blot => {
   const needles = spellings(key).map((text) => Buffer.from(text))
   return {
     text: (text) => blotOut(text, key),
@@ -48,7 +48,7 @@ const replaced = (
 ): { pieces: Uint8Array[]; rest: Buffer<ArrayBuffer> } => {
   const pieces: Uint8Array[] = []
   let from = 0
-  for (let found = nextOf(bytes, needles, from); found; found = nextOf(bytes, needles, from)) {
+  for (let found = getNext(bytes, needles, from); found; found = getNext(bytes, needles, from)) {
     pieces.push(bytes.subarray(from, found.at), BLOT_BYTES)
     from = found.at + found.length
   }
@@ -57,7 +57,7 @@ const replaced = (
   return { pieces, rest: Buffer.from(bytes.subarray(end)) }
 }
 
-const nextOf = (bytes: Buffer, needles: readonly Buffer[], from: number): { at: number; length: number } | null => {
+const getNext = (bytes: Buffer, needles: readonly Buffer[], from: number): { at: number; length: number } | null => {
   let first: { at: number; length: number } | null = null
   for (const needle of needles) {
     const at = bytes.indexOf(needle, from)

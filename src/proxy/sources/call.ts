@@ -1,13 +1,13 @@
 /** Calls a model source with its key and a time limit, and passes its errors on to the client. */
 import { AppError } from '../../errors.ts'
-import { isObject, objectOf, parseJson, textOf } from '../../lib/json.ts'
+import { getObject, getText, isObject, parseJson } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import type { Source } from '../../model/sources/sources.ts'
 import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
 import { failureFromThrown } from '../exchange/classify.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
-import { type Blot, blotOf } from './blot.ts'
+import { type Blot, getBlot } from './blot.ts'
 import { credentialsRejected, notJson, sourceFailure } from './source-errors.ts'
 
 export interface SourceRequest {
@@ -28,7 +28,7 @@ export interface Called {
  * Resolves when the answer begins. Rejects with the error for the client, or with the reason of `signal`.
  */
 export const callSource = async (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { source, request, signal }: { source: Source; request: SourceRequest; signal: AbortSignal },
 ): Promise<Called> => {
@@ -37,11 +37,11 @@ export const callSource = async (
   try {
     turn.log.upstreamTransport = 'http'
     turn.log.isSent = true
-    const response = await plane.sourceFetch.fetch(source, { ...request, signal })
-    turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-    const blot = blotOf(source.key())
+    const response = await proxyDeps.sourceFetch.fetch(source, { ...request, signal })
+    turn.log.connectMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
+    const blot = getBlot(source.key())
     turn.capture?.answered(response.status, withoutKey(response.headers, blot))
-    if (!response.ok) throw await rejected(plane, turn, { source, response, blot })
+    if (!response.ok) throw await rejected(proxyDeps, turn, { source, response, blot })
     if (isCompressed(response)) throw refuse(response, notJson(source, 'compressed data'))
     return { response, blot }
   } catch (cause) {
@@ -66,7 +66,7 @@ const refuse = (response: Response, error: AppError): AppError => {
 }
 
 const rejected = async (
-  { clock }: Plane,
+  { clock }: ProxyDeps,
   { capture }: Turn,
   { source, response, blot }: Called & { source: Source },
 ): Promise<AppError> => {
@@ -82,26 +82,26 @@ const rejected = async (
   return new AppError('model_source_error', {
     status,
     message: messageIn(body, error) || `The model source '${source.name}' answered with status ${status}.`,
-    upstream: { code: codeIn(error), type: textOf(error.type) || null },
-    ...(textOf(error.param) && { param: textOf(error.param) }),
+    upstream: { code: codeIn(error), type: getText(error.type) || null },
+    ...(getText(error.param) && { param: getText(error.param) }),
     ...(Number.isInteger(retryAfter) && retryAfter >= 0 && { retryAfterSeconds: retryAfter }),
     body: text,
   })
 }
 
 const messageIn = (body: Record<string, unknown>, error: Record<string, unknown>): string =>
-  textOf(error.message) || textOf(body.error) || textOf(body.message) || textOf(body.detail)
+  getText(error.message) || getText(body.error) || getText(body.message) || getText(body.detail)
 
 const codeIn = ({ code }: Record<string, unknown>): string | null =>
   typeof code === 'string' ? code : typeof code === 'number' ? String(code) : null
 
 export const errorIn = (event: unknown): { message: string; code: string | null; type: string | null } | null => {
-  const { error } = objectOf(event)
+  const { error } = getObject(event)
   if (!isObject(error) && typeof error !== 'string') return null
-  const stated = objectOf(error)
+  const stated = getObject(error)
   return {
-    message: textOf(error) || textOf(stated.message) || 'The model source reported an error.',
+    message: getText(error) || getText(stated.message) || 'The model source reported an error.',
     code: codeIn(stated),
-    type: textOf(stated.type) || null,
+    type: getText(stated.type) || null,
   }
 }

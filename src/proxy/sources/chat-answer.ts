@@ -1,7 +1,7 @@
 /** A streamed chat completion of a model source: its usage, its end, and what the client gets of it. */
 import type { AppError } from '../../errors.ts'
 import { openAiError } from '../../errors.ts'
-import { isObject, type JsonObject, objectOf, objectsOf, parseJson, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, isObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import type { SseEvent } from '../../lib/sse.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import type { TokenUsage } from '../../model/catalog/pricing.ts'
@@ -11,19 +11,21 @@ import type { Contract } from '../downstream/contracts.ts'
 import { dataFrame } from '../formats/data-frame.ts'
 import { keepaliveComment } from '../formats/failed-event.ts'
 import { cutMembers } from '../ingress/splice.ts'
-import { countOf, Meter } from '../turn/meter.ts'
+import { getCount, Meter } from '../turn/meter.ts'
 
 const DONE = '[DONE]'
 
 /** Token counts under the names of the Responses dialect, or under those of chat and embeddings; else of the total alone. */
-export const tokensOf = (usage: JsonObject): TokenUsage => {
-  const outputTokens = countOf(usage.output_tokens ?? usage.completion_tokens)
-  const rest = Math.max(0, countOf(usage.total_tokens) - outputTokens)
+export const getTokens = (usage: JsonObject): TokenUsage => {
+  const outputTokens = getCount(usage.output_tokens ?? usage.completion_tokens)
+  const rest = Math.max(0, getCount(usage.total_tokens) - outputTokens)
   return {
-    inputTokens: countOf(usage.input_tokens ?? usage.prompt_tokens ?? rest),
-    cachedInputTokens: countOf(objectOf(usage.input_tokens_details ?? usage.prompt_tokens_details).cached_tokens),
+    inputTokens: getCount(usage.input_tokens ?? usage.prompt_tokens ?? rest),
+    cachedInputTokens: getCount(getObject(usage.input_tokens_details ?? usage.prompt_tokens_details).cached_tokens),
     outputTokens,
-    reasoningTokens: countOf(objectOf(usage.output_tokens_details ?? usage.completion_tokens_details).reasoning_tokens),
+    reasoningTokens: getCount(
+      getObject(usage.output_tokens_details ?? usage.completion_tokens_details).reasoning_tokens,
+    ),
   }
 }
 
@@ -41,10 +43,10 @@ export class ChatMeter extends Meter {
       this.terminal = 'response.completed'
       return
     }
-    const chunk = objectOf(parseJson(data))
-    this.responseId ??= textOf(chunk.id) || null
-    if (isUsage(chunk.usage)) this.usage = tokensOf(chunk.usage)
-    const choices = objectsOf(chunk.choices)
+    const chunk = getObject(parseJson(data))
+    this.responseId ??= getText(chunk.id) || null
+    if (isUsage(chunk.usage)) this.usage = getTokens(chunk.usage)
+    const choices = getObjects(chunk.choices)
     if (choices.length > 0) this.deltas++
     if (chunk.error === undefined || chunk.error === null) return
     this.terminal = 'error'
@@ -95,9 +97,9 @@ export const chatCopy = ({ includeUsage }: { includeUsage: boolean }): Contract 
 const withoutUsage = (event: SseEvent): Uint8Array | null => {
   const { data } = event
   if (data === null || !data.includes('"usage"')) return event.bytes
-  const chunk = objectOf(parseJson(data))
+  const chunk = getObject(parseJson(data))
   if (!('usage' in chunk)) return event.bytes
-  if (objectsOf(chunk.choices).length === 0 && isObject(chunk.usage)) return null
+  if (getObjects(chunk.choices).length === 0 && isObject(chunk.usage)) return null
   return Buffer.concat([DATA, cutMembers(encodeUtf8(data), ['usage']), END])
 }
 

@@ -7,7 +7,7 @@ import type { Capability } from '../../model/sources/sources.ts'
 import type { TurnBody } from '../turn/turn.ts'
 
 /** Those that can serve this JSON request; empty: the pool serves it. */
-export const choicesOf = (
+export const getChoices = (
   { env, var: { client } }: Ctx,
   { json }: Pick<TurnBody, 'json'>,
   capability: Capability,

@@ -1,5 +1,5 @@
 /** Tools that OpenAI runs itself: a model source gets those that its model declares, and nothing that refers to the others. */
-import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import type { SourceModel } from '../../model/sources/sources.ts'
 
 /** Type → the start of the `include` values about its calls. */
@@ -25,15 +25,15 @@ interface Fitted {
 /** The members of a Responses request about tools as this model takes them. */
 export const fitTools = (json: JsonObject, model: Pick<SourceModel, 'metadata'>): Fitted => {
   const declared = declaredTools(model)
-  const isLost = (tool: unknown) => isObject(tool) && isUndeclared(textOf(tool.type), declared)
+  const isLost = (tool: unknown) => isObject(tool) && isUndeclared(getText(tool.type), declared)
   const tools = Array.isArray(json.tools) ? json.tools : []
   const lost = tools.filter(isLost)
-  const lostNames = lost.map((tool) => hostedName(textOf(objectOf(tool).type)))
+  const lostNames = lost.map((tool) => hostedName(getText(getObject(tool).type)))
   const kept = tools.filter((tool) => !isLost(tool))
   const choice = fitChoice(json.tool_choice, { isLost, hasTools: kept.length > 0, hasLost: lost.length > 0 })
   const include = Array.isArray(json.include) ? json.include : []
   const isOut = (name: unknown) =>
-    name === CIPHERTEXT || lostNames.some((tool) => textOf(name).startsWith(HOSTED.get(tool ?? '') ?? CIPHERTEXT))
+    name === CIPHERTEXT || lostNames.some((tool) => getText(name).startsWith(HOSTED.get(tool ?? '') ?? CIPHERTEXT))
   const included = include.filter((name) => !isOut(name))
   return {
     members: {
@@ -42,16 +42,16 @@ export const fitTools = (json: JsonObject, model: Pick<SourceModel, 'metadata'>)
       ...(included.length < include.length && { include: included.length > 0 ? included : undefined }),
     },
     dropped: [
-      ...objectsOf(lost).map(({ type }) => `tools.${textOf(type)}`),
+      ...getObjects(lost).map(({ type }) => `tools.${getText(type)}`),
       ...(choice !== json.tool_choice ? ['tool_choice'] : []),
-      ...include.filter(isOut).map((name) => `include.${textOf(name)}`),
+      ...include.filter(isOut).map((name) => `include.${getText(name)}`),
     ],
   }
 }
 
 const declaredTools = ({ metadata }: Pick<SourceModel, 'metadata'>): ReadonlySet<string> => {
   const { experimental_supported_tools: tools, supports_search_tool: searches } = metadata ?? {}
-  const names = Array.isArray(tools) ? tools.map(textOf) : []
+  const names = Array.isArray(tools) ? tools.map(getText) : []
   return new Set([...names, ...(searches === true ? ['web_search'] : [])])
 }
 

@@ -4,13 +4,13 @@ import { AppError } from '../../errors.ts'
 import { isObject, type JsonObject, parseJson } from '../../lib/json.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
 import { failureFromThrown } from '../exchange/classify.ts'
-import { secondsOf } from '../formats/audio-length.ts'
+import { toSeconds } from '../formats/audio-length.ts'
 import type { Metered } from '../turn/meter.ts'
 import type { FlowEnd, FlowListener } from '../turn/open-answer.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
 import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
-import { isUsage, tokensOf } from './chat-answer.ts'
+import { getTokens, isUsage } from './chat-answer.ts'
 import type { Seated } from './choose.ts'
 import { notJson, noUsage, sourceFailure, tooSlow } from './source-errors.ts'
 
@@ -38,7 +38,7 @@ export interface SourceDocument {
 /** Rejects with the error for the client, or the turn's abort reason. */
 export const openDocument = async (
   env: Pick<Bindings, 'bodies'>,
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { seat, request, mayBeText = false }: DocumentRequest,
 ): Promise<SourceDocument> => {
@@ -47,18 +47,18 @@ export const openDocument = async (
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort)
   if (turn.signal.aborted) onAbort()
-  const cancelLimit = plane.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
+  const cancelLimit = proxyDeps.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
   try {
-    const { response, blot } = await callSource(plane, turn, { source, request, signal: controller.signal })
+    const { response, blot } = await callSource(proxyDeps, turn, { source, request, signal: controller.signal })
     turn.log.phase = 'stream'
     const body = response.body && blot.stream(response.body)
-    const text = decodeUtf8(await bodyOf(env, turn, { body, seat, signal: controller.signal }))
-    turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+    const text = decodeUtf8(await getBody(env, turn, { body, seat, signal: controller.signal }))
+    turn.log.firstEventMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
     const json = parseJson(text)
-    if (isObject(json)) return documentOf(turn, { text, contentType: JSON_TYPE, json, seat })
+    if (isObject(json)) return getDocument(turn, { text, contentType: JSON_TYPE, json, seat })
     const contentType = blot.text(response.headers.get('content-type') ?? JSON_TYPE)
     if (!mayBeText || !isPlainText(contentType)) throw notJson(source, describe(contentType))
-    return documentOf(turn, { text, contentType, json: {}, seat })
+    return getDocument(turn, { text, contentType, json: {}, seat })
   } catch (cause) {
     if (turn.signal.aborted) throw turn.signal.reason
     const reason: unknown = controller.signal.reason ?? cause
@@ -83,7 +83,7 @@ const isPlainText = (contentType: string): boolean =>
   /^text\/(plain|vtt|srt)|^application\/(x-subrip|srt)/i.test(contentType)
 
 /** Counted in the body budget beside the request, and released with it. */
-const bodyOf = async (
+const getBody = async (
   { bodies }: Pick<Bindings, 'bodies'>,
   { body: request, capture }: Turn,
   { body, seat, signal }: { body: ReadableStream<Uint8Array> | null; seat: Seated; signal: AbortSignal },
@@ -112,11 +112,11 @@ interface Read {
   seat: Seated
 }
 
-const documentOf = (turn: Turn, { text, contentType, json, seat }: Read): SourceDocument => {
+const getDocument = (turn: Turn, { text, contentType, json, seat }: Read): SourceDocument => {
   const error = errorIn(json)
   if (error) throw new AppError('model_source_error', { message: error.message, upstream: error, body: text })
-  const usage = isUsage(json.usage) ? tokensOf(json.usage) : null
-  const audioSeconds = turn.kind === 'audio' ? secondsOf(json) : null
+  const usage = isUsage(json.usage) ? getTokens(json.usage) : null
+  const audioSeconds = turn.kind === 'audio' ? toSeconds(json) : null
   const lacksUsage = turn.log.source?.demandsUsage === true && usage === null && audioSeconds === null
   const end: FlowEnd = lacksUsage ? { status: 'error', error: noUsage(seat.source) } : { status: 'ok', error: null }
   const meter: Metered = {

@@ -7,7 +7,7 @@ import { failureFromThrown } from '../exchange/classify.ts'
 import { AttemptFailed } from '../turn/attempt-one.ts'
 import { commitTo, endedEarly, readToCommit } from '../turn/first-events.ts'
 import type { Flow } from '../turn/flow.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { AudioMeter } from './audio-answer.ts'
 import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
@@ -25,7 +25,7 @@ export interface StreamRequest {
 
 /** Rejects with the error for the client, or the turn's abort reason; the seat is free then. */
 export const openStream = async (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { seat, request, dialect }: StreamRequest,
 ): Promise<Flow> => {
@@ -34,9 +34,9 @@ export const openStream = async (
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort)
   if (turn.signal.aborted) onAbort()
-  const cancelLimit = plane.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
+  const cancelLimit = proxyDeps.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
   try {
-    const { response, blot } = await callSource(plane, turn, { source, request, signal: controller.signal })
+    const { response, blot } = await callSource(proxyDeps, turn, { source, request, signal: controller.signal })
     const { body, headers } = response
     if (!body || !isEventStream(headers)) {
       void body?.cancel().catch(() => {}) // an unread body keeps its connection
@@ -44,12 +44,12 @@ export const openStream = async (
       throw notJson(source, `${contentType} in place of an event stream`)
     }
     turn.log.phase = 'first_event'
-    const events = new SseStream(blot.stream(body), plane.clock, dialect === 'responses' && turn.passesDeltas)
+    const events = new SseStream(blot.stream(body), proxyDeps.clock, dialect === 'responses' && turn.passesDeltas)
     controller.signal.addEventListener('abort', () => events.cancel())
     const stream = turn.capture ? new CapturedStream(events, turn.capture) : events
     const fresh = { lease: { account: null, release: seat.release }, controller, headers: {}, accessToken: null }
-    if (dialect === 'chat') return await chatToCommit(plane, turn, { ...fresh, stream })
-    return await readToCommit(plane, turn, {
+    if (dialect === 'chat') return await chatToCommit(proxyDeps, turn, { ...fresh, stream })
+    return await readToCommit(proxyDeps, turn, {
       ...fresh,
       stream,
       ...(dialect === 'audio' && { meter: new AudioMeter() }),
@@ -73,15 +73,15 @@ const isEventStream = (headers: Headers): boolean =>
 type Fresh = Parameters<typeof readToCommit>[2]
 
 /** The first event commits, unless it is an error. */
-const chatToCommit = async (plane: Plane, turn: Turn, fresh: Fresh): Promise<Flow> => {
+const chatToCommit = async (proxyDeps: ProxyDeps, turn: Turn, fresh: Fresh): Promise<Flow> => {
   const stream = new ChatEvents(fresh.stream)
   const first = await stream.read()
-  if (first === null) throw new AttemptFailed(endedEarly, plane.clock.now())
+  if (first === null) throw new AttemptFailed(endedEarly, proxyDeps.clock.now())
   for (const { data } of first) {
     if (data === null) continue
     const error = errorIn(parseJson(data))
     if (error) throw new AppError('model_source_error', { message: error.message, upstream: error })
     break
   }
-  return commitTo(plane, turn, { fresh: { ...fresh, stream, meter: new ChatMeter() }, first })
+  return commitTo(proxyDeps, turn, { fresh: { ...fresh, stream, meter: new ChatMeter() }, first })
 }

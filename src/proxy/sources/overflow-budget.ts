@@ -11,7 +11,7 @@ export class OverflowBudget {
 
   /** `now`: ms since epoch. What was spent today before a restart still counts. */
   constructor(db: Db, now: number) {
-    this.#day = dayOf(now)
+    this.#day = toDay(now)
     this.#spentMicros = spentSince(db, this.#day * DAY_MS)
   }
 
@@ -39,13 +39,13 @@ export class OverflowBudget {
   }
 
   #rollOver(now: number): void {
-    if (dayOf(now) === this.#day) return
-    this.#day = dayOf(now)
+    if (toDay(now) === this.#day) return
+    this.#day = toDay(now)
     this.#spentMicros = 0
   }
 }
 
-const dayOf = (now: number): number => Math.floor(now / DAY_MS)
+const toDay = (now: number): number => Math.floor(now / DAY_MS)
 
 const spentSince = (db: Db, since: number): number => {
   const row = db

@@ -4,14 +4,14 @@
  */
 import { AppError } from '../../errors.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
-import { objectsOf } from '../../lib/json.ts'
+import { getObjects } from '../../lib/json.ts'
 import type { Seats } from '../../lib/seats.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { type Choice, isInSourceScope } from '../../model/sources/choices.ts'
 import type { Source, Sources } from '../../model/sources/sources.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Flow } from '../turn/flow.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import type { HealthDeps } from './note-health.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
@@ -48,12 +48,12 @@ export class Overflow {
    * The answer of the source to a turn that the pool rejected with `err`; null where the pool's error is the answer: the
    * turn does not qualify, the budget is used up, or the source failed too.
    */
-  async serve(plane: Plane, turn: Turn, err: unknown): Promise<Flow | null> {
+  async serve(proxyDeps: ProxyDeps, turn: Turn, err: unknown): Promise<Flow | null> {
     if (!isPoolUsedUp(err)) return null
     const choice = this.choiceFor(turn.model, turn.client.key)
     if (!choice || !isServedAnywhere(turn)) return null
     const { serveByOverflow } = await import('./serve-overflow.ts')
-    const flow = await serveByOverflow(plane, turn, {
+    const flow = await serveByOverflow(proxyDeps, turn, {
       choice,
       ...this.#deps,
       onBudget: () => this.#left.note(this.#now),
@@ -110,10 +110,10 @@ const isServedAnywhere = ({ kind, relay, restricted, chain, fileOwner, hasCipher
   fileOwner === null &&
   !hasCiphertext &&
   body !== null &&
-  !objectsOf(body.json.input).some(namesFile)
+  !getObjects(body.json.input).some(namesFile)
 
 const namesFile = ({ content, output }: Record<string, unknown>): boolean =>
-  [content, output].some((parts) => objectsOf(parts).some(({ file_id: id }) => typeof id === 'string'))
+  [content, output].some((parts) => getObjects(parts).some(({ file_id: id }) => typeof id === 'string'))
 
 /** Counts by minute. */
 class LastHour {

@@ -6,7 +6,7 @@ import type { Choice } from '../../model/sources/choices.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { asRequest } from '../exchange/frame-body.ts'
 import type { Flow } from '../turn/flow.ts'
-import type { Plane } from '../turn/proxy-deps.ts'
+import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn, TurnBody } from '../turn/turn.ts'
 import { type Seated, seatAt } from './choose.ts'
 import { sourceCostMicros } from './cost.ts'
@@ -27,7 +27,7 @@ interface Served extends HealthDeps {
 }
 
 /** Null: the budget is used up, or the source is busy or failed. Rejects only with the turn's abort reason. */
-export const serveByOverflow = async (plane: Plane, turn: Turn, served: Served): Promise<Flow | null> => {
+export const serveByOverflow = async (proxyDeps: ProxyDeps, turn: Turn, served: Served): Promise<Flow | null> => {
   const body = turn.body
   if (!body) return null
   const charge = heldFor(body, served)
@@ -38,12 +38,12 @@ export const serveByOverflow = async (plane: Plane, turn: Turn, served: Served):
     return null
   }
   const before = { ...turn.log }
-  const began = { at: plane.clock.now(), monotonic: plane.clock.monotonic() }
+  const began = { at: proxyDeps.clock.now(), monotonic: proxyDeps.clock.monotonic() }
   takeOver(turn, seat, charge)
   try {
     const request = { path: '/responses', body: bodyFor(turn, body, seat), ...KINDS }
-    const flow = await openStream(plane, turn, { seat, request, dialect: 'responses' })
-    plane.log.info('a model source serves a request because the pool is at its usage limit', {
+    const flow = await openStream(proxyDeps, turn, { seat, request, dialect: 'responses' })
+    proxyDeps.log.info('a model source serves a request because the pool is at its usage limit', {
       request: turn.requestId,
       source: seat.source.id,
     })
@@ -57,10 +57,10 @@ export const serveByOverflow = async (plane: Plane, turn: Turn, served: Served):
     const error = AppError.from(err)
     const { code, message } = error
     noteSourceHealth(served, seat.source.id, error)
-    const durationMs = plane.clock.monotonic() - began.monotonic
+    const durationMs = proxyDeps.clock.monotonic() - began.monotonic
     const outcome = { outcome: 'failed', upstreamStatus: null, code, message, considered: [] } as const
     attempts.push({ n: attempts.length + 1, accountId: null, startedAt: began.at, durationMs, ...outcome })
-    plane.log.warn('the overflow source failed', { source: seat.source.id, code, message })
+    proxyDeps.log.warn('the overflow source failed', { source: seat.source.id, code, message })
     return null
   }
 }

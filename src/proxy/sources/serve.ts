@@ -1,6 +1,6 @@
 /** Requests that a model source serves in place of the pool: admitted, limited, logged and answered like any other turn. */
 import type { Ctx } from '../../boot/bindings.ts'
-import { objectOf } from '../../lib/json.ts'
+import { getObject } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import type { Choice } from '../../model/sources/choices.ts'
 import { type Answered, answerHeaders, answerWithStream, timed } from '../downstream/answer.ts'
@@ -31,7 +31,7 @@ export const serveChat = async (
   const { body, dropped } = prepared(c, raw, turns, () => underPolicy(c, raw, (asked, rules) => chatBody(asked, rules)))
   c.set('droppedFields', dropped)
   const { stream, stream_options: options } = raw.json
-  const includeUsage = objectOf(options).include_usage === true
+  const includeUsage = getObject(options).include_usage === true
   const served = admitted(c, turns, { ...body, json: admittedChat(body.json) })
   const way: Way = { choices, path: '/chat/completions', dialect: 'chat', key }
   return stream === true ? streamed(served, way, chatCopy({ includeUsage })) : document(served, way)
@@ -112,10 +112,10 @@ const streamed = (served: Answered, way: Way, contract: Contract): Promise<Respo
   answerWithStream(
     {
       ...served,
-      open: async (plane, turn) => {
+      open: async (proxyDeps, turn) => {
         const seat = seated(served, way)
-        const request = requestOf(served, way, { seat, accept: 'text/event-stream' })
-        return openStream(plane, turn, { seat, request, dialect: way.dialect })
+        const request = getRequest(served, way, { seat, accept: 'text/event-stream' })
+        return openStream(proxyDeps, turn, { seat, request, dialect: way.dialect })
       },
     },
     contract,
@@ -125,10 +125,10 @@ const document = async (served: Answered, way: Way): Promise<Response> => {
   const { env } = served
   const opened: SourceDocument = await timed(
     served,
-    beginWith(served, { headers: false }, async (plane, turn) => {
+    beginWith(served, { headers: false }, async (proxyDeps, turn) => {
       const seat = seated(served, way)
-      const request = requestOf(served, way, { seat, accept: way.dialect === 'audio' ? '*/*' : 'application/json' })
-      return openDocument(env, plane, turn, { seat, request, mayBeText: way.dialect === 'audio' })
+      const request = getRequest(served, way, { seat, accept: way.dialect === 'audio' ? '*/*' : 'application/json' })
+      return openDocument(env, proxyDeps, turn, { seat, request, mayBeText: way.dialect === 'audio' })
     }),
   )
   if (opened.end.error) throw opened.end.error
@@ -154,7 +154,7 @@ const seated = ({ env, turn }: Answered, { choices, key }: Way): Seated => {
 }
 
 /** What this source is sent. The turn has its body until its commit point. */
-const requestOf = (
+const getRequest = (
   { c, turn }: Answered,
   { path, dialect, contentType = 'application/json' }: Way,
   { seat, accept }: { seat: Seated; accept: string },

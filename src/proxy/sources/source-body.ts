@@ -1,13 +1,13 @@
 /** The body of a request as a model source gets it: the client's own bytes with the key's policy, in the same dialect. */
 import { AppError } from '../../errors.ts'
-import { type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { isReference } from '../formats/input-items.ts'
 import { enforcedMembers, sentEffort, sentTier } from '../ingress/key-policy.ts'
 import { alwaysStreamed, cutMembers, spliced } from '../ingress/splice.ts'
-import { fileIdsOf } from '../relay/file-owners.ts'
-import { marksOf } from '../turn/continuity.ts'
+import { getFileIds } from '../relay/file-owners.ts'
+import { getMarks } from '../turn/continuity.ts'
 import type { TurnBody } from '../turn/turn.ts'
 
 /** A body and the names of what was left out of it, for `x-sluice-dropped-fields`. */
@@ -33,7 +33,7 @@ export const chatBody = (body: TurnBody, key: KeyPolicy | null): SourceBody => {
     ...(key?.enforcedModel && { model: key.enforcedModel }),
     ...(key?.efforts.enforced && { reasoning_effort: sentEffort(key.efforts.enforced) }),
     ...(key && key.tier !== null && { service_tier: sentTier(key.tier) }),
-    ...(stream === true && { stream_options: { ...objectOf(options), include_usage: true } }),
+    ...(stream === true && { stream_options: { ...getObject(options), include_usage: true } }),
     ...(store === true && { store: undefined }),
   }
   return { body: withMembers(body, members), dropped: store === true ? ['store'] : [] }
@@ -59,7 +59,7 @@ export const responsesBody = (
 const publicPolicy = (json: JsonObject, { enforcedModel, efforts, tier }: KeyPolicy): JsonObject => ({
   ...(enforcedModel !== null && { model: enforcedModel }),
   ...(efforts.enforced !== null && {
-    reasoning: { ...objectOf(json.reasoning), effort: sentEffort(efforts.enforced) },
+    reasoning: { ...getObject(json.reasoning), effort: sentEffort(efforts.enforced) },
   }),
   ...(tier !== null && { service_tier: sentTier(tier) }),
 })
@@ -72,7 +72,7 @@ export const whyNotBySource = (json: JsonObject): AppError | null => {
       message: 'Model sources keep no responses. Send the full conversation.',
       param: 'previous_response_id',
     })
-  if (objectsOf(input).some(isReference))
+  if (getObjects(input).some(isReference))
     return new AppError('previous_response_not_found', {
       message: 'Model sources keep no items. Send the item itself.',
       param: 'input',
@@ -92,11 +92,11 @@ const CANNOT: readonly { isIn: (input: unknown) => boolean; message: string }[] 
     message: 'The model of this request is served by a model source, which cannot compact conversations.',
   },
   {
-    isIn: (input) => fileIdsOf(input).length > 0,
+    isIn: (input) => getFileIds(input).length > 0,
     message: 'The model of this request is served by a model source, which cannot read uploaded files.',
   },
   {
-    isIn: (input) => marksOf(input).hasCiphertext,
+    isIn: (input) => getMarks(input).hasCiphertext,
     message:
       'This conversation contains reasoning that only ChatGPT can read, and its model is served by a model source. Start a new conversation.',
   },
@@ -110,7 +110,7 @@ export const admittedChat = ({
   prompt_cache_key,
 }: JsonObject): JsonObject => ({
   model,
-  ...(textOf(effort) && { reasoning: { effort } }),
+  ...(getText(effort) && { reasoning: { effort } }),
   service_tier,
   prompt_cache_key,
 })

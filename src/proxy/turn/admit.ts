@@ -1,7 +1,7 @@
 /** Turns an authenticated request into a `Turn`: key policy, affinity, limits. Throws before any limit is charged. */
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { objectOf, textOf } from '../../lib/json.ts'
+import { getObject, getText } from '../../lib/json.ts'
 import type { StopSignal } from '../../lib/stopper.ts'
 import { costMicros } from '../../model/catalog/pricing.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
@@ -13,12 +13,12 @@ import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { withoutFastTier } from '../ingress/fast-mode.ts'
 import { sentEffort, tierName } from '../ingress/key-policy.ts'
 import { conversationHash, threadHash } from '../pool/affinity.ts'
-import { openingOf } from '../pool/conversation-fingerprint.ts'
+import { getOpening } from '../pool/conversation-fingerprint.ts'
 import type { Surface } from '../pool/selection-needs.ts'
-import { type FilesInUse, fileIdsOf, useFiles } from '../relay/file-owners.ts'
+import { type FilesInUse, getFileIds, useFiles } from '../relay/file-owners.ts'
 import type { RelayPlan } from '../relay/plan.ts'
 import { rejectTurn } from './begin.ts'
-import { marksOf } from './continuity.ts'
+import { getMarks } from './continuity.ts'
 import {
   type Arrival,
   elapsedMs,
@@ -32,7 +32,7 @@ import {
 
 export interface Admission {
   route: string
-  /** With `normal`, the body decides (see `kindOf`). */
+  /** With `normal`, the body decides (see `getKind`). */
   kind: TurnKind
   /** The native client gives up on other statuses than SDKs do (client protocol §10). */
   isNative: boolean
@@ -68,7 +68,7 @@ export interface Relayed {
 }
 
 /** Throws `draining` or `busy`. */
-export const demandOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 'turns'>): void => {
+export const requireOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | 'turns'>): void => {
   if (lifecycle.draining) throw new AppError('draining', { retryAfterSeconds: 5 })
   if (turns.size >= lifecycle.maxTurns) throw new AppError('busy', { retryAfterSeconds: 2 })
 }
@@ -83,9 +83,9 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   const asked = orReject(arrival, admission, 'request', () => requestedOptions(arrival, admission))
   if (key && !admission.relay?.ignoresAllowlist)
     orReject(arrival, admission, 'auth', () =>
-      demandAllowed(withoutFastTier(key, arrival.env.settings.current()), asked, isNative),
+      requireAllowed(withoutFastTier(key, arrival.env.settings.current()), asked, isNative),
     )
-  const files = admission.relay ? null : orReject(arrival, admission, 'select', () => filesOf(arrival, admission))
+  const files = admission.relay ? null : orReject(arrival, admission, 'select', () => getFiles(arrival, admission))
   return orReject(arrival, admission, 'auth', () => {
     const isCounted = kind !== 'prewarm' && kind !== 'warmup' && !admission.relay?.isCountedBefore
     const reservation = key && isCounted ? reserved(key, asked, isNative) : NOTHING_RESERVED
@@ -93,8 +93,8 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
   })
 }
 
-const filesOf = ({ env, client }: Arrival, { body }: Admission): FilesInUse | null => {
-  const fileIds = fileIdsOf(body.json.input)
+const getFiles = ({ env, client }: Arrival, { body }: Admission): FilesInUse | null => {
+  const fileIds = getFileIds(body.json.input)
   const deps = { affinity: env.affinity, now: env.clock.now(), keyId: client.key?.id ?? null }
   return fileIds.length === 0 ? null : useFiles(deps, fileIds)
 }
@@ -115,7 +115,7 @@ export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase
       admission.body.hold.release()
       throw err
     }
-    const asked = readableOf(arrival, admission)
+    const asked = getReadable(arrival, admission)
     const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED, files: null })
     turn.log.phase = phase
     rejectTurn(arrival.env, turn, error)
@@ -136,24 +136,24 @@ const askedOfRelay = ({ env }: Arrival, { model }: Relayed): Asked => ({
 })
 
 const askedOfTurn = (arrival: Arrival, { body }: Admission): Asked => ({
-  model: demandModelName(body.json.model),
-  reasoningEffort: nameOf(objectOf(body.json.reasoning).effort, 'reasoning.effort'),
-  serviceTier: nameOf(body.json.service_tier, 'service_tier'),
+  model: requireModelName(body.json.model),
+  reasoningEffort: getName(getObject(body.json.reasoning).effort, 'reasoning.effort'),
+  serviceTier: getName(body.json.service_tier, 'service_tier'),
   tokens: estimateTokens(body.bytes.length),
   now: arrival.env.clock.now(),
 })
 
 /** What the log can store of a body that may not be a valid request. */
-const readableOf = (arrival: Arrival, { body, relay }: Admission): Asked => {
+const getReadable = (arrival: Arrival, { body, relay }: Admission): Asked => {
   if (relay) return askedOfRelay(arrival, relay)
   const { model, reasoning, service_tier } = body.json
   const short = (value: unknown, most: number) => {
-    const text = textOf(value)
+    const text = getText(value)
     return text.length <= most ? text || null : null
   }
   return {
     model: short(model, MAX_MODEL_CHARS),
-    reasoningEffort: short(objectOf(reasoning).effort, MAX_NAME_CHARS),
+    reasoningEffort: short(getObject(reasoning).effort, MAX_NAME_CHARS),
     serviceTier: short(service_tier, MAX_NAME_CHARS),
     tokens: estimateTokens(body.bytes.length),
     now: arrival.env.clock.now(),
@@ -203,11 +203,11 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
   const forwarded = SENT_HEADERS[relay?.headers ?? 'client'](headers)
   if (relay?.headers !== 'smallest' && relay?.headers !== 'sideband') forwarded['x-request-id'] = requestId
   if (client.key?.enforcedModel) delete forwarded['x-codex-routing-hint'] // hints at the model the client requested
-  const marks = marksOf(body.json.input)
-  const hashOf = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
-  const named = relay?.thread ? threadHash(relay.thread, client.key?.id ?? null) : hashOf(body.json.prompt_cache_key)
-  const begun = named === null && !relay && !admission.isNative ? openingOf(body.json) : null
-  const beginning = begun && hashOf(begun.name)
+  const marks = getMarks(body.json.input)
+  const getHash = (name: unknown) => conversationHash(headers, name, client.key?.id ?? null)
+  const named = relay?.thread ? threadHash(relay.thread, client.key?.id ?? null) : getHash(body.json.prompt_cache_key)
+  const begun = named === null && !relay && !admission.isNative ? getOpening(body.json) : null
+  const beginning = begun && getHash(begun.name)
   // Ciphertext identifies its account better than an opening, which several conversations may share.
   const opening = begun?.isAnswered && !marks.hasCiphertext ? beginning : null
   const isAlone = opening !== null && env.affinity.openings.begin(opening)
@@ -222,7 +222,7 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
     requestId,
     route: admission.route,
     isNative: admission.isNative,
-    kind: kindOf(admission),
+    kind: getKind(admission),
     surface: relay?.surface ?? 'turn',
     relay: relay?.plan ?? null,
     transport: admission.transport ?? 'http',
@@ -240,7 +240,7 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
     turnStateOwner: turnState === null ? null : (readTurnState(turnState)?.owner ?? null),
     conversation,
     opening,
-    firstOf: begun?.isAnswered || marks.hasCiphertext ? null : beginning,
+    getFirst: begun?.isAnswered || marks.hasCiphertext ? null : beginning,
     ...marks,
     fileOwner: files?.accountId ?? null,
     restricted: admission.restricted ?? false,
@@ -261,7 +261,7 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
 }
 
 /** Any Responses request may ask for a compaction in its input; newer native clients always do (client protocol §6). */
-const kindOf = ({ kind, body }: Admission): TurnKind =>
+const getKind = ({ kind, body }: Admission): TurnKind =>
   kind === 'normal' && endsInTrigger(body.json.input) ? 'compaction' : kind
 
 /** Client-supplied names are stored with every turn, so their length is limited. */
@@ -269,8 +269,8 @@ const MAX_NAME_CHARS = 64
 const MAX_MODEL_CHARS = 200
 const MAX_USER_AGENT_CHARS = 512
 
-const nameOf = (value: unknown, param: string): string | null => {
-  const name = textOf(value)
+const getName = (value: unknown, param: string): string | null => {
+  const name = getText(value)
   if (name.length <= MAX_NAME_CHARS) return name || null
   throw new AppError('invalid_request_error', {
     message: `${param} is longer than ${MAX_NAME_CHARS} characters.`,
@@ -279,7 +279,7 @@ const nameOf = (value: unknown, param: string): string | null => {
 }
 
 /** Throws `invalid_request_error`. */
-export const demandModelName = (model: unknown): string => {
+export const requireModelName = (model: unknown): string => {
   if (typeof model === 'string' && model !== '' && model.length <= MAX_MODEL_CHARS) return model
   throw new AppError('invalid_request_error', {
     message: `model must be a string of 1 to ${MAX_MODEL_CHARS} characters.`,
@@ -288,15 +288,15 @@ export const demandModelName = (model: unknown): string => {
 }
 
 /** Throws `model_not_found` on native routes, otherwise `model_not_allowed`. */
-export const demandAllowedModel = (key: KeyPolicy, model: string | null, isNative: boolean): void => {
+export const requireAllowedModel = (key: KeyPolicy, model: string | null, isNative: boolean): void => {
   if (!key.allowedModels || model === null || key.allowedModels.has(model)) return
   const message = `This API key cannot use the model '${model}'.`
   const rejection = { reason: 'model_not_allowed', keyId: key.id, model } as const
   throw new AppError(isNative ? 'model_not_found' : 'model_not_allowed', { message, param: 'model', rejection })
 }
 
-const demandAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }: Asked, isNative: boolean): void => {
-  demandAllowedModel(key, model, isNative)
+const requireAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }: Asked, isNative: boolean): void => {
+  requireAllowedModel(key, model, isNative)
   const { enforced, allowed } = key.efforts
   const efforts = enforced ? [enforced] : allowed && [...allowed]
   if (efforts && reasoningEffort !== null && !efforts.some((effort) => isSameEffort(effort, reasoningEffort)))

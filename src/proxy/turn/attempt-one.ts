@@ -2,7 +2,7 @@
 import { AppError } from '../../errors.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { egressReasonOf } from '../../model/egress/route.ts'
+import { getEgressReason } from '../../model/egress/route.ts'
 import { passedOn } from '../../upstream/headers.ts'
 import { CapturedStream } from '../capture/captured-stream.ts'
 import { carry, Refused } from '../exchange/carry.ts'
@@ -19,7 +19,7 @@ import { bodyFor, withoutReasoning } from './continuity.ts'
 import { readToCommit } from './first-events.ts'
 import type { Flow } from './flow.ts'
 import type { Progress } from './progress.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import { type AttemptRecord, elapsedMs, type Turn } from './turn.ts'
 
 /** Why an attempt failed. `classified` decides what happens next. */
@@ -45,7 +45,7 @@ export interface AttemptOptions {
 
 /** Opens the upstream and resolves at the commit point with what then holds the lease. Rejects with `Refused` or with what the transport throws. */
 export type Exchange<Committed> = (
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   options: AttemptOptions,
   controller: AbortController,
@@ -53,11 +53,11 @@ export type Exchange<Committed> = (
 
 /** Resolves with what the exchange committed to. Throws `AttemptFailed`, or the turn's abort reason. */
 export const attemptOn = async <Committed>(
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   options: AttemptOptions & { exchange: Exchange<Committed> },
 ): Promise<Committed> => {
-  const { clock } = plane
+  const { clock } = proxyDeps
   const controller = new AbortController()
   const began: Began = { at: clock.now(), monotonic: clock.monotonic() }
   const onAbort = () => controller.abort(turn.signal.reason)
@@ -66,19 +66,19 @@ export const attemptOn = async <Committed>(
   const limit = Math.max(0, Math.min(firstEventMs(turn), options.progress.deadline - began.monotonic))
   const cancelLimit = clock.after(limit, () => controller.abort(new AppError('upstream_timeout')))
   try {
-    const committed = await options.exchange(plane, turn, options, controller)
-    record(plane, turn, options.lease, { began, outcome: 'ok', failure: null })
+    const committed = await options.exchange(proxyDeps, turn, options, controller)
+    record(proxyDeps, turn, options.lease, { began, outcome: 'ok', failure: null })
     return committed
   } catch (cause) {
-    const err = cause instanceof Refused ? refused(plane, turn, options.lease.account.id, cause) : cause
+    const err = cause instanceof Refused ? refused(proxyDeps, turn, options.lease.account.id, cause) : cause
     controller.abort(err)
     if (turn.signal.aborted) {
-      record(plane, turn, options.lease, { began, outcome: 'cancelled', failure: null })
+      record(proxyDeps, turn, options.lease, { began, outcome: 'cancelled', failure: null })
       throw turn.signal.reason
     }
     const failed = err instanceof AttemptFailed ? err : new AttemptFailed(failureFromThrown(err), clock.now())
     if (failed.failure.where === 'status' || failed.failure.where === 'event') turn.log.phase = 'upstream'
-    record(plane, turn, options.lease, { began, outcome: 'failed', failure: failed.failure })
+    record(proxyDeps, turn, options.lease, { began, outcome: 'failed', failure: failed.failure })
     throw failed
   } finally {
     cancelLimit()
@@ -101,9 +101,9 @@ interface Ended {
 /** ChatGPT may name the file in its errors, and names of files are not logged. */
 const hidesWords = ({ surface }: Turn, { where }: UpstreamFailure): boolean => surface === 'file' && where === 'status'
 
-const record = ({ clock }: Plane, turn: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
+const record = ({ clock }: ProxyDeps, turn: Turn, lease: Lease, { began, outcome, failure }: Ended): void => {
   const { log } = turn
-  log.egressReason = egressReasonOf(failure?.body)
+  log.egressReason = getEgressReason(failure?.body)
   if (failure) turn.capture?.failed(failure.code, failure.message)
   log.attempts.push({
     n: log.attempts.length + 1,
@@ -124,7 +124,7 @@ const firstEventMs = ({ kind, relay, settings }: Turn): number =>
 
 /** The exchange of a model turn. */
 export const openAndRead: Exchange<Flow> = async (
-  plane,
+  proxyDeps,
   turn,
   { lease, progress: { refreshed, dropReasoning, byHttp } },
   controller,
@@ -133,14 +133,14 @@ export const openAndRead: Exchange<Flow> = async (
   turn.log.isSent = false
   turn.log.isShortened = false
   const { account } = lease
-  const credentials = await untilAborted(plane.credentials.fresh(account.id), controller.signal)
-  const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(plane, turn, account.id)
+  const credentials = await untilAborted(proxyDeps.credentials.fresh(account.id), controller.signal)
+  const bytes = dropReasoning ? withoutReasoning(turn) : bodyFor(proxyDeps, turn, account.id)
   turn.log.isShortened = dropReasoning || bytes !== turn.body?.bytes
   const {
     headers,
     stream: answer,
     accessToken,
-  } = await carry(plane, turn, {
+  } = await carry(proxyDeps, turn, {
     account,
     credentials,
     bytes,
@@ -148,18 +148,24 @@ export const openAndRead: Exchange<Flow> = async (
     byHttp: byHttp.has(account.id),
     controller,
   })
-  turn.log.connectMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
-  absorbRateHeaders(plane, account.id, headers)
+  turn.log.connectMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
+  absorbRateHeaders(proxyDeps, account.id, headers)
   turn.log.phase = 'first_event'
   turn.capture?.answered(200, headers)
   const stream = turn.capture ? new CapturedStream(answer, turn.capture) : answer
-  return readToCommit(plane, turn, { lease, stream, controller, headers: passedOn(headers, account.id), accessToken })
+  return readToCommit(proxyDeps, turn, {
+    lease,
+    stream,
+    controller,
+    headers: passedOn(headers, account.id),
+    accessToken,
+  })
 }
 
-const refused = (plane: Plane, turn: Turn, accountId: string, refusal: Refused): AttemptFailed => {
+const refused = (proxyDeps: ProxyDeps, turn: Turn, accountId: string, refusal: Refused): AttemptFailed => {
   const { status, headers, text, accessToken } = refusal
-  const at = plane.clock.now()
-  absorbRateHeaders(plane, accountId, headers)
+  const at = proxyDeps.clock.now()
+  absorbRateHeaders(proxyDeps, accountId, headers)
   turn.capture?.answered(status, headers)
   turn.capture?.bytes(encodeUtf8(text))
   const failure = failureFromResponse(status, headers, text, at)

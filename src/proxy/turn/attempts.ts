@@ -17,11 +17,11 @@ import {
 } from '../pool/accounts-exhausted.ts'
 import type { Lease } from '../pool/pool.ts'
 import { isMove } from '../pool/preference.ts'
-import { needsOf } from '../pool/turn-needs.ts'
+import { getNeeds } from '../pool/turn-needs.ts'
 import { AttemptFailed, attemptOn, type Exchange, openAndRead } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
-import { evidenceOf, penalise } from './penalties.ts'
+import { getEvidence, penalise } from './penalties.ts'
 import {
   backOff,
   excludeAccount,
@@ -33,15 +33,19 @@ import {
   retryUnread,
   sameAccount,
 } from './progress.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import { elapsedMs, type Turn } from './turn.ts'
 
 /** Runs the turn up to its commit point. Throws the `AppError` for the client, or the turn's abort reason. */
-export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(plane, turn)): Promise<Flow> => {
+export const attempt = async (
+  proxyDeps: ProxyDeps,
+  turn: Turn,
+  progress = newProgress(proxyDeps, turn),
+): Promise<Flow> => {
   try {
-    return await attemptWith(plane, turn, { progress, exchange: openAndRead })
+    return await attemptWith(proxyDeps, turn, { progress, exchange: openAndRead })
   } catch (err) {
-    const flow = await plane.overflow.serve(plane, turn, err)
+    const flow = await proxyDeps.overflow.serve(proxyDeps, turn, err)
     if (flow) return flow
     throw err
   }
@@ -49,26 +53,26 @@ export const attempt = async (plane: Plane, turn: Turn, progress = newProgress(p
 
 /** The same for any exchange with the upstream. */
 export const attemptWith = async <Committed>(
-  plane: Plane,
+  proxyDeps: ProxyDeps,
   turn: Turn,
   { progress, exchange }: { progress: Progress; exchange: Exchange<Committed> },
 ): Promise<Committed> => {
   for (;;) {
-    const lease = await leaseFor(plane, turn, progress)
+    const lease = await leaseFor(proxyDeps, turn, progress)
     try {
-      const committed = await attemptOn(plane, turn, { lease, progress, exchange })
-      chargeRejections(plane, progress, lease.account.id)
+      const committed = await attemptOn(proxyDeps, turn, { lease, progress, exchange })
+      chargeRejections(proxyDeps, progress, lease.account.id)
       return committed
     } catch (err) {
       lease.release()
       if (!(err instanceof AttemptFailed)) throw err
-      await prepareNext(plane, turn, { err, id: lease.account.id, progress })
+      await prepareNext(proxyDeps, turn, { err, id: lease.account.id, progress })
     }
   }
 }
 
 /** Another account served this request, so the earlier rejections were about those accounts, not the request. */
-const chargeRejections = ({ pool, clock }: Plane, { rejectedBy }: Progress, servedBy: string): void => {
+const chargeRejections = ({ pool, clock }: ProxyDeps, { rejectedBy }: Progress, servedBy: string): void => {
   const at = clock.now()
   for (const [id, evidence] of rejectedBy) if (id !== servedBy) pool.health(id, { kind: 'error', at, evidence })
 }
@@ -77,32 +81,32 @@ const chargeRejections = ({ pool, clock }: Plane, { rejectedBy }: Progress, serv
  * Leases the next account. With none left, throws the last failure or the pool's own error, whichever helps the client
  * more.
  */
-const leaseFor = async (plane: Plane, turn: Turn, progress: Progress): Promise<Lease> => {
+const leaseFor = async (proxyDeps: ProxyDeps, turn: Turn, progress: Progress): Promise<Lease> => {
   const { tried, next, last } = progress
-  const free = needsOf(plane, turn, tried)
+  const free = getNeeds(proxyDeps, turn, tried)
   const needs = next ? { ...free, owner: next } : free
-  const began = plane.clock.monotonic()
-  progress.isUpstreamFailing ??= plane.pool.isUpstreamFailing(needs)
+  const began = proxyDeps.clock.monotonic()
+  progress.isUpstreamFailing ??= proxyDeps.pool.isUpstreamFailing(needs)
   try {
-    const lease = await plane.pool.lease(needs, turn.signal)
+    const lease = await proxyDeps.pool.lease(needs, turn.signal)
     const { id, health } = lease.account
     const isFirstHere = !turn.log.attempts.some(({ accountId }) => accountId === id)
-    const isStillFailing = isFailing(health, plane.clock.now())
+    const isStillFailing = isFailing(health, proxyDeps.clock.now())
     if (isFirstHere && (health.errors > 0 || isStillFailing)) progress.wereFailing.add(id)
     if (isFirstHere && isStillFailing) progress.stillFailing.add(id)
     turn.log.accountId = lease.account.id
-    turn.log.paidCredits = usesPaidCredits(lease.account.usage, plane.clock.now())
+    turn.log.paidCredits = usesPaidCredits(lease.account.usage, proxyDeps.clock.now())
     turn.log.moved = isMove(free.owner, lease.account.id)
-    turn.log.selectMs ??= elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+    turn.log.selectMs ??= elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
     return lease
   } catch (err) {
     if (!(err instanceof AppError) || turn.signal.aborted) throw err
-    if (next && excludeAccount(progress, next.id)) return leaseFor(plane, turn, progress)
-    if (retryUnread(progress)) return leaseFor(plane, turn, progress)
-    noteNoAccount(plane, turn, { needs, err, began })
+    if (next && excludeAccount(progress, next.id)) return leaseFor(proxyDeps, turn, progress)
+    if (retryUnread(progress)) return leaseFor(proxyDeps, turn, progress)
+    noteNoAccount(proxyDeps, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
     // a fixed account was required
-    throw next === null ? preferredError(last, err) : exhaustedError(plane, turn, { error: last ?? err, last })
+    throw next === null ? preferredError(last, err) : exhaustedError(proxyDeps, turn, { error: last ?? err, last })
   }
 }
 
@@ -119,37 +123,41 @@ interface Step {
 }
 
 /** Charges the account and prepares the next attempt, or throws the error for the client. */
-const prepareNext = async (plane: Plane, turn: Turn, step: Step): Promise<void> => {
+const prepareNext = async (proxyDeps: ProxyDeps, turn: Turn, step: Step): Promise<void> => {
   const { err, id, progress } = step
-  if (await isRetriedForItsSocket(plane, turn, step)) return
+  if (await isRetriedForItsSocket(proxyDeps, turn, step)) return
   const { verdict, penalty, error } = err.classified
-  penalise(plane, id, {
+  penalise(proxyDeps, id, {
     failure: err.failure,
-    penalty: wasCutShort(plane, step) ? null : penalty,
+    penalty: wasCutShort(proxyDeps, step) ? null : penalty,
     model: turn.model,
     surface: turn.surface,
   })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withShorterWait(error, Math.min(...progress.waits.values()))
-  if (verdict === 'refused' && turn.surface === 'turn') noteRejection(plane, step)
+  if (verdict === 'refused' && turn.surface === 'turn') noteRejection(proxyDeps, step)
   if (verdict === 'same_account' || verdict === 'slow_account') progress.slow.add(id)
   // the next attempt needs a new connection
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop()
   if (verdict !== 'give_up' && turn.chain !== null) {
-    if (verdict === 'refresh') await untilAborted(renew(plane, turn, step), turn.signal)
+    if (verdict === 'refresh') await untilAborted(renew(proxyDeps, turn, step), turn.signal)
     throw chainLost(error)
   }
-  if (verdict === 'give_up' || plane.clock.monotonic() >= progress.deadline || wouldFailEverywhere(plane, turn, step))
+  if (
+    verdict === 'give_up' ||
+    proxyDeps.clock.monotonic() >= progress.deadline ||
+    wouldFailEverywhere(proxyDeps, turn, step)
+  )
     throw error
   if (!mayBeSentAgain(turn, err)) throw error
-  if (verdict === 'encrypted_owner') rereadCiphertext(plane, turn, step)
-  else if (verdict === 'refresh' && (await untilAborted(renew(plane, turn, step), turn.signal)))
+  if (verdict === 'encrypted_owner') refreshReasoningOwners(proxyDeps, turn, step)
+  else if (verdict === 'refresh' && (await untilAborted(renew(proxyDeps, turn, step), turn.signal)))
     progress.next = sameAccount(id)
-  else if (shouldRetryAccount(plane, turn, step)) {
-    await backOff(plane, turn, progress)
+  else if (shouldRetryAccount(proxyDeps, turn, step)) {
+    await backOff(proxyDeps, turn, progress)
     progress.next = sameAccount(id)
   } else if (!excludeAccount(progress, id) && !retryUnread(progress))
-    throw exhaustedError(plane, turn, { error, last: progress.last })
+    throw exhaustedError(proxyDeps, turn, { error, last: progress.last })
 }
 
 /** A relayed request may have taken effect upstream, and then only one that changes nothing may be sent again. */
@@ -165,34 +173,38 @@ const mayBeSentAgain = ({ relay, log }: Turn, { failure }: AttemptFailed): boole
  * Retries a failed socket once, then uses HTTP on the same account, which is charged only if HTTP fails too. A frame
  * that was too large goes by HTTP immediately.
  */
-const isRetriedForItsSocket = async (plane: Plane, turn: Turn, { err, id, progress }: Step): Promise<boolean> => {
+const isRetriedForItsSocket = async (
+  proxyDeps: ProxyDeps,
+  turn: Turn,
+  { err, id, progress }: Step,
+): Promise<boolean> => {
   const { failure } = err
-  if (turn.chain !== null || progress.byHttp.has(id) || !mayWorkOverHttp(plane, turn, failure)) return false
-  if (plane.clock.monotonic() >= progress.deadline) return false
+  if (turn.chain !== null || progress.byHttp.has(id) || !mayWorkOverHttp(proxyDeps, turn, failure)) return false
+  if (proxyDeps.clock.monotonic() >= progress.deadline) return false
   turn.session?.drop()
   const isTooLarge = isFrameTooLarge(failure)
   if (isTooLarge || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES - 1) progress.byHttp.add(id)
-  if (!isTooLarge) await backOff(plane, turn, progress)
+  if (!isTooLarge) await backOff(proxyDeps, turn, progress)
   progress.next = sameAccount(id)
   return true
 }
 
 /** Counts against the account only if another one serves this turn. */
-const noteRejection = ({ pool, clock }: Plane, { err, id, progress }: Step): void => {
-  progress.rejectedBy.set(id, evidenceOf(err.failure))
+const noteRejection = ({ pool, clock }: ProxyDeps, { err, id, progress }: Step): void => {
+  progress.rejectedBy.set(id, getEvidence(err.failure))
   pool.health(id, { kind: 'unserved', at: clock.now(), lostConnection: null })
 }
 
 /** Whether another account would fail the same way: overloaded model, unlisted model, or upstream down. */
-const wouldFailEverywhere = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
+const wouldFailEverywhere = (proxyDeps: ProxyDeps, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict, penalty } = err.classified
-  if (verdict === 'overloaded') return noteOverload(plane, turn, progress)
+  if (verdict === 'overloaded') return noteOverload(proxyDeps, turn, progress)
   if (verdict === 'blocked') return isBlockedAgain(progress)
-  if (penalty?.kind === 'model_unsupported') return turn.surface === 'turn' && plane.pool.isUnlisted(turn.model)
+  if (penalty?.kind === 'model_unsupported') return turn.surface === 'turn' && proxyDeps.pool.isUnlisted(turn.model)
   const isFault = verdict === 'refused' || progress.slow.has(id)
   if (!progress.isUpstreamFailing || !progress.stillFailing.has(id)) return false
   if (!isFault || progress.unread !== null) return false
-  noteUpstreamFailing(plane, turn, progress.tried)
+  noteUpstreamFailing(proxyDeps, turn, progress.tried)
   return true
 }
 
@@ -203,7 +215,7 @@ const isBlockedAgain = (progress: Progress): boolean => {
 }
 
 /** True when two accounts have reported it, for this request or for a recent one. */
-const noteOverload = ({ pool }: Plane, { model }: Turn, progress: Progress): boolean => {
+const noteOverload = ({ pool }: ProxyDeps, { model }: Turn, progress: Progress): boolean => {
   const isSecond = progress.isOverloaded || pool.isOverloaded(model)
   if (isSecond && model !== null) pool.noteOverload(model)
   progress.isOverloaded = true
@@ -211,18 +223,20 @@ const noteOverload = ({ pool }: Plane, { model }: Turn, progress: Progress): boo
 }
 
 /** Earlier accounts used up the time, so a timeout in the remainder says nothing about this account. */
-const wasCutShort = ({ clock }: Plane, { err, progress }: Step): boolean =>
+const wasCutShort = ({ clock }: ProxyDeps, { err, progress }: Step): boolean =>
   err.classified.verdict === 'slow_account' && progress.tried.size > 0 && clock.monotonic() >= progress.deadline
 
 /** Whether to retry the same account; a slow one only when no other is available. */
-const shouldRetryAccount = (plane: Plane, turn: Turn, { err, id, progress }: Step): boolean => {
+const shouldRetryAccount = (proxyDeps: ProxyDeps, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict } = err.classified
   if (progress.isUpstreamFailing || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES) return false
   if (progress.wereFailing.has(id)) return false
-  if ((plane.pool.get(id)?.health.backoffUntil ?? 0) > plane.clock.now()) return false
+  if ((proxyDeps.pool.get(id)?.health.backoffUntil ?? 0) > proxyDeps.clock.now()) return false
   if (verdict !== 'slow_account') return verdict === 'same_account'
   const tried = new Set([...progress.tried, id])
-  return mayTryMore({ ...progress, tried }) && plane.pool.explain(needsOf(plane, turn, tried)).kind !== 'chosen'
+  return (
+    mayTryMore({ ...progress, tried }) && proxyDeps.pool.explain(getNeeds(proxyDeps, turn, tried)).kind !== 'chosen'
+  )
 }
 
 /**
@@ -230,7 +244,7 @@ const shouldRetryAccount = (plane: Plane, turn: Turn, { err, id, progress }: Ste
  * sign-in; a relayed route may reject the tokens of every account, which says nothing about them.
  */
 const renew = async (
-  { pool, credentials, clock }: Plane,
+  { pool, credentials, clock }: ProxyDeps,
   { surface }: Turn,
   { err, id, progress }: Step,
 ): Promise<boolean> => {
@@ -264,8 +278,8 @@ const NOT_RENEWED = 'The token of the account was rejected and could not be refr
  * Tries the account that produced the ciphertext, otherwise retries once without any reasoning (decisions §3 "Encrypted
  * content").
  */
-const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step): void => {
-  const owner = recordedOwner(plane, turn)
+const refreshReasoningOwners = (proxyDeps: ProxyDeps, turn: Turn, { err, id, progress }: Step): void => {
+  const owner = recordedOwner(proxyDeps, turn)
   const isLastAccount = progress.tried.size + 1 >= MAX_ACCOUNTS
   const mayMove = turn.fileOwner === null && !isLastAccount
   if (owner !== null && owner !== id && !progress.tried.has(owner) && mayMove) {
@@ -275,6 +289,6 @@ const rereadCiphertext = (plane: Plane, turn: Turn, { err, id, progress }: Step)
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
     progress.next = sameAccount(id)
-    plane.log.info('left out reasoning that the account cannot read', { request: turn.requestId, account: id })
+    proxyDeps.log.info('left out reasoning that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }

@@ -7,8 +7,8 @@ import { attempt } from './attempts.ts'
 import type { Flow } from './flow.ts'
 import type { Metered } from './meter.ts'
 import type { FlowEnd, FlowListener } from './open-answer.ts'
-import type { Plane } from './proxy-deps.ts'
-import { failedEnd, settle, statusOf } from './settle.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
+import { failedEnd, getStatus, settle } from './settle.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 export interface Served {
@@ -19,7 +19,7 @@ export interface Served {
   /** Aborts when the client disconnects. */
   left: AbortSignal
   /** Opens the turn; defaults to `attempt`. */
-  open?: (plane: Plane, turn: Turn) => Promise<Flow>
+  open?: (proxyDeps: ProxyDeps, turn: Turn) => Promise<Flow>
   /** The final answer, where building it may still fail after the turn succeeded: settling waits for it. */
   answer?: () => Promise<unknown>
 }
@@ -35,18 +35,18 @@ export const begin = (served: Served, sent: { headers: boolean }): Promise<Flow>
 export const beginWith = async <Opened extends { whenEnded(listener: FlowListener): void }>(
   served: Omit<Served, 'open'>,
   sent: { headers: boolean },
-  open: (plane: Plane, turn: Turn) => Promise<Opened>,
+  open: (proxyDeps: ProxyDeps, turn: Turn) => Promise<Opened>,
 ): Promise<Opened> => {
   const { env, turn } = served
-  const life = new Life(served, sent)
+  const scope = new TurnScope(served, sent)
   try {
-    const flow = await open(env.plane, turn)
-    flow.whenEnded(life)
+    const flow = await open(env.proxyDeps, turn)
+    flow.whenEnded(scope)
     return flow
   } catch (err) {
     const isGone = err instanceof ClientGone
     const error = isGone ? new AppError('stream_incomplete', { cause: err }) : forClient(turn, AppError.from(err))
-    life.ended(failedEnd(turn, error), null)
+    scope.ended(failedEnd(turn, error), null)
     throw error
   }
 }
@@ -55,7 +55,7 @@ export const beginWith = async <Opened extends { whenEnded(listener: FlowListene
  * From the first attempt to settling; ends the turn when its client disconnects. Has its own fields so that a long
  * stream keeps nothing else in memory.
  */
-class Life implements EventListenerObject {
+class TurnScope implements EventListenerObject {
   readonly #env: Bindings
   readonly #turn: Turn
   readonly #stopper: Stopper
@@ -93,7 +93,7 @@ class Life implements EventListenerObject {
 
   #settle(end: FlowEnd, meter: Metered | null): void {
     this.#env.turns.delete(this.#stopper)
-    settle(this.#env, this.#turn, { ...end, httpStatus: statusOf(end, this.#sent.headers), meter })
+    settle(this.#env, this.#turn, { ...end, httpStatus: getStatus(end, this.#sent.headers), meter })
   }
 }
 

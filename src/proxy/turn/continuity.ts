@@ -3,12 +3,12 @@
  * cannot read is cut from the client's text (decisions §3).
  */
 import { DAY_MS } from '../../lib/durations.ts'
-import { isObject, type JsonObject, objectsOf } from '../../lib/json.ts'
-import { elementsOf, topMembers } from '../../lib/json-members.ts'
+import { getObjects, isObject, type JsonObject } from '../../lib/json.ts'
+import { getElements, topMembers } from '../../lib/json-members.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { type AffinityMap, type Owner, sha256 } from '../pool/affinity.ts'
 import type { SelectionNeeds } from '../pool/selection-needs.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import type { Turn, TurnBody } from './turn.ts'
 
 /** What the input of a turn says about which account can serve it. */
@@ -19,7 +19,7 @@ interface InputMarks {
   isAnchored: boolean
 }
 
-export const marksOf = (input: unknown): InputMarks => {
+export const getMarks = (input: unknown): InputMarks => {
   const marks = { hasCiphertext: false, isAnchored: false }
   if (!Array.isArray(input)) return marks
   for (const item of input) {
@@ -33,61 +33,61 @@ export const marksOf = (input: unknown): InputMarks => {
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction' || type === 'context_compaction'
 
 /** The account the turn should use; `hard` when no other account can read the history. */
-export const ownerOf = (plane: Plane, turn: Turn): SelectionNeeds['owner'] => {
+export const getOwner = (proxyDeps: ProxyDeps, turn: Turn): SelectionNeeds['owner'] => {
   if (turn.fileOwner !== null) return { id: turn.fileOwner, hard: true, hasFiles: true }
-  const chained = turn.chain === null ? null : (turn.session?.accountAt(plane.clock.monotonic()) ?? null)
+  const chained = turn.chain === null ? null : (turn.session?.accountAt(proxyDeps.clock.monotonic()) ?? null)
   if (chained !== null) return { id: chained, hard: true }
-  const issuer = issuerOf(plane, turn)
-  const conversation = conversationOwner(plane, turn)?.accountId ?? firstServer(plane, turn)
+  const issuer = getIssuer(proxyDeps, turn)
+  const conversation = conversationOwner(proxyDeps, turn)?.accountId ?? firstServer(proxyDeps, turn)
   // The turn state comes from the handshake, so on a socket the conversation's owner is more recent.
   const isOlder = turn.transport === 'websocket'
   const [first, second] = isOlder ? [conversation, issuer] : [issuer, conversation]
-  const anchor = turn.isAnchored ? anchorOwner(plane, turn) : null
-  const id = anchor ?? first ?? second ?? recordedOwner(plane, turn)
-  return id === null ? null : { id, hard: turn.isAnchored, heir: isOlder ? null : second }
+  const anchor = turn.isAnchored ? anchorOwner(proxyDeps, turn) : null
+  const id = anchor ?? first ?? second ?? recordedOwner(proxyDeps, turn)
+  return id === null ? null : { id, hard: turn.isAnchored, successor: isOlder ? null : second }
 }
 
 /** Follow-up requests within one client turn carry the state of the account they started on. */
-const issuerOf = ({ pool }: Plane, { turnStateOwner }: Turn): string | null =>
+const getIssuer = ({ pool }: ProxyDeps, { turnStateOwner }: Turn): string | null =>
   turnStateOwner === null ? null : (pool.byTag(turnStateOwner)?.id ?? null)
 
-const conversationOwner = (plane: Plane, turn: Turn) =>
+const conversationOwner = (proxyDeps: ProxyDeps, turn: Turn) =>
   turn.conversation === null
     ? null
-    : plane.affinity.get('conversation', turn.conversation, plane.clock.now(), maxAgeMs(turn))
+    : proxyDeps.affinity.get('conversation', turn.conversation, proxyDeps.clock.now(), maxAgeMs(turn))
 
 /** For the second request of an unnamed conversation. */
-const firstServer = ({ affinity, clock }: Plane, { conversation, opening }: Turn): string | null =>
+const firstServer = ({ affinity, clock }: ProxyDeps, { conversation, opening }: Turn): string | null =>
   conversation !== null && conversation === opening ? affinity.openings.noted(opening, clock.now()) : null
 
 /** The recorded producer of the newest ciphertext in the input; null: none, or released. */
-export const recordedOwner = (plane: Plane, turn: Turn): string | null => {
-  const owner = newestProducer(plane, turn, () => true)
+export const recordedOwner = (proxyDeps: ProxyDeps, turn: Turn): string | null => {
+  const owner = newestProducer(proxyDeps, turn, () => true)
   return owner === null || owner.mixed ? null : owner.accountId
 }
 
 /** The recorded producer of a compacted history. Sub-agents may move the conversation they share, but not this. */
-const anchorOwner = (plane: Plane, turn: Turn): string | null =>
-  newestProducer(plane, turn, isCompaction)?.accountId ?? null
+const anchorOwner = (proxyDeps: ProxyDeps, turn: Turn): string | null =>
+  newestProducer(proxyDeps, turn, isCompaction)?.accountId ?? null
 
-const newestProducer = (plane: Plane, turn: Turn, isMeant: (item: JsonObject) => boolean): Owner | null => {
+const newestProducer = (proxyDeps: ProxyDeps, turn: Turn, isMeant: (item: JsonObject) => boolean): Owner | null => {
   if (!turn.hasCiphertext || !turn.body) return null
-  for (const item of objectsOf(turn.body.json.input).reverse()) {
-    const owner = isMeant(item) ? ciphertextOwner(plane, turn, item) : null
+  for (const item of getObjects(turn.body.json.input).reverse()) {
+    const owner = isMeant(item) ? ciphertextOwner(proxyDeps, turn, item) : null
     if (owner !== null) return owner
   }
   return null
 }
 
 /** The body for this account, unchanged unless it contains reasoning this account is known not to read. */
-export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array<ArrayBuffer> => {
+export const bodyFor = (proxyDeps: ProxyDeps, turn: Turn, accountId: string): Uint8Array<ArrayBuffer> => {
   const body = turn.body! // kept until the commit point, where attempts end
   if (!turn.hasCiphertext) return body.bytes
-  const owner = conversationOwner(plane, turn)
+  const owner = conversationOwner(proxyDeps, turn)
   const isAtHome = owner !== null && owner.accountId === accountId && !owner.mixed
   if (isAtHome) return body.bytes
   return dropReasoning(body, (item) => {
-    const producer = ciphertextOwner(plane, turn, item)?.accountId ?? null
+    const producer = ciphertextOwner(proxyDeps, turn, item)?.accountId ?? null
     return producer === null ? owner !== null : producer !== accountId // other accounts have served this conversation
   })
 }
@@ -95,9 +95,9 @@ export const bodyFor = (plane: Plane, turn: Turn, accountId: string): Uint8Array
 /** Last resort: drops all reasoning. */
 export const withoutReasoning = (turn: Turn): Uint8Array<ArrayBuffer> => dropReasoning(turn.body!, () => true) // as in bodyFor
 
-const ciphertextOwner = (plane: Plane, turn: Turn, item: JsonObject): Owner | null =>
+const ciphertextOwner = (proxyDeps: ProxyDeps, turn: Turn, item: JsonObject): Owner | null =>
   typeof item.encrypted_content === 'string'
-    ? plane.affinity.get('ciphertext', sha256(item.encrypted_content), plane.clock.now(), maxAgeMs(turn))
+    ? proxyDeps.affinity.get('ciphertext', sha256(item.encrypted_content), proxyDeps.clock.now(), maxAgeMs(turn))
     : null
 
 const maxAgeMs = ({ settings }: Turn): number => settings.conversationAffinityMaxAgeDays * DAY_MS
@@ -111,7 +111,7 @@ const dropReasoning = (
   const isCut = input.map((item) => isObject(item) && item.type === 'reasoning' && isUnreadable(item))
   if (!isCut.includes(true)) return bytes
   const list = topMembers(bytes).findLast(({ name }) => name === 'input')!.value // `json.input` was parsed from it
-  const items = elementsOf(bytes, list)
+  const items = getElements(bytes, list)
   const kept = items.filter((_, index) => !isCut[index])
   const texts = kept.flatMap(({ value, end }) => [COMMA, bytes.subarray(value, end)]).slice(1)
   // some are cut, so there are items

@@ -8,7 +8,7 @@ import { AttemptFailed } from './attempt-one.ts'
 import { Flow } from './flow.ts'
 import { isHeld, type Meter } from './meter.ts'
 import type { Slot } from './open-answer.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import { elapsedMs, releaseRequest, type Turn } from './turn.ts'
 
 const HOLD_BYTES = 64 * 1024
@@ -26,19 +26,19 @@ export interface FreshStream {
 }
 
 /** Resolves at the first event that commits. Rejects with the attempt's failure. */
-export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream): Promise<Flow> => {
+export const readToCommit = async (proxyDeps: ProxyDeps, turn: Turn, fresh: FreshStream): Promise<Flow> => {
   const held: SseEvent[] = []
   let heldBytes = 0
   for (;;) {
     const batch = await fresh.stream.read()
-    if (batch === null) throw new AttemptFailed(endedEarly, plane.clock.now())
+    if (batch === null) throw new AttemptFailed(endedEarly, proxyDeps.clock.now())
     for (const event of batch)
       if (event.type === 'codex.rate_limits' && fresh.lease.account)
-        absorbRateEvent(plane, fresh.lease.account.id, event)
+        absorbRateEvent(proxyDeps, fresh.lease.account.id, event)
     for (const [index, event] of batch.entries()) {
       if (!isHeld(event.type) || heldBytes >= HOLD_BYTES) {
-        if (isFailure(event.type)) throw failed(plane, event, fresh.accessToken)
-        return commitTo(plane, turn, { fresh, first: [...held, ...batch.slice(index)] })
+        if (isFailure(event.type)) throw failed(proxyDeps, event, fresh.accessToken)
+        return commitTo(proxyDeps, turn, { fresh, first: [...held, ...batch.slice(index)] })
       }
       held.push(event)
       heldBytes += event.bytes.length
@@ -49,14 +49,18 @@ export const readToCommit = async (plane: Plane, turn: Turn, fresh: FreshStream)
 const isFailure = (type: string | null): boolean => type === 'response.failed' || type === 'error'
 
 /** Hands the stream over to a flow that begins with `first`. */
-export const commitTo = (plane: Plane, turn: Turn, begun: { fresh: FreshStream; first: readonly SseEvent[] }): Flow => {
-  turn.log.firstEventMs = elapsedMs(turn.arrivedAt, plane.clock.monotonic())
+export const commitTo = (
+  proxyDeps: ProxyDeps,
+  turn: Turn,
+  begun: { fresh: FreshStream; first: readonly SseEvent[] },
+): Flow => {
+  turn.log.firstEventMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
   turn.log.phase = 'stream'
   releaseRequest(turn)
-  return new Flow(plane, turn, begun)
+  return new Flow(proxyDeps, turn, begun)
 }
 
-const failed = ({ clock }: Plane, event: SseEvent, accessToken: string | null): Error => {
+const failed = ({ clock }: ProxyDeps, event: SseEvent, accessToken: string | null): Error => {
   const at = clock.now()
   return new AttemptFailed(failureFromEvent(eventJson(event.bytes), at) ?? endedEarly, at, accessToken)
 }

@@ -10,7 +10,7 @@ import { endedEarly, type FreshStream } from './first-events.ts'
 import { Meter } from './meter.ts'
 import { type FlowEnd, OpenAnswer } from './open-answer.ts'
 import { penalise } from './penalties.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import type { Turn } from './turn.ts'
 
 export class Flow extends OpenAnswer {
@@ -28,8 +28,8 @@ export class Flow extends OpenAnswer {
   #askedAt: number | null = null
 
   /** `first` is separate so that the first chunks do not stay in memory as long as the stream. */
-  constructor(plane: Plane, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
-    super(plane, turn, fresh)
+  constructor(proxyDeps: ProxyDeps, turn: Turn, { first, fresh }: { first: readonly SseEvent[]; fresh: FreshStream }) {
+    super(proxyDeps, turn, fresh)
     this.accountId = fresh.lease.account?.id ?? null
     this.meter = fresh.meter ?? new Meter()
     this.#fresh = fresh
@@ -60,7 +60,7 @@ export class Flow extends OpenAnswer {
     if (!isSilent && !isTooLong) return
     const failure = failureFromThrown(new AppError('upstream_timeout'), 'stream')
     if (isSilent) this.#penalise(failure)
-    this.fail(this.#errorOf(failure))
+    this.fail(this.#getError(failure))
   }
 
   /** What the first `next` would return without waiting: the events up to the commit point. */
@@ -87,7 +87,7 @@ export class Flow extends OpenAnswer {
   }
 
   #ask(): Promise<Batch | null> {
-    this.#askedAt = this.plane.clock.monotonic()
+    this.#askedAt = this.proxyDeps.clock.monotonic()
     return this.#fresh.stream.read()
   }
 
@@ -112,7 +112,7 @@ export class Flow extends OpenAnswer {
         return i === events.length - 1 ? events : events.slice(0, i + 1)
       }
       if (event.type === 'codex.rate_limits' && !isFirst && this.accountId !== null)
-        absorbRateEvent(this.plane, this.accountId, event)
+        absorbRateEvent(this.proxyDeps, this.accountId, event)
     }
     return events
   }
@@ -125,14 +125,14 @@ export class Flow extends OpenAnswer {
 
   #broken(failure: UpstreamFailure): never {
     this.#penalise(failure)
-    const error = this.#errorOf(failure)
+    const error = this.#getError(failure)
     this.fail(error)
     throw error
   }
 
-  #errorOf(failure: UpstreamFailure): AppError {
+  #getError(failure: UpstreamFailure): AppError {
     const { source } = this.turn.log
-    return source ? sourceFailure(source, failure) : classify(failure, this.plane.clock.now()).error
+    return source ? sourceFailure(source, failure) : classify(failure, this.proxyDeps.clock.now()).error
   }
 
   /** Ends an answer without the usage that the key's limits need, before its terminal event. */
@@ -145,25 +145,25 @@ export class Flow extends OpenAnswer {
   }
 
   #terminal(type: Terminal): void {
-    const at = this.plane.clock.now()
+    const at = this.proxyDeps.clock.now()
     this.#fresh.stream.drain()
     if (isSuccess(type)) {
       if (this.turn.log.upstreamTransport !== null && this.accountId !== null) {
-        this.plane.pool.health(this.accountId, { kind: 'success', at })
-        this.plane.pool.apply(this.accountId, { kind: 'succeeded', at })
+        this.proxyDeps.pool.health(this.accountId, { kind: 'success', at })
+        this.proxyDeps.pool.apply(this.accountId, { kind: 'succeeded', at })
       }
       this.finish({ status: 'ok', error: null })
       return
     }
     const failure = failureFromEvent(this.meter.terminalEvent, at)
     if (failure) this.#penalise(failure)
-    this.finish({ status: 'error', error: failure ? this.#errorOf(failure) : new AppError('upstream_error') })
+    this.finish({ status: 'error', error: failure ? this.#getError(failure) : new AppError('upstream_error') })
   }
 
   #penalise(failure: UpstreamFailure): void {
     if (this.accountId === null) return
-    const { penalty } = classify(failure, this.plane.clock.now())
-    penalise(this.plane, this.accountId, { failure, penalty, model: this.turn.model, surface: this.turn.surface })
+    const { penalty } = classify(failure, this.proxyDeps.clock.now())
+    penalise(this.proxyDeps, this.accountId, { failure, penalty, model: this.turn.model, surface: this.turn.surface })
   }
 
   protected override stopReading(): void {

@@ -2,8 +2,8 @@
  * Collects from the events of a turn: response id, usage, terminal event, ciphertext. Reads bytes and parses almost
  * nothing.
  */
-import { asLatin1, placeOf } from '../../lib/bytes.ts'
-import { isObject, type JsonObject, objectOf, objectsOf, textOf } from '../../lib/json.ts'
+import { asLatin1, getPlace } from '../../lib/bytes.ts'
+import { getObject, getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson } from '../../lib/sse-payload.ts'
 import type { TokenUsage } from '../../model/catalog/pricing.ts'
@@ -66,34 +66,34 @@ export class Meter {
   #finish(type: Terminal, bytes: Uint8Array): void {
     this.terminal = type
     this.terminalEvent = eventJson(bytes)
-    const response = objectOf(objectOf(this.terminalEvent).response)
-    this.responseId = textOf(response.id) || this.responseId
+    const response = getObject(getObject(this.terminalEvent).response)
+    this.responseId = getText(response.id) || this.responseId
     if (isObject(response.usage)) this.usage = toTokens(response.usage)
     if (this.ciphertexts.length === 0) this.#noteOutput()
   }
 
   /** An answer that arrived as one document has no item events. */
   #noteOutput(): void {
-    const { output } = objectOf(objectOf(this.terminalEvent).response)
-    for (const { encrypted_content } of objectsOf(output))
+    const { output } = getObject(getObject(this.terminalEvent).response)
+    for (const { encrypted_content } of getObjects(output))
       if (typeof encrypted_content === 'string') this.ciphertexts.push(sha256(encrypted_content))
   }
 }
 
 /** Token counts as the Responses API and the Images API report them. Members are read one by one: a schema over the last event of every turn would cost more than all else here. */
 export const toTokens = (usage: JsonObject): TokenUsage => ({
-  inputTokens: countOf(usage.input_tokens),
-  cachedInputTokens: countOf(objectOf(usage.input_tokens_details).cached_tokens),
-  outputTokens: countOf(usage.output_tokens),
-  reasoningTokens: countOf(objectOf(usage.output_tokens_details).reasoning_tokens),
+  inputTokens: getCount(usage.input_tokens),
+  cachedInputTokens: getCount(getObject(usage.input_tokens_details).cached_tokens),
+  outputTokens: getCount(usage.output_tokens),
+  reasoningTokens: getCount(getObject(usage.output_tokens_details).reasoning_tokens),
 })
 
-export const countOf = (value: unknown): number =>
+export const getCount = (value: unknown): number =>
   typeof value === 'number' && value > 0 && Number.isFinite(value) ? value : 0
 
 /** The JSON string after `key`, if it has no escapes; ids and base64 never do. */
 const textAfter = (bytes: Uint8Array, key: Buffer): string | null => {
-  const at = placeOf(bytes, key)
+  const at = getPlace(bytes, key)
   if (at === -1) return null
   const from = at + key.length
   const to = bytes.indexOf(QUOTE, from)

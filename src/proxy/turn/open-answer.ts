@@ -2,7 +2,7 @@
 import { AppError } from '../../errors.ts'
 import type { Watcher } from '../downstream/pulse.ts'
 import type { Metered } from './meter.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 /** How a turn ended, judging by its stream. */
@@ -33,15 +33,15 @@ interface Opened {
 
 export abstract class OpenAnswer implements Watcher, EventListenerObject {
   abstract readonly meter: Metered
-  protected readonly plane: Plane
+  protected readonly proxyDeps: ProxyDeps
   protected readonly turn: Turn
   readonly #lease: Opened['lease']
   readonly #controller: AbortController
   #end: FlowEnd | null = null
   #listener: FlowListener | null = null
 
-  constructor(plane: Plane, turn: Turn, { lease, controller }: Opened) {
-    this.plane = plane
+  constructor(proxyDeps: ProxyDeps, turn: Turn, { lease, controller }: Opened) {
+    this.proxyDeps = proxyDeps
     this.turn = turn
     this.#lease = lease
     this.#controller = controller
@@ -54,7 +54,7 @@ export abstract class OpenAnswer implements Watcher, EventListenerObject {
 
   /** Called at the end of construction. The turn may have been aborted before. */
   protected watch(): void {
-    this.plane.pulse.watch(this)
+    this.proxyDeps.pulse.watch(this)
     this.turn.signal.addEventListener('abort', this)
     if (this.turn.signal.aborted) this.handleEvent()
   }
@@ -98,7 +98,7 @@ export abstract class OpenAnswer implements Watcher, EventListenerObject {
   protected finish(end: FlowEnd): void {
     if (this.#end) return
     this.#end = end
-    this.plane.pulse.unwatch(this)
+    this.proxyDeps.pulse.unwatch(this)
     this.turn.signal.removeEventListener('abort', this)
     this.#lease.release()
     this.#listener?.ended(end, this.meter)

@@ -13,7 +13,7 @@ export const penalise = (
 ): void => {
   if (!penalty || !isCharged(surface, penalty)) return
   const at = clock.now()
-  const evidence = evidenceOf(failure)
+  const evidence = getEvidence(failure)
   if (penalty.kind === 'connection') pool.health(accountId, { kind: 'unserved', at, lostConnection: evidence })
   else if (penalty.kind === 'transient') {
     pool.health(accountId, { kind: 'error', at, evidence })
@@ -25,7 +25,7 @@ export const penalise = (
     pool.apply(accountId, { kind: 'auth_failed', at, code: penalty.code, evidence })
   else {
     const { resetsAt: resetAt, retryAfterMs } = failure
-    const refusal = { at, evidence, resetAt, retryAfterMs, cause: causeOf(failure) }
+    const refusal = { at, evidence, resetAt, retryAfterMs, cause: getCause(failure) }
     if (penalty.kind !== 'model_limited') pool.apply(accountId, { kind: penalty.kind, ...refusal })
     else if (model !== null) pool.limitModel(accountId, model, { kind: 'rate_limited', ...refusal })
   }
@@ -50,16 +50,16 @@ const isCharged = (surface: Surface, { kind }: Penalty): boolean => {
 }
 
 /** Status, code and message of the upstream. */
-export const evidenceOf = (failure: UpstreamFailure): string => {
-  const cause = causeOf(failure)
+export const getEvidence = (failure: UpstreamFailure): string => {
+  const cause = getCause(failure)
   return `${failure.status ?? failure.where}${cause ? ` ${cause}` : ''}: ${failure.message}`.slice(0, EVIDENCE_CHARS)
 }
 
-/** The upstream's message within `evidenceOf` text for a failure with this cause; null when it has none. */
+/** The upstream's message within `getEvidence` text for a failure with this cause; null when it has none. */
 export const wordsIn = (evidence: string | null, cause: string | null): string | null => {
   const mark = ` ${cause}: `
   const at = evidence?.indexOf(mark) ?? -1
   return evidence !== null && at > 0 ? evidence.slice(at + mark.length) || null : null
 }
 
-const causeOf = ({ code, type }: UpstreamFailure): string | null => code ?? type
+const getCause = ({ code, type }: UpstreamFailure): string | null => code ?? type

@@ -1,7 +1,7 @@
 /** What the retry loop has tried for a turn, which limits apply, and which account is next. */
 import type { AppError } from '../../errors.ts'
 import type { Owner } from '../pool/selection-needs.ts'
-import type { Plane } from './proxy-deps.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
 import type { Turn } from './turn.ts'
 
 export const MAX_ACCOUNTS = 10
@@ -47,7 +47,7 @@ export interface Progress {
 }
 
 /** The initial state. A route that tries two endpoints passes it on, so that both share the limits. */
-export const newProgress = ({ clock }: Pick<Plane, 'clock'>, turn: Turn): Progress => ({
+export const newProgress = ({ clock }: Pick<ProxyDeps, 'clock'>, turn: Turn): Progress => ({
   deadline: clock.monotonic() + budgetMs(turn),
   tried: new Set(),
   sameAccountRetries: 0,
@@ -96,7 +96,7 @@ export const retryUnread = (progress: Progress): boolean => {
 }
 
 /** 200 ms before the first retry, 400 ms before later ones, ±10 %, but never past the deadline. */
-export const backOff = ({ clock, random }: Plane, turn: Turn, progress: Progress): Promise<void> => {
+export const backOff = ({ clock, random }: ProxyDeps, turn: Turn, progress: Progress): Promise<void> => {
   const pauseMs = 200 * 2 ** Math.min(progress.sameAccountRetries++, 1) * (0.9 + 0.2 * random())
   return clock.sleep(Math.min(pauseMs, Math.max(0, progress.deadline - clock.monotonic())), turn.signal)
 }

@@ -11,13 +11,13 @@ import type { AffinityMap } from '../pool/affinity.ts'
 import type { Pool } from '../pool/pool.ts'
 import type { Overflow } from '../sources/overflow.ts'
 
-export interface Plane {
+export interface ProxyDeps {
   pool: Pool
   affinity: AffinityMap
   credentials: Credentials
   upstream: Upstream
   /** The route of an account with this pool. */
-  routeOf: (egressPoolId: string | null) => Route
+  getRoute: (egressPoolId: string | null) => Route
   /** Calls to model sources. */
   sourceFetch: Pick<SourceFetch, 'fetch'>
   overflow: Overflow

@@ -30,7 +30,7 @@ export const failedEnd = (turn: Turn, error: AppError): FlowEnd =>
   turn.signal.reason instanceof ClientGone ? { status: 'cancelled', error: null } : { status: 'error', error }
 
 /** The status the client got, or would have got: headers already sent say 200. */
-export const statusOf = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeaders: boolean): number => {
+export const getStatus = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeaders: boolean): number => {
   if (hasHeaders || status === 'ok') return httpStatus
   return status === 'cancelled' ? 499 : (error?.status ?? 500)
 }
@@ -39,12 +39,12 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
   const { clock, affinity, ledger, pool } = deps
   releaseRequest(turn)
   turn.recording?.release()
-  turn.capture?.end(endOf(outcome))
+  turn.capture?.end(getEnd(outcome))
   if (turn.opening !== null) affinity.openings.end(turn.opening)
   const { log } = turn
   const now = clock.now()
   const { meter } = outcome
-  const { usage, cost, use } = chargeOf(turn, outcome)
+  const { usage, cost, use } = getCharge(turn, outcome)
   log.source?.charge?.(cost ?? 0)
   if (log.source && outcome.status !== 'cancelled') noteSourceHealth(deps, log.source.id, outcome.error)
   if (outcome.status === 'ok') log.phase = 'finish'
@@ -52,8 +52,8 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null
   const attempts = isOurs ? [] : log.attempts
   const accountId = isOurs ? null : log.accountId
-  if (turn.firstOf !== null && outcome.status === 'ok' && accountId !== null)
-    affinity.openings.note(turn.firstOf, accountId, now)
+  if (turn.getFirst !== null && outcome.status === 'ok' && accountId !== null)
+    affinity.openings.note(turn.getFirst, accountId, now)
   const asked = attempts.filter(({ accountId }) => accountId !== null).length
   ledger.record({
     row: {
@@ -112,7 +112,7 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
   })
 }
 
-const endOf = ({ status, httpStatus, error }: Outcome): CapturedEnd => ({
+const getEnd = ({ status, httpStatus, error }: Outcome): CapturedEnd => ({
   status,
   httpStatus,
   errorCode: error && (error.extra.upstream?.code ?? error.code),
@@ -124,19 +124,22 @@ const isServiceFault = ({ log }: Turn, { error }: Outcome): boolean =>
   log.source === null && error !== null && (error.status >= 500 || error.code === 'upstream_error')
 
 /** `use` null: no limit is charged. */
-const chargeOf = (turn: Turn, outcome: Outcome): { usage: TokenUsage | null; cost: number | null; use: Use | null } => {
+const getCharge = (
+  turn: Turn,
+  outcome: Outcome,
+): { usage: TokenUsage | null; cost: number | null; use: Use | null } => {
   const { model, serviceTier, log } = turn
   const usage = chargeable(turn, outcome)
   const audioSeconds = outcome.meter?.audioSeconds ?? null
   const cost = log.source
     ? sourceCostMicros(log.source.model, { usage, audioSeconds })
     : // The tier that was sent: responses do not reliably name the one that served.
-      costOf(model, { usage, serviceTier, audioSeconds })
+      getCost(model, { usage, serviceTier, audioSeconds })
   if (usage) return { usage, cost, use: { ...usage, costMicros: cost } }
   return { usage, cost, use: reachedUpstream(turn, outcome) ? { ...NO_TOKENS, costMicros: cost ?? 0 } : null }
 }
 
-const costOf = (
+const getCost = (
   model: string | null,
   {
     usage,

@@ -86,7 +86,7 @@ export interface Turn {
   /** Hash of how an unnamed conversation begins; counted as running in `Openings` until settled. */
   readonly opening: string | null
   /** The same hash when nothing has been answered yet: a second request then uses the account of this one. */
-  readonly firstOf: string | null
+  readonly getFirst: string | null
   /** The history is inside a `compaction` item that only its account can read, so the turn never moves. */
   readonly isAnchored: boolean
   readonly hasCiphertext: boolean

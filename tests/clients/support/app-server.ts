@@ -86,7 +86,7 @@ export async function driveAppServer(child: AppServerProcess): Promise<AppServer
   return {
     async startThread() {
       const { thread } = await wire.ask('thread/start', FREE_HAND)
-      return threadOf(wire, thread.id)
+      return getThread(wire, thread.id)
     },
     limits: () => wire.limits,
     async readLimits() {
@@ -101,7 +101,7 @@ export async function driveAppServer(child: AppServerProcess): Promise<AppServer
   }
 }
 
-function threadOf(wire: Wire, id: string): Thread {
+function getThread(wire: Wire, id: string): Thread {
   return {
     id,
     say: (prompt, { model } = {}) => {

@@ -140,7 +140,7 @@ async function serve(home: string, env: Record<string, string>): Promise<OpenCod
   return {
     async startSession(folder) {
       const { id } = await ask<{ id: string }>('POST', '/session', folder, {})
-      return sessionOf(ask, folder, id)
+      return getSession(ask, folder, id)
     },
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
@@ -188,7 +188,7 @@ interface Message {
   parts: { type: string; text?: string }[]
 }
 
-function sessionOf(ask: Ask, folder: string, id: string): OpenCodeSession {
+function getSession(ask: Ask, folder: string, id: string): OpenCodeSession {
   const sent = (prompt: string) => ({ parts: [{ type: 'text', text: prompt }] })
   const waiting = async () => {
     const all = await ask<Record<string, { type: string } & OpenCodeWait>>('GET', '/session/status', folder)

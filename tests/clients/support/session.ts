@@ -5,7 +5,7 @@ import type { ReceivedRequest } from '../../support/upstream/ledger.ts'
 import { isJson } from '../../support/upstream/script.ts'
 import type { AppServer, Thread, TurnSeen } from './app-server.ts'
 import { type Codex, type CodexOptions, installCodex } from './codex.ts'
-import { itemsOf, startWorld, type World, type WorldOptions } from './world.ts'
+import { getItems, startWorld, type World, type WorldOptions } from './world.ts'
 
 interface Session extends AsyncDisposable {
   world: World
@@ -59,7 +59,7 @@ export const SECOND = { email: 'second@example.test', plan: 'pro' } as const
 export const TWO_ACCOUNTS = { accounts: [FIRST, SECOND], settings: { routingStrategy: 'sequential_drain' } }
 
 /** The accounts of a session with `TWO_ACCOUNTS`, to make them fail. */
-export function accountsOf(world: World): { first: Account; second: Account } {
+export function getAccounts(world: World): { first: Account; second: Account } {
   const [first, second] = world.upstream.accounts
   if (!first || !second) throw new Error('The stand-in did not add its accounts.')
   return { first, second }
@@ -99,28 +99,28 @@ interface Create {
 }
 
 /** Everything the stand-in was asked, oldest first. */
-export function createsOf(world: World): Create[] {
+export function getCreates(world: World): Create[] {
   const accounts = world.accountsUsed()
   return world.turns().map((turn, index) => ({
     connection: turn.connection,
     account: accounts[index] ?? 'nobody',
     isPrewarm: field(turn, 'generate') === false,
-    previous: previousOf(turn),
-    items: itemsOf(turn).map(({ type }) => String(type)),
+    previous: getPrevious(turn),
+    items: getItems(turn).map(({ type }) => String(type)),
   }))
 }
 
 /** The upstream socket each of them came on, `null` for a POST. */
-export function connectionsOf(world: World): (number | null)[] {
-  return createsOf(world).map(({ connection }) => connection)
+export function getConnections(world: World): (number | null)[] {
+  return getCreates(world).map(({ connection }) => connection)
 }
 
 /** The statuses of the handshakes that the stand-in saw, oldest first. */
-export function handshakesOf({ upstream }: World): (number | null)[] {
+export function getHandshakes({ upstream }: World): (number | null)[] {
   return upstream.handshakes.map(({ status }) => status)
 }
 
-function previousOf(turn: ReceivedRequest): string | null {
+function getPrevious(turn: ReceivedRequest): string | null {
   const id = field(turn, 'previous_response_id')
   return typeof id === 'string' ? id : null
 }
@@ -130,7 +130,7 @@ function field({ body }: ReceivedRequest, name: string): unknown {
 }
 
 /** The connections to the responses route, in order: `101`, `426`, or `POST 200`. */
-export function visitsOf({ door }: World): string[] {
+export function getVisits({ door }: World): string[] {
   return door.visits.map(({ request, isUpgrade, status }) =>
     isUpgrade ? `${status}` : `${request.split(' ')[0]} ${status}`,
   )

@@ -58,7 +58,7 @@ export interface LogRow {
 }
 
 /** The input items of a model request; none when it has no list of them. */
-export function itemsOf(turn: ReceivedRequest | undefined): Json[] {
+export function getItems(turn: ReceivedRequest | undefined): Json[] {
   return isJson(turn?.body) && Array.isArray(turn.body.input) ? turn.body.input : []
 }
 
@@ -78,7 +78,7 @@ export async function startWorld({ accounts = [{}, {}, {}], settings = {} }: Wor
   }
   try {
     const key = await setUp(upstream, { apiKeyAuthEnabled: 'true', ...settings }, options)
-    return await worldOf({ upstream, key, start: () => spawnServer(options), tearDown })
+    return await getWorld({ upstream, key, start: () => spawnServer(options), tearDown })
   } catch (error) {
     await tearDown()
     throw error
@@ -115,13 +115,13 @@ interface Parts {
   tearDown: () => Promise<void>
 }
 
-async function worldOf({ upstream, key, start, tearDown }: Parts): Promise<World> {
+async function getWorld({ upstream, key, start, tearDown }: Parts): Promise<World> {
   let server = await start()
   let before = ''
   const output = () => before + server.output()
   const door = await openDoor(() => server.port)
   const turns = () => upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))
-  const emailOf = (id: string | null) =>
+  const getEmail = (id: string | null) =>
     upstream.accounts.find(({ chatgptAccountId }) => chatgptAccountId === id)?.email ?? 'nobody'
   const api: World['api'] = (method, path, body) => callApi(`${server.url}${path}`, method, body)
   return {
@@ -136,7 +136,7 @@ async function worldOf({ upstream, key, start, tearDown }: Parts): Promise<World
     key,
     api,
     turns,
-    accountsUsed: () => turns().map(({ account }) => emailOf(account)),
+    accountsUsed: () => turns().map(({ account }) => getEmail(account)),
     async log(rows) {
       let page: LogRow[] = []
       const read = async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../../../src/errors.ts'
-import { type JsonObject, objectsOf } from '../../../src/lib/json.ts'
+import { getObjects, type JsonObject } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
 import { ChatStream } from '../../../src/proxy/formats/chat-stream.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
@@ -39,11 +39,11 @@ interface Chunk {
 
 const aStream = (includeUsage = false, isJson = false) =>
   new ChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage, isJson, isLegacy: false })
-const textOf = (bytes: Uint8Array | null) => (bytes ? new TextDecoder().decode(bytes) : '')
+const getText = (bytes: Uint8Array | null) => (bytes ? new TextDecoder().decode(bytes) : '')
 
 /** As the real caller does: events nobody needs are not even pushed. */
 const run = (events: ResponsesEvent[], stream: ChatStream = aStream()): string =>
-  events.map((event) => (stream.needs(event.type) ? textOf(stream.push(event)) : '')).join('')
+  events.map((event) => (stream.needs(event.type) ? getText(stream.push(event)) : '')).join('')
 
 const frames = (text: string): string[] => {
   expect(text === '' || text.endsWith('\n\n')).toBe(true)
@@ -268,7 +268,7 @@ describe('text', () => {
     })
 
     const cites = (item: JsonObject, url = 'https://a.test'): JsonObject => {
-      const [part] = objectsOf(item.content)
+      const [part] = getObjects(item.content)
       const annotations = [{ type: 'url_citation', start_index: 0, end_index: 2, url, title: 'A' }]
       return { ...item, content: [{ ...part, annotations }] }
     }
@@ -276,7 +276,7 @@ describe('text', () => {
     test('leaves no citations behind', () => {
       const output = [cites(said('Let me see.', 'commentary')), cites(said('It is.', 'final_answer'))]
       const events = output.map((item, output_index) => ({ type: 'response.output_item.done', output_index, item }))
-      const cited = deltas(run([...events, completed()])).flatMap((delta) => objectsOf(delta.annotations))
+      const cited = deltas(run([...events, completed()])).flatMap((delta) => getObjects(delta.annotations))
       expect(cited).toMatchObject([{ url_citation: { start_index: 0, end_index: 2 } }])
     })
 
@@ -580,13 +580,13 @@ describe('the end', () => {
   test('a failure of ours looks the same, and nothing follows an end', () => {
     const stream = aStream()
     expect(
-      frames(textOf(stream.fail(new AppError('stream_incomplete')))).map((data) => JSON.parse(data).error.code),
+      frames(getText(stream.fail(new AppError('stream_incomplete')))).map((data) => JSON.parse(data).error.code),
     ).toEqual(['stream_incomplete'])
-    expect(textOf(stream.fail(new AppError('internal_error')))).toBe('')
+    expect(getText(stream.fail(new AppError('internal_error')))).toBe('')
     expect(stream.push(completed())).toBeNull()
     const finished = aStream()
     run([completed()], finished)
-    expect(textOf(finished.fail(new AppError('internal_error')))).toBe('')
+    expect(getText(finished.fail(new AppError('internal_error')))).toBe('')
   })
 
   test('only events that say something in chat are needed', () => {
@@ -599,7 +599,7 @@ describe('the end', () => {
 
 test('a stream that has nothing to say yet begins with the role, once', () => {
   const stream = aStream()
-  const opened = textOf(stream.begin())
+  const opened = getText(stream.begin())
   expect(deltas(opened)).toEqual([{ role: 'assistant', content: '' }])
   expect(stream.begin()).toBeNull()
   expect(deltas(run(messageEvents(0, 'Hello'), stream))[0]).not.toHaveProperty('role')

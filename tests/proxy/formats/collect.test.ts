@@ -1,6 +1,6 @@
 /** One JSON answer from a stream, complete whatever the upstream left out of its last event. */
 import { describe, expect, test } from 'bun:test'
-import { type JsonObject, objectOf, objectsOf } from '../../../src/lib/json.ts'
+import { getObject, getObjects, type JsonObject } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'
 import { ResponseCollector } from '../../../src/proxy/formats/collect.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
@@ -114,7 +114,7 @@ describe('a collected response', () => {
     [
       'finished thoughts that end once more without them',
       [...reasoningEvents(0), done({ type: 'reasoning', id: 'rs_1', summary: [] })],
-      objectOf(reasoningEvents(0).at(-1)?.item),
+      getObject(reasoningEvents(0).at(-1)?.item),
     ],
     [
       'finished thoughts that end once more with their ciphertext alone',
@@ -195,7 +195,7 @@ describe('chat answer', () => {
     ]
     const way = { type: 'message', phase: 'commentary', content: cited('Let me see.', 0) }
     const answer = { type: 'message', phase: 'final_answer', content: cited('It is.', 1) }
-    const said = (output: JsonObject[]) => objectOf(objectsOf(chat(aResponse({ output })).choices)[0]?.message)
+    const said = (output: JsonObject[]) => getObject(getObjects(chat(aResponse({ output })).choices)[0]?.message)
     expect(said([way, answer])).toMatchObject({
       content: 'It is.',
       annotations: [{ url_citation: { start_index: 1 } }],

@@ -8,7 +8,7 @@ import { Meter } from '../../../src/proxy/turn/meter.ts'
 import { FrameEvent } from '../../../src/upstream/frame-event.ts'
 import { parseEvents } from '../../support/app.ts'
 
-const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
+const getText = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 const CREATED = { type: 'response.created', sequence_number: 0, response: { id: 'resp_1' } }
 const DELTA = { type: 'response.output_text.delta', sequence_number: 1, delta: 'x' }
 const BLANK = {
@@ -38,10 +38,10 @@ const publish = (events: object[], answer = start(), meter = new Meter()) =>
   })
 
 /** What the last of these events becomes. */
-const lastOf = (events: object[], answer = start()) =>
+const getLast = (events: object[], answer = start()) =>
   publish(events, answer)
     .at(-1)!
-    .sent.flatMap((bytes) => parseEvents(textOf(bytes)))
+    .sent.flatMap((bytes) => parseEvents(getText(bytes)))
 
 describe('public events', () => {
   test.each([CREATED, DELTA, { type: 'unheard.of' }])('%p passes, the same bytes', (event) => {
@@ -52,7 +52,7 @@ describe('public events', () => {
 
   test.each([{ type: 'codex.rate_limits' }, { type: 'codex.keepalive' }, { no: 'type' }])(
     '%p is kept from the client',
-    (event) => expect(lastOf([event])).toEqual([]),
+    (event) => expect(getLast([event])).toEqual([]),
   )
 })
 
@@ -65,7 +65,7 @@ describe('a failure after the first event', () => {
     ['response.failed', { type: 'response.failed', sequence_number: 2, response: { id: 'resp_1', error: told } }],
     ['response.failed without a number', { type: 'response.failed', response: { error: told } }],
   ])('%s: an error event that SDKs throw on, then response.failed with a complete response', (_what, failure) => {
-    expect(lastOf([CREATED, DELTA, failure])).toMatchObject([
+    expect(getLast([CREATED, DELTA, failure])).toMatchObject([
       { type: 'error', sequence_number: 2, error: told },
       { type: 'response.failed', sequence_number: 3, response: { ...BLANK, error: told } },
     ])
@@ -75,7 +75,7 @@ describe('a failure after the first event', () => {
     const [answer, meter] = [start(), new Meter()]
     publish([CREATED, DELTA], answer, meter)
     const err = new AppError('stream_incomplete')
-    const events = answer.failed(err, meter).flatMap((bytes) => parseEvents(textOf(bytes)))
+    const events = answer.failed(err, meter).flatMap((bytes) => parseEvents(getText(bytes)))
     expect(events).toMatchObject([
       { type: 'error', sequence_number: 2, error: openAiError(err) },
       { type: 'response.failed', sequence_number: 3, response: { ...BLANK, error: openAiError(err) } },
@@ -84,7 +84,7 @@ describe('a failure after the first event', () => {
 
   test('on a socket: response.failed alone, because an error frame would end the turn as well', () => {
     const answer = start(false)
-    expect(lastOf([CREATED, DELTA, { type: 'error', error: told }], answer)).toMatchObject([
+    expect(getLast([CREATED, DELTA, { type: 'error', error: told }], answer)).toMatchObject([
       { type: 'response.failed', sequence_number: 2, response: { ...BLANK, error: told } },
     ])
   })
@@ -98,7 +98,7 @@ describe('a failure after the first event', () => {
       usage: { input_tokens: 1 },
       tools: [{}],
     }
-    const [error, failed] = lastOf([CREATED, { type: 'response.failed', response }])
+    const [error, failed] = getLast([CREATED, { type: 'response.failed', response }])
     expect(error).toMatchObject({ type: 'error', error: { code: 'upstream_error', message: expect.any(String) } })
     expect(failed!.response).toMatchObject({
       ...{ ...BLANK, model: 'gpt-y', tools: [{}], usage: { input_tokens: 1 } },
@@ -110,8 +110,8 @@ describe('a failure after the first event', () => {
 describe('a last event without a number gets its place in the stream', () => {
   test.each(['response.completed', 'response.incomplete'])('%s', (type) => {
     const response = { id: 'resp_1', output: [{ type: 'message' }] }
-    expect(lastOf([CREATED, DELTA, { type, response }])).toEqual([{ type, response, sequence_number: 2 }])
-    expect(lastOf([CREATED, DELTA, { type, response, sequence_number: null }])).toMatchObject([{ sequence_number: 2 }])
+    expect(getLast([CREATED, DELTA, { type, response }])).toEqual([{ type, response, sequence_number: 2 }])
+    expect(getLast([CREATED, DELTA, { type, response, sequence_number: null }])).toMatchObject([{ sequence_number: 2 }])
     const [{ sent, bytes } = { sent: [], bytes: null }] = publish([{ type, response, sequence_number: 7 }])
     expect(sent[0]).toBe(bytes!)
   })
@@ -120,7 +120,7 @@ describe('a last event without a number gets its place in the stream', () => {
 test('a failure before any event is preceded by response.created', () => {
   const [created, error, failed] = start()
     .failed(new AppError('upstream_timeout'), null)
-    .flatMap((bytes) => parseEvents(textOf(bytes)))
+    .flatMap((bytes) => parseEvents(getText(bytes)))
   expect([created, error, failed].map((event) => event?.sequence_number)).toEqual([0, 1, 2])
   const { id } = created!.response as { id: string }
   expect(created).toMatchObject({ type: 'response.created', response: { ...BLANK, id, status: 'in_progress' } })
@@ -129,7 +129,7 @@ test('a failure before any event is preceded by response.created', () => {
 
 test('a failure of ours carries the error an HTTP answer would', () => {
   const err = new AppError('usage_limit_reached', { envelope: { resets_at: 1_700_000_000 } })
-  const text = textOf(responseFailedEvent(err, { id: undefined, model: null, createdAt: 5, sequenceNumber: 0 }))
+  const text = getText(responseFailedEvent(err, { id: undefined, model: null, createdAt: 5, sequenceNumber: 0 }))
   expect(text.endsWith('\n\n')).toBe(true)
   const payload = JSON.parse(text.split('\n')[1]!.slice(6))
   expect(payload.response.error).toEqual(openAiError(err))
@@ -139,6 +139,6 @@ test('a failure of ours carries the error an HTTP answer would', () => {
 })
 
 test('keepalives are a comment for most and an event with data for the native client', () => {
-  expect(textOf(keepaliveComment)).toBe(': keepalive\n\n')
-  expect(textOf(keepaliveEvent)).toBe('event: codex.keepalive\ndata: {"type":"codex.keepalive"}\n\n')
+  expect(getText(keepaliveComment)).toBe(': keepalive\n\n')
+  expect(getText(keepaliveEvent)).toBe('event: codex.keepalive\ndata: {"type":"codex.keepalive"}\n\n')
 })

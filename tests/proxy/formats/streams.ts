@@ -1,5 +1,5 @@
 /** Event sequences as the service sends them, for the tests of this folder. */
-import { type JsonObject, objectOf } from '../../../src/lib/json.ts'
+import { getObject, type JsonObject } from '../../../src/lib/json.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 
 const USAGE = {
@@ -63,7 +63,7 @@ export const phaseEvents = (
   ...message: Parameters<typeof messageEvents>
 ): ResponsesEvent[] =>
   messageEvents(...message).map((event) =>
-    'item' in event ? { ...event, item: { ...objectOf(event.item), phase } } : event,
+    'item' in event ? { ...event, item: { ...getObject(event.item), phase } } : event,
   )
 
 /** Added, argument deltas, done; call `n` as output item `n`. */

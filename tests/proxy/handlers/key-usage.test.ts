@@ -171,7 +171,7 @@ describe('GET /v1/reset-credit', () => {
     return app.ask('GET /v1/reset-credit', { headers: { authorization: `Bearer ${key}` } })
   }
 
-  const idsOf = async (...given: Parameters<typeof asked>) =>
+  const getIds = async (...given: Parameters<typeof asked>) =>
     (await asked(...given)).body.map(({ redeem_id }: { redeem_id: string }) => redeem_id)
 
   test('lists nothing while no credits are known', async () => {
@@ -186,7 +186,7 @@ describe('GET /v1/reset-credit', () => {
 
   test('begins with the soonest expiry, whosever it is; what never expires is last', async () => {
     const acc_1 = [credit('never', null), credit('late', NOW + 3 * HOUR_MS), credit('soon', NOW + HOUR_MS)]
-    expect(await idsOf({ acc_1, acc_2: [credit('between', NOW + 2 * HOUR_MS)] })).toEqual([
+    expect(await getIds({ acc_1, acc_2: [credit('between', NOW + 2 * HOUR_MS)] })).toEqual([
       'soon',
       'between',
       'late',
@@ -196,12 +196,12 @@ describe('GET /v1/reset-credit', () => {
 
   test('leaves out what is redeemed, being redeemed or expired', async () => {
     const gone = [credit('a', null, 'redeemed'), credit('b', null, 'redeeming'), credit('c', NOW)]
-    expect(await idsOf({ acc_1: [...gone, credit('left')] })).toEqual(['left'])
+    expect(await getIds({ acc_1: [...gone, credit('left')] })).toEqual(['left'])
   })
 
   test('leaves out accounts outside the scope of the key, and such as are gone', async () => {
     const credits = { acc_1: [credit('c1')], acc_2: [credit('c2')], acc_removed: [credit('c3')] }
-    expect(await idsOf(credits)).toEqual(['c1', 'c2'])
-    expect(await idsOf(credits, { assignedAccountIds: ['acc_2'] })).toEqual(['c2'])
+    expect(await getIds(credits)).toEqual(['c1', 'c2'])
+    expect(await getIds(credits, { assignedAccountIds: ['acc_2'] })).toEqual(['c2'])
   })
 })

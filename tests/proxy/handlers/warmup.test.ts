@@ -39,12 +39,12 @@ const problem = async (app: TestApp, route: string, more: Parameters<TestApp['as
   return { status: response.status, ...error }
 }
 const calls = (app: TestApp) => app.upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))
-const idsOf = (app: TestApp) => app.members.map(({ id }) => id)
+const getIds = (app: TestApp) => app.members.map(({ id }) => id)
 
 describe('the mode', () => {
   test('normal skips accounts whose window has started or is unknown', async () => {
     const app = setup([0, 12, null])
-    const [a, b, c] = idsOf(app)
+    const [a, b, c] = getIds(app)
     const { status, report } = await warm(app, '', { json: { mode: 'normal' } })
     expect(status).toBe(200)
     const reason = 'ineligible_primary_usage'
@@ -84,7 +84,7 @@ describe('the mode', () => {
 
   test('force uses every account that is in use and in the key’s scope', async () => {
     const app = setup([40, 12, 0, 0])
-    const [a, b, c, d] = idsOf(app)
+    const [a, b, c, d] = getIds(app)
     await app.ask(`POST /api/accounts/${d}/pause`)
     const key = app.key({ assignedAccountIds: [a!, b!, d!] })
     const { report } = await warm(app, '/force', { headers: { authorization: `Bearer ${key.key}` } })
@@ -130,15 +130,15 @@ describe('the request', () => {
   test('follows the policy of the key: its enforced model and effort, or the cheapest it allows', async () => {
     const app = setup([0])
     await fetchCatalogs(jobDeps(app), new AbortController().signal)
-    const bodyOf = async (input: Parameters<TestApp['key']>[0]) => {
+    const getBody = async (input: Parameters<TestApp['key']>[0]) => {
       await warm(app, '/force', { headers: { authorization: `Bearer ${app.key(input).key}` } })
       const { model, reasoning } = (calls(app).at(-1)?.body ?? {}) as { model: string; reasoning: { effort: string } }
       return [model, reasoning.effort]
     }
-    expect(await bodyOf({ enforcedModel: 'gpt-6.1-sol' })).toEqual(['gpt-6.1-sol', 'low'])
-    expect(await bodyOf({ allowedModels: ['gpt-6.1-sol', 'gpt-5.5'] })).toEqual(['gpt-5.5', 'low']) // the other has no known price
-    expect(await bodyOf({ enforcedReasoningEffort: 'high' })).toEqual(['gpt-6-luna', 'high'])
-    expect(await bodyOf({ allowedReasoningEfforts: ['high', 'medium'] })).toEqual(['gpt-6-luna', 'medium'])
+    expect(await getBody({ enforcedModel: 'gpt-6.1-sol' })).toEqual(['gpt-6.1-sol', 'low'])
+    expect(await getBody({ allowedModels: ['gpt-6.1-sol', 'gpt-5.5'] })).toEqual(['gpt-5.5', 'low']) // the other has no known price
+    expect(await getBody({ enforcedReasoningEffort: 'high' })).toEqual(['gpt-6-luna', 'high'])
+    expect(await getBody({ allowedReasoningEfforts: ['high', 'medium'] })).toEqual(['gpt-6-luna', 'medium'])
   })
 
   test('goes to no other account, renews a rejected token once, and reports what fails', async () => {

@@ -1,6 +1,6 @@
 /** The control routes of the native client: what leaves, what comes back, and who may use them (surfaces "Control routes"). */
 import { describe, expect, test } from 'bun:test'
-import { type Ask, answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { type Ask, codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 
 const ROOT = '/backend-api/codex'
@@ -25,7 +25,7 @@ const ROWS: Row[] = [
 
 const forwarding = { forwardClientAnalytics: true }
 const isPost = ({ route }: Row) => route.startsWith('POST')
-const pathOf = ({ route }: Row) => route.split(' ')[1] ?? ''
+const toPath = ({ route }: Row) => route.split(' ')[1] ?? ''
 /** Written oddly, so that a body that was parsed and written again is seen. */
 const bodyFor = (row: Row): Ask =>
   isPost(row)
@@ -53,7 +53,7 @@ describe.each(ROWS)('$route', (row) => {
     expect(response.headers.get('openai-processing-ms')).toBe('7')
     expect(((await response.json()) as { by: string }).by).toBe(app.members[0]?.sim.email ?? '')
     const [sent] = app.upstream.requests
-    expect(sent).toMatchObject({ method: row.route.split(' ')[0], path: pathOf(row), search: '?a=1&a=2&b=%2F' })
+    expect(sent).toMatchObject({ method: row.route.split(' ')[0], path: toPath(row), search: '?a=1&a=2&b=%2F' })
     expect(sent?.bodyText).toBe(isPost(row) ? String(own.body) : '')
     expect(sent?.headers['content-type']).toBe(isPost(row) ? 'application/json; v=2' : undefined)
     expect(sent?.headers).toMatchObject({ accept: 'application/vnd.test+json', 'openai-beta': 'b=1' })
@@ -113,7 +113,7 @@ describe.each(ROWS)('$route', (row) => {
     const response = await send(app, row)
     expect(response.status).toBe(200)
     await response.text()
-    const sent = app.upstream.requests.filter(({ path }) => path === pathOf(row))
+    const sent = app.upstream.requests.filter(({ path }) => path === toPath(row))
     expect(sent.map(({ status }) => status)).toEqual([401, 200])
     expect(sent[0]?.bodyText).toBe(sent[1]?.bodyText ?? '')
     expect(app.bindings.pool.all()[0]?.state.status).toBe('active')
@@ -143,7 +143,7 @@ describe.each(ROWS)('$route', (row) => {
   test('a failing route does not count against the account', async () => {
     const app = setup()
     always(app, faults.serverError())
-    expect((await answerOf(app, row.route, bodyFor(row))).status).toBe(500)
+    expect((await getAnswer(app, row.route, bodyFor(row))).status).toBe(500)
     const [account] = app.bindings.pool.all()
     expect([account?.health.errors, account?.health.failing, account?.state.status]).toEqual([0, null, 'active'])
     await expectNothingLeft(app)
@@ -245,7 +245,7 @@ describe('sending again', () => {
   test('a search is', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]?.sim.next({ on: 'control', ...faults.serverError() })
-    expect((await answerOf(app, `POST ${ROOT}/alpha/search`, { body: '{}' })).status).toBe(200)
+    expect((await getAnswer(app, `POST ${ROOT}/alpha/search`, { body: '{}' })).status).toBe(200)
     expect(app.upstream.requests).toHaveLength(2)
   })
 })
@@ -411,7 +411,7 @@ describe('how an answer passes', () => {
     expect((await app.ask(route, { body: '{}' })).status).toBe(204)
     expect(app.rows()).toMatchObject([{ status: 'ok', httpStatus: 204 }])
     app.members[0]?.sim.next({ on: 'control', delayHeadersMs: 3_600_000 })
-    const late = await answerOf(app, route, { body: '{}' }, 5000)
+    const late = await getAnswer(app, route, { body: '{}' }, 5000)
     expect(late.status).toBe(504)
     await expectNothingLeft(app)
   })

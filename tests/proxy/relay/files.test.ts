@@ -1,7 +1,15 @@
 /** Uploaded files: who creates and finalizes them, and which account a request that names them uses (surfaces "Files"). */
 import { describe, expect, test } from 'bun:test'
 import { seededRandom } from '../../../src/lib/random.ts'
-import { type Ask, answerOf, codexBody, eventsOf, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import {
+  type Ask,
+  codexBody,
+  expectNothingLeft,
+  getAnswer,
+  getEvents,
+  type TestApp,
+  testApp,
+} from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 
 const CREATE = 'POST /backend-api/files'
@@ -12,17 +20,17 @@ const finalizeRoute = (id: string) => `POST /backend-api/files/${id}/uploaded`
 interface Failure {
   error: { code: string; message: string; param: string | null }
 }
-const failureOf = async (response: Response | { text: string }): Promise<Failure['error']> => {
+const getFailure = async (response: Response | { text: string }): Promise<Failure['error']> => {
   const text = typeof response.text === 'string' ? response.text : await response.text()
   return (JSON.parse(text) as Failure).error
 }
 
 const create = async (app: TestApp, ask: Ask = {}): Promise<string> => {
-  const answer = await answerOf(app, CREATE, { json: FILE, ...ask })
+  const answer = await getAnswer(app, CREATE, { json: FILE, ...ask })
   expect(answer.status).toBe(200)
   return (JSON.parse(answer.text) as { file_id: string }).file_id
 }
-const finalize = (app: TestApp, id: string, ask: Ask = {}) => answerOf(app, finalizeRoute(id), ask, 250)
+const finalize = (app: TestApp, id: string, ask: Ask = {}) => getAnswer(app, finalizeRoute(id), ask, 250)
 
 /** Creates a file on this account. */
 const createOn = async (app: TestApp, index: number, ask: Ask = {}): Promise<string> => {
@@ -64,7 +72,7 @@ describe('creating a file', () => {
       'x-codex-window-id': 'w',
       cookie: 'a=b',
     }
-    const answer = await answerOf(app, CREATE, { body, headers })
+    const answer = await getAnswer(app, CREATE, { body, headers })
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text)).toEqual({
       file_id: expect.stringMatching(/^file_/),
@@ -92,18 +100,18 @@ describe('creating a file', () => {
     const key = app.key({ limits: [limit(1)] })
     const headers = { authorization: `Bearer ${key.key}` }
     const response = await app.ask(CREATE, { json, headers })
-    expect([response.status, await failureOf(response)]).toEqual([
+    expect([response.status, await getFailure(response)]).toEqual([
       400,
       expect.objectContaining({ code: 'invalid_request_error', param }),
     ])
     expect(app.upstream.requests).toEqual([])
-    expect((await answerOf(app, CREATE, { json: FILE, headers })).status).toBe(200) // nothing was charged
+    expect((await getAnswer(app, CREATE, { json: FILE, headers })).status).toBe(200) // nothing was charged
     await expectNothingLeft(app)
   })
 
   test.each([1, 536_870_912])('takes a file of %d bytes', async (file_size) => {
     const app = testApp()
-    expect((await answerOf(app, CREATE, { json: { ...FILE, file_size } })).status).toBe(200)
+    expect((await getAnswer(app, CREATE, { json: { ...FILE, file_size } })).status).toBe(200)
   })
 
   test('counts as one request of the key, under its own name, and ignores the models of the key', async () => {
@@ -113,7 +121,7 @@ describe('creating a file', () => {
     const headers = { authorization: `Bearer ${key.key}` }
     const id = await create(app, { headers })
     const second = await app.ask(CREATE, { json: FILE, headers })
-    expect([second.status, (await failureOf(second)).code]).toEqual([429, 'rate_limit_exceeded'])
+    expect([second.status, (await getFailure(second)).code]).toEqual([429, 'rate_limit_exceeded'])
     expect((await finalize(app, id, { headers })).status).toBe(200) // another name
     expect(app.rows()).toMatchObject([
       {
@@ -159,7 +167,7 @@ describe('creating a file', () => {
     expect((await finalize(app, id)).status).toBe(200)
     app.upstream.reset()
     app.members[0]!.sim.next({ on: 'file', reset: true })
-    expect((await answerOf(app, CREATE, { json: FILE })).status).toBe(502)
+    expect((await getAnswer(app, CREATE, { json: FILE })).status).toBe(502)
     expect(app.upstream.requests).toHaveLength(1)
     await expectNothingLeft(app)
   })
@@ -176,8 +184,8 @@ describe('creating a file', () => {
   test('says that the request was blocked after two pages with 403, and blames no account', async () => {
     const app = testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always({ on: 'file', ...faults.forbiddenHtml() })
-    const answer = await answerOf(app, CREATE, { json: FILE })
-    expect([answer.status, (await failureOf(answer)).code]).toEqual([502, 'upstream_blocked'])
+    const answer = await getAnswer(app, CREATE, { json: FILE })
+    expect([answer.status, (await getFailure(answer)).code]).toEqual([502, 'upstream_blocked'])
     expect(app.upstream.requests).toHaveLength(2)
     for (const { health, state } of app.bindings.pool.all())
       expect([health.errors, state.status]).toEqual([0, 'active'])
@@ -192,7 +200,7 @@ describe('creating a file', () => {
       expect((await app.ask(route, { json: FILE })).status).toBe(503)
       app.bindings.lifecycle.draining = false
       const large = await app.ask(route, { json: { ...FILE, more: 'x'.repeat(65 * 1024) } })
-      expect([large.status, (await failureOf(large)).code]).toEqual([400, 'payload_too_large'])
+      expect([large.status, (await getFailure(large)).code]).toEqual([400, 'payload_too_large'])
     }
     await app.ask('POST /api/firewall/ips', { json: { ipAddress: '203.0.113.9' } })
     for (const route of [CREATE, finalizeRoute('file_1')])
@@ -257,8 +265,8 @@ describe('finalizing a file', () => {
     await app.clock.advance(1000)
     expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'cancelled', attempts: 1 })
     expect(app.attemptRows().at(-1)).toMatchObject({ n: 1, outcome })
-    const next = await answerOf(app, CREATE, { json: FILE, headers })
-    expect([next.status, (await failureOf(next)).code]).toEqual([429, 'rate_limit_exceeded'])
+    const next = await getAnswer(app, CREATE, { json: FILE, headers })
+    expect([next.status, (await getFailure(next)).code]).toEqual([429, 'rate_limit_exceeded'])
     await expectNothingLeft(app)
   })
 
@@ -274,7 +282,7 @@ describe('finalizing a file', () => {
     await left
     await app.clock.advance(0)
     expect(app.attemptRows().at(-1)).toMatchObject({ outcome: 'failed' })
-    expect((await answerOf(app, CREATE, { json: FILE, headers })).status).toBe(200)
+    expect((await getAnswer(app, CREATE, { json: FILE, headers })).status).toBe(200)
     await expectNothingLeft(app)
   })
 
@@ -300,7 +308,7 @@ describe('finalizing a file', () => {
     await prepare(app, app.members[0]!.id)
     app.upstream.reset()
     const answer = await finalize(app, fileId)
-    expect([answer.status, (await failureOf(answer)).code]).toEqual([502, 'file_owner_unavailable'])
+    expect([answer.status, (await getFailure(answer)).code]).toEqual([502, 'file_owner_unavailable'])
     expect(answer.headers.get('x-should-retry')).toBe('false')
     expect(app.upstream.requests).toEqual([])
     expect(app.rows().at(-1)).toMatchObject({ status: 'error', httpStatus: 502, errorCode: 'file_owner_unavailable' })
@@ -329,7 +337,7 @@ describe('finalizing a file', () => {
       body: { error: { message: 'Not uploaded.', code: 'missing_blob' } },
     })
     const rejected = await finalize(app, id)
-    expect([rejected.status, (await failureOf(rejected)).code]).toEqual([409, 'missing_blob'])
+    expect([rejected.status, (await getFailure(rejected)).code]).toEqual([409, 'missing_blob'])
     const [account] = app.bindings.pool.all().filter((each) => each.id === app.members[1]!.id)
     expect([account?.health.errors, account?.state.status]).toEqual([0, 'active'])
     await expectNothingLeft(app)
@@ -363,8 +371,8 @@ describe('a request that names files', () => {
   const turn = async (app: TestApp, ...ids: string[]) => {
     const response = await app.ask(TURN, { json: naming(...ids) })
     return response.status === 200
-      ? { status: 200, events: await eventsOf(response) }
-      : { status: response.status, error: await failureOf(response) }
+      ? { status: 200, events: await getEvents(response) }
+      : { status: response.status, error: await getFailure(response) }
   }
 
   test('of one account goes there, whichever account would be chosen', async () => {
@@ -467,7 +475,7 @@ describe('a request that names files', () => {
     const id = await createOn(app, 1)
     app.upstream.reset()
     app.members[1]!.sim.always(faults.serverError())
-    const answer = await answerOf(app, TURN, { json: naming(id) })
+    const answer = await getAnswer(app, TURN, { json: naming(id) })
     expect(answer.status).toBe(500)
     expect(new Set(sentTo(app, /responses$/))).toEqual(new Set([app.members[1]!.id]))
     await expectNothingLeft(app)
@@ -476,13 +484,13 @@ describe('a request that names files', () => {
   test('stays on its account when that cannot read reasoning of another', async () => {
     const app = testApp({ accounts: 2 })
     const headers = { 'session-id': 's1' }
-    const events = await eventsOf(await app.ask(TURN, { json: codexBody(), headers }))
+    const events = await getEvents(await app.ask(TURN, { json: codexBody(), headers }))
     const output = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
     const other = app.members.findIndex(({ id }) => id !== app.rows()[0]?.accountId)
     const { input } = naming(await createOn(app, other))
     app.upstream.reset()
     app.members[other]!.sim.next(faults.invalidEncryptedContent())
-    const answer = await answerOf(app, TURN, { json: codexBody('', { input: [...output, ...input] }), headers })
+    const answer = await getAnswer(app, TURN, { json: codexBody('', { input: [...output, ...input] }), headers })
     expect(answer.status).toBe(200)
     expect(sentTo(app, /responses$/)).toEqual([app.members[other]!.id, app.members[other]!.id])
     await expectNothingLeft(app)
@@ -518,8 +526,8 @@ describe('ownership', () => {
     await finalize(app, id)
     const message = `'${FILE.file_name}' is too large.`
     app.members[0]!.sim.next({ on: 'file', status: 400, body: { error: { message, code: 'too_large' } } })
-    const failed = await answerOf(app, CREATE, { json: FILE })
-    expect(await failureOf(failed)).toMatchObject({ message, code: 'too_large' })
+    const failed = await getAnswer(app, CREATE, { json: FILE })
+    expect(await getFailure(failed)).toMatchObject({ message, code: 'too_large' })
     app.members[0]!.sim.always({ on: 'file', status: 500, body: { error: { message } } })
     await finalize(app, id)
     app.bindings.ledger.flush()
@@ -550,7 +558,7 @@ describe('ownership', () => {
       }
     }
     /** As a client that tries again. */
-    const insist = async (ask: () => ReturnType<typeof answerOf>): Promise<string> => {
+    const insist = async (ask: () => ReturnType<typeof getAnswer>): Promise<string> => {
       for (let time = 0; time < 10; time++) {
         upset()
         const { status, text } = await ask()
@@ -561,7 +569,7 @@ describe('ownership', () => {
     }
     const createdBy = new Map<string, number>()
     for (let batch = 0; batch < 50; batch++) {
-      const creating = Array.from({ length: 20 }, () => insist(() => answerOf(app, CREATE, { json: FILE })))
+      const creating = Array.from({ length: 20 }, () => insist(() => getAnswer(app, CREATE, { json: FILE })))
       const ids = (await Promise.all(creating)).map((text) => (JSON.parse(text) as { file_id: string }).file_id)
       if (batch % 10 === 5) app.restart()
       const finalizing = ids.map((id) => insist(() => finalize(app, id)))

@@ -1,7 +1,7 @@
 /** Images: native requests byte for byte, SDK requests checked and rewritten, and the accounts that may serve them (surfaces "Images"). */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
-import { answerOf, codexBody, eventsOf, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, getEvents, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 import { IMAGE_USAGE, PIXEL, sse } from '../../support/upstream/relay-routes.ts'
 
@@ -19,7 +19,7 @@ const problem = async (response: Response) => ((await response.json()) as Proble
 const always = (app: TestApp, fault: Fault) => {
   for (const { sim } of app.members) sim.always({ on: 'image', ...fault })
 }
-const formOf = (fields: Record<string, string | Blob | Blob[]>): FormData => {
+const getForm = (fields: Record<string, string | Blob | Blob[]>): FormData => {
   const form = new FormData()
   for (const [name, value] of Object.entries(fields))
     for (const one of [value].flat()) form.append(name, one as Blob, ...(typeof one === 'string' ? [] : ['a.bin']))
@@ -27,7 +27,7 @@ const formOf = (fields: Record<string, string | Blob | Blob[]>): FormData => {
 }
 /** As a client sends it, with the boundary in the content type. */
 const multipart = async (fields: Record<string, string | Blob | Blob[]>) => {
-  const sent = new Response(formOf(fields))
+  const sent = new Response(getForm(fields))
   const headers = { 'content-type': sent.headers.get('content-type') ?? '' } // gone once the body is read
   return { headers, body: await sent.arrayBuffer() }
 }
@@ -195,7 +195,7 @@ describe('SDK requests', () => {
 
   test.each(INHERITED)('a form with %s twice is a 400 that names it', async (name) => {
     const app = testApp()
-    const form = formOf({ ...ASKED, image: picture() })
+    const form = getForm({ ...ASKED, image: picture() })
     form.append(name, 'x')
     form.append(name, 'y')
     const sent = new Response(form)
@@ -245,7 +245,7 @@ describe('SDK requests', () => {
       expect(held).toBe(received.bodyText.length)
       return Response.json({ created: 1, data: [] })
     })
-    expect((await answerOf(app, `${PUBLIC}/edits`, form)).status).toBe(200)
+    expect((await getAnswer(app, `${PUBLIC}/edits`, form)).status).toBe(200)
     expect(held).toBeGreaterThan(8 * MIB)
     expect(held).toBeLessThan(9 * MIB)
     await expectNothingLeft(app)
@@ -283,7 +283,7 @@ describe('a stream', () => {
     const app = testApp()
     const response = await app.ask(`${route}/generations`, { json })
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
-    expect((await eventsOf(response)).map(({ type }) => type)).toEqual([
+    expect((await getEvents(response)).map(({ type }) => type)).toEqual([
       'image_generation.partial_image',
       'image_generation.partial_image',
       'image_generation.completed',
@@ -300,7 +300,7 @@ describe('a stream', () => {
     app.upstream.answerRelay(
       () => new Response(text.slice(0, -30), { headers: { 'content-type': 'text/event-stream' } }),
     )
-    const events = await eventsOf(await app.ask(`${PUBLIC}/generations`, { json }))
+    const events = await getEvents(await app.ask(`${PUBLIC}/generations`, { json }))
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
     expect(events.at(-1)).toMatchObject({ error: { code: 'stream_incomplete' } })
     expect(app.rows()).toMatchObject([
@@ -315,7 +315,7 @@ describe('a stream', () => {
     app.upstream.answerRelay(
       () => new Response(sse([partial, failed, partial]), { headers: { 'content-type': 'text/event-stream' } }),
     )
-    const events = await eventsOf(await app.ask(`${PUBLIC}/generations`, { json }))
+    const events = await getEvents(await app.ask(`${PUBLIC}/generations`, { json }))
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
     expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'moderation_blocked' }])
     expect(app.bindings.pool.all()[0]?.health.errors).toBe(0)
@@ -332,7 +332,7 @@ describe('a stream', () => {
         ),
     )
     const response = await app.ask(`${PUBLIC}/generations`, { json })
-    const events = eventsOf(response)
+    const events = getEvents(response)
     for (const stopper of app.bindings.turns) stopper.abort(new AppError('draining'))
     expect((await events).map(({ type }) => type).at(-1)).toBe('error')
     expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
@@ -348,7 +348,7 @@ describe('a stream', () => {
           { headers: { 'content-type': 'text/event-stream' } },
         ),
     )
-    const { events } = await answerOf(app, `${PUBLIC}/generations`, { json })
+    const { events } = await getAnswer(app, `${PUBLIC}/generations`, { json })
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
     expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout' }])
     await expectNothingLeft(app)
@@ -359,7 +359,7 @@ describe('the account', () => {
   test('is never one on a free plan', async () => {
     const app = testApp({ accounts: [{ plan: 'free' }, { plan: 'plus' }, { plan: 'free' }] })
     for (let time = 0; time < 4; time++)
-      expect((await answerOf(app, `${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
+      expect((await getAnswer(app, `${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
     expect(new Set(app.rows().map(({ accountId }) => accountId))).toEqual(new Set([app.members[1]!.id]))
   })
 
@@ -414,7 +414,7 @@ describe('the account', () => {
     const app = testApp({ accounts: 2 })
     app.prefer(app.members[0]!.id)
     app.members[0]?.sim.next({ on: 'image', ...fault })
-    expect((await answerOf(app, `${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
+    expect((await getAnswer(app, `${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
     expect(app.rows()).toMatchObject([{ accountId: app.members[1]!.id, attempts: 2 }])
     expect(app.bindings.pool.all()[0]?.state.status).not.toBe('active')
   })
@@ -446,7 +446,7 @@ describe('the account', () => {
     const app = testApp({ accounts: 5 })
     const headers = { 'session-id': 's-1' }
     await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(), headers })).text()
-    for (let time = 0; time < 4; time++) await answerOf(app, `${NATIVE}/generations`, { json: ASKED, headers })
+    for (let time = 0; time < 4; time++) await getAnswer(app, `${NATIVE}/generations`, { json: ASKED, headers })
     expect(new Set(app.rows().map(({ accountId }) => accountId)).size).toBe(1)
   })
 

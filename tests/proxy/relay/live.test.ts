@@ -24,7 +24,7 @@ const setup = (options: TestOptions = {}) => {
     app.ask(route, { body: OFFER, ...ask, headers: { authorization: `Bearer ${key.key}`, ...headers } })
   return { ...app, app, key, create }
 }
-const codeOf = async (response: Response) => [
+const getCode = async (response: Response) => [
   response.status,
   ((await response.json()) as { error: { code: string } }).error.code,
 ]
@@ -72,21 +72,21 @@ describe.each(ROWS)('$route', ({ route, upstream: path, tooLarge }) => {
 
   test('always needs a key, and refuses the capability header, a draining service and another address', async () => {
     const { app, create, upstream } = setup()
-    expect(await codeOf(await app.ask(route, { body: OFFER }))).toEqual([401, 'invalid_api_key'])
+    expect(await getCode(await app.ask(route, { body: OFFER }))).toEqual([401, 'invalid_api_key'])
     const restricted = await create(route, { headers: { 'x-codex-lb-required-capability': 'trusted_cyber' } })
-    expect(await codeOf(restricted)).toEqual([400, 'required_capability_transport_unsupported'])
+    expect(await getCode(restricted)).toEqual([400, 'required_capability_transport_unsupported'])
     app.bindings.lifecycle.draining = true
     expect((await create(route)).status).toBe(503)
     app.bindings.lifecycle.draining = false
     await app.ask('POST /api/firewall/ips', { json: { ipAddress: '203.0.113.9' } })
-    expect(await codeOf(await create(route, { peer: '198.51.100.7' }))).toEqual([403, 'ip_forbidden'])
+    expect(await getCode(await create(route, { peer: '198.51.100.7' }))).toEqual([403, 'ip_forbidden'])
     expect(upstream.requests).toEqual([])
   })
 
   test('an offer of 17 MiB is refused, and nothing is sent or counted', async () => {
     const { app, create, upstream } = setup()
     const response = await create(route, { body: `{"sdp":"${'x'.repeat(17 * 1024 * 1024)}"}` })
-    expect(await codeOf(response)).toEqual([tooLarge, 'payload_too_large'])
+    expect(await getCode(response)).toEqual([tooLarge, 'payload_too_large'])
     expect(upstream.requests).toEqual([])
     expect(bound(app)).toEqual([])
     await expectNothingLeft(app)
@@ -162,7 +162,7 @@ describe('the location of a created call', () => {
   ])('%s does not, and the call is not created again', async (location) => {
     const { app, key, create, upstream } = setup({ accounts: 2 })
     upstream.answerRelay(locatedAt(location))
-    expect(await codeOf(await create())).toEqual([503, 'realtime_call_binding_failed'])
+    expect(await getCode(await create())).toEqual([503, 'realtime_call_binding_failed'])
     expect(upstream.requests).toHaveLength(1)
     expect(bound(app)).toEqual([])
     expect(app.rows()).toMatchObject([{ kind: 'live', status: 'error', httpStatus: 503 }])
@@ -177,7 +177,7 @@ describe('the location of a created call', () => {
     expect([first.status, await first.text()]).toEqual([201, 'v=0'])
     const before = bound(app)
     for (const route of [ROUTE, 'POST /backend-api/codex/live'])
-      expect(await codeOf(await create(route))).toEqual([503, 'realtime_call_binding_failed'])
+      expect(await getCode(await create(route))).toEqual([503, 'realtime_call_binding_failed'])
     expect(bound(app)).toEqual(before)
     await expectNothingLeft(app)
   })
@@ -203,7 +203,7 @@ describe('limits', () => {
     const created = await create()
     expect(created.status).toBe(201)
     await created.text()
-    expect(await codeOf(await create())).toEqual([429, 'rate_limit_exceeded'])
+    expect(await getCode(await create())).toEqual([429, 'rate_limit_exceeded'])
   })
 })
 

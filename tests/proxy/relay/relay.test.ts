@@ -35,7 +35,7 @@ const ask = (app: TestApp, { plan, ...options }: Options, headers: Record<string
   return Promise.resolve(routes.fetch(sent, { ...app.bindings, peer: '127.0.0.1' }))
 }
 
-const codeOf = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code
+const getCode = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code
 const always = (app: TestApp, fault: Fault) => {
   for (const { sim } of app.members) sim.always({ on: 'control', ...fault })
 }
@@ -76,7 +76,7 @@ describe('a hard owner', () => {
   test('that is paused is 503 continuity_owner_unavailable', async () => {
     const app = testApp({ accounts: 3 })
     await app.ask(`POST /api/accounts/${app.members[1]!.id}/pause`)
-    expect(await codeOf(await ask(app, { plan: plan(app) }))).toBe('continuity_owner_unavailable')
+    expect(await getCode(await ask(app, { plan: plan(app) }))).toBe('continuity_owner_unavailable')
     expect(app.upstream.requests).toEqual([])
   })
 
@@ -140,7 +140,7 @@ test.each([
   const app = testApp({ accounts: 3 })
   for (const { sim } of app.members) sim.always({ on, ...faults.unauthorized() })
   const response = await app.ask(route, sent)
-  expect([response.status, await codeOf(response)]).toEqual([502, 'upstream_auth_failed'])
+  expect([response.status, await getCode(response)]).toEqual([502, 'upstream_auth_failed'])
   expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active', 'active'])
   expect((await app.ask('POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
 })

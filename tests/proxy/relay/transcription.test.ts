@@ -1,9 +1,9 @@
 /** Transcription: which forms are taken, what leaves, and what comes back (surfaces "Transcription"). */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../../spec/catalog.ts'
-import { type Ask, answerOf, expectNothingLeft, parseEvents, type TestApp, testApp } from '../../support/app.ts'
+import { type Ask, expectNothingLeft, getAnswer, parseEvents, type TestApp, testApp } from '../../support/app.ts'
 import { faults } from '../../support/upstream/faults.ts'
-import { transcriptOf } from '../../support/upstream/transcribe.ts'
+import { getTranscript } from '../../support/upstream/transcribe.ts'
 
 const NATIVE = 'POST /backend-api/transcribe'
 const PUBLIC = 'POST /v1/audio/transcriptions'
@@ -35,7 +35,7 @@ const raw = (body: string, type = 'multipart/form-data; boundary=x'): Ask => ({
 })
 const part = (head: string, content: string) => `--x\r\ncontent-disposition: form-data; ${head}\r\n\r\n${content}\r\n`
 
-const failureOf = (text: string) =>
+const getFailure = (text: string) =>
   (JSON.parse(text) as { error: { code: string; param: string | null; message: string } }).error
 const sent = (app: TestApp) => app.upstream.requests.filter(({ path }) => path.endsWith('/transcribe'))
 const formSent = (app: TestApp, index = 0): Promise<FormData> => {
@@ -64,10 +64,10 @@ describe.each([
       cookie: 'a=b',
     }
     const ask = await formFor({ prompt: 'Names: Ada, Grace\r\n€', language: 'en', temperature: '0' }, headers)
-    const answer = await answerOf(app, route, ask)
+    const answer = await getAnswer(app, route, ask)
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
       200,
-      { text: transcriptOf(AUDIO, 'Names: Ada, Grace\r\n€') },
+      { text: getTranscript(AUDIO, 'Names: Ada, Grace\r\n€') },
     ])
     expect(answer.headers.get('x-sluice-dropped-fields')).toBe('language, temperature')
     const received = await formSent(app)
@@ -130,14 +130,14 @@ describe.each([
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     const authorization = `Bearer ${app.key({ limits: [limit('requests', 1)] }).key}`
     const ask = await make()
-    const answer = await answerOf(app, route, { ...ask, headers: { ...ask.headers, authorization } })
-    expect([answer.status, failureOf(answer.text)]).toEqual([
+    const answer = await getAnswer(app, route, { ...ask, headers: { ...ask.headers, authorization } })
+    expect([answer.status, getFailure(answer.text)]).toEqual([
       400,
       expect.objectContaining({ code: 'invalid_request_error', param }),
     ])
     expect(app.upstream.requests).toEqual([])
     expect(app.rows()).toMatchObject([{ kind: 'audio', status: 'error', httpStatus: 400, phase: 'request' }])
-    expect((await answerOf(app, route, await formFor({}, { authorization }))).status).toBe(200)
+    expect((await getAnswer(app, route, await formFor({}, { authorization }))).status).toBe(200)
     await expectNothingLeft(app)
   })
 
@@ -150,8 +150,8 @@ describe.each([
       },
     })
     const headers = { 'content-type': 'multipart/form-data; boundary=x' }
-    const answer = await answerOf(app, route, { body: broken, headers })
-    expect([answer.status, failureOf(answer.text).param]).toEqual([400, 'file'])
+    const answer = await getAnswer(app, route, { body: broken, headers })
+    expect([answer.status, getFailure(answer.text).param]).toEqual([400, 'file'])
     await expectNothingLeft(app)
   })
 
@@ -163,12 +163,12 @@ describe.each([
       held = app.bindings.bodies.heldBytes
       return Response.json({ text: 'long' })
     })
-    expect((await answerOf(app, route, await formFor({ file: audio(largest) }))).status).toBe(200)
+    expect((await getAnswer(app, route, await formFor({ file: audio(largest) }))).status).toBe(200)
     expect(held).toBeGreaterThan(25 * MIB)
     expect(held).toBeLessThan(26 * MIB)
     const status = route === NATIVE ? 400 : 413
-    const tooLarge = await answerOf(app, route, await formFor({ file: audio(new Uint8Array(25 * MIB + 1)) }))
-    expect([tooLarge.status, failureOf(tooLarge.text)]).toEqual([
+    const tooLarge = await getAnswer(app, route, await formFor({ file: audio(new Uint8Array(25 * MIB + 1)) }))
+    expect([tooLarge.status, getFailure(tooLarge.text)]).toEqual([
       status,
       expect.objectContaining({ code: 'payload_too_large', param: 'file' }),
     ])
@@ -178,7 +178,7 @@ describe.each([
     const others = app.bindings.bodies.open(0)
     for (const mib of [512, 500]) {
       app.bindings.bodies.grow(others, mib * MIB) // no room for the body, then none for the copies of its form
-      expect((await answerOf(app, route, await formFor({ file: audio(new Uint8Array(5 * MIB)) }))).status).toBe(503)
+      expect((await getAnswer(app, route, await formFor({ file: audio(new Uint8Array(5 * MIB)) }))).status).toBe(503)
       expect(app.bindings.bodies.heldBytes).toBe(mib * MIB)
     }
     expect(sent(app)).toHaveLength(1)
@@ -189,17 +189,17 @@ describe.each([
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     expect((await app.ask(route, await formFor())).status).toBe(401)
     const bearer = (input: Parameters<TestApp['key']>[0]) => ({ authorization: `Bearer ${app.key(input).key}` })
-    const other = await answerOf(app, route, await formFor({}, bearer({ allowedModels: ['gpt-5.5', 'whisper-1'] })))
-    expect([other.status, failureOf(other.text)]).toEqual([
+    const other = await getAnswer(app, route, await formFor({}, bearer({ allowedModels: ['gpt-5.5', 'whisper-1'] })))
+    expect([other.status, getFailure(other.text)]).toEqual([
       route === NATIVE ? 404 : 403,
       expect.objectContaining({ code: route === NATIVE ? 'model_not_found' : 'model_not_allowed', param: 'model' }),
     ])
     const limits = [{ ...limit('requests', 1), modelFilter: MODEL }]
     const headers = bearer({ name: 'two', allowedModels: [MODEL], limits })
-    expect((await answerOf(app, route, await formFor({}, headers))).status).toBe(200)
-    expect((await answerOf(app, route, await formFor({}, headers))).status).toBe(429)
+    expect((await getAnswer(app, route, await formFor({}, headers))).status).toBe(200)
+    expect((await getAnswer(app, route, await formFor({}, headers))).status).toBe(429)
     expect(
-      (await answerOf(app, route, await formFor({}, bearer({ name: 'three', enforcedModel: 'gpt-5.5' })))).status,
+      (await getAnswer(app, route, await formFor({}, bearer({ name: 'three', enforcedModel: 'gpt-5.5' })))).status,
     ).toBe(200)
     expect(sent(app)).toHaveLength(2)
     await expectNothingLeft(app)
@@ -220,7 +220,7 @@ describe.each([
   test('renews a rejected token once and sends the same again', async () => {
     const app = testApp()
     app.members[0]!.sim.expireAccessToken()
-    expect((await answerOf(app, route, await formFor())).status).toBe(200)
+    expect((await getAnswer(app, route, await formFor())).status).toBe(200)
     expect(sent(app).map(({ status }) => status)).toEqual([401, 200])
     expect(sent(app)[0]?.bodyText).toBe(sent(app)[1]?.bodyText ?? '')
     await expectNothingLeft(app)
@@ -230,11 +230,11 @@ describe.each([
     const app = testApp({ accounts: 3 })
     app.prefer(app.members[0]!.id)
     app.members[0]!.sim.next({ on: 'transcribe', ...faults.forbiddenHtml() })
-    expect((await answerOf(app, route, await formFor())).status).toBe(200)
+    expect((await getAnswer(app, route, await formFor())).status).toBe(200)
     expect(sent(app).map(({ status }) => status)).toEqual([403, 200])
     for (const { sim } of app.members) sim.always({ on: 'transcribe', ...faults.forbiddenHtml() })
-    const answer = await answerOf(app, route, await formFor())
-    expect([answer.status, failureOf(answer.text).code]).toEqual([502, 'upstream_blocked'])
+    const answer = await getAnswer(app, route, await formFor())
+    expect([answer.status, getFailure(answer.text).code]).toEqual([502, 'upstream_blocked'])
     expect(answer.text).not.toContain('html')
     expect(sent(app)).toHaveLength(4)
     for (const { health, state } of app.bindings.pool.all())
@@ -255,7 +255,7 @@ describe.each([
     const app = testApp({ accounts: 2 })
     app.prefer(app.members[0]!.id)
     app.members[0]!.sim.next({ on: 'transcribe', ...fault })
-    expect((await answerOf(app, route, await formFor())).status).toBe(200)
+    expect((await getAnswer(app, route, await formFor())).status).toBe(200)
     const blocked = app.bindings.pool.all().find(({ id }) => id === app.members[0]!.id)
     expect(blocked?.state.status).toBe('rate_limited')
   })
@@ -264,7 +264,7 @@ describe.each([
     const app = testApp()
     app.members[0]!.sim.always({ on: 'transcribe', delayHeadersMs: 3_600_000 })
     const began = app.clock.now()
-    const answer = await answerOf(app, route, await formFor(), 5000)
+    const answer = await getAnswer(app, route, await formFor(), 5000)
     expect([answer.status, app.clock.now() - began]).toEqual([504, 120_000])
     await expectNothingLeft(app)
   })
@@ -279,7 +279,7 @@ describe.each([
     const key = app.key({ limits: [limit('cost_usd', 1_000_000)] })
     app.upstream.answerRelay(() => Response.json(document))
     const ask = await formFor({}, { authorization: `Bearer ${key.key}` })
-    expect((await answerOf(app, route, ask)).status).toBe(200)
+    expect((await getAnswer(app, route, ask)).status).toBe(200)
     expect(app.rows()).toMatchObject([{ status: 'ok', costMicros, inputTokens: null }])
     expect(app.sqlite.query('SELECT current_value AS used FROM api_key_limits').get()).toEqual({
       used: costMicros ?? 0,
@@ -299,7 +299,7 @@ describe('the native route', () => {
           headers: { 'content-type': 'application/json; v=1', etag: '"1"' },
         }),
     )
-    const answer = await answerOf(app, NATIVE, await form({ response_format: 'srt' }))
+    const answer = await getAnswer(app, NATIVE, await form({ response_format: 'srt' }))
     expect([answer.text, answer.headers.get('content-type'), answer.headers.get('etag')]).toEqual([
       '{ "text" : "hi",\n"x":1 }',
       'application/json; v=1',
@@ -314,7 +314,7 @@ describe('the public route', () => {
     'takes %s, and says what was used',
     async (model) => {
       const app = testApp()
-      const answer = await answerOf(app, PUBLIC, await publicForm({ model }))
+      const answer = await getAnswer(app, PUBLIC, await publicForm({ model }))
       expect([answer.status, answer.headers.get('x-sluice-model')]).toEqual([200, MODEL])
       expect(app.rows()).toMatchObject([{ model: MODEL }])
     },
@@ -333,8 +333,8 @@ describe('the public route', () => {
     ['stream', { stream: '1' }],
   ] as [string, Fields][])('names %s for %p', async (param, fields) => {
     const app = testApp()
-    const answer = await answerOf(app, PUBLIC, await publicForm(fields))
-    expect([answer.status, failureOf(answer.text)]).toEqual([
+    const answer = await getAnswer(app, PUBLIC, await publicForm(fields))
+    expect([answer.status, getFailure(answer.text)]).toEqual([
       400,
       expect.objectContaining({ code: 'invalid_request_error', param }),
     ])
@@ -344,9 +344,9 @@ describe('the public route', () => {
 
   test('answers as text', async () => {
     const app = testApp()
-    const answer = await answerOf(app, PUBLIC, await publicForm({ response_format: 'text' }))
+    const answer = await getAnswer(app, PUBLIC, await publicForm({ response_format: 'text' }))
     expect([answer.text, answer.headers.get('content-type')]).toEqual([
-      transcriptOf(AUDIO, ''),
+      getTranscript(AUDIO, ''),
       'text/plain; charset=utf-8',
     ])
   })
@@ -354,7 +354,7 @@ describe('the public route', () => {
   test('answers as JSON of the text alone', async () => {
     const app = testApp()
     app.upstream.answerRelay(() => Response.json({ text: 'hi', duration: 3, secret: 1 }))
-    const answer = await answerOf(app, PUBLIC, await publicForm({ response_format: 'json', stream: 'false' }))
+    const answer = await getAnswer(app, PUBLIC, await publicForm({ response_format: 'json', stream: 'false' }))
     expect([JSON.parse(answer.text), answer.headers.get('content-type')]).toEqual([{ text: 'hi' }, 'application/json'])
   })
 
@@ -362,8 +362,8 @@ describe('the public route', () => {
     'streams the text in one piece: %p',
     async (fields) => {
       const app = testApp()
-      const answer = await answerOf(app, PUBLIC, await publicForm(fields))
-      const text = transcriptOf(AUDIO, '')
+      const answer = await getAnswer(app, PUBLIC, await publicForm(fields))
+      const text = getTranscript(AUDIO, '')
       expect(parseEvents(answer.text)).toEqual([
         { type: 'transcript.text.delta', delta: text },
         { type: 'transcript.text.done', text },
@@ -376,8 +376,8 @@ describe('the public route', () => {
   test.each(['{}', '{"text":1}', 'hello'])('an answer without a text is an error: %s', async (body) => {
     const app = testApp()
     app.upstream.answerRelay(() => new Response(body, { headers: { 'content-type': 'application/json' } }))
-    const answer = await answerOf(app, PUBLIC, await publicForm())
-    expect([answer.status, failureOf(answer.text).code]).toEqual([502, 'upstream_error'])
+    const answer = await getAnswer(app, PUBLIC, await publicForm())
+    expect([answer.status, getFailure(answer.text).code]).toEqual([502, 'upstream_error'])
     expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: 502 }])
     await expectNothingLeft(app)
   })

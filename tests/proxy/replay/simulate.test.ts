@@ -140,7 +140,7 @@ describe('in every world', () => {
           expect(own.length === 0 || most(own, 5 * HOUR, fiveHour?.credits ?? 0) <= 1).toBe(true)
           for (let week = 0; week < 4; week++) {
             const within = own.filter(({ at }) => Math.floor(at / (7 * DAY)) === week)
-            expect(sumOf(within, long?.credits ?? 0)).toBeLessThanOrEqual(long?.credits ?? 0)
+            expect(getSum(within, long?.credits ?? 0)).toBeLessThanOrEqual(long?.credits ?? 0)
           }
         }
       }),
@@ -188,7 +188,7 @@ const most = (own: readonly Arrival[], lengthMs: number, credits: number): numbe
   return largest
 }
 
-const sumOf = (own: readonly Arrival[], credits: number): number =>
+const getSum = (own: readonly Arrival[], credits: number): number =>
   own.reduce((sum, { long }) => sum + Math.min(long, credits), 0)
 
 describe('twenty seeds', () => {

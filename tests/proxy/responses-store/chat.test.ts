@@ -1,6 +1,6 @@
 /** Chat completions: the reasoning of an answer goes back upstream in front of the calls it led to. */
 import { expect, test } from 'bun:test'
-import { answerOf, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { type AnswerItem, answers, type Json, type Turn } from '../../support/upstream/script.ts'
 
 const CHAT = 'POST /v1/chat/completions'
@@ -27,7 +27,7 @@ interface Ask {
 /** The assistant message, as SDKs put it together. */
 const send = async (app: TestApp, messages: Json[], { key, ...more }: Ask = {}): Promise<Json> => {
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
-  const answer = await answerOf(app, CHAT, { json: { model: MODEL, messages, tools: TOOLS, ...more }, headers })
+  const answer = await getAnswer(app, CHAT, { json: { model: MODEL, messages, tools: TOOLS, ...more }, headers })
   expect(answer.status).toBe(200)
   if (!more.stream) return JSON.parse(answer.text).choices[0].message
   const deltas = answer.events.map((chunk) => (chunk.choices as { delta: Json }[])[0]?.delta ?? {})

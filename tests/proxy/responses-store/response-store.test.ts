@@ -44,7 +44,7 @@ const put = (store: ResponseStore, id: string, more: Partial<RequestToStore> = {
   return store.get(more.scope ?? 'key_1', id)
 }
 
-const textsOf = (last: StoredResponse | null): string[] => {
+const getTexts = (last: StoredResponse | null): string[] => {
   const texts: string[] = []
   for (let one = last; one; one = one.previous) texts.unshift(...[...one.input, ...one.output].map((kept) => kept.text))
   return texts
@@ -67,7 +67,7 @@ describe('memory', () => {
     }
     expect(most).toBeLessThanOrEqual(64 * MIB)
     expect(store.bytes).toBeGreaterThan(63 * MIB)
-    expect(textsOf(store.get('key_49', 'resp_9999b'))).toHaveLength(4)
+    expect(getTexts(store.get('key_49', 'resp_9999b'))).toHaveLength(4)
     expect(store.get('key_0', 'resp_0b')).toBeNull()
   })
 
@@ -84,7 +84,7 @@ describe('memory', () => {
     }
     const steps = sizes.slice(1).map((size, index) => size - sizes[index]!)
     expect(new Set(steps).size).toBe(1)
-    expect(textsOf(previous)).toHaveLength(1000)
+    expect(getTexts(previous)).toHaveLength(1000)
   })
 
   test('a history that is sent again in full with every request costs each item once, when memory is short', () => {
@@ -200,7 +200,7 @@ describe('time', () => {
     await clock.advance(61 * MINUTE)
     expect(store.get('key_1', 'resp_1')).toBeNull()
     finish(recording, response('resp_2'))
-    expect(textsOf(store.get('key_1', 'resp_2'))).toHaveLength(4)
+    expect(getTexts(store.get('key_1', 'resp_2'))).toHaveLength(4)
   })
 
   test('a settled request that is finished afterwards is stored all the same, unless what it continues is gone', async () => {
@@ -209,7 +209,7 @@ describe('time', () => {
     const [soon, late] = ['b', 'c'].map((one) => store.record(aRequest({ previous, input: list(one) })))
     for (const recording of [soon, late]) recording?.release()
     finish(soon, response('resp_2'))
-    expect(textsOf(store.get('key_1', 'resp_2'))).toHaveLength(4)
+    expect(getTexts(store.get('key_1', 'resp_2'))).toHaveLength(4)
     await clock.advance(61 * MINUTE)
     store.sweep()
     finish(late, response('resp_3'))
@@ -261,7 +261,7 @@ test('whatever happens, memory stays within the limit, histories stay whole, and
         for (const [key, history] of histories) {
           const [scope = '', id = ''] = key.split(' ')
           const stored = store.get(scope, id)
-          if (stored) expect(textsOf(stored)).toEqual(history)
+          if (stored) expect(getTexts(stored)).toEqual(history)
         }
       }
       settings.responseStoreMinutes = 0
@@ -281,7 +281,7 @@ const take = (store: ResponseStore, step: Extract<Step, { does: 'put' }>, histor
     { type: 'reasoning', id: `rs_${step.id}`, encrypted_content: 'e' },
     { type: 'function_call', id: `fc_${step.id}`, call_id: `call_${step.id}` },
   ]
-  const history = [...textsOf(previous), ...input, ...output.map((one) => JSON.stringify(one))]
+  const history = [...getTexts(previous), ...input, ...output.map((one) => JSON.stringify(one))]
   const before = store.get(scope, id)
   const itemIds = [`rs_${step.previous}`]
   const recording = store.record(

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Bindings } from '../../../src/boot/bindings.ts'
-import { elementsOf, topMembers } from '../../../src/lib/json-members.ts'
+import { getElements, topMembers } from '../../../src/lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../../../src/lib/utf8.ts'
 import { BodyBudget, BodyHold } from '../../../src/proxy/ingress/raw-body.ts'
 import { ResponseStore } from '../../../src/proxy/responses-store/response-store.ts'
@@ -82,7 +82,7 @@ const conversation = () => {
     const recording = toStore && responses.record(toStore)
     recording?.finish(response, JSON.stringify(response))
     const list = topMembers(body.bytes).find(({ name }) => name === 'input')!
-    const elements = elementsOf(body.bytes, list.value)
+    const elements = getElements(body.bytes, list.value)
     expect(JSON.parse(decodeUtf8(body.bytes)).input).toHaveLength(elements.length)
     const input = decodeUtf8(body.bytes.subarray(list.value, elements.at(-1)?.end ?? list.value))
     const { instructions } = JSON.parse(decodeUtf8(body.bytes))

@@ -1,6 +1,6 @@
 /** `/v1/responses` as OpenAI has it: earlier responses and their items can be named, by the key that made them. */
 import { describe, expect, test } from 'bun:test'
-import { answerOf, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { answers, type Json, type Turn } from '../../support/upstream/script.ts'
 
 const V1 = 'POST /v1/responses'
@@ -13,14 +13,14 @@ interface Ask extends Record<string, unknown> {
 
 const send = async (app: TestApp, { key, ...json }: Ask) => {
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
-  const answer = await answerOf(app, V1, { json: { model: MODEL, ...json }, headers })
+  const answer = await getAnswer(app, V1, { json: { model: MODEL, ...json }, headers })
   if (!json.stream) return { status: answer.status, headers: answer.headers, body: JSON.parse(answer.text) }
   return { status: answer.status, headers: answer.headers, body: answer.events.at(-1)?.response as Json } // as: its last event
 }
 
 const call = async (app: TestApp, route: string, key?: string) => {
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
-  const answer = await answerOf(app, route, { headers })
+  const answer = await getAnswer(app, route, { headers })
   return { status: answer.status, body: JSON.parse(answer.text) }
 }
 
@@ -304,7 +304,7 @@ describe('what is not there', () => {
     const before = { size: responses.size, bytes: responses.bytes }
     const mine = await send(app, { input: 'x'.repeat(100_000), key: gone.key })
     await send(app, { input: 'y', previous_response_id: mine.body.id, key: gone.key })
-    await answerOf(app, 'POST /v1/chat/completions', {
+    await getAnswer(app, 'POST /v1/chat/completions', {
       json: { model: MODEL, messages: [{ role: 'user', content: 'hi' }] },
       headers: { authorization: `Bearer ${gone.key}` },
     })
@@ -424,13 +424,13 @@ describe('GET /v1/responses/:id/input_items', () => {
     const first = await send(app, { input: [{ role: 'system', content: 'Be kind.' }, user('a'), user('b')] })
     return (await send(app, { previous_response_id: first.body.id, input: 'c' })).body.id as string
   }
-  const textsOf = (list: Json[]) => list.map(({ content }) => (content as Json[] | undefined)?.[0]?.text)
+  const getTexts = (list: Json[]) => list.map(({ content }) => (content as Json[] | undefined)?.[0]?.text)
 
   test('lists everything the response was made from, the newest first', async () => {
     const app = testApp()
     const id = await chain(app)
     const { body } = await call(app, `GET /v1/responses/${id}/input_items`)
-    expect(textsOf(body.data.filter(({ role }: Json) => role !== undefined && role !== 'assistant'))).toEqual([
+    expect(getTexts(body.data.filter(({ role }: Json) => role !== undefined && role !== 'assistant'))).toEqual([
       'c',
       'b',
       'a',
@@ -479,7 +479,7 @@ test('a stored conversation can be compacted', async () => {
   const app = testApp()
   const { body } = await send(app, { input: 'a' })
   const json = { model: MODEL, previous_response_id: body.id, input: [user('b')] }
-  const answer = await answerOf(app, 'POST /v1/responses/compact', { json })
+  const answer = await getAnswer(app, 'POST /v1/responses/compact', { json })
   expect(answer.status).toBe(200)
   expect(lastInput(app)).toMatchObject([user('a'), ...body.output, user('b')])
   await expectNothingLeft(app)
@@ -488,9 +488,9 @@ test('a stored conversation can be compacted', async () => {
 test('native routes keep nothing', async () => {
   const app = testApp()
   const body = { model: MODEL, stream: true, store: false, instructions: 'Be brief.', input: [user('a')] }
-  await answerOf(app, 'POST /backend-api/codex/responses', { json: body })
+  await getAnswer(app, 'POST /backend-api/codex/responses', { json: body })
   expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
-  const again = await answerOf(app, 'POST /backend-api/codex/responses', {
+  const again = await getAnswer(app, 'POST /backend-api/codex/responses', {
     json: { ...body, previous_response_id: 'resp_1' },
   })
   expect([again.status, JSON.parse(again.text).error.code]).toEqual([400, 'previous_response_not_found'])

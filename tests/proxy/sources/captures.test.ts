@@ -1,9 +1,9 @@
 /** Captures of requests that a model source serves: what the client sent and what the source answered, without its key. */
 import { describe, expect, test } from 'bun:test'
 import { readRequest } from '../../../src/model/captures/archive.ts'
-import { eventsOf } from '../../../src/model/captures/captured-events.ts'
+import { getEvents } from '../../../src/model/captures/captured-events.ts'
 import { fetchCatalogs } from '../../spec/catalog.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { addSource } from '../../support/source/add.ts'
 import { ANSWER_TEXT } from '../../support/source/answers.ts'
 import type { SourceFault } from '../../support/source/app.ts'
@@ -81,7 +81,7 @@ describe('the body as sent, and the answer as the source sent it', () => {
   ])('%s: a document', async (route, json, answer) => {
     const house = prepared()
     const sent = ` ${JSON.stringify(json)} `
-    const { text } = await answerOf(house.app, route, { body: sent, headers: house.headers })
+    const { text } = await getAnswer(house.app, route, { body: sent, headers: house.headers })
     const found = await captured(house)
     expect(Buffer.concat(found.body).toString()).toBe(sent)
     expect(found.attempts).toMatchObject([
@@ -99,10 +99,10 @@ describe('the body as sent, and the answer as the source sent it', () => {
     [NATIVE, codexBody('hello', { model: MODEL }), '"response.completed"'],
   ])('%s: every event of a stream', async (route, json, last) => {
     const house = prepared()
-    await answerOf(house.app, route, { json, headers: house.headers })
+    await getAnswer(house.app, route, { json, headers: house.headers })
     const found = await captured(house)
     expect(tried(found)).toEqual([['Local', 200, null]])
-    const events = eventsOf(found.attempts[0]?.parts ?? []) ?? []
+    const events = getEvents(found.attempts[0]?.parts ?? []) ?? []
     expect(events.at(-1)?.data).toContain(last)
     expect(events.length).toBeGreaterThan(3)
     await nothingLeft(house)
@@ -116,7 +116,7 @@ describe('the body as sent, and the answer as the source sent it', () => {
     const written = new Response(form)
     const type = written.headers.get('content-type') ?? '' // is gone once the body is read
     const body = await written.arrayBuffer()
-    const { text } = await answerOf(house.app, AUDIO, { body, headers: { ...house.headers, 'content-type': type } })
+    const { text } = await getAnswer(house.app, AUDIO, { body, headers: { ...house.headers, 'content-type': type } })
     const found = await captured(house)
     expect(Buffer.concat(found.body)).toEqual(Buffer.from(body))
     expect(tried(found)).toEqual([['Local', 200, null]])
@@ -142,7 +142,7 @@ test.each([
     ] as const) {
       const house = prepared()
       house.app.source.fail(fault)
-      await answerOf(house.app, route, { json, headers: house.headers })
+      await getAnswer(house.app, route, { json, headers: house.headers })
       const found = await captured(house)
       expect(tried(found)).toEqual([['Local', status, code]])
       expect(found.end).toMatchObject({ status: 'error', errorCode: code })
@@ -155,17 +155,17 @@ test.each([
 test('what a source answered when it rejected the request', async () => {
   const house = prepared()
   house.app.source.fail('server_error')
-  await answerOf(house.app, CHAT, { json: chat(), headers: house.headers })
+  await getAnswer(house.app, CHAT, { json: chat(), headers: house.headers })
   expect(JSON.parse(answerText(await captured(house)))).toMatchObject({ error: { message: 'The model crashed.' } })
 })
 
 test('a stream that breaks off: what had arrived by then', async () => {
   const house = prepared()
   house.app.source.fail('cut')
-  await answerOf(house.app, CHAT, { json: chat({ stream: true }), headers: house.headers })
+  await getAnswer(house.app, CHAT, { json: chat({ stream: true }), headers: house.headers })
   const found = await captured(house)
   expect(found.end).toMatchObject({ status: 'error', errorCode: 'stream_incomplete' })
-  expect(eventsOf(found.attempts[0]?.parts ?? [])?.length).toBeGreaterThan(0)
+  expect(getEvents(found.attempts[0]?.parts ?? [])?.length).toBeGreaterThan(0)
   expect(answerText(found)).not.toContain('[DONE]')
 })
 
@@ -181,7 +181,7 @@ test('a source that repeats its key in headers and in the answer: the key is not
     return new Response((await response.text()).replace(ANSWER_TEXT, `key ${KEY}`), { headers })
   }
   for (const json of [chat(), chat({ stream: true })]) {
-    await answerOf(house.app, CHAT, { json, headers: house.headers })
+    await getAnswer(house.app, CHAT, { json, headers: house.headers })
     const found = await captured(house)
     expect(found.attempts[0]?.headers).toContainEqual(['x-region', 'here'])
     expect(JSON.stringify(found.attempts) + answerText(found)).not.toContain(KEY)
@@ -204,23 +204,23 @@ describe('overflow', () => {
   test('a capture of the key has the attempt of the account and that of the source', async () => {
     const { app, keyId, accountId, headers } = await usedUp()
     const house = { app, capture: startCapture(app, { keyId }) }
-    await answerOf(app, NATIVE, { json: codexBody(), headers })
+    await getAnswer(app, NATIVE, { json: codexBody(), headers })
     const found = await captured(house)
     expect(tried(found)).toEqual([
       [accountId, 429, null],
       ['Local', 200, null],
     ])
-    expect(eventsOf(found.attempts[1]?.parts ?? [])?.at(-1)?.type).toBe('response.completed')
+    expect(getEvents(found.attempts[1]?.parts ?? [])?.at(-1)?.type).toBe('response.completed')
   })
 
   test('a capture of the account has only what the account answered', async () => {
     const { app, accountId, headers } = await usedUp()
     const house = { app, capture: startCapture(app, { accountId }) }
-    await answerOf(app, NATIVE, { json: codexBody('first'), headers })
+    await getAnswer(app, NATIVE, { json: codexBody('first'), headers })
     const found = await captured(house)
     expect(tried(found)).toEqual([[accountId, 429, null]])
     expect(answerText(found)).not.toContain(ANSWER_TEXT)
-    await answerOf(app, NATIVE, { json: codexBody('second'), headers })
+    await getAnswer(app, NATIVE, { json: codexBody('second'), headers })
     expect(app.rows().at(-1)).toMatchObject({ overflow: true, attempts: 0 })
     expect(await capturedIn(house)).toBeNull()
   })

@@ -1,7 +1,7 @@
 /** Which source serves a request, and when the pool does (surfaces "Choosing"). */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../../spec/catalog.ts'
-import { answerOf, codexBody, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { addSource, disableSource, dropSource } from '../../support/source/add.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -18,7 +18,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** The name of the source that served it; `pool`: an account. */
 const servedBy = async (app: TestApp, json: Record<string, unknown>, headers: Record<string, string> = {}) => {
-  const answer = await answerOf(app, CHAT, { json, headers })
+  const answer = await getAnswer(app, CHAT, { json, headers })
   return answer.status === 200 ? (answer.headers.get('x-sluice-source') ?? 'pool') : answer.status
 }
 
@@ -73,7 +73,7 @@ test('a busy source is left out; when all are busy, the client gets 503', async 
   const hanging = [1, 2].map(() => app.ask(CHAT, { json: chat('llama-4'), signal: gone.signal }))
   await app.clock.advance(100)
   expect(app.source.received).toHaveLength(2)
-  const answer = await answerOf(app, CHAT, { json: chat('llama-4') })
+  const answer = await getAnswer(app, CHAT, { json: chat('llama-4') })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'model_source_busy'])
   expect(answer.headers.get('retry-after')).toBe('5')
   expect(app.rows()).toMatchObject([{ errorCode: 'model_source_busy', sourceId: null }])
@@ -103,7 +103,7 @@ describe('a key that is limited to sources', () => {
     const { id } = addSource(app, { models: [POOLED] })
     const headers = bearer(app.key({ assignedSourceIds: [id] }).key)
     const input = [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'abc' }, ...codexBody().input]
-    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { input }), headers })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { input }), headers })
     expect(answer.headers.get('x-sluice-source')).toBeNull()
     expect(app.source.received).toHaveLength(0)
   })
@@ -121,7 +121,7 @@ test('an allowlist is compared exactly', async () => {
 test('compaction of a conversation with a source model is rejected at once', async () => {
   const app = testApp()
   addSource(app)
-  const answer = await answerOf(app, COMPACT, { json: codexBody('hello', { model: 'llama-4' }) })
+  const answer = await getAnswer(app, COMPACT, { json: codexBody('hello', { model: 'llama-4' }) })
   expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([
     400,
     expect.stringContaining('cannot compact conversations'),
@@ -134,7 +134,7 @@ test('the restricted pool is never a source', async () => {
   const app = testApp()
   addSource(app)
   const headers = { ...bearer(app.key().key), 'x-codex-lb-required-capability': 'trusted_cyber' }
-  const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { model: 'llama-4' }), headers })
+  const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: 'llama-4' }), headers })
   expect(answer.status).toBe(400)
   expect(app.source.received).toHaveLength(0)
 })

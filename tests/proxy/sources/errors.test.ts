@@ -1,7 +1,7 @@
 /** A model source that fails in every way a server can: what the client gets, what is charged, and that nothing leaks. */
 import { describe, expect, test } from 'bun:test'
 import { getSource } from '../../../src/model/sources/source-rows.ts'
-import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../../support/app.ts'
 import { addSource } from '../../support/source/add.ts'
 import type { SourceFault } from '../../support/source/app.ts'
 
@@ -57,7 +57,7 @@ describe.each([
 ])('for %s', (_what, route, json) => {
   test.each(STATUSES)('%s is %d %s', async (fault, status, code) => {
     const app = withFault(fault)
-    const answer = await answerOf(app, route, { json })
+    const answer = await getAnswer(app, route, { json })
     const { error } = JSON.parse(answer.text)
     expect([answer.status, error.code ?? 'model_source_error']).toEqual([status, code])
     expect(answer.text).not.toContain(KEY)
@@ -71,7 +71,7 @@ describe.each([
 
 test('status and body of an error come back as they are, with the time to wait', async () => {
   const app = withFault('rate_limited')
-  const answer = await answerOf(app, CHAT, { json: chat() })
+  const answer = await getAnswer(app, CHAT, { json: chat() })
   expect(JSON.parse(answer.text)).toEqual({
     error: { message: 'Slow down.', type: 'rate_limit_error', code: 'rate_limit_exceeded' },
   })
@@ -81,7 +81,7 @@ test('status and body of an error come back as they are, with the time to wait',
 describe('a stream that', () => {
   test.each(['cut', 'broken'] as const)('is %s ends with one error and no [DONE]', async (fault) => {
     const app = withFault(fault)
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.status).toBe(200)
     expect(answer.text).not.toContain('[DONE]')
     expect(answer.events.filter((event) => 'error' in event)).toMatchObject([{ error: { code: 'stream_incomplete' } }])
@@ -93,7 +93,7 @@ describe('a stream that', () => {
     'is %s has one terminal event for the native client',
     async (fault) => {
       const app = withFault(fault)
-      const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
+      const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
       if (fault === 'stall')
         expect(answer.status).toBe(504) // only events without content had come
       else expect(answer.events.filter(({ type }) => isTerminal(type))).toMatchObject([{ type: 'response.failed' }])
@@ -103,7 +103,7 @@ describe('a stream that', () => {
 
   test('stalls ends after the timeout of the source', async () => {
     const app = withFault('stall')
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.events.at(-1)).toMatchObject({ error: { code: 'upstream_timeout' } })
     await nothingLeft(app)
   })
@@ -117,7 +117,7 @@ describe('a stream that', () => {
       choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
     }
     answerWith(app, new Response(`data: ${JSON.stringify(chunk)}\n\n`, EVENT_STREAM))
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.text).toBe(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`)
     await nothingLeft(app)
   })
@@ -126,7 +126,7 @@ describe('a stream that', () => {
     const app = testApp()
     addSource(app)
     answerWith(app, new Response('data: {"choices":[]}\n\ndata: [DONE]\n\ndata: [DONE]\n\ndata: {}\n\n', EVENT_STREAM))
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.text).toBe('data: {"choices":[]}\n\ndata: [DONE]\n\n')
     await nothingLeft(app)
   })
@@ -135,7 +135,7 @@ describe('a stream that', () => {
     const app = testApp()
     addSource(app)
     answerWith(app, new Response('data: {"error":{"message":"No slot","code":"overloaded"}}\n\n', EVENT_STREAM))
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect([answer.status, JSON.parse(answer.text).error]).toMatchObject([
       502,
       { code: 'overloaded', message: 'No slot' },
@@ -154,7 +154,7 @@ describe('a stream that', () => {
       },
     })
     answerWith(app, new Response(body, EVENT_STREAM))
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.text).toMatch(/"content":"\S+ and \S+"/)
     expect(answer.text).not.toContain(KEY)
     await nothingLeft(app)
@@ -173,7 +173,7 @@ describe('a key with a token limit, when no usage is reported,', () => {
     addSource(app)
     const reply = { id: 'c', object: 'chat.completion', choices: [] }
     answerWith(app, Response.json(reply))
-    const answer = await answerOf(app, CHAT, { json: chat(), headers: limited(app) })
+    const answer = await getAnswer(app, CHAT, { json: chat(), headers: limited(app) })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'usage_unavailable'])
     const [row] = app.rows()
     expect(row).toMatchObject({ status: 'error', httpStatus: 502, errorCode: 'usage_unavailable', outputTokens: 2048 })
@@ -186,7 +186,7 @@ describe('a key with a token limit, when no usage is reported,', () => {
     ['native', NATIVE, codexBody('hello', { model: MODEL })],
   ])('gets an error in place of the end of a %s stream', async (_dialect, route, json) => {
     const app = withFault('no_usage')
-    const answer = await answerOf(app, route, { json, headers: limited(app) })
+    const answer = await getAnswer(app, route, { json, headers: limited(app) })
     expect(answer.status).toBe(200)
     expect(answer.text).toContain('usage_unavailable')
     expect(answer.text).not.toContain('[DONE]')
@@ -241,7 +241,7 @@ test('a JSON document is JSON for browsers too, whatever the source calls it', a
   addSource(app)
   const reply = JSON.stringify({ id: 'c', choices: [{ message: { content: '<script>alert(1)</script>' } }] })
   answerWith(app, new Response(reply, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
-  const answer = await answerOf(app, CHAT, { json: chat() })
+  const answer = await getAnswer(app, CHAT, { json: chat() })
   expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json'])
 })
 
@@ -252,7 +252,7 @@ test.each([
   const app = testApp()
   addSource(app)
   answerWith(app, new Response('hello', { headers: { 'content-type': `text/x-${KEY}` } }))
-  const answer = await answerOf(app, CHAT, { json })
+  const answer = await getAnswer(app, CHAT, { json })
   expect(answer.status).toBe(502)
   expect(answer.text).toContain('***')
   expect(answer.text + JSON.stringify(app.rows()) + app.lines.join()).not.toContain(KEY)
@@ -262,9 +262,9 @@ test('a total of tokens alone counts as input', async () => {
   const app = testApp()
   addSource(app)
   answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70 } }))
-  await answerOf(app, CHAT, { json: chat(), headers: limited(app) })
+  await getAnswer(app, CHAT, { json: chat(), headers: limited(app) })
   answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70, completion_tokens: 30 } }))
-  await answerOf(app, CHAT, { json: chat(), headers: limited(app) })
+  await getAnswer(app, CHAT, { json: chat(), headers: limited(app) })
   expect(app.rows().map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
     [70, 0],
     [40, 30],
@@ -274,7 +274,7 @@ test('a total of tokens alone counts as input', async () => {
 test('a source that was called while draining ends with an error', async () => {
   const app = withFault('hang')
   app.bindings.lifecycle.draining = true
-  const answer = await answerOf(app, CHAT, { json: chat() })
+  const answer = await getAnswer(app, CHAT, { json: chat() })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'draining'])
   expect(app.source.received).toHaveLength(0)
   await nothingLeft(app)
@@ -288,14 +288,14 @@ test('the health of a source follows its requests, but not the mistakes of a cli
     return [health, healthCode]
   }
   expect(health()).toEqual(['unknown', null])
-  await answerOf(app, CHAT, { json: chat() })
+  await getAnswer(app, CHAT, { json: chat() })
   expect(health()).toEqual(['ok', null])
-  await answerOf(app, CHAT, { json: chat({ messages: [] }) })
+  await getAnswer(app, CHAT, { json: chat({ messages: [] }) })
   expect(health()).toEqual(['ok', null])
   app.source.fail('unreachable')
-  await answerOf(app, CHAT, { json: chat() })
+  await getAnswer(app, CHAT, { json: chat() })
   expect(health()).toEqual(['failing', 'model_source_unreachable'])
   app.source.heal()
-  await answerOf(app, CHAT, { json: chat() })
+  await getAnswer(app, CHAT, { json: chat() })
   expect(health()).toEqual(['ok', null])
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { OverflowBudget } from '../../../src/proxy/sources/overflow-budget.ts'
 import type { Settings } from '../../../src/settings/schema.ts'
 import { fetchCatalogs } from '../../spec/catalog.ts'
-import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../../support/app.ts'
 import { testDb } from '../../support/db.ts'
 import { addSource, disableSource } from '../../support/source/add.ts'
 import { ANSWER_TEXT } from '../../support/source/answers.ts'
@@ -43,7 +43,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 describe('while every account is at its usage limit', () => {
   test('the native client is served by the source, in a stream with one terminal event', async () => {
     const { app, id } = await prepared()
-    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(answer.status).toBe(200)
     expect(answer.text).toContain(ANSWER_TEXT)
     expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
@@ -58,11 +58,11 @@ describe('while every account is at its usage limit', () => {
 
   test('SDKs are too, as a document, a stream and a chat completion', async () => {
     const { app } = await prepared()
-    const whole = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
+    const whole = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
     expect(JSON.parse(whole.text)).toMatchObject({ status: 'completed', output: [{ type: 'message' }] })
-    const streamed = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello', stream: true } })
+    const streamed = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello', stream: true } })
     expect(streamed.events.at(-1)).toMatchObject({ type: 'response.completed' })
-    const chat = await answerOf(app, CHAT, { json: { model: MODEL, messages: [{ role: 'user', content: 'hello' }] } })
+    const chat = await getAnswer(app, CHAT, { json: { model: MODEL, messages: [{ role: 'user', content: 'hello' }] } })
     expect(JSON.parse(chat.text).choices[0].message.content).toBe(ANSWER_TEXT)
     expect(app.rows().map(({ overflow }) => overflow)).toEqual([true, true, true])
     await nothingLeft(app)
@@ -70,11 +70,11 @@ describe('while every account is at its usage limit', () => {
 
   test('the pool serves again as soon as it can', async () => {
     const { app } = await prepared()
-    await answerOf(app, NATIVE, { json: codexBody() })
+    await getAnswer(app, NATIVE, { json: codexBody() })
     for (const { sim } of app.members) sim.always(null)
     await app.clock.advance(HOUR + 60_000)
     app.bindings.pool.tick()
-    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(answer.headers.get('x-sluice-source')).toBeNull()
     expect(answer.text).not.toContain(ANSWER_TEXT)
     expect(app.rows().map(({ overflow }) => overflow)).toEqual([true, false])
@@ -83,7 +83,7 @@ describe('while every account is at its usage limit', () => {
 
   test('another model can be set, and is the one that is called', async () => {
     const { app } = await prepared({ settings: { overflowModel: 'llama-4' } })
-    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { tools: [{ type: 'web_search' }] }) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { tools: [{ type: 'web_search' }] }) })
     expect(answer.status).toBe(200)
     const body = app.source.last('/responses')?.body
     expect(body).toMatchObject({ model: 'llama-4', stream: true, store: false })
@@ -97,7 +97,7 @@ describe('while every account is at its usage limit', () => {
     const plain = app.key().key
     const marked = app.key({ allowOverflow: true }).key
     const ask = async (headers: Record<string, string>) =>
-      (await answerOf(app, NATIVE, { json: codexBody(), headers })).status
+      (await getAnswer(app, NATIVE, { json: codexBody(), headers })).status
     expect([await ask({}), await ask(bearer(plain)), await ask(bearer(marked))]).toEqual([429, 429, 200])
   })
 
@@ -105,7 +105,7 @@ describe('while every account is at its usage limit', () => {
     const { app, id } = await prepared({ settings: { overflowModel: 'llama-4' } })
     const other = addSource(app, { name: 'Other', models: [] }).id
     const ask = async (input: Parameters<TestApp['key']>[0]) =>
-      (await answerOf(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })).status
+      (await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })).status
     expect(await ask({ assignedSourceIds: [other] })).toBe(429)
     expect(await ask({ assignedSourceIds: [id] })).toBe(200)
     expect(await ask({ allowedModels: [MODEL] })).toBe(429)
@@ -124,7 +124,7 @@ describe('the error of the pool is the answer', () => {
     ],
   ])('to %s', async (_what, more) => {
     const { app } = await prepared()
-    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', more) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', more) })
     expect(answer.status).toBe(429)
     expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached' })
     expect(app.source.received).toHaveLength(0)
@@ -137,20 +137,20 @@ describe('the error of the pool is the answer', () => {
     ['the source lacks the model', { source: { models: ['llama-4'] } }],
   ] as [string, Prepared][])('where %s', async (_why, options) => {
     const { app } = await prepared(options)
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(429)
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
     expect(app.source.received).toHaveLength(0)
   })
 
   test('where the source is disabled', async () => {
     const { app, id } = await prepared()
     disableSource(app, id)
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(429)
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
   })
 
   test('where one account is only busy or failing', async () => {
     const { app } = await prepared()
     app.members[1]!.sim.always(faults.serverError())
-    const answer = await answerOf(app, NATIVE, { json: codexBody() })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(answer.status).toBeGreaterThanOrEqual(500)
     expect(app.source.received).toHaveLength(0)
   })
@@ -160,7 +160,7 @@ describe('the error of the pool is the answer', () => {
     async (fault) => {
       const { app } = await prepared()
       app.source.fail(fault)
-      const answer = await answerOf(app, NATIVE, { json: codexBody() })
+      const answer = await getAnswer(app, NATIVE, { json: codexBody() })
       expect(answer.status).toBe(429)
       expect(answer.headers.get('x-sluice-source')).toBeNull()
       expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached', resets_at: expect.anything() })
@@ -177,7 +177,7 @@ describe('the error of the pool is the answer', () => {
     app.source.fail('stall')
     const first = app.ask(NATIVE, { json: codexBody(), headers: { 'session-id': 'a' } })
     await app.clock.advance(1000)
-    const second = await answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'b' } })
+    const second = await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'b' } })
     expect(second.status).toBe(429)
     await app.clock.advance(700_000)
     await (await first).text()
@@ -189,25 +189,25 @@ describe('the budget of a day', () => {
   test('ends overflow when it is used up, and is new the next day', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
     const statuses: number[] = []
-    for (let n = 0; n < 4; n++) statuses.push((await answerOf(app, NATIVE, { json: codexBody() })).status)
+    for (let n = 0; n < 4; n++) statuses.push((await getAnswer(app, NATIVE, { json: codexBody() })).status)
     expect(statuses).toEqual([200, 200, 200, 200]) // 64 micro-dollars each
     app.source.state.models.length = 0
     app.change({ overflowCostUsdPerDay: 0.0001 })
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(429)
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
     expect(app.source.received).toHaveLength(4)
     expect(app.bindings.overflow.recent()).toMatchObject({ count: 4, overBudget: 1, sourceName: 'Local' })
     app.source.state.models.push(MODEL)
     app.change({ overflowCostUsdPerDay: 0.03 })
     for (const { sim } of app.members) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 100 * HOUR }))
     await app.clock.advance(25 * HOUR)
-    expect((await answerOf(app, NATIVE, { json: codexBody() })).status).toBe(200)
+    expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(200)
   })
 
   test('is not exceeded by requests that run at the same time', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
     // each is expected to cost 2048 output tokens at 10 USD per million: 0.0205 USD
     const answers = Array.from({ length: 8 }, (_, n) =>
-      answerOf(app, NATIVE, { json: codexBody(), headers: { 'session-id': `s${n}` } }),
+      getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': `s${n}` } }),
     )
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 200)).toHaveLength(2)
@@ -217,7 +217,7 @@ describe('the budget of a day', () => {
 
   test('counts what was spent before a restart', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.021 } })
-    const ask = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
+    const ask = async () => (await getAnswer(app, NATIVE, { json: codexBody() })).status
     let served = 0
     while ((await ask()) === 200) served++
     expect(served).toBeGreaterThan(1)
@@ -229,7 +229,7 @@ describe('the budget of a day', () => {
   test('counts requests whose usage the source does not report, also after a restart', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.025 } })
     app.source.fail('no_usage')
-    const ask = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
+    const ask = async () => (await getAnswer(app, NATIVE, { json: codexBody() })).status
     let served = 0
     while (served < 50 && (await ask()) === 200) served++
     expect(served).toBeLessThan(50)
@@ -242,7 +242,7 @@ describe('the budget of a day', () => {
     const { app, id } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
     app.source.fail(fault)
     const gone = new AbortController()
-    const asked = answerOf(app, NATIVE, { json: codexBody(), signal: gone.signal }).catch(() => null)
+    const asked = getAnswer(app, NATIVE, { json: codexBody(), signal: gone.signal }).catch(() => null)
     await app.clock.advance(1000)
     expect(app.source.received).toHaveLength(1)
     gone.abort()
@@ -257,7 +257,7 @@ describe('the budget of a day', () => {
   test('cannot be kept for a model without prices, which is then not used', async () => {
     const models = [{ model: MODEL }, { model: 'free', inputPer1m: 0, outputPer1m: 0 }]
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 5 }, source: { models } })
-    const ask = async () => (await answerOf(app, NATIVE, { json: codexBody() })).status
+    const ask = async () => (await getAnswer(app, NATIVE, { json: codexBody() })).status
     expect(await ask()).toBe(429)
     expect(app.bindings.overflow.recent()).toMatchObject({ count: 0, overBudget: 1 })
     app.source.state.models.push('free')

@@ -1,6 +1,6 @@
 /** Requests that a model source serves: what leaves, what comes back, and what is logged (surfaces "Forwarding"). */
 import { describe, expect, test } from 'bun:test'
-import { answerOf, codexBody, expectNothingLeft, isTerminal, type TestApp, testApp } from '../../support/app.ts'
+import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../../support/app.ts'
 import { addSource } from '../../support/source/add.ts'
 import { ANSWER_TEXT } from '../../support/source/answers.ts'
 
@@ -48,7 +48,7 @@ describe('chat', () => {
   test('leaves in its own dialect with three headers, and the document comes back as it is', async () => {
     const { app, source } = withSource()
     const headers = { 'user-agent': 'tool/1', 'x-session-id': 's', authorization: 'Bearer not-a-key' }
-    const answer = await answerOf(app, CHAT, { json: chat({ temperature: 0.3, top_k: 40 }), headers })
+    const answer = await getAnswer(app, CHAT, { json: chat({ temperature: 0.3, top_k: 40 }), headers })
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text)).toMatchObject({ model: MODEL, choices: [{ message: { content: ANSWER_TEXT } }] })
     expect(answer.headers.get('x-sluice-source')).toBe('Local')
@@ -75,7 +75,7 @@ describe('chat', () => {
 
   test('a stream reports its usage to Sluice and not to a client that did not ask', async () => {
     const { app } = withSource()
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(app.source.last('/chat/completions')?.body).toMatchObject({ stream_options: { include_usage: true } })
     expect(answer.text).not.toContain('usage')
     expect(answer.text.match(/\[DONE\]/g)).toHaveLength(1)
@@ -87,7 +87,7 @@ describe('chat', () => {
   test('a client that asks for the usage gets it', async () => {
     const { app } = withSource()
     const options = { include_usage: true, include_obfuscation: false }
-    const answer = await answerOf(app, CHAT, { json: chat({ stream: true, stream_options: options }) })
+    const answer = await getAnswer(app, CHAT, { json: chat({ stream: true, stream_options: options }) })
     expect(app.source.last('/chat/completions')?.body).toMatchObject({ stream_options: options })
     expect(answer.text).toContain('"prompt_tokens":12')
   })
@@ -96,7 +96,7 @@ describe('chat', () => {
     const { app } = withSource()
     const { key } = app.key({ enforcedModel: MODEL, enforcedReasoningEffort: 'low' })
     const json = chat({ model: 'gpt-5.5', reasoning_effort: 'high', store: true })
-    const answer = await answerOf(app, CHAT, { json, headers: { authorization: `Bearer ${key}` } })
+    const answer = await getAnswer(app, CHAT, { json, headers: { authorization: `Bearer ${key}` } })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('x-sluice-dropped-fields')).toBe('store')
     expect(app.source.last('/chat/completions')?.body).toEqual(chat({ reasoning_effort: 'low' }))
@@ -106,7 +106,7 @@ describe('chat', () => {
 describe('responses', () => {
   test('of the native client stream through with one terminal event', async () => {
     const { app, source } = withSource()
-    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
     expect(answer.status).toBe(200)
     expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
     expect(answer.events.at(-1)).toMatchObject({ type: 'response.completed' })
@@ -119,10 +119,10 @@ describe('responses', () => {
 
   test('of SDKs come back as a document or a stream, as asked', async () => {
     const { app } = withSource()
-    const whole = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
+    const whole = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
     expect(JSON.parse(whole.text)).toMatchObject({ id: 'resp_source', status: 'completed' })
     expect(app.source.last('/responses')?.body).toEqual({ model: MODEL, input: 'hello', store: false })
-    const streamed = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello', stream: true } })
+    const streamed = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello', stream: true } })
     expect(streamed.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
     await nothingLeft(app)
   })
@@ -143,7 +143,7 @@ describe('responses', () => {
       tool_choice: { type: 'web_search' },
       include: ['web_search_call.action.sources', 'message.output_text.logprobs'],
     }
-    const answer = await answerOf(app, NATIVE, { json: codexBody('hello', { model: MODEL, ...more }) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL, ...more }) })
     expect(app.source.last('/responses')?.body).toMatchObject({
       tools: [tools[1], tools[2]],
       include: ['message.output_text.logprobs'],
@@ -155,7 +155,7 @@ describe('responses', () => {
   test('name what was dropped', async () => {
     const { app } = withSource()
     const more = { tools: [{ type: 'web_search' }, { type: 'mcp', server_label: 'x' }], tool_choice: 'required' }
-    const { headers, status } = await answerOf(app, NATIVE, { json: codexBody('hello', { model: MODEL, ...more }) })
+    const { headers, status } = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL, ...more }) })
     expect(status).toBe(200)
     expect(headers.get('x-sluice-dropped-fields')).toBe(
       'tools.web_search, tools.mcp, tool_choice, include.reasoning.encrypted_content',
@@ -177,7 +177,7 @@ describe('responses', () => {
     ['background work', { background: true }, 'unsupported_parameter'],
   ])('with %s are rejected with the reason', async (_what, more, code) => {
     const { app } = withSource()
-    const answer = await answerOf(app, PUBLIC, { json: { model: MODEL, input: 'hello', ...more } })
+    const answer = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello', ...more } })
     expect(answer.status).toBe(400)
     expect(JSON.parse(answer.text).error).toMatchObject({ code })
     expect(app.source.received).toHaveLength(0)
@@ -189,7 +189,7 @@ describe('embeddings', () => {
   test('are relayed, and their usage counts', async () => {
     const { app, source } = withSource()
     const json = { model: MODEL, input: ['a', 'b'], encoding_format: 'float' }
-    const answer = await answerOf(app, EMBEDDINGS, { json })
+    const answer = await getAnswer(app, EMBEDDINGS, { json })
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text).data).toHaveLength(2)
     expect(app.source.last('/embeddings')?.body).toEqual(json)
@@ -205,7 +205,7 @@ describe('embeddings', () => {
     ['the model is missing', {}, {}],
   ])('are 404 model_not_found when %s', async (_why, json, fields) => {
     const { app } = withSource(fields)
-    const answer = await answerOf(app, EMBEDDINGS, { json: { input: 'a', ...json } })
+    const answer = await getAnswer(app, EMBEDDINGS, { json: { input: 'a', ...json } })
     expect(answer.status).toBe(404)
     expect(JSON.parse(answer.text).error).toMatchObject({ code: 'model_not_found', param: 'model' })
     await nothingLeft(app)
@@ -214,7 +214,7 @@ describe('embeddings', () => {
   test('are held to the allowlist, exactly, but not to an enforced text model', async () => {
     const { app } = withSource()
     const ask = (key: string) =>
-      answerOf(app, EMBEDDINGS, { json: { model: MODEL, input: 'a' }, headers: { authorization: `Bearer ${key}` } })
+      getAnswer(app, EMBEDDINGS, { json: { model: MODEL, input: 'a' }, headers: { authorization: `Bearer ${key}` } })
     const listed = await ask(app.key({ allowedModels: ['Llama-4'] }).key)
     expect([listed.status, JSON.parse(listed.text).error.code]).toEqual([403, 'model_not_allowed'])
     expect((await ask(app.key({ enforcedModel: 'gpt-5.5' }).key)).status).toBe(200)
@@ -227,7 +227,7 @@ describe('transcription', () => {
     app.source.state.models.push('whisper-local')
     const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
     const ask = await form({ model: 'whisper-local', file, language: 'de', response_format: 'verbose_json' })
-    const answer = await answerOf(app, AUDIO, ask)
+    const answer = await getAnswer(app, AUDIO, ask)
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text)).toMatchObject({ text: ANSWER_TEXT })
     expect(app.source.last('/audio/transcriptions')?.body).toMatchObject({ language: 'de', model: 'whisper-local' })
@@ -238,7 +238,7 @@ describe('transcription', () => {
   test('of a model that no source lists goes to the pool', async () => {
     const { app } = withSource()
     const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
-    const answer = await answerOf(app, AUDIO, await form({ model: 'whisper-1', file }))
+    const answer = await getAnswer(app, AUDIO, await form({ model: 'whisper-1', file }))
     expect(answer.status).toBe(200)
     expect(app.source.received).toHaveLength(0)
     expect(app.upstream.requests.filter(({ path }) => path.endsWith('/transcribe'))).toHaveLength(1)
@@ -250,7 +250,7 @@ test('requests of a key count against its limits, with the prices of the source'
   const limit = (limitType: 'requests' | 'cost_usd', maxValue: number) =>
     ({ limitType, limitWindow: 'daily', maxValue, modelFilter: '' }) as const
   const { key, row } = app.key({ limits: [limit('requests', 2), limit('cost_usd', 1_000_000)] })
-  const ask = () => answerOf(app, CHAT, { json: chat(), headers: { authorization: `Bearer ${key}` } })
+  const ask = () => getAnswer(app, CHAT, { json: chat(), headers: { authorization: `Bearer ${key}` } })
   expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([200, 200, 429])
   const limits = app.bindings.keys.byHash(row.keyHash)?.limits ?? []
   expect(limits.map(({ type, settled, reserved }) => [type, settled, reserved])).toEqual([
@@ -262,7 +262,7 @@ test('requests of a key count against its limits, with the prices of the source'
 test('a source without reported usage serves unlimited keys; only the request counts', async () => {
   const { app } = withSource()
   app.source.fail('no_usage')
-  const answer = await answerOf(app, CHAT, { json: chat({ stream: true }) })
+  const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
   expect(answer.text).toEndWith('data: [DONE]\n\n')
   expect(app.rows()).toMatchObject([{ status: 'ok', inputTokens: null, costMicros: null }])
 })

@@ -21,7 +21,7 @@ const doing = (app: App) => ({
   actor: { id: 'test', method: null, address: null, at: app.bindings.clock.now() },
   random: app.bindings.random,
   sealer: app.bindings.sealer,
-  demandConfirmation: () => {},
+  requireConfirmation: () => {},
 })
 
 /** It supports everything, and calls reach the stand-in with its key. */

@@ -92,7 +92,7 @@ export const createSource = ({
   }
   const serve = async (request: Request): Promise<Response> => {
     const { pathname, host } = new URL(request.url)
-    const body = await bodyOf(request)
+    const body = await getBody(request)
     const { method, headers } = request
     received.push({ method, path: pathname, host: headers.get('host') ?? host, headers, body })
     const fault = faultFor(pathname)
@@ -158,7 +158,7 @@ const chat = (body: Record<string, unknown>, model: string, fault: SourceFault |
   if (body.stream_options && body.stream !== true) return problem(400, '`stream_options` needs `stream`.', null)
   const options = body.stream_options as { include_usage?: unknown } | undefined // as: read loosely
   const usage = fault !== 'no_usage' && (body.stream !== true || options?.include_usage === true)
-  const reply = { model, usage, tool: toolOf(body) }
+  const reply = { model, usage, tool: getTool(body) }
   return body.stream === true ? stream(chatFrames(reply), fault) : json(chatAnswer(reply))
 }
 
@@ -166,9 +166,9 @@ const HOSTED = ['web_search', 'web_search_preview', 'file_search', 'computer_use
 
 const responses = (body: Record<string, unknown>, model: string, fault: SourceFault | null): Response => {
   if (typeof body.input !== 'string' && !Array.isArray(body.input)) return problem(400, '`input` is needed.', null)
-  const hosted = toolsOf(body).find(({ type }) => HOSTED.includes(String(type)))
+  const hosted = getTools(body).find(({ type }) => HOSTED.includes(String(type)))
   if (hosted) return problem(400, `Tool type ${String(hosted.type)} is not supported.`, 'unsupported_tool')
-  const reply = { model, usage: fault !== 'no_usage', tool: toolOf(body) }
+  const reply = { model, usage: fault !== 'no_usage', tool: getTool(body) }
   return body.stream === true ? stream(responsesFrames(reply), fault) : json(responsesAnswer(reply))
 }
 
@@ -177,12 +177,12 @@ const embeddings = ({ input }: Record<string, unknown>, model: string): Response
   return json(embeddingsAnswer(model, Array.isArray(input) ? input.length : 1))
 }
 
-const toolsOf = ({ tools }: Record<string, unknown>): Record<string, unknown>[] =>
+const getTools = ({ tools }: Record<string, unknown>): Record<string, unknown>[] =>
   Array.isArray(tools) ? (tools as Record<string, unknown>[]) : [] // as: read loosely
 
 /** Calls the first tool when the client requires one. */
-const toolOf = (body: Record<string, unknown>): string | null => {
-  const [tool] = toolsOf(body)
+const getTool = (body: Record<string, unknown>): string | null => {
+  const [tool] = getTools(body)
   if (body.tool_choice !== 'required' || !tool) return null
   const inner = tool.function as { name?: unknown } | undefined // as: chat nests it
   return String(inner?.name ?? tool.name)
@@ -269,7 +269,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener('abort', () => reject(signal.reason))
   })
 
-const bodyOf = async (request: Request): Promise<SourceRequest['body']> => {
+const getBody = async (request: Request): Promise<SourceRequest['body']> => {
   if (request.body === null) return null
   const kind = request.headers.get('content-type') ?? ''
   if (kind.startsWith('multipart/')) return Object.fromEntries(await request.formData())

@@ -8,7 +8,7 @@ const ORIGIN = 'http://upstream.test'
 export type Event = { type: string; sequence_number?: number; response: Json; item: Json; [field: string]: unknown }
 
 /** What the native client sends, for this account. */
-export function headersOf(account: Account, more: Record<string, string> = {}): Record<string, string> {
+export function getHeaders(account: Account, more: Record<string, string> = {}): Record<string, string> {
   return {
     authorization: `Bearer ${account.accessToken}`,
     'chatgpt-account-id': account.chatgptAccountId,
@@ -21,7 +21,7 @@ export function headersOf(account: Account, more: Record<string, string> = {}): 
 }
 
 /** What the native client sends to open a socket for this account (client-protocol §5). */
-export function handshakeOf(account: Account, more: Record<string, string> = {}): Record<string, string> {
+export function getHandshake(account: Account, more: Record<string, string> = {}): Record<string, string> {
   return {
     authorization: `Bearer ${account.accessToken}`,
     'chatgpt-account-id': account.chatgptAccountId,
@@ -58,12 +58,12 @@ export type Ask = { body?: Json; headers?: Record<string, string>; signal?: Abor
 export function ask(upstream: Upstream, account: Account, options: Ask = {}): Promise<Response> {
   const { body = aBody(), headers = {}, signal, at, path = '/backend-api/codex/responses' } = options
   const send = at === undefined ? upstream.fetch : fetch
-  const init = { method: 'POST', headers: headersOf(account, headers), body: JSON.stringify(body) }
+  const init = { method: 'POST', headers: getHeaders(account, headers), body: JSON.stringify(body) }
   return send(`${at ?? ORIGIN}${path}`, signal ? { ...init, signal } : init)
 }
 
 /** Reads a stream to its end; every block must be a named event. */
-export async function eventsOf(response: Response): Promise<Event[]> {
+export async function getEvents(response: Response): Promise<Event[]> {
   const blocks = (await response.text()).split('\n\n').filter((block) => block !== '')
   return blocks.map((block) => {
     const [name, data] = block.split('\n')
@@ -73,11 +73,11 @@ export async function eventsOf(response: Response): Promise<Event[]> {
   })
 }
 
-export const typesOf = (events: Event[]) => events.map(({ type }) => type)
+export const getTypes = (events: Event[]) => events.map(({ type }) => type)
 /** The id of the response that these events end. */
 export const idOf = (events: Event[]) => events.at(-1)?.response.id
 /** The text of the deltas. */
-export const textOf = (events: Event[]) =>
+export const getText = (events: Event[]) =>
   events
     .filter(({ type }) => type === 'response.output_text.delta')
     .map(({ delta }) => delta)
@@ -90,5 +90,5 @@ export function refresh(upstream: Upstream, refreshToken: string, more: Json = {
 }
 
 export function get(upstream: Upstream, account: Account, path: string): Promise<Response> {
-  return upstream.fetch(`${ORIGIN}${path}`, { headers: headersOf(account, { accept: 'application/json' }) })
+  return upstream.fetch(`${ORIGIN}${path}`, { headers: getHeaders(account, { accept: 'application/json' }) })
 }

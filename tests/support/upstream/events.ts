@@ -38,9 +38,9 @@ export function* answerEvents(frame: ResponseFrame, answer: Answer): Generator<S
   for (const [index, item] of answer.items.entries()) {
     const done = yield* itemEvents(frame, item, index, answer.deltaChars ?? DELTA_CHARS)
     output.push(done)
-    written += sizeOf(item)
+    written += getSize(item)
   }
-  yield completedEvent(frame, output, usageOf(frame.turn, answer, written))
+  yield completedEvent(frame, output, getUsage(frame.turn, answer, written))
 }
 
 /** A terminal `response.failed` with this error. */
@@ -86,7 +86,7 @@ export function wireUsage(usage: TokenUsage): Json {
 }
 
 /** What the answer says it used; whatever it leaves open is four characters a token. */
-export function usageOf(turn: Turn, answer: Answer, writtenChars: number): TokenUsage {
+export function getUsage(turn: Turn, answer: Answer, writtenChars: number): TokenUsage {
   return {
     inputTokens: Math.ceil(turn.bodyChars / 4),
     cachedTokens: 0,
@@ -263,7 +263,7 @@ function* repeated(text: string, times: number): Generator<string> {
   for (let index = 0; index < times; index += 1) yield text
 }
 
-function sizeOf(item: AnswerItem): number {
+function getSize(item: AnswerItem): number {
   switch (item.kind) {
     case 'text':
       return item.text.length

@@ -13,7 +13,7 @@ interface StoredFile {
 
 const stores = new WeakMap<object, Map<string, StoredFile>>()
 
-const storeOf = ({ world }: Pick<RelayCall, 'world'>): Map<string, StoredFile> => {
+const getStore = ({ world }: Pick<RelayCall, 'world'>): Map<string, StoredFile> => {
   const store = stores.get(world.ledger) ?? new Map<string, StoredFile>()
   stores.set(world.ledger, store)
   return store
@@ -31,7 +31,7 @@ function create(call: RelayCall): Response {
     throw apiError(422, 'invalid', 'file_size is wrong', 'file_size')
   if (useCase !== 'codex') throw apiError(422, 'invalid', 'use_case is wrong', 'use_case')
   const id = world.mint('file')
-  storeOf(call).set(id, { owner: account, name, polls: 0 })
+  getStore(call).set(id, { owner: account, name, polls: 0 })
   return Response.json({ file_id: id, upload_url: `https://files.example.test/${id}?sig=secret` })
 }
 
@@ -39,7 +39,7 @@ function create(call: RelayCall): Response {
 function finalize(call: RelayCall): Response {
   const { received, account, world } = call
   const id = received.path.split('/').at(-2) ?? ''
-  const file = storeOf(call).get(id)
+  const file = getStore(call).get(id)
   if (!file || file.owner !== account) {
     world.ledger.odd(`the file ${id} was finalized by ${account.email}, which did not create it`)
     throw detail(404, 'File not found')

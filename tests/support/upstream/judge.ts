@@ -1,6 +1,6 @@
 /** Refuses what the real service is known or believed to refuse on its model routes (client-protocol §14). */
 import { modelNotSupported } from './faults.ts'
-import { slugsOf } from './models.ts'
+import { getSlugs } from './models.ts'
 import { apiError, detail } from './refusal.ts'
 import { isJson, type Json, type Turn } from './script.ts'
 
@@ -100,7 +100,7 @@ function judgeTurn(
     throw apiError(400, 'invalid_value', "Invalid value: 'ultra'.", 'reasoning.effort')
   if (!Array.isArray(body.input)) throw detail(400, 'Input must be a list')
   const model = String(body.model ?? '')
-  if (!slugsOf(request.account).includes(model)) throw detail(400, modelNotSupported(model))
+  if (!getSlugs(request.account).includes(model)) throw detail(400, modelNotSupported(model))
   const input = body.input.map((item, index) => {
     if (isJson(item)) return item
     throw apiError(400, 'invalid_type', 'An input item must be an object.', `input[${index}]`)

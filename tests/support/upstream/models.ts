@@ -24,20 +24,20 @@ const EFFORTS = [
 ]
 
 /** Every slug this account may use, whatever the client version. */
-export function slugsOf(account: Account): string[] {
+export function getSlugs(account: Account): string[] {
   return account.models ?? MODELS.filter(({ plans }) => !plans || plans.includes(account.plan)).map(({ slug }) => slug)
 }
 
 /** The entries a client of this version gets for this account, best first. */
 export function catalogFor(account: Account, clientVersion: string): ModelEntry[] {
-  return slugsOf(account).flatMap((slug, index) => {
+  return getSlugs(account).flatMap((slug, index) => {
     const model = MODELS.find((known) => known.slug === slug) ?? customModel(slug)
     return isAtLeast(clientVersion, model.minimalVersion) ? [entry(model, index)] : []
   })
 }
 
 /** Weak entity tag of a catalog; equal catalogs have equal tags. */
-export function etagOf(entries: ModelEntry[]): string {
+export function getEtag(entries: ModelEntry[]): string {
   return `W/"${Bun.hash(JSON.stringify(entries)).toString(16)}"`
 }
 

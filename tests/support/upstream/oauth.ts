@@ -10,7 +10,7 @@ const TEN_DAYS_SECONDS = 864_000
 
 /** Answers a parsed JSON body of `POST /oauth/token`; throws a `Refusal` for everything it does not grant. */
 export function grantTokens(accounts: AccountBook, body: unknown): Record<string, unknown> {
-  const request = fieldsOf(body)
+  const request = getFields(body)
   if (request.grant_type !== 'refresh_token')
     throw new Refusal(400, { error: 'unsupported_grant_type', error_description: 'Only refresh_token is played.' })
   if (request.client_id !== CLIENT_ID) throw apiError(401, 'invalid_client', 'The client is unknown.')
@@ -38,10 +38,10 @@ export function grantCode(
 
 /** The account that was ever given the refresh token of this body. */
 export function presentedBy(accounts: AccountBook, body: unknown): Account | undefined {
-  return accounts.byRefreshToken(String(fieldsOf(body).refresh_token ?? ''))
+  return accounts.byRefreshToken(String(getFields(body).refresh_token ?? ''))
 }
 
-function fieldsOf(body: unknown): Json {
+function getFields(body: unknown): Json {
   return isJson(body) ? body : {}
 }
 

@@ -23,7 +23,7 @@ export class Refusal extends Error {
 
   /** The in-band error of a socket (client-protocol §5). */
   toFrame(more: Record<string, string>): Json {
-    return { type: 'error', status: this.status, error: errorOf(this.body), headers: { ...more, ...this.headers } }
+    return { type: 'error', status: this.status, error: getError(this.body), headers: { ...more, ...this.headers } }
   }
 }
 
@@ -35,7 +35,7 @@ function sentAs(body: unknown): BodyInit | null {
 }
 
 /** What the service would say about an error in the body of a refusal, whichever shape that has. */
-function errorOf(body: unknown): Json {
+function getError(body: unknown): Json {
   if (!isJson(body)) return anError(null, String(body ?? 'The request was refused.'))
   if (isJson(body.error)) return body.error
   if (!isJson(body.detail)) return anError('invalid_request_error', String(body.detail))

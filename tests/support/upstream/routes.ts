@@ -3,12 +3,12 @@ import type { Context } from 'hono'
 import { Hono } from 'hono'
 import type { Account } from './accounts.ts'
 import { answerHeaders } from './answer-headers.ts'
-import { encryptedFor, openFrame, usageOf, wireUsage } from './events.ts'
+import { encryptedFor, getUsage, openFrame, wireUsage } from './events.ts'
 import type { Fault, FaultRoute } from './faults.ts'
 import { judgeFiles } from './files.ts'
 import { judgeCompact, judgeResponses } from './judge.ts'
 import type { ReceivedRequest } from './ledger.ts'
-import { catalogFor, etagOf } from './models.ts'
+import { catalogFor, getEtag } from './models.ts'
 import { grantCode, grantTokens, presentedBy } from './oauth.ts'
 import { planStream, type Step } from './plan.ts'
 import { authenticate, noteLiteMarker, receive } from './received.ts'
@@ -119,7 +119,7 @@ async function compact(c: C, world: World): Promise<Response> {
     object: 'response.compaction',
     created_at: Math.floor(world.now() / 1000),
     output: [...retained, summary],
-    usage: wireUsage(usageOf(turn, answers.compaction(), 0)),
+    usage: wireUsage(getUsage(turn, answers.compaction(), 0)),
   })
 }
 
@@ -129,7 +129,7 @@ async function models(c: C, world: World): Promise<Response> {
   const clientVersion = c.req.query('client_version')
   if (!clientVersion) throw detail(400, 'client_version is required')
   const entries = catalogFor(account, clientVersion)
-  return c.json({ models: entries }, 200, { etag: etagOf(entries) })
+  return c.json({ models: entries }, 200, { etag: getEtag(entries) })
 }
 
 async function usage(c: C, world: World): Promise<Response> {

@@ -76,8 +76,8 @@ export function defaultAnswer(turn: Turn): Answer {
 function mainItem(turn: Turn): AnswerItem {
   const lastUser = turn.input.findLastIndex((item) => item.role === 'user')
   const output = turn.input.findLast((item, index) => index > lastUser && String(item.type).endsWith('_call_output'))
-  if (output) return { kind: 'text', text: `The tool said: ${textOf(output.output)}`, phase: 'final_answer' }
-  const command = /run: (.+)/.exec(textOf(turn.input[lastUser]?.content))?.[1]
+  if (output) return { kind: 'text', text: `The tool said: ${getText(output.output)}`, phase: 'final_answer' }
+  const command = /run: (.+)/.exec(getText(turn.input[lastUser]?.content))?.[1]
   const call = command === undefined ? null : shellCall(offeredTools(turn), command.trim())
   return call ?? { kind: 'text', text: `Hello from ${turn.account.email}`, phase: 'final_answer' }
 }
@@ -93,9 +93,9 @@ export function wantsSummary(turn: Turn): boolean {
 }
 
 /** The text of a message content or a tool output: a string, or a list of parts. */
-export function textOf(content: unknown): string {
+export function getText(content: unknown): string {
   if (typeof content === 'string') return content
-  if (Array.isArray(content)) return content.map((part) => textOf(isJson(part) ? part.text : part)).join('')
+  if (Array.isArray(content)) return content.map((part) => getText(isJson(part) ? part.text : part)).join('')
   return ''
 }
 

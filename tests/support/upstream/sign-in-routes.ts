@@ -2,16 +2,16 @@
 import type { Hono } from 'hono'
 import type { Env } from './routes.ts'
 import { isJson, type Json } from './script.ts'
-import { demandAuthorization } from './sign-ins.ts'
+import { requireAuthorization } from './sign-ins.ts'
 import type { World } from './world.ts'
 
 /** The page has a link for each account; following one is signing in as it. */
 export function signInRoutes(routes: Hono<Env>, { accounts, signIns }: World): void {
   routes.get('/oauth/authorize', (c) => {
-    demandAuthorization(c.req.url)
+    requireAuthorization(c.req.url)
     const links = accounts
       .list()
-      .map(({ email }, index) => `<li><a href="${approvalOf(c.req.url, index)}">${email}</a></li>`)
+      .map(({ email }, index) => `<li><a href="${getApproval(c.req.url, index)}">${email}</a></li>`)
     return c.html(`<!doctype html><title>Sign in</title><h1>Sign in as</h1><ul>${links.join('')}</ul>`)
   })
   routes.get('/oauth/approve/:index', (c) => {
@@ -20,14 +20,14 @@ export function signInRoutes(routes: Hono<Env>, { accounts, signIns }: World): v
     asked.pathname = '/oauth/authorize'
     return account ? c.redirect(signIns.approve(asked.href, account)) : c.notFound()
   })
-  routes.post('/api/accounts/deviceauth/usercode', (c) => c.json(signIns.newDevice(bodyOf(c.get('received').body))))
-  routes.post('/api/accounts/deviceauth/token', (c) => c.json(signIns.askDevice(bodyOf(c.get('received').body))))
+  routes.post('/api/accounts/deviceauth/usercode', (c) => c.json(signIns.newDevice(getBody(c.get('received').body))))
+  routes.post('/api/accounts/deviceauth/token', (c) => c.json(signIns.askDevice(getBody(c.get('received').body))))
 }
 
-function approvalOf(authorizationUrl: string, index: number): string {
+function getApproval(authorizationUrl: string, index: number): string {
   return `/oauth/approve/${index}${new URL(authorizationUrl).search.replaceAll('&', '&amp;')}`
 }
 
-function bodyOf(body: unknown): Json {
+function getBody(body: unknown): Json {
   return isJson(body) ? body : {}
 }

@@ -57,14 +57,14 @@ export class SignIns {
    * address the service does not take.
    */
   approve(authorizationUrl: string, account: Account): string {
-    const query = demandAuthorization(authorizationUrl)
+    const query = requireAuthorization(authorizationUrl)
     const code = this.#grant(account, query.challenge, query.redirectUri)
     return `${query.redirectUri}?${new URLSearchParams({ code, scope: query.scope, state: query.state })}`
   }
 
   /** The person cancels instead. */
   cancel(authorizationUrl: string): string {
-    const { redirectUri, state } = demandAuthorization(authorizationUrl)
+    const { redirectUri, state } = requireAuthorization(authorizationUrl)
     const said = { error: 'access_denied', error_description: 'The user denied the request', state }
     return `${redirectUri}?${new URLSearchParams(said)}`
   }
@@ -73,7 +73,7 @@ export class SignIns {
   enterCode(userCode: string, account: Account): void {
     const device = this.#waiting(userCode)
     const verifier = this.#world.mint('verifier')
-    device.outcome = { code: this.#grant(account, challengeOf(verifier), DEVICE_REDIRECT), verifier }
+    device.outcome = { code: this.#grant(account, getChallenge(verifier), DEVICE_REDIRECT), verifier }
   }
 
   denyCode(userCode: string): void {
@@ -100,7 +100,10 @@ export class SignIns {
         ? new URL(redirectUri).pathname === DEVICE_REDIRECT
         : redirectUri === grant.redirectUri
     if (!isSameRedirect) return refuse('The redirect is another one.')
-    if (!/^[\w.~-]+$/.test(request.code_verifier ?? '') || challengeOf(request.code_verifier ?? '') !== grant.challenge)
+    if (
+      !/^[\w.~-]+$/.test(request.code_verifier ?? '') ||
+      getChallenge(request.code_verifier ?? '') !== grant.challenge
+    )
       return refuse('The verifier does not fit the challenge.')
     return grant.account
   }
@@ -149,7 +152,7 @@ export class SignIns {
     if (device.outcome === 'denied') throw new Refusal(400, { error: 'access_denied' })
     if (device.outcome === 'waiting') throw new Refusal(403, { error: 'authorization_pending' })
     const { code, verifier } = device.outcome
-    return { authorization_code: code, code_challenge: challengeOf(verifier), code_verifier: verifier }
+    return { authorization_code: code, code_challenge: getChallenge(verifier), code_verifier: verifier }
   }
 
   #grant(account: Account, challenge: string, redirectUri: string): string {
@@ -179,7 +182,7 @@ interface Authorization {
 }
 
 /** What the service demands of the address a person signs in at; each lack is a refusal that names it. */
-export function demandAuthorization(authorizationUrl: string): Authorization {
+export function requireAuthorization(authorizationUrl: string): Authorization {
   const { pathname, searchParams } = new URL(authorizationUrl)
   const query = Object.fromEntries(searchParams)
   const demand = (isMet: boolean, what: string) => {
@@ -202,6 +205,6 @@ export function demandAuthorization(authorizationUrl: string): Authorization {
   return { challenge, redirectUri, state, scope }
 }
 
-function challengeOf(verifier: string): string {
+function getChallenge(verifier: string): string {
   return createHash('sha256').update(verifier).digest('base64url')
 }

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { TestSocket } from '../socket-client.ts'
 import type { Account } from './accounts.ts'
-import { aCreate, ask, eventsOf, typesOf } from './client.ts'
+import { aCreate, ask, getEvents, getTypes } from './client.ts'
 import { type Fault, faults } from './faults.ts'
 import { createSocketLab, until } from './socket-lab.ts'
 
@@ -129,7 +129,7 @@ test('over SSE a close is a clean early end, a drop is a reset, and there is no 
     { binaryFrame: { afterEvents: 1 }, close: { code: 1011, afterEvents: 2 } },
     { terminate: { afterEvents: 1 } },
   )
-  expect(typesOf(await eventsOf(await ask(upstream, account)))).toEqual(STARTED)
+  expect(getTypes(await getEvents(await ask(upstream, account)))).toEqual(STARTED)
   const broken = await ask(upstream, account)
   expect(await broken.text().catch((error: unknown) => error)).toMatchObject({ code: 'ECONNRESET' })
 })

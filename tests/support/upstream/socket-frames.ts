@@ -9,7 +9,7 @@ export type Outgoing =
   | Exclude<Planned, { kind: 'event' | 'garbage' }>
 
 /** Joins up to `perChunk` events to one write; a terminal event and anything that is not text flushes it. */
-export function* framesOf(steps: Iterable<Planned>, perChunk: number): Generator<Outgoing> {
+export function* getFrames(steps: Iterable<Planned>, perChunk: number): Generator<Outgoing> {
   let texts: string[] = []
   let events = 0
   const flush = (terminal: Json | null = null): Outgoing => {

@@ -2,7 +2,7 @@
 import { connectSocket, type TestSocket } from '../socket-client.ts'
 import type { Account } from './accounts.ts'
 import { createUpstream, type Upstream, type UpstreamOptions } from './app.ts'
-import { type Event, handshakeOf } from './client.ts'
+import { type Event, getHandshake } from './client.ts'
 
 export const SOCKET_PATH = '/backend-api/codex/responses'
 
@@ -26,7 +26,7 @@ export function createSocketLab(options: UpstreamOptions): SocketLab {
     url,
     anAccount: () => upstream.addAccount(),
     async open(account, { headers = {}, protocols = [], timeoutMs = 2000 } = {}) {
-      const all = { headers: handshakeOf(account, headers), protocols, timeoutMs }
+      const all = { headers: getHandshake(account, headers), protocols, timeoutMs }
       const socket = await connectSocket(`${url}${SOCKET_PATH}`, all)
       opened.push(socket)
       return socket

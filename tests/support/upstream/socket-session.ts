@@ -7,10 +7,10 @@ import type { Fault } from './faults.ts'
 import { judgeCreate } from './judge.ts'
 import type { ReceivedHandshake, ReceivedRequest } from './ledger.ts'
 import { planStream } from './plan.ts'
-import { noteLiteMarker, whereOf } from './received.ts'
+import { getWhere, noteLiteMarker } from './received.ts'
 import { apiError, ConnectionReset, detail, Refusal } from './refusal.ts'
 import { type Answer, answers, defaultAnswer, isJson, type Json, type Turn } from './script.ts'
-import { framesOf, type Outgoing } from './socket-frames.ts'
+import { getFrames, type Outgoing } from './socket-frames.ts'
 import { rateHeaders } from './usage.ts'
 import { strike, type World } from './world.ts'
 
@@ -73,7 +73,7 @@ export class SocketSession {
     const frame = parse(message)
     if (frame === null || (frame.type !== 'response.create' && !NOTICES.has(String(frame.type)))) {
       const what = typeof message !== 'string' ? 'a binary frame' : frame ? `the type ${frame.type}` : 'no JSON object'
-      this.#world.ledger.odd(`${whereOf(this.#handshake)}: ${what} came on the socket`)
+      this.#world.ledger.odd(`${getWhere(this.#handshake)}: ${what} came on the socket`)
       this.#send(apiError(400, 'invalid_frame', `The frame is not understood: ${what}.`))
     } else if (frame.type !== 'response.create') this.#handshake.notices.push(frame)
     else await this.#create(this.#record(String(message), frame), frame)
@@ -100,7 +100,7 @@ export class SocketSession {
 
   async #create(received: ReceivedRequest, body: Json): Promise<void> {
     if (this.#answering) {
-      this.#world.ledger.odd(`${whereOf(received)}: a response was asked for while another one was under way`)
+      this.#world.ledger.odd(`${getWhere(received)}: a response was asked for while another one was under way`)
       return this.#refuse(apiError(400, 'response_in_progress', 'Another response is in progress.'), received)
     }
     this.#answering = received
@@ -155,7 +155,7 @@ export class SocketSession {
   #outgoing(turn: Turn, answer: Answer, fault: Fault | null): Iterable<Outgoing> {
     const { now, mint, socketReplays } = this.#world
     const perChunk = fault?.manyEvents?.perChunk ?? answer.perChunk ?? 1
-    const plan = () => framesOf(planStream(openFrame(turn, now(), mint), answer, fault), perChunk)
+    const plan = () => getFrames(planStream(openFrame(turn, now(), mint), answer, fault), perChunk)
     if (!answer.precomputed || fault) return plan()
     const known = socketReplays.get(answer) ?? Array.from(plan())
     socketReplays.set(answer, known)

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../socket-client.ts'
 import { createUpstream } from './app.ts'
-import { aCreate, ask, eventsOf, handshakeOf, idOf, says, textOf, typesOf } from './client.ts'
+import { aCreate, ask, getEvents, getHandshake, getText, getTypes, idOf, says } from './client.ts'
 import { faults } from './faults.ts'
 import { answers, type Json } from './script.ts'
 import { createSocketLab, SOCKET_PATH, turnOn, until } from './socket-lab.ts'
@@ -27,7 +27,7 @@ describe('a handshake', () => {
     account.setUsage({ primary: { usedPercent: 12.5, windowMinutes: 300, resetAt: NOW + 9_000_000 } })
     const { headers } = (await open(account)).opened
     const response = await ask(upstream, account)
-    await eventsOf(response)
+    await getEvents(response)
     expect(headers['x-codex-turn-state']).toStartWith(`ts.${account.chatgptAccountId}.`)
     expect(headers['x-request-id']).toStartWith('req_')
     for (const name of ['x-models-etag', 'x-reasoning-included', 'x-codex-primary-used-percent'])
@@ -41,7 +41,7 @@ describe('a handshake', () => {
 
   test('without a good token or the protocol version is refused', async () => {
     const account = anAccount()
-    const good = handshakeOf(account)
+    const good = getHandshake(account)
     const token = await refused({ ...good, authorization: 'Bearer nobody' })
     expect([token.status, JSON.parse(token.body)]).toEqual([401, { detail: 'Unauthorized' }])
     const beta = await refused({ ...good, 'openai-beta': 'responses=experimental' })
@@ -83,10 +83,10 @@ describe('a handshake', () => {
     const account = anAccount()
     account.setUsage({ primary: { usedPercent: 99, windowMinutes: 300, resetAt: NOW } })
     account.next({ ...faults.rateLimited(7), on: 'handshake' }, { ...faults.badGatewayHtml(), on: 'handshake' })
-    const limited = await refused(handshakeOf(account))
+    const limited = await refused(getHandshake(account))
     expect([limited.status, JSON.parse(limited.body)]).toMatchObject([429, { error: { code: 'rate_limit_exceeded' } }])
     expect(limited.headers).toMatchObject({ 'retry-after': '7', 'x-codex-primary-used-percent': '99' })
-    expect(await refused(handshakeOf(account))).toMatchObject({ status: 502, body: expect.stringContaining('<html>') })
+    expect(await refused(getHandshake(account))).toMatchObject({ status: 502, body: expect.stringContaining('<html>') })
 
     account.next({ on: 'handshake', reset: true })
     const reset = await open(account).catch((error: unknown) => error)
@@ -101,7 +101,7 @@ describe('a handshake', () => {
   })
 
   test('belongs to sockets only: a plain GET is not found, in process too', async () => {
-    const headers = handshakeOf(anAccount())
+    const headers = getHandshake(anAccount())
     expect((await fetch(`${url}${SOCKET_PATH}`, { headers })).status).toBe(404)
     expect(
       (await upstream.fetch(`${url}${SOCKET_PATH}`, { headers: { ...headers, upgrade: 'websocket' } })).status,
@@ -114,10 +114,10 @@ describe('a turn', () => {
     const account = anAccount()
     const socket = await open(account)
     const events = await turnOn(socket, aCreate())
-    const overHttp = await eventsOf(await ask(upstream, account))
-    expect(typesOf(events)).toEqual(typesOf(overHttp))
+    const overHttp = await getEvents(await ask(upstream, account))
+    expect(getTypes(events)).toEqual(getTypes(overHttp))
     expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index))
-    expect(textOf(events)).toBe(`Hello from ${account.email}`)
+    expect(getText(events)).toBe(`Hello from ${account.email}`)
     expect(upstream.requests[0]).toMatchObject({
       method: 'WS',
       path: SOCKET_PATH,
@@ -154,7 +154,7 @@ describe('a turn', () => {
     const lite = { client_metadata: { ws_request_header_x_openai_internal_codex_responses_lite: 'true' } }
     const model = { model: 'gpt-6.1-sol', instructions: undefined, include: ['reasoning.encrypted_content'], ...lite }
     const warm = await turnOn(socket, prewarm(model))
-    expect(typesOf(warm)).toEqual(['response.created', 'response.in_progress', 'response.completed'])
+    expect(getTypes(warm)).toEqual(['response.created', 'response.in_progress', 'response.completed'])
     expect(warm.at(-1)?.response).toMatchObject({ output: [], usage: { input_tokens: 0, total_tokens: 0 } })
 
     const tools = { type: 'additional_tools', role: 'developer', tools: [{ type: 'custom', name: 'exec' }] }
@@ -165,13 +165,13 @@ describe('a turn', () => {
 
     const output = { type: 'custom_tool_call_output', call_id: call.call_id, output: 'a.txt' }
     const told = await turnOn(socket, aCreate({ ...model, previous_response_id: idOf(called), input: [output] }))
-    expect(textOf(told)).toBe('The tool said: a.txt')
+    expect(getText(told)).toBe('The tool said: a.txt')
     expect(told[0]?.response.previous_response_id).toBe(idOf(called) as string) // as: it was completed
 
     const trigger = { ...model, previous_response_id: idOf(told), input: [{ type: 'compaction_trigger' }] }
     expect((await turnOn(socket, aCreate(trigger))).at(-2)?.item).toMatchObject({ type: 'compaction' })
     const again = await turnOn(socket, aCreate({ ...model, previous_response_id: idOf(called), input: [output] }))
-    expect(textOf(again)).toBe('The tool said: a.txt')
+    expect(getText(again)).toBe('The tool said: a.txt')
     expect(upstream.oddities).toEqual([])
   })
 
@@ -229,7 +229,7 @@ test('stopping a port closes the sockets that came in on it', async () => {
   const other = createUpstream()
   const { url: at, stop } = other.listen()
   const account = other.addAccount()
-  const socket = await connectSocket(`${at}${SOCKET_PATH}`, { headers: handshakeOf(account) })
+  const socket = await connectSocket(`${at}${SOCKET_PATH}`, { headers: getHandshake(account) })
   await stop()
   expect((await socket.closed).code).toBe(1001)
   await until(() => other.openSockets === 0)

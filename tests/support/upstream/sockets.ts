@@ -4,7 +4,7 @@ import { answerHeaders } from './answer-headers.ts'
 import type { ReceivedHandshake } from './ledger.ts'
 import { isSideband, joinCall, LiveCallSocket } from './live-calls.ts'
 import { headerOddities } from './oddities.ts'
-import { authenticate, whereOf } from './received.ts'
+import { authenticate, getWhere } from './received.ts'
 import { detail, Refusal } from './refusal.ts'
 import { SocketSession, type Socket as TurnSocket } from './socket-session.ts'
 import { rateHeaders } from './usage.ts'
@@ -94,7 +94,7 @@ export class Sockets {
     }
     ledger.receiveHandshake(handshake)
     const kind = isSideband(handshake.path) ? 'sideband' : 'handshake'
-    for (const sentence of headerOddities(whereOf(handshake), headers, kind)) ledger.odd(sentence)
+    for (const sentence of headerOddities(getWhere(handshake), headers, kind)) ledger.odd(sentence)
     return handshake
   }
 

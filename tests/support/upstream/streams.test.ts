@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import type { Account } from './accounts.ts'
 import { createUpstream, type Upstream } from './app.ts'
-import { aBody, ask, eventsOf, get, headersOf, says, textOf, typesOf } from './client.ts'
+import { aBody, ask, get, getEvents, getHeaders, getText, getTypes, says } from './client.ts'
 import type { Fault } from './faults.ts'
 import { answers } from './script.ts'
 
@@ -15,7 +15,7 @@ function anUpstream(): { upstream: Upstream; account: Account } {
 async function typesWith(fault: Fault): Promise<string[]> {
   const { upstream, account } = anUpstream()
   account.next(fault)
-  return typesOf(await eventsOf(await ask(upstream, account)))
+  return getTypes(await getEvents(await ask(upstream, account)))
 }
 
 const CREATED = ['response.created', 'response.in_progress']
@@ -40,8 +40,8 @@ describe('faults inside the stream', () => {
   test('failure after created', async () => {
     const { upstream, account } = anUpstream()
     account.next({ failAfterCreated: { code: 'server_error', message: 'broken' } })
-    const events = await eventsOf(await ask(upstream, account))
-    expect(typesOf(events)).toEqual(['response.created', 'response.failed'])
+    const events = await getEvents(await ask(upstream, account))
+    expect(getTypes(events)).toEqual(['response.created', 'response.failed'])
     expect(events[1]).toMatchObject({
       sequence_number: 1,
       response: { id: events[0]?.response.id, status: 'failed', error: { code: 'server_error', message: 'broken' } },
@@ -60,7 +60,7 @@ describe('faults inside the stream', () => {
   test('incomplete keeps the output and names the reason', async () => {
     const { upstream, account } = anUpstream()
     account.next({ incomplete: { reason: 'max_output_tokens' } })
-    const last = (await eventsOf(await ask(upstream, account))).at(-1)
+    const last = (await getEvents(await ask(upstream, account))).at(-1)
     expect(last).toMatchObject({
       type: 'response.incomplete',
       response: { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } },
@@ -72,7 +72,7 @@ describe('faults inside the stream', () => {
     const { upstream, account } = anUpstream()
     account.setUsage({ secondary: { usedPercent: 7, windowMinutes: 10_080, resetAt: 1_000_000 } })
     account.next({ rateLimitsEvent: true })
-    const [first, second] = await eventsOf(await ask(upstream, account))
+    const [first, second] = await getEvents(await ask(upstream, account))
     expect(first).toMatchObject({
       type: 'codex.rate_limits',
       rate_limits: { primary: null, secondary: { used_percent: 7, window_minutes: 10_080, reset_at: 1000 } },
@@ -94,7 +94,7 @@ describe('faults inside the stream', () => {
     const upstream = createUpstream({ sleep: async (ms) => void slept.push(ms) })
     const account = upstream.addAccount()
     account.next({ delayFirstEventMs: 500, dripMs: 20 })
-    const events = await eventsOf(await ask(upstream, account))
+    const events = await getEvents(await ask(upstream, account))
     expect(slept).toEqual([500, ...Array(events.length - 1).fill(20)])
   })
 
@@ -140,7 +140,7 @@ describe('the reader', () => {
     account.next({ manyEvents: { count, bytes: 400 } })
     const { url, stop } = upstream.listen()
     const body = JSON.stringify(aBody())
-    const head = Object.entries(headersOf(account, { 'content-length': String(body.length) }))
+    const head = Object.entries(getHeaders(account, { 'content-length': String(body.length) }))
     const lines = ['POST /backend-api/codex/responses HTTP/1.1', 'host: upstream.test']
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     socket.pause()
@@ -162,8 +162,8 @@ describe('the reader', () => {
   test('gets every event of a large stream', async () => {
     const { upstream, account } = anUpstream()
     account.next({ manyEvents: { count: 5000, bytes: 10, perChunk: 64 } })
-    const events = await eventsOf(await ask(upstream, account))
-    expect(textOf(events)).toHaveLength(50_000)
+    const events = await getEvents(await ask(upstream, account))
+    expect(getText(events)).toHaveLength(50_000)
     expect(events.at(-1)).toMatchObject({ type: 'response.completed', sequence_number: events.length - 1 })
   })
 
@@ -224,7 +224,7 @@ describe('manners', () => {
 
   test('what Bun adds to a request by itself is seen in process too', async () => {
     const { upstream, account } = anUpstream()
-    const { authorization = '', ...rest } = headersOf(account)
+    const { authorization = '', ...rest } = getHeaders(account)
     const headers = {
       authorization,
       'chatgpt-account-id': rest['chatgpt-account-id'] ?? '',
@@ -276,7 +276,7 @@ test('the control routes do over HTTP what the object does in process', async ()
   expect((await get(upstream, account, '/backend-api/wham/usage')).status).toBe(200)
   expect((await ask(upstream, account, { at: url })).headers.get('x-codex-primary-used-percent')).toBe('9')
   await send('/answer', answers.text('from afar'))
-  expect(textOf(await eventsOf(await ask(upstream, account, { at: url })))).toBe('from afar')
+  expect(getText(await getEvents(await ask(upstream, account, { at: url })))).toBe('from afar')
 
   expect(await read('/requests')).toHaveLength(5)
   expect(await read('/oddities')).toEqual([])

@@ -3,7 +3,7 @@ import { apiError, detail } from './refusal.ts'
 import type { RelayCall, RelayRoute } from './relay-routes.ts'
 
 /** The answer says what was in the form, so that tests can compare it. */
-export function transcriptOf(audio: string, prompt: string): string {
+export function getTranscript(audio: string, prompt: string): string {
   return `You said ${audio}.${prompt === '' ? '' : ` (${prompt})`}`
 }
 
@@ -21,7 +21,7 @@ async function transcribe({ received }: RelayCall): Promise<Response> {
   if (new Set(names).size !== names.length) throw detail(400, 'A field came twice')
   const file = form.get('file')
   if (file === null || typeof file === 'string' || file.size === 0) throw apiError(400, 'missing', 'No file', 'file')
-  return Response.json({ text: transcriptOf(await file.text(), String(form.get('prompt') ?? '')) })
+  return Response.json({ text: getTranscript(await file.text(), String(form.get('prompt') ?? '')) })
 }
 
 export const TRANSCRIBE: readonly RelayRoute[] = [

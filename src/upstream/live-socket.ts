@@ -117,9 +117,9 @@ export class LiveSocket {
     this.#listener?.closed(code, reason)
   }
 
-  /** A paused socket reads no pongs. */
+  /** A paused socket reads no pongs, and a ping sent now would wait behind queued frames. */
   #checkLife(): void {
-    if (this.#ws.isPaused) return
+    if (this.#ws.isPaused || this.queuedBytes > 0) return
     if (this.#unansweredPings === MAX_UNANSWERED_PINGS) {
       this.#broke('')
       return

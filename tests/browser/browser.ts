@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { CHROMIUM, findProgram } from '../../scripts/programs.ts'
-import { until } from '../clients/support/until.ts'
+import { until } from '../support/until.ts'
 
 const FLAGS = [
   '--no-sandbox',

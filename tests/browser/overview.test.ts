@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { until } from '../clients/support/until.ts'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import {
   arrivedAt,

@@ -1,7 +1,7 @@
 /** The settings pages as a person uses them: saved a section at a time, confirmed where it matters, at a desk and on a phone. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { until } from '../clients/support/until.ts'
+import { until } from '../support/until.ts'
 import {
   emptied,
   getText,

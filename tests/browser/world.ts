@@ -1,8 +1,8 @@
 /** A service whose dashboard has something to show: an account in each situation a person meets, and a few turns. */
 
-import { until } from '../clients/support/until.ts'
 import { startWorld, type World } from '../clients/support/world.ts'
 import { askTurn, eventsUntilEnd } from '../process/world.ts'
+import { until } from '../support/until.ts'
 import type { Usage } from '../support/upstream/accounts.ts'
 import { faults } from '../support/upstream/faults.ts'
 

@@ -1,8 +1,8 @@
 /** The real Codex CLI while accounts fail: its user gets an answer as long as one account can give it. */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'
-import { until } from './support/until.ts'
 import { getItems, startWorld } from './support/world.ts'
 
 /** Drained in this order, so that it is known which account is asked first. */

@@ -1,7 +1,7 @@
 /** What the real Codex CLI knows of the limits, which is what its `/status` shows: with each request, and by asking. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { installCodex } from './support/codex.ts'
-import { until } from './support/until.ts'
 import { startWorld, type World } from './support/world.ts'
 
 setDefaultTimeout(90_000)

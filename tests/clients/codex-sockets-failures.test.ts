@@ -1,5 +1,6 @@
 /** The real Codex CLI with sockets on while the upstream fails: its user gets the answer, and is told of as little as can be. */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
   FIRST,
@@ -15,7 +16,6 @@ import {
   TWO_ACCOUNTS,
   talk,
 } from './support/session.ts'
-import { until } from './support/until.ts'
 import { getItems, type World } from './support/world.ts'
 
 const IN_AN_HOUR_MS = Date.now() + 3_600_000

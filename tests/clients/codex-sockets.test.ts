@@ -1,5 +1,6 @@
 /** The real Codex CLI with sockets on, as an editor keeps it, while all goes well: turns, tools and compaction on one connection. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { answers, defaultAnswer, type TokenUsage } from '../support/upstream/script.ts'
 import {
   getConnections,
@@ -11,7 +12,6 @@ import {
   quiet,
   startSession,
 } from './support/session.ts'
-import { until } from './support/until.ts'
 import { getItems, type LogRow, startWorld, type World } from './support/world.ts'
 
 const GREETING = /^Hello from account-\d@example\.test$/

@@ -1,8 +1,8 @@
 /** The real Codex CLI through the service: what its user sees, and what the upstream sees of it, while all goes well. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 import { type Codex, installCodex } from './support/codex.ts'
-import { until } from './support/until.ts'
 import { getItems, startWorld, type World } from './support/world.ts'
 
 const GREETING = /^Hello from account-\d@example\.test$/

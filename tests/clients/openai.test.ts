@@ -9,9 +9,9 @@ import OpenAI, {
   PermissionDeniedError,
   RateLimitError,
 } from 'openai'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { answers, type Turn } from '../support/upstream/script.ts'
-import { until } from './support/until.ts'
 import { startWorld, type World } from './support/world.ts'
 
 const MODEL = 'gpt-5.5'

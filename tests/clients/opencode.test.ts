@@ -2,11 +2,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { snippets } from '../../views/keys/snippets.ts'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { answers, getText, isJson, type Turn } from '../support/upstream/script.ts'
 import { hasOpenCode, installOpenCode, type OpenCode, type OpenCodeServer } from './support/opencode.ts'
 import { FIRST, SECOND, TWO_ACCOUNTS } from './support/session.ts'
-import { until } from './support/until.ts'
 import { getItems, startWorld, type World } from './support/world.ts'
 
 setDefaultTimeout(90_000)

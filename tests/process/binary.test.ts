@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from '../../scripts/build.ts'
-import { until } from '../clients/support/until.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-binary-'))
 const binary = join(folder, 'sluice')

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase, runHere } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { getZip } from '../support/zip.ts'
 
@@ -462,9 +463,9 @@ describe('beside a running server', () => {
     await using server = await spawnServer({ dataDir, env: upstream })
     expect((await runCommand(['healthcheck'], { env: server.env })).exitCode).toBe(0)
     await spawned('accounts', 'import', authFile('a.json', 'ada@example.test'))
-    expect(await seen(server.url, (accounts) => accounts.length === 1)).toBe(true)
+    await untilListed(server.url, (accounts) => accounts.length === 1)
     await spawned('accounts', 'pause', 'ada@example.test')
-    expect(await seen(server.url, ([account]) => account?.status === 'paused')).toBe(true)
+    await untilListed(server.url, ([account]) => account?.status === 'paused')
     await server.stop()
     const dead = await runCommand(['healthcheck'], { env: server.env })
     expect(dead.exitCode).toBe(1)
@@ -472,13 +473,11 @@ describe('beside a running server', () => {
   }, 30_000)
 })
 
-/** Asks until the list is as expected; the server looks for foreign writes once a second. */
-async function seen(url: string, isExpected: (accounts: { status: string }[]) => boolean): Promise<boolean> {
-  const deadline = performance.now() + 10_000
-  while (performance.now() < deadline) {
-    const { accounts } = (await (await fetch(`${url}/api/accounts`)).json()) as { accounts: { status: string }[] }
-    if (isExpected(accounts)) return true
-    await Bun.sleep(20)
-  }
-  return false
-}
+type Listed = readonly { status: string }[]
+
+/** Polls the server's list of accounts: it looks for changes by other processes once a second. */
+const untilListed = (url: string, isExpected: (accounts: Listed) => boolean): Promise<void> =>
+  until(async () => {
+    const { accounts } = (await (await fetch(`${url}/api/accounts`)).json()) as { accounts: Listed } // as: its own format
+    return isExpected(accounts)
+  })

@@ -1,6 +1,7 @@
 /** A kill in the middle of 200 streams: nothing that ended a quarter of a second earlier is lost, and no sum is wrong. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { runCommand, spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, isTerminal, startWorld, type World } from './world.ts'
@@ -37,9 +38,9 @@ test('kill -9 in the middle of 200 streams', async () => {
     }
   }
   const clients = Array.from({ length: STREAMS }, (_, n) => client(n))
-  await until(() => endedAt.size >= STREAMS, 20_000)
+  await until(() => endedAt.size >= STREAMS)
   await Bun.sleep(PROMISE_MS + SLACK_MS + 150) // so that some ended long enough before
-  await until(async () => (await sim.look<{ openStreams: number }>('stats')).openStreams > STREAMS / 2, 20_000)
+  await until(async () => (await sim.look<{ openStreams: number }>('stats')).openStreams > STREAMS / 2)
   isKilled = true
   const killedAt = performance.now()
   await server.kill()
@@ -75,11 +76,3 @@ test('a second server on the same folder is refused, naming the process that has
   expect(stdout).not.toContain('listening')
   expect((await fetch(`${first.url}/health/ready`)).status).toBe(200)
 }, 30_000)
-
-const until = async (isTrue: () => boolean | Promise<boolean>, limitMs: number): Promise<void> => {
-  const deadline = performance.now() + limitMs
-  while (!(await isTrue())) {
-    if (performance.now() > deadline) throw new Error(`It did not happen within ${limitMs} ms.`)
-    await Bun.sleep(5)
-  }
-}

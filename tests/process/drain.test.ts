@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getThreads, spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, isTerminal, type SimProcess, startWorld } from './world.ts'
@@ -77,7 +78,7 @@ test('closing the terminal it was started in is a stop, too', async () => {
   const said: Uint8Array[] = []
   const terminal = { data: (_: unknown, bytes: Uint8Array) => void said.push(bytes) }
   const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], { env: world.server.env, terminal })
-  while (!Buffer.concat(said).includes('listening')) await Bun.sleep(10)
+  await until(() => Buffer.concat(said).includes('listening'))
   child.terminal?.close()
   expect([await child.exited, child.signalCode]).toEqual([0, null])
 }, 30_000)
@@ -89,7 +90,7 @@ test('under a nohup that leaves it the terminal to read from, as that of BSD, it
   const log = join(dataDir, 'nohup.out')
   const nohup = `trap '' HUP; exec "${process.execPath}" src/main.ts serve > "${log}" 2>&1`
   const child = Bun.spawn(['sh', '-c', nohup], { env, terminal: {} })
-  while (!(existsSync(log) && readFileSync(log, 'utf8').includes('listening'))) await Bun.sleep(10)
+  await until(() => existsSync(log) && readFileSync(log, 'utf8').includes('listening'))
   child.kill('SIGHUP')
   expect((await fetch(`${url}/health/ready`)).status).toBe(200)
   child.kill('SIGTERM')
@@ -144,19 +145,8 @@ test.skipIf(process.platform !== 'linux')(
   30_000,
 )
 
-const untilAsked = async ({ look }: SimProcess, wanted: string): Promise<void> => {
-  for (let tries = 0; tries < 200; tries++) {
-    if ((await look<{ path: string }[]>('requests')).some(({ path }) => path === wanted)) return
-    await Bun.sleep(5)
-  }
-  throw new Error(`Nobody asked for ${wanted}.`)
-}
+const untilAsked = ({ look }: SimProcess, wanted: string): Promise<void> =>
+  until(async () => (await look<{ path: string }[]>('requests')).some(({ path }) => path === wanted))
 
-const untilDraining = async (url: string): Promise<void> => {
-  for (let tries = 0; tries < 200; tries++) {
-    const { status } = await fetch(`${url}/health/ready`)
-    if (status === 503) return
-    await Bun.sleep(5)
-  }
-  throw new Error('The server did not begin to drain.')
-}
+const untilDraining = (url: string): Promise<void> =>
+  until(async () => (await fetch(`${url}/health/ready`)).status === 503)

@@ -57,9 +57,3 @@ export const transport = async (name: 'http' | 'websocket', dataDir: string): Pr
   const { exitCode } = await runHere(['settings', 'set', `upstreamStreamTransport=${name}`], { dataDir })
   expect(exitCode).toBe(0)
 }
-
-export const until = async (isTrue: () => boolean, limitMs = 10_000): Promise<void> => {
-  const deadline = performance.now() + limitMs
-  while (!isTrue() && performance.now() < deadline) await Bun.sleep(10)
-  expect(isTrue()).toBe(true)
-}

@@ -11,10 +11,11 @@ import { probe } from '../../src/upstream/probe.ts'
 import { redeem } from '../../src/upstream/redeem.ts'
 import { fetchResetCredits } from '../../src/upstream/reset-credits.ts'
 import { fetchUsage } from '../../src/upstream/usage.ts'
-import { ACTOR, create, expectCompleted, type Ground, ground, until, write } from '../sockets/ground.ts'
+import { ACTOR, create, expectCompleted, type Ground, ground, write } from '../sockets/ground.ts'
 import { codexBody } from '../support/app.ts'
 import { freePort } from '../support/free-port.ts'
 import { connectSocket } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 import { HIDDEN_HOST, startEgressProxy } from './egress-proxy.ts'
 import { startSocksProxy } from './socks-proxy.ts'
 
@@ -172,7 +173,7 @@ test('every socket of a day goes through the pool of its account', async () => {
   )
   await Promise.all(service.members.map(({ id }) => workForAgain(service, id)))
   const newCode = await signInAgain(service, 2, pools[1] ?? null)
-  await until('nothing running', () => service.bindings.turns.size === 0)
+  await until(() => service.bindings.turns.size === 0, 'nothing running')
 
   const [linesA, linesB] = [tapA.lines(), tapB.lines()]
   for (const line of DAY) expect([line, linesA.includes(line), linesB.includes(line)]).toEqual([line, true, true])

@@ -1,7 +1,8 @@
 /** A SOCKS proxy carries everything fetch sends to the upstream; when it refuses or is down nothing goes direct. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { cert, key as tlsKey } from './certificate.ts'
-import { type EgressBench, startEgressBench, transport, until } from './egress-bench.ts'
+import { type EgressBench, startEgressBench, transport } from './egress-bench.ts'
 import { HIDDEN_HOST } from './egress-proxy.ts'
 import { startSocksProxy } from './socks-proxy.ts'
 import { askTurn, eventsUntilEnd } from './world.ts'

@@ -1,8 +1,9 @@
 /** A proxy of the environment carries everything towards the upstream, and when it is down nothing goes direct. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { runCommand } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 import { cert, key as tlsKey } from './certificate.ts'
-import { type EgressBench, startEgressBench, until } from './egress-bench.ts'
+import { type EgressBench, startEgressBench } from './egress-bench.ts'
 import { HIDDEN_HOST, startEgressProxy } from './egress-proxy.ts'
 import { askTurn, eventsUntilEnd } from './world.ts'
 

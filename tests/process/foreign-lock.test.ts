@@ -2,6 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, type SimProcess, startWorld } from './world.ts'
@@ -25,7 +26,7 @@ test('a refusal under a foreign lock moves the turn on, and the block is not los
   const refused = await fetch(`${server.url}/api/accounts/${accountId}/alias`, change)
   expect([refused.status, await refused.json()]).toMatchObject([503, { error: { code: 'busy' } }])
   other.run('ROLLBACK')
-  await untilTrue(() => statuses().some(({ status }) => status === 'rate_limited'))
+  await until(() => statuses().some(({ status }) => status === 'rate_limited'))
   other.close()
 }, 30_000)
 
@@ -41,12 +42,12 @@ test('under a foreign lock a change is refused with when to try again, and no en
   const change = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"alias":"ada"}' }
   const rename = () => fetch(`${url}/api/accounts/${accountId}/alias`, change)
   await serve('before')
-  await untilTrue(() => written().length === 1)
+  await until(() => written().length === 1)
 
   const other = connected(dataDir)
   other.run('BEGIN IMMEDIATE')
   for (const requestId of ['one', 'two', 'three']) await serve(requestId)
-  await untilTrue(async () => (await readiness()) === 503)
+  await until(async () => (await readiness()) === 503)
   // The event loop waits with each change: the fastest of five says how long, whatever else the machine does.
   const took: number[] = []
   for (let n = 0; n < 5; n++) {
@@ -62,7 +63,7 @@ test('under a foreign lock a change is refused with when to try again, and no en
   other.run('ROLLBACK')
   other.close()
 
-  await untilTrue(async () => (await readiness()) === 200)
+  await until(async () => (await readiness()) === 200)
   expect(written()).toEqual(['before', 'one', 'two', 'three'])
   expectBooksBalance(dataDir)
   expect((await rename()).status).toBe(200)
@@ -72,7 +73,7 @@ test('what is written last waits for a foreign lock, so that a stop loses no end
   await using world = await startWorld()
   const { key, server } = world
   await eventsUntilEnd(await askTurn(server.url, key))
-  await untilTrue(() => loggedRequests(server.dataDir).length === 1)
+  await until(() => loggedRequests(server.dataDir).length === 1)
   const other = connected(server.dataDir)
   other.run('BEGIN IMMEDIATE')
   await eventsUntilEnd(await askTurn(server.url, key, { requestId: 'last' }))
@@ -99,12 +100,4 @@ const limitOne = async ({ url, look }: SimProcess): Promise<void> => {
   const always = faults.usageLimit({ resetsAt: Date.now() + 3_600_000 })
   const set = await fetch(`${url}/_sim/accounts/${id}/faults`, { method: 'POST', body: JSON.stringify({ always }) })
   expect(set.status).toBe(204)
-}
-
-const untilTrue = async (isTrue: () => boolean | Promise<boolean>): Promise<void> => {
-  for (let tries = 0; tries < 500; tries++) {
-    if (await isTrue()) return
-    await Bun.sleep(10)
-  }
-  throw new Error('It did not become true.')
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { runHere } from '../support/cli.ts'
+import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import type { FaultRoute } from '../support/upstream/faults.ts'
 
@@ -47,7 +48,7 @@ const world = async () => {
   const killDuring = async (job: Job, on: FaultRoute, end: string) => {
     account.next({ on, delayHeadersMs: 600_000 })
     const child = start(job)
-    while (calls(end).length === 0 && child.exitCode === null) await Bun.sleep(5)
+    await until(() => calls(end).length > 0 || child.exitCode !== null)
     const ended = child.exitCode
     child.kill('SIGKILL')
     await child.exited

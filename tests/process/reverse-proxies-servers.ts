@@ -2,9 +2,9 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../clients/support/until.ts'
 import { textsUnder } from '../support/fenced.ts'
 import { freePort } from '../support/free-port.ts'
+import { until } from '../support/until.ts'
 import { cert, key } from './reverse-proxies-certificate.ts'
 
 export const MANUAL = 'docs/reverse-proxies.md'

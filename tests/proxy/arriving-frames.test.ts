@@ -3,9 +3,10 @@ import { describe, expect, test } from 'bun:test'
 import type { Peer } from '../../src/lib/tcp-info.ts'
 import { ArrivingFrames } from '../../src/proxy/ingress/arriving-frames.ts'
 import { BodyBudget } from '../../src/proxy/ingress/raw-body.ts'
-import { create, ground, NATIVE, until } from '../sockets/ground.ts'
+import { create, ground, NATIVE } from '../sockets/ground.ts'
 import { codexBody } from '../support/app.ts'
 import { ManualClock } from '../support/clock.ts'
+import { until } from '../support/until.ts'
 
 const MIB = 1024 * 1024
 
@@ -180,9 +181,9 @@ test.skipIf(process.platform !== 'linux')(
     await using service = ground({ settings: { inFlightBodyMiB: 16 } })
     const { bodies, sockets } = service.bindings
     const first = await unfinishedFrame(service.url, 10 * MIB)
-    await until('the first frame counted', () => bodies.heldBytes > 9 * MIB)
+    await until(() => bodies.heldBytes > 9 * MIB, 'the first frame counted')
     const second = await unfinishedFrame(service.url, 10 * MIB)
-    await until('the second closed', () => !second.isOpen)
+    await until(() => !second.isOpen, 'the second closed')
     expect([first.isOpen, sockets.size]).toEqual([true, 1])
     const answer = await fetch(service.url + NATIVE, {
       method: 'POST',
@@ -190,7 +191,7 @@ test.skipIf(process.platform !== 'linux')(
     })
     expect(answer.status).toBe(503)
     first.drop()
-    await until('nothing held', () => bodies.heldBytes === 0 && sockets.size === 0)
+    await until(() => bodies.heldBytes === 0 && sockets.size === 0, 'nothing held')
   },
 )
 
@@ -202,9 +203,9 @@ test.skipIf(process.platform !== 'linux')(
     const body = Buffer.from(JSON.stringify(codexBody('x'.repeat(3 * MIB))))
     const head = `POST ${NATIVE} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
     const client = await rawClient(service.url, Buffer.concat([Buffer.from(head), body]))
-    await until('the request answered', () => client.answers.endsWith('\r\n0\r\n\r\n') && bodies.heldBytes === 0)
+    await until(() => client.answers.endsWith('\r\n0\r\n\r\n') && bodies.heldBytes === 0, 'the request answered')
     client.send(Buffer.from(UPGRADE))
-    await until('the upgrade', () => sockets.size === 1)
+    await until(() => sockets.size === 1, 'the upgrade')
     const looks = Promise.withResolvers<void>()
     let left = 6
     const stop = clock.every(50, () => --left === 0 && looks.resolve())

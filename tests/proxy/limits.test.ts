@@ -12,6 +12,7 @@ import {
   testApp,
   whileTimePasses,
 } from '../support/app.ts'
+import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
@@ -333,11 +334,10 @@ describe('bodies in flight', () => {
     for (let turn = 0; turn < 100 && app.upstream.openStreams === 0; turn++) await app.clock.advance(0)
     for (let turn = 0; turn < 100 && app.bindings.bodies.heldBytes > 0; turn++) await app.clock.advance(0)
     expect([app.bindings.turns.size, app.bindings.bodies.heldBytes, holds.length]).toEqual([1, 0, 1])
-    for (let tries = 0; tries < 100 && holds[0]!.deref(); tries++) {
-      await Bun.sleep(1)
+    await until(() => {
       Bun.gc(true)
-    }
-    expect(holds[0]!.deref()).toBeUndefined()
+      return holds[0]!.deref() === undefined
+    }, 'the collector did not take the body')
     leaving.abort()
     await asked.then((response) => response.body?.cancel()).catch(() => {}) // a JSON answer never comes
     await expectNothingLeft(app)

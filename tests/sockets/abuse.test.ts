@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { SocketRefused } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 import {
   CAPABILITY,
   create,
@@ -13,7 +14,6 @@ import {
   NATIVE,
   open,
   PUBLIC,
-  until,
 } from './ground.ts'
 import { type Pretended, pretendSocket } from './pretend.ts'
 
@@ -172,7 +172,7 @@ describe('open sockets are limited', () => {
     await open(service)
     expect(await getRejection(open(service))).toEqual([426, 'too_many_sockets', OF_CLIENT])
     first.terminate()
-    await until('the first gone', () => service.bindings.sockets.size === 1)
+    await until(() => service.bindings.sockets.size === 1, 'the first gone')
     expect(await getRejection(open(service))).toBeNull()
   })
 

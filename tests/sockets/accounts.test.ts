@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'
 import { deleteAccount, pauseAccount } from '../../src/model/accounts/accounts.ts'
+import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
   ACTOR,
@@ -20,7 +21,6 @@ import {
   open,
   PUBLIC,
   prefer,
-  until,
   write,
 } from './ground.ts'
 
@@ -119,7 +119,7 @@ describe('the upstream socket of a session', () => {
     service.bindings.pool.reload()
     expectCompleted(await socket.turn(create()))
     expect(servedBy(service)).toEqual([0, 0, 1])
-    await until('the first closed', () => service.upstream.openSockets === 1)
+    await until(() => service.upstream.openSockets === 1, 'the first closed')
     expect(service.upstream.handshakes).toMatchObject([{ closed: { code: 1000 } }, { closed: null }])
     await leave(service, socket)
     await expectNothingLeft(service)

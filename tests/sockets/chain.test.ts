@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { NEUTRAL_INSTRUCTIONS } from '../../src/proxy/formats/instructions.ts'
 import type { TestSocket } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 import {
   create,
   expectCompleted,
@@ -15,7 +16,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  until,
 } from './ground.ts'
 
 const ROUTES = [NATIVE, PUBLIC]
@@ -171,7 +171,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const socket = await open(service)
     const id = await serve(socket, create())
     if (how === 'drop') service.upstream.closeSockets(1011)
-    await until('the upstream socket gone', () => service.upstream.openSockets === 0)
+    await until(() => service.upstream.openSockets === 0, 'the upstream socket gone')
     expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
     await serve(socket, create())
     expect(service.upstream.handshakes).toHaveLength(2)
@@ -210,7 +210,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     const id = await serve(socket, create())
     service.change({ upstreamStreamTransport: 'http' })
     expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
-    await until('the connection closed, which is of no use now', () => service.upstream.openSockets === 0)
+    await until(() => service.upstream.openSockets === 0, 'the connection closed, which is of no use now')
     await serve(socket, create())
     expect(service.upstream.requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
     expect(service.rows()).toMatchObject([{ status: 'ok' }, { status: 'ok' }]) // nobody was asked for the other

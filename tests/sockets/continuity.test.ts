@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { pauseAccount } from '../../src/model/accounts/accounts.ts'
 import { codexBody } from '../support/app.ts'
 import type { SocketEvent } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 import {
   ACTOR,
@@ -18,7 +19,6 @@ import {
   NATIVE,
   open,
   PUBLIC,
-  until,
   write,
 } from './ground.ts'
 
@@ -178,7 +178,7 @@ describe('the same account', () => {
       await leave(service, socket)
     }
     expect(new Set(servedBy(service)).size).toBe(1)
-    await until('all closed', () => service.upstream.openSockets === 0)
+    await until(() => service.upstream.openSockets === 0, 'all closed')
     expect(service.upstream.oddities).toEqual([])
   })
 })

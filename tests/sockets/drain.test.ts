@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { SocketRefused } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 import {
   create,
   expectCompleted,
@@ -15,7 +16,6 @@ import {
   NATIVE,
   open,
   PUBLIC,
-  until,
 } from './ground.ts'
 
 const RESTARTING = 1012
@@ -40,7 +40,7 @@ describe('draining', () => {
     expectCompleted(await used.turn(create()))
     drain(service)
     expect([(await fresh.closed).code, (await used.closed).code]).toEqual([RESTARTING, RESTARTING])
-    await until('all forgotten', () => service.bindings.sockets.size === 0)
+    await until(() => service.bindings.sockets.size === 0, 'all forgotten')
     await expectNothingLeft(service)
   })
 
@@ -89,7 +89,7 @@ describe('draining', () => {
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     socket.send(create())
-    await until('the upstream silent', () => service.upstream.requests[0]?.eventsSent === 1)
+    await until(() => service.upstream.requests[0]?.eventsSent === 1, 'the upstream silent')
     drain(service)
     cutOff(service)
     expect((await socket.closed).code).toBe(RESTARTING)
@@ -124,7 +124,7 @@ describe('draining', () => {
     const first = await socket.turn(create())
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     socket.send(following(idOf(first)))
-    await until('the upstream silent', () => service.upstream.requests[1]?.eventsSent === 1)
+    await until(() => service.upstream.requests[1]?.eventsSent === 1, 'the upstream silent')
     drain(service)
     cutOff(service)
     expect((await socket.closed).code).toBe(RESTARTING)

@@ -1,5 +1,6 @@
 /** What a client says on a socket: frames nobody understands, turns that wait, and turns that are taken back. */
 import { describe, expect, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import {
   create,
   expectCompleted,
@@ -15,7 +16,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  until,
 } from './ground.ts'
 
 const ROUTES = [NATIVE, PUBLIC]
@@ -127,12 +127,12 @@ describe('an interrupt', () => {
     service.members[0]?.sim.next({ silence: { afterEvents } })
     const socket = await open(service)
     socket.send(create())
-    await until('the upstream silent', () => service.upstream.requests[0]?.eventsSent === afterEvents)
+    await until(() => service.upstream.requests[0]?.eventsSent === afterEvents, 'the upstream silent')
     if (afterEvents > 2) await socket.next(({ type }) => type === 'response.output_item.added')
     socket.send({ type: 'response.interrupt' })
     const end = await socket.next(({ type }) => type === 'response.incomplete')
     expect(end).toMatchObject({ response: { status: 'incomplete', incomplete_details: { reason: 'interrupted' } } })
-    await until('the upstream let go', () => service.upstream.requests[0]?.aborted === true)
+    await until(() => service.upstream.requests[0]?.aborted === true, 'the upstream let go')
     expect(service.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
     expectCompleted(await socket.turn(create()))
     expect(getEnds(getTypes(socket.events))).toEqual(['response.incomplete', 'response.completed'])
@@ -160,7 +160,7 @@ describe('an interrupt', () => {
     service.members[0]?.sim.next({ on: 'handshake', delayHeadersMs: 60_000 })
     const socket = await open(service)
     socket.send(create())
-    await until('the handshake under way', () => service.upstream.handshakes.length === 1)
+    await until(() => service.upstream.handshakes.length === 1, 'the handshake under way')
     socket.send({ type: 'response.interrupt' })
     expect(getTypes([await socket.next()])).toEqual(['response.incomplete'])
     expect(service.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
@@ -174,7 +174,7 @@ describe('an interrupt', () => {
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     socket.send(prewarm())
-    await until('the prewarm upstream', () => service.upstream.requests.length === 1)
+    await until(() => service.upstream.requests.length === 1, 'the prewarm upstream')
     socket.send({ type: 'response.interrupt' })
     await socket.next(({ type }) => type === 'response.incomplete')
     expect(service.rows()).toMatchObject([

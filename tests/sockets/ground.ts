@@ -7,6 +7,7 @@ import type { Actor } from '../../src/model/audit/audit.ts'
 import { codexBody } from '../support/app.ts'
 import { type LiveOptions, type LiveService, liveService } from '../support/live.ts'
 import { connectSocket, type SocketEvent, type TestSocket } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 
 export const NATIVE = '/backend-api/codex/responses'
 export const PUBLIC = '/v1/responses'
@@ -66,15 +67,6 @@ const ENDS = new Set(['response.completed', 'response.failed', 'response.incompl
 /** The events that end a turn; one that was served well has exactly one. */
 export const getEnds = (types: readonly string[]): string[] => types.filter((type) => ENDS.has(type))
 
-/** Polls, because what is awaited happens in another part of the service; fails with `what` after 5 s. */
-export const until = async (what: string, holds: () => boolean): Promise<void> => {
-  const deadline = performance.now() + 15_000
-  while (!holds()) {
-    if (performance.now() > deadline) throw new Error(`It never came to this: ${what}.`)
-    await Bun.sleep(1)
-  }
-}
-
 /** Nothing of any turn is left, and the upstream was treated as it wants to be. `upstreamSockets`: of sessions that are open still. */
 export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 } = {}): Promise<void> => {
   const { bindings, upstream } = service
@@ -86,7 +78,7 @@ export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 }
     openSockets: upstream.openSockets,
   })
   const nothing = { inFlight: 0, turns: 0, heldBytes: 0, openStreams: 0, openSockets: upstreamSockets }
-  await until('nothing left', () => Bun.deepEquals(left(), nothing)).catch(() => {}) // what is left says more
+  await until(() => Bun.deepEquals(left(), nothing), 'nothing left').catch(() => {}) // what is left says more
   expect(left()).toEqual(nothing)
   expect(upstream.oddities).toEqual([])
 }
@@ -94,7 +86,7 @@ export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 }
 /** Closes every client and waits until the service has seen it. */
 export const leave = async (service: Ground, ...sockets: TestSocket[]): Promise<void> => {
   for (const socket of sockets) socket.terminate()
-  await until('the clients gone', () => service.bindings.sockets.size === 0)
+  await until(() => service.bindings.sockets.size === 0, 'the clients gone')
 }
 
 export const ACTOR: Actor = { id: 'test', method: null, address: null, at: 0 }

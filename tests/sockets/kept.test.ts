@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { deleteAccount, pauseAccount, reactivateAccount } from '../../src/model/accounts/accounts.ts'
 import { codexBody } from '../support/app.ts'
+import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
   ACTOR,
@@ -17,7 +18,6 @@ import {
   NATIVE,
   open,
   prefer,
-  until,
   write,
 } from './ground.ts'
 
@@ -45,7 +45,7 @@ test('connections that are kept are counted', async () => {
   expectCompleted(await second.turn(create()))
   expect(await kept()).toBe('2')
   first.close()
-  await until('one client gone', () => service.bindings.sockets.size === 1)
+  await until(() => service.bindings.sockets.size === 1, 'one client gone')
   expect(await kept()).toBe('1')
   await leave(service, second)
   expect(await kept()).toBe('0')
@@ -228,7 +228,7 @@ describe('when an account', () => {
     for (const client of [socket, second]) expectCompleted(await client.turn(create()))
     expect(service.upstream.openSockets).toBe(2)
     end(service, service.members[0]!.id)
-    await until('its connections closed', () => service.upstream.openSockets === 0)
+    await until(() => service.upstream.openSockets === 0, 'its connections closed')
     expect([socket.isOpen, second.isOpen]).toEqual([true, true])
     expectCompleted(await socket.turn(create()))
     expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
@@ -244,7 +244,7 @@ describe('when an account', () => {
     await socket.next(({ type }) => type === 'response.created')
     end(service, service.members[0]!.id)
     await socket.next(({ type }) => type === 'response.completed')
-    await until('its connection closed', () => service.upstream.openSockets === 0)
+    await until(() => service.upstream.openSockets === 0, 'its connection closed')
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -257,7 +257,7 @@ describe('when an account', () => {
     expect(getRefusal(await busy.turn(create()))).toEqual([429, 'usage_limit_reached'])
     expect(statuses(service)).toEqual(['rate_limited'])
     service.bindings.views.changed(new Set(['accounts'] as const))
-    await until('the refused one closed', () => service.upstream.openSockets < 2)
+    await until(() => service.upstream.openSockets < 2, 'the refused one closed')
     expect(service.upstream.handshakes).toMatchObject([{ closed: null }, { closed: { code: 1000 } }])
     await leave(service, idle, busy)
     await expectNothingLeft(service)

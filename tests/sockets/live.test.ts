@@ -8,7 +8,8 @@ import { users } from '../../db/schema/people.ts'
 import { AppError } from '../../src/errors.ts'
 import type { LiveOptions } from '../support/live.ts'
 import { connectSocket, SocketRefused, type TestSocket } from '../support/socket-client.ts'
-import { CAPABILITY, expectNothingLeft, type Ground, ground, until, write } from './ground.ts'
+import { until } from '../support/until.ts'
+import { CAPABILITY, expectNothingLeft, type Ground, ground, write } from './ground.ts'
 
 const PATHS: Record<string, (id: string) => string> = {
   native: (id) => `/backend-api/codex/${id}`,
@@ -62,7 +63,7 @@ const refusedWith = async (handshake: Promise<TestSocket>) => {
   return [status, code]
 }
 const sidebandRows = (service: Ground) => service.rows().filter(({ transport }) => transport === 'websocket')
-const ended = (service: Ground, rows = 1) => until('the log row', () => sidebandRows(service).length === rows)
+const ended = (service: Ground, rows = 1) => until(() => sidebandRows(service).length === rows, 'the log row')
 const text = (size: number) => 'x'.repeat(size)
 const MIB = 1024 * 1024
 

@@ -1,6 +1,7 @@
 /** A prewarm that is answered here: nobody was asked, so nobody is credited, and what it said reaches the next turn. */
 import { expect, test } from 'bun:test'
 import { HEALTHY } from '../../src/model/accounts/account-health.ts'
+import { until } from '../support/until.ts'
 import {
   create,
   expectCompleted,
@@ -14,7 +15,6 @@ import {
   open,
   PUBLIC,
   prewarm,
-  until,
 } from './ground.ts'
 
 const local = async (path = NATIVE, accounts = 1) => {
@@ -118,7 +118,7 @@ test.each([NATIVE, PUBLIC])('%s: what goes ahead of a turn counts among the bodi
   expectCompleted(warm)
   service.members[0]?.sim.next({ delayFirstEventMs: 20 })
   const turn = socket.turn(following(idOf(warm)))
-  await until('the turn upstream', () => service.upstream.requests.length === 1)
+  await until(() => service.upstream.requests.length === 1, 'the turn upstream')
   expect(service.bindings.bodies.heldBytes).toBeGreaterThan(600_000)
   expectCompleted(await turn)
   await leave(service, socket)

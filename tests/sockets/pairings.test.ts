@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { parseEvents } from '../support/app.ts'
 import type { TestSocket } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import { answers } from '../support/upstream/script.ts'
 import {
@@ -17,7 +18,6 @@ import {
   open,
   PUBLIC,
   prefer,
-  until,
 } from './ground.ts'
 
 type Transport = 'http' | 'websocket'
@@ -277,12 +277,12 @@ for (const pairing of pairings)
       await using turn = await stage(pairing, { first: { silence: { afterEvents } } })
       const { asked, service } = turn
       void asked.outcome.catch(() => {}) // it left
-      await until('the upstream silent', () => service.upstream.requests.at(-1)?.eventsSent === afterEvents)
+      await until(() => service.upstream.requests.at(-1)?.eventsSent === afterEvents, 'the upstream silent')
       if (afterEvents > HELD && asked.socket)
-        await until('events seen', () => (asked.socket?.events.length ?? 0) > HELD)
+        await until(() => (asked.socket?.events.length ?? 0) > HELD, 'events seen')
       asked.leave()
-      await until('the turn settled', () => service.rows().length === 1)
-      await until('the upstream let go', () => service.upstream.requests.at(-1)?.aborted === true)
+      await until(() => service.rows().length === 1, 'the turn settled')
+      await until(() => service.upstream.requests.at(-1)?.aborted === true, 'the upstream let go')
       await expectSettled(turn, {
         status: 'cancelled',
         account: 0,

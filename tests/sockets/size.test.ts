@@ -1,6 +1,7 @@
 /** Frames that are too large, and clients that read slowly: nothing is lost, nothing grows without bounds. */
 import { describe, expect, test } from 'bun:test'
 import type { SocketEvent } from '../support/socket-client.ts'
+import { until, untilStill } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
 import {
   create,
@@ -13,7 +14,6 @@ import {
   idOf,
   leave,
   open,
-  until,
 } from './ground.ts'
 
 const MIB = 1024 * 1024
@@ -54,7 +54,7 @@ describe('large frames', () => {
     const socket = await open(service, { timeoutMs: 20_000 })
     socket.send('x'.repeat(128 * MIB + 1))
     expect((await socket.closed).code).toBe(1009)
-    await until('the session over', () => service.bindings.sockets.size === 0)
+    await until(() => service.bindings.sockets.size === 0, 'the session over')
     await expectNothingLeft(service)
   }, 30_000)
 
@@ -76,12 +76,12 @@ describe('large frames', () => {
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const [holder, other] = [await open(service), await open(service)]
     holder.send(create('x'.repeat(10 * MIB)))
-    await until('the first upstream, where it gets the silence', () => service.upstream.requests.length === 1)
+    await until(() => service.upstream.requests.length === 1, 'the first upstream, where it gets the silence')
     const events = await other.turn(create('x'.repeat(10 * MIB)))
     expect(getRefusal(events)).toEqual([503, 'busy'])
     expect(events[0]).toMatchObject({ headers: { 'retry-after': expect.any(String) } })
     holder.terminate()
-    await until('the first gone', () => service.bindings.bodies.heldBytes === 0)
+    await until(() => service.bindings.bodies.heldBytes === 0, 'the first gone')
     expectCompleted(await other.turn(create('x'.repeat(10 * MIB))))
     await leave(service, other)
     await expectNothingLeft(service)
@@ -101,7 +101,7 @@ describe('a client that stops reading for a while', () => {
       await socket.next(({ type }) => type === 'response.output_text.delta')
       socket.pause()
       const sent = () => service.upstream.requests[0]?.eventsSent ?? 0
-      await standsStill(sent)
+      await untilStill(sent)
       // Ours, theirs and the kernel's buffers hold the rest: far less than the answer.
       expect(sent()).toBeLessThan((COUNT * 3) / 4)
       socket.resume()
@@ -120,7 +120,7 @@ describe('a client that stops reading for a while', () => {
     socket.send(create())
     await socket.next(({ type }) => type === 'response.output_text.delta')
     socket.pause()
-    await standsStill(() => service.upstream.requests[0]?.eventsSent ?? 0)
+    await untilStill(() => service.upstream.requests[0]?.eventsSent ?? 0)
     await leave(service, socket)
     await expectNothingLeft(service)
     expect(service.rows()).toMatchObject([{ status: 'cancelled' }])
@@ -129,13 +129,3 @@ describe('a client that stops reading for a while', () => {
 
 /** Keepalives have no number. */
 const getNumbers = (events: readonly SocketEvent[]) => events.map(({ sequence_number }) => sequence_number)
-
-/** Resolves when the number has not changed for a while: nothing more moves. */
-const standsStill = async (read: () => number): Promise<void> => {
-  for (let last = -1, same = 0; same < 30; ) {
-    const now = read()
-    same = now === last ? same + 1 : 0
-    last = now
-    await Bun.sleep(5)
-  }
-}

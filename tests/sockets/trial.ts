@@ -8,7 +8,8 @@ import type { LiveLimit } from '../../src/model/keys/reservations.ts'
 import type { LiveOptions } from '../support/live.ts'
 import { SEED } from '../support/property.ts'
 import { endsTurn, type SocketEvent } from '../support/socket-client.ts'
-import { type Ground, ground, until } from './ground.ts'
+import { until } from '../support/until.ts'
+import { type Ground, ground } from './ground.ts'
 
 export const ACCOUNTS = 6
 
@@ -156,7 +157,7 @@ export const expectBalance = async ({ service }: Trial): Promise<void> => {
     openSockets: upstream.openSockets,
   })
   const nothing = { sockets: 0, turns: 0, inFlight: 0, heldBytes: 0, openStreams: 0, openSockets: 0 }
-  await until('nothing left', () => Bun.deepEquals(left(), nothing)).catch(() => {}) // what is left says more
+  await until(() => Bun.deepEquals(left(), nothing), 'nothing left').catch(() => {}) // what is left says more
   expect(left()).toEqual(nothing)
   expect(upstream.oddities).toEqual([])
   expect(service.lines.filter((line) => /^\S+ ERROR /.test(line))).toEqual([])

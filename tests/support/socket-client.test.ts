@@ -1,6 +1,7 @@
 /** The socket client of the tests says what went wrong instead of hanging. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from './socket-client.ts'
+import { until } from './until.ts'
 
 type Peer = Bun.ServerWebSocket<undefined>
 
@@ -97,7 +98,7 @@ test('a paused socket reads nothing until it resumes, and can be closed', async 
   socket.send({ type: 'late' })
   expect(await getMessage(socket.next())).toStartWith('No such event came; nothing had arrived')
   socket.resume()
-  while (socket.events.length === 0) await Bun.sleep(1)
+  await until(() => socket.events.length > 0)
   expect(socket.events).toEqual([{ type: 'late' }])
   socket.pause()
   socket.close(1000, 'done')

@@ -8,7 +8,8 @@ import { HandshakeRefused } from '../../src/upstream/handshake-refused.ts'
 import { openerFor } from '../../src/upstream/tunnel.ts'
 import { tunnelAgent } from '../../src/upstream/tunnel-agent.ts'
 import { ManualClock } from '../support/clock.ts'
-import { acceptance, connectTo, startPeer, startRaw, until } from './socket-peer.ts'
+import { until } from '../support/until.ts'
+import { acceptance, connectTo, startPeer, startRaw } from './socket-peer.ts'
 
 const failure = (socket: Promise<unknown>): Promise<unknown> =>
   socket.then(

@@ -5,7 +5,8 @@ import type { Socket } from 'node:net'
 import { SocketStream } from '../../src/upstream/socket-stream.ts'
 import type { UpstreamStream } from '../../src/upstream/stream.ts'
 import { ManualClock } from '../support/clock.ts'
-import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw, until } from './socket-peer.ts'
+import { until, untilStill } from '../support/until.ts'
+import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw } from './socket-peer.ts'
 
 const MIB = 1024 * 1024
 const KILOBYTE = `{"type":"response.output_text.delta","delta":"${'a'.repeat(977)}"}`
@@ -24,11 +25,7 @@ describe('a flood that nobody reads', () => {
     })
   const stalled = async (stream: UpstreamStream) => {
     await until(() => queued(stream) > MIB)
-    let last = -1
-    while (last !== queued(stream)) {
-      last = queued(stream)
-      await Bun.sleep(5)
-    }
+    await untilStill(() => queued(stream))
     expect(queued(stream)).toBeLessThan(3 * MIB)
   }
 

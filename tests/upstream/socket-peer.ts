@@ -97,13 +97,5 @@ export const heard = async (stream: UpstreamStream): Promise<{ texts: (string | 
   return { texts, error: null }
 }
 
-export const until = async (isSo: () => boolean): Promise<void> => {
-  const giveUpAt = performance.now() + 4000
-  while (!isSo()) {
-    if (performance.now() > giveUpAt) throw new Error('it did not come about')
-    await Bun.sleep(1)
-  }
-}
-
 export const DELTA = '{"type":"response.output_text.delta","delta":"a"}'
 export const COMPLETED = '{"type":"response.completed","response":{"id":"resp_1"}}'

@@ -1,7 +1,8 @@
 /** Turns on a socket: batches, the terminal event, what breaks one, and what the socket does in between. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw, until } from './socket-peer.ts'
+import { until } from '../support/until.ts'
+import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw } from './socket-peer.ts'
 
 const RATE_LIMITS = '{"type":"codex.rate_limits"}'
 

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { runCommand } from '../../support/spawn.ts'
+import { until } from '../../support/until.ts'
 import { startTrap } from './trap.ts'
-import { until } from './until.ts'
 
 /** The one build that is pinned; of the two for this kind of machine the one that older processors can run. */
 const PROGRAM = resolve(import.meta.dir, '../node_modules/opencode-linux-x64-baseline/bin/opencode')

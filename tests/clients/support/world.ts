@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runHere } from '../../support/cli.ts'
 import { type RunningServer, spawnServer } from '../../support/spawn.ts'
+import { until } from '../../support/until.ts'
 import type { AccountOptions } from '../../support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../../support/upstream/app.ts'
 import type { ReceivedRequest } from '../../support/upstream/ledger.ts'
 import { isJson, type Json } from '../../support/upstream/script.ts'
 import { type Door, openDoor } from './door.ts'
-import { until } from './until.ts'
 
 export interface WorldOptions {
   /** Imported in this order; three of the plan `plus` unless told. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../../../src/jobs/catalog.ts'
 import { jobDeps } from '../../jobs/deps.ts'
 import { type TestApp, testApp } from '../../support/app.ts'
+import { until } from '../../support/until.ts'
 
 const NATIVE = 'GET /backend-api/codex/models'
 
@@ -133,7 +134,7 @@ describe('the public list', () => {
     const stop = new AbortController()
     const job = fetchCatalogs(jobDeps(app), stop.signal)
     const isStored = () => app.sqlite.query('SELECT 1 FROM account_catalogs').get() !== null
-    while (!isStored()) await Bun.sleep(1)
+    await until(isStored)
     const { data } = await json(await app.ask('GET /v1/models'))
     expect(data.length).toBeGreaterThan(2)
     stop.abort()

@@ -1,10 +1,11 @@
 /** How the sockets of the stand-in upstream break when they are told to. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { TestSocket } from '../socket-client.ts'
+import { until } from '../until.ts'
 import type { Account } from './accounts.ts'
 import { aCreate, ask, getEvents, getTypes } from './client.ts'
 import { type Fault, faults } from './faults.ts'
-import { createSocketLab, until } from './socket-lab.ts'
+import { createSocketLab } from './socket-lab.ts'
 
 const slept: number[] = []
 const lab = createSocketLab({ sleep: async (ms) => void slept.push(ms) })

@@ -1,5 +1,6 @@
 /** A stand-in upstream on a port with sockets to it that a test opens, and what ends them all after each test. */
 import { connectSocket, type TestSocket } from '../socket-client.ts'
+import { until } from '../until.ts'
 import type { Account } from './accounts.ts'
 import { createUpstream, type Upstream, type UpstreamOptions } from './app.ts'
 import { type Event, getHandshake } from './client.ts'
@@ -43,8 +44,4 @@ export function createSocketLab(options: UpstreamOptions): SocketLab {
 /** The events of one turn, typed as those of a body are. */
 export async function turnOn(socket: TestSocket, frame: Parameters<TestSocket['turn']>[0]): Promise<Event[]> {
   return (await socket.turn(frame)) as Event[] // as: the same objects as in a body
-}
-
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await Bun.sleep(1)
 }

@@ -1,11 +1,12 @@
 /** The sockets of the stand-in upstream: who may open one, what a turn gets, what a connection remembers. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../socket-client.ts'
+import { until, untilStill } from '../until.ts'
 import { createUpstream } from './app.ts'
 import { aCreate, ask, getEvents, getHandshake, getText, getTypes, idOf, says } from './client.ts'
 import { faults } from './faults.ts'
 import { answers, type Json } from './script.ts'
-import { createSocketLab, SOCKET_PATH, turnOn, until } from './socket-lab.ts'
+import { createSocketLab, SOCKET_PATH, turnOn } from './socket-lab.ts'
 
 const NOW = Date.UTC(2026, 10, 20)
 
@@ -210,14 +211,10 @@ describe('a turn', () => {
     upstream.script(() => answers.bulk(3000, 4000))
     socket.pause()
     socket.send(aCreate())
-    let sent = -1
-    for (let calm = 0; calm < 3; ) {
-      await Bun.sleep(5)
-      const now = upstream.requests[0]?.eventsSent ?? 0
-      calm = now > 0 && now === sent ? calm + 1 : 0
-      sent = now
-    }
-    expect(sent).toBeLessThan(3000)
+    const sent = () => upstream.requests[0]?.eventsSent ?? 0
+    await until(() => sent() > 0)
+    await untilStill(sent)
+    expect(sent()).toBeLessThan(3000)
     socket.resume()
     await socket.next(({ type }) => type === 'response.completed')
     expect(socket.events).toHaveLength(3008)

@@ -1,6 +1,7 @@
 /** The streams of the stand-in upstream: how they break, how they wait for their reader, and what it notices. */
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { until, untilStill } from '../until.ts'
 import type { Account } from './accounts.ts'
 import { createUpstream, type Upstream } from './app.ts'
 import { aBody, ask, get, getEvents, getHeaders, getText, getTypes, says } from './client.ts'
@@ -145,16 +146,12 @@ describe('the reader', () => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     socket.pause()
     socket.write([...lines, ...head.map((field) => field.join(': ')), '', body].join('\r\n'))
-    let sent = -1
-    for (let calm = 0; calm < 3; ) {
-      await Bun.sleep(5)
-      const now = upstream.requests[0]?.eventsSent ?? 0
-      calm = now > 0 && now === sent ? calm + 1 : 0
-      sent = now
-    }
-    expect(sent).toBeLessThan(count / 2)
+    const sent = () => upstream.requests[0]?.eventsSent ?? 0
+    await until(() => sent() > 0)
+    await untilStill(sent)
+    expect(sent()).toBeLessThan(count / 2)
     socket.destroy()
-    while (upstream.openStreams > 0) await Bun.sleep(1)
+    await until(() => upstream.openStreams === 0)
     expect(upstream.requests).toMatchObject([{ aborted: true }])
     await stop()
   })
@@ -182,7 +179,7 @@ describe('the reader', () => {
     const caller = new AbortController()
     const response = await ask(upstream, account, { signal: caller.signal })
     const outcome = readUntilError(response)
-    while (upstream.requests[0]?.eventsSent !== 1) await Bun.sleep(0)
+    await until(() => upstream.requests[0]?.eventsSent === 1)
     const reason = new Error('enough')
     caller.abort(reason)
     const { text, error } = await outcome

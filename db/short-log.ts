@@ -12,7 +12,7 @@ const FEW_PAGES = 200
 /** From now on commits checkpoint only when the thread is far behind or fails. */
 export const leaveLogToThread = (db: Db): void => setPages(db, MANY_PAGES)
 
-/** Runs `work` with smaller, more frequent checkpoints: 7 ms each instead of 20 (measured). */
+/** Runs `work` with smaller, more frequent checkpoints: 7 ms each instead of 20 (`bench/dashboard-loop.ts`). */
 export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T> => {
   const [before] = db.all<{ wal_autocheckpoint: number }>(sql`PRAGMA wal_autocheckpoint`)
   setPages(db, FEW_PAGES)
@@ -23,7 +23,7 @@ export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T
   }
 }
 
-/** If another such job is running, it only becomes slower. */
+/** A second such job running in parallel only becomes slower. */
 const restore = (db: Db, pages: number): void => {
   try {
     setPages(db, pages)

@@ -7,7 +7,7 @@ interface Watch {
   clock: Clock
   /** Called once for all changes since the last check. */
   onMoved: () => void
-  /** Receives errors of a check or of `onMoved`; the next check then reports the same change again. */
+  /** Receives errors of a check or of `onMoved`. The next check reports the same change again. */
   onError: (error: unknown) => void
 }
 

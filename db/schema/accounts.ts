@@ -1,4 +1,4 @@
-/** Upstream accounts: who they are, their sealed tokens, what state they are in, their last usage and catalogs. */
+/** Upstream accounts: identity, encrypted tokens, state, last usage and model catalogs. */
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const ACCOUNT_STATUSES = [
@@ -14,7 +14,7 @@ export type AccountStatus = (typeof ACCOUNT_STATUSES)[number]
 export const ROUTING_POLICIES = ['normal', 'burn_first', 'preserve'] as const
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number]
 
-/** When reset credits are used without being asked. */
+/** When reset credits are used automatically. */
 export const RESET_POLICIES = ['never', 'before_expiry', 'when_exhausted', 'at_percent'] as const
 export type ResetPolicy = (typeof RESET_POLICIES)[number]
 
@@ -22,9 +22,9 @@ export const accounts = sqliteTable(
   'accounts',
   {
     id: text().primaryKey(),
-    /** The workspace identity sent upstream; shared by the seats of one workspace. */
+    /** The workspace ID sent upstream. Users of one workspace share it. */
     chatgptAccountId: text(),
-    /** The seat; a re-import must match it. */
+    /** The user within the workspace. A re-import must match it. */
     chatgptUserId: text(),
     email: text().notNull(),
     alias: text(),
@@ -51,7 +51,7 @@ export const accounts = sqliteTable(
     ownerUserId: text(),
     /** Keys of the owner are exempt from the caps. */
     reserveForOwner: integer({ mode: 'boolean' }).notNull().default(false),
-    /** Place in the order of the strategies that use accounts one after another; null: after those that have one. */
+    /** Place in the order of the strategies that use accounts one after another; null: last. */
     position: integer(),
     /** The pool of outbound proxies for every call of the account; null: as the settings say. A missing pool means no route. */
     egressPoolId: text(),
@@ -69,11 +69,13 @@ export const accounts = sqliteTable(
     nextCheckAt: integer(),
     attempts: integer().notNull().default(0),
   },
-  /** What an import looks for; the e-mail is compared after that, as SQLite knows the cases of ASCII letters only. */
+  /**
+   * Imports look for this first and compare the e-mail afterwards, because SQLite folds the case of ASCII letters only.
+   */
   (t) => [index('accounts_seat').on(t.chatgptAccountId, t.chatgptUserId)],
 )
 
-/** Labels that operators give to accounts, to filter by and to assign to keys. */
+/** Labels that operators give to accounts, for filters and for assigning accounts to keys. */
 export const accountTags = sqliteTable(
   'account_tags',
   {
@@ -85,7 +87,7 @@ export const accountTags = sqliteTable(
   (t) => [primaryKey({ columns: [t.accountId, t.tag] })],
 )
 
-/** The last known usage of an account, one row, rewritten by polls and by the ledger. */
+/** The last known usage of an account, updated by polls and by the ledger. */
 export const accountUsage = sqliteTable('account_usage', {
   accountId: text()
     .primaryKey()
@@ -94,7 +96,7 @@ export const accountUsage = sqliteTable('account_usage', {
   snapshot: text({ mode: 'json' }).$type<unknown>().notNull(),
 })
 
-/** What all turns of an account took together; written by the ledger only, so that nobody has to add up its hours. */
+/** Lifetime totals of an account, written by the ledger only, so that its hours need not be added up. */
 export const accountTotals = sqliteTable('account_totals', {
   accountId: text()
     .primaryKey()
@@ -106,7 +108,7 @@ export const accountTotals = sqliteTable('account_totals', {
   costMicros: integer().notNull(),
 })
 
-/** The last good model catalog an account was given, per client version. */
+/** The last model catalog that was fetched with an account, per client version. */
 export const accountCatalogs = sqliteTable(
   'account_catalogs',
   {
@@ -121,8 +123,8 @@ export const accountCatalogs = sqliteTable(
 )
 
 /**
- * Which account owns a conversation or a piece of ciphertext; keys are SHA-256, never the value itself. Rows of a deleted
- * account are not seen any more and go little by little: there can be so many that a cascade would take seconds.
+ * Which account owns a conversation or a piece of ciphertext. Keys are SHA-256 of the value. Rows of a deleted account
+ * are ignored and deleted in small parts: a cascade over that many rows would take seconds.
  */
 export const affinity = sqliteTable(
   'affinity',
@@ -131,8 +133,8 @@ export const affinity = sqliteTable(
     keyHash: text().notNull(),
     accountId: text().notNull(),
     /**
-     * The conversation holds ciphertext of an earlier owner, to be left out when it is replayed. Ciphertext: its account
-     * was released, so conversations do not follow it.
+     * The conversation holds ciphertext of an earlier owner, which is left out when it is replayed. For ciphertext: its
+     * account was released, so conversations do not follow it.
      */
     mixed: integer({ mode: 'boolean' }).notNull().default(false),
     usedAt: integer().notNull(),

@@ -1,7 +1,9 @@
 /** Scheduled requests on chosen accounts, and their runs. */
 import { index, integer, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
-/** `ping` sends one small request per account; `probe` then also fetches the usage and notes the result on the account. */
+/**
+ * `ping` sends one small request per account. `probe` also fetches the usage and stores the result with the account.
+ */
 export const AUTOMATION_KINDS = ['ping', 'probe'] as const
 export type AutomationKind = (typeof AUTOMATION_KINDS)[number]
 
@@ -12,7 +14,7 @@ export const RUN_TRIGGERS = ['scheduled', 'manual'] as const
 export const RUN_STATUSES = ['running', 'success', 'failed', 'partial'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
-/** What is sent. Copied to each run, so that a later edit does not change it. */
+/** The prompt. Copied to each run, so that a later edit does not change it. */
 const task = () => ({
   kind: text({ enum: AUTOMATION_KINDS }).notNull(),
   /** Null: the cheapest model of each account. */

@@ -1,4 +1,7 @@
-/** Outbound proxies for accounts: endpoints, the pools that use them in order. `accounts.egressPoolId` binds an account. */
+/**
+ * Outbound proxies for accounts: endpoints, and the pools that use them in order. `accounts.egressPoolId` selects the
+ * pool of an account.
+ */
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const EGRESS_SCHEMES = ['http', 'https', 'socks5', 'socks5h'] as const

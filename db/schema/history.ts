@@ -1,4 +1,4 @@
-/** What the dashboard tells of the past of accounts, and the sign-ins that are under way to add one. */
+/** History of the accounts, and pending ChatGPT sign-ins. */
 import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { accounts, RESET_POLICIES } from './accounts.ts'
 
@@ -12,7 +12,7 @@ export const accountEvents = sqliteTable(
       .references(() => accounts.id, { onDelete: 'cascade' }),
     at: integer().notNull(),
     kind: text({ enum: ['state', 'token', 'probe', 'import', 'plan', 'reset', 'window'] }).notNull(),
-    /** A word or two: the state it came to, `refreshed`, `failed`. */
+    /** One or two words: the new state, `refreshed`, `failed`. */
     result: text().notNull(),
     /** A sentence of evidence, without secrets. */
     detail: text(),
@@ -20,7 +20,7 @@ export const accountEvents = sqliteTable(
   (t) => [index('account_events_account').on(t.accountId, t.id)],
 )
 
-/** The last usage seen in each hour, in percent used; an hour without a sample has no row, because it is a gap. */
+/** The last usage seen in each hour, in percent used. An hour without a sample has no row and shows as a gap. */
 export const usageSamples = sqliteTable(
   'usage_samples',
   {
@@ -36,7 +36,7 @@ export const usageSamples = sqliteTable(
   (t) => [primaryKey({ columns: [t.accountId, t.hour] })],
 )
 
-/** Window starts, each written before its request: a start is never repeated, also after a crash in between. */
+/** Window starts. Each is written before its request, so that a crash cannot cause a second start. */
 export const windowStarts = sqliteTable(
   'window_starts',
   {
@@ -44,7 +44,7 @@ export const windowStarts = sqliteTable(
       .notNull()
       .references(() => accounts.id, { onDelete: 'cascade' }),
     window: text({ enum: ['five_hour'] }).notNull(),
-    /** The reset or the set hour that caused it, ms since epoch. */
+    /** The reset or the scheduled hour that caused it, ms since epoch. */
     resetAt: integer().notNull(),
     startedAt: integer().notNull(),
     model: text().notNull(),
@@ -57,7 +57,7 @@ export const windowStarts = sqliteTable(
   (t) => [primaryKey({ columns: [t.accountId, t.window, t.resetAt] })],
 )
 
-/** Reset credits used by rule, each written before its request: one attempt per credit, also after a crash in between. */
+/** Reset credits used by rule. Each is written before its request, so that a crash cannot use a credit twice. */
 export const resetAttempts = sqliteTable(
   'reset_attempts',
   {
@@ -69,32 +69,35 @@ export const resetAttempts = sqliteTable(
     at: integer().notNull(),
     /** ChatGPT's answer, or an error code; null: unknown, because Sluice stopped before the answer. */
     code: text(),
-    /** The windows for which ChatGPT had nothing to reset: tried again once they differ. */
+    /** The windows for which ChatGPT had nothing to reset. Tried again when they differ. */
     nothingToReset: text(),
   },
   (t) => [primaryKey({ columns: [t.accountId, t.creditId] })],
 )
 
-/** A sign-in to the upstream that was begun here; kept a little while after its end for whoever still asks. */
+/**
+ * A ChatGPT sign-in that was started here. Kept for a while after it has ended, so that pages can still read the
+ * result.
+ */
 export const oauthFlows = sqliteTable(
   'oauth_flows',
   {
     id: text().primaryKey(),
     method: text({ enum: ['browser', 'device'] }).notNull(),
-    /** The account to be signed in again; null: whoever signs in is added. */
+    /** The account to sign in again; null: the sign-in adds an account. */
     accountId: text().references(() => accounts.id, { onDelete: 'cascade' }),
     /** The pool of outbound proxies for a new account and its sign-in; null: as the settings say. */
     egressPoolId: text(),
     status: text({ enum: ['pending', 'success', 'error'] }).notNull(),
     errorMessage: text(),
-    /** What came of it. */
+    /** The account that was added or signed in again. */
     resultAccountId: text(),
     /** Hex SHA-256 of the `state` parameter; null for a device flow. */
     stateHash: text().unique(),
-    /** PKCE verifier, or the device's authorisation id, sealed. */
+    /** PKCE verifier, or the device authorization ID, encrypted. */
     secretSealed: text().notNull(),
     userCode: text(),
-    /** Seconds between two questions of a device flow. */
+    /** Polling interval of a device flow in seconds. */
     intervalSeconds: integer(),
     createdBy: text().notNull(),
     createdAt: integer().notNull(),

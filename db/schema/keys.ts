@@ -38,15 +38,15 @@ export const apiKeys = sqliteTable('api_keys', {
   assignedAccountIds: text({ mode: 'json' }).$type<string[]>(),
   /** Accounts with any of these tags too; null: none. */
   assignedTags: text({ mode: 'json' }).$type<string[]>(),
-  /** null: not limited to model sources; a list: only these sources, and they win over the pool. */
+  /** null: not limited to model sources; a list: only these sources, which take precedence over the pool. */
   assignedSourceIds: text({ mode: 'json' }).$type<string[]>(),
-  /** Marked for overflow: counts where the setting allows it to marked keys only. */
+  /** May overflow to model sources when the setting allows that for marked keys only. */
   allowOverflow: integer({ mode: 'boolean' }).notNull().default(false),
   /** null: as the setting says. */
   prohibitFastMode: text({ enum: FAST_MODE_RULES }),
   /** The holder of the key can replace its secret on the page of the key. */
   holderMayRegenerate: integer({ mode: 'boolean' }).notNull().default(false),
-  /** Lifetime totals, kept by the ledger in the same transaction as the request rows they sum. */
+  /** Lifetime totals, written by the ledger in the transaction that inserts the request rows. */
   requestCount: integer().notNull().default(0),
   inputTokens: integer().notNull().default(0),
   cachedInputTokens: integer().notNull().default(0),
@@ -77,8 +77,8 @@ export const apiKeyLimits = sqliteTable(
 )
 
 /**
- * Sessions of the page of a key (`/key`), which have nothing to do with those of the dashboard. A session belongs to the
- * secret, so it ends when the key is deleted or gets a new one.
+ * Sessions of the page of a key (`/key`), separate from dashboard sessions. A session belongs to the secret, so it ends
+ * when the key is deleted or gets a new one.
  */
 export const keySessions = sqliteTable(
   'key_sessions',
@@ -93,7 +93,7 @@ export const keySessions = sqliteTable(
   (t) => [index('key_sessions_key').on(t.keyHash)],
 )
 
-/** Allowed client addresses and CIDR ranges; an empty table allows everybody. */
+/** Allowed client addresses and CIDR ranges. An empty table allows every address. */
 export const firewallEntries = sqliteTable('firewall_entries', {
   /** Canonical text of the address or range. */
   ipAddress: text().primaryKey(),

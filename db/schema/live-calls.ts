@@ -1,4 +1,4 @@
-/** Which account carries a live call: what connects to the call later must use the same account. */
+/** The account of each live call. Later connections of the call must use the same account. */
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const liveCalls = sqliteTable(

@@ -1,8 +1,8 @@
-/** Who may use the dashboard: people, how they prove who they are, what they may do, and where they are signed in. */
+/** Dashboard users, their passwords and second factors, roles, invites and sessions. */
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
-/** A dashboard account (spec §2). A waiting one is `invited` with an invite that expects an identity. */
+/** A dashboard user (spec §2). A user who waits for an identity is `invited` and has an invite without a link. */
 export const users = sqliteTable(
   'users',
   {
@@ -11,15 +11,15 @@ export const users = sqliteTable(
     username: text().notNull().unique(),
     displayName: text(),
     email: text().unique(),
-    /** Whether the account wrote its address itself: such a one proves nothing to the reverse proxy's linking. */
+    /** Whether the user entered the address. Such an address is not used to link an identity from the reverse proxy. */
     isEmailOwn: integer({ mode: 'boolean' }).notNull().default(false),
     /** `role_<preset>` or the id of a custom role. */
     roleId: text().notNull(),
     status: text({ enum: ['invited', 'active', 'disabled'] }).notNull(),
-    /** argon2id, as a PHC string; null: signs in some other way, or not yet. */
+    /** argon2id as a PHC string; null: no password. */
     passwordHash: text(),
     totpSecretSealed: text(),
-    /** The newest step that was accepted: an older or equal one is a replay. */
+    /** The newest accepted time step. Codes of the same or an earlier step are rejected as replays. */
     totpLastStep: integer(),
     createdAt: integer().notNull(),
     createdBy: text(),
@@ -29,7 +29,7 @@ export const users = sqliteTable(
   (t) => [index('users_role').on(t.roleId, t.status)],
 )
 
-/** Custom roles; the presets live in code. */
+/** Custom roles. Built-in roles are defined in code. */
 export const roles = sqliteTable('roles', {
   id: text().primaryKey(),
   slug: text().notNull().unique(),
@@ -51,7 +51,7 @@ export const roleGrants = sqliteTable(
   (t) => [primaryKey({ columns: [t.roleId, t.permission] })],
 )
 
-/** Names under which a reverse proxy announces people. */
+/** Names under which a reverse proxy announces users. */
 export const identities = sqliteTable(
   'identities',
   {
@@ -68,14 +68,17 @@ export const identities = sqliteTable(
   (t) => [uniqueIndex('identities_subject').on(t.provider, t.subject), index('identities_user').on(t.userId)],
 )
 
-/** One open invite a person; accepting, revoking and expiring delete it. */
+/** At most one open invite per user. Accepting, revoking and expiring delete it. */
 export const invites = sqliteTable(
   'invites',
   {
     userId: text()
       .primaryKey()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** Hex SHA-256; `void:` and the user id: the link is dead and has to be sent again; null: waits for an identity instead of a link. */
+    /**
+     * Hex SHA-256. `void:` and the user ID: the link is invalid and a new one must be sent. Null: waits for an identity
+     * instead.
+     */
     tokenHash: text().unique(),
     /** null: never. */
     expiresAt: integer(),
@@ -90,22 +93,22 @@ export const invites = sqliteTable(
   ],
 )
 
-/** A signed-in browser. Ending it is deleting the row, which holds on its very next request. */
+/** A signed-in browser. Deleting the row ends the session with the next request. */
 export const sessions = sqliteTable(
   'sessions',
   {
-    /** Public name, for lists. */
+    /** Public ID, for lists. */
     id: text().primaryKey(),
-    /** Hex SHA-256 of what the cookie holds. */
+    /** Hex SHA-256 of the token in the cookie. */
     tokenHash: text().notNull().unique(),
     /** null: a guest. */
     userId: text().references(() => users.id, { onDelete: 'cascade' }),
     method: text({
       enum: ['password', 'totp', 'recovery_code', 'passkey', 'invite', 'guest', 'trusted_header'],
     }).notNull(),
-    /** False while the second factor is still to come. */
+    /** False while the second factor is missing. */
     isComplete: integer({ mode: 'boolean' }).notNull(),
-    /** Until when sensitive changes need no confirmation; null: they do now. */
+    /** Until when sensitive changes need no confirmation; null: they need one. */
     confirmedUntil: integer(),
     createdAt: integer().notNull(),
     lastSeenAt: integer().notNull(),
@@ -120,7 +123,7 @@ export const passkeys = sqliteTable(
   'passkeys',
   {
     id: text().primaryKey(),
-    /** Base64url, as the authenticator names it. */
+    /** Base64url, as sent by the authenticator. */
     credentialId: text().notNull().unique(),
     userId: text()
       .notNull()
@@ -150,28 +153,28 @@ export const recoveryCodes = sqliteTable(
   (t) => [primaryKey({ columns: [t.userId, t.codeHash] })],
 )
 
-/** What was sent to be signed, until it comes back once. */
+/** A passkey challenge. It can be used once. */
 export const challenges = sqliteTable(
   'challenges',
   {
-    /** Base64url; what the authenticator signs. */
+    /** Base64url; the value that the authenticator signs. */
     challenge: text().primaryKey(),
     purpose: text({ enum: ['register', 'sign_in', 'step_up'] }).notNull(),
-    /** The session it was made for; null: signing in. */
+    /** The session it was created for; null: signing in. */
     sessionId: text().references(() => sessions.id, { onDelete: 'cascade' }),
     expiresAt: integer().notNull(),
   },
   (t) => [index('challenges_session').on(t.sessionId)],
 )
 
-/** Ways to sign in that bring strangers. */
+/** Sign-in methods that can create users. */
 export const authProviders = sqliteTable('auth_providers', {
   id: text().primaryKey(),
   kind: text({ enum: ['password', 'trusted_header'] })
     .notNull()
     .unique(),
   label: text().notNull(),
-  /** What unknown identities become; null: they are refused. */
+  /** The role of users created for unknown identities; null: they are rejected. */
   unknownIdentityRoleId: text(),
   linkByEmail: integer({ mode: 'boolean' }).notNull().default(false),
   /** Recorded, not used yet (spec §2). */

@@ -1,4 +1,4 @@
-/** What the quota planner decided: when the five-hour window of an account is to start, and what came of it. */
+/** Decisions of the quota planner: when to start an account's five-hour window, and the result. */
 import { index, integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { accounts } from './accounts.ts'
 
@@ -16,9 +16,9 @@ export const plannerDecisions = sqliteTable(
     /** ms since epoch */
     scheduledAt: integer().notNull(),
     executedAt: integer(),
-    /** Percent that is served more because of the start; null: not computed. */
+    /** Percent more demand served because of the start; null: not computed. */
     gainPercent: real(),
-    /** When more is served, ms since epoch. */
+    /** Start of the time in which more is served, ms since epoch. */
     gainFrom: integer(),
     gainTo: integer(),
     status: text({ enum: DECISION_STATUSES }).notNull(),
@@ -26,7 +26,7 @@ export const plannerDecisions = sqliteTable(
     reason: text(),
     /** The model of the request that started the window. */
     model: text(),
-    /** Account and cycle: one decision for each. */
+    /** Account and cycle, so that there is one decision for each. */
     idempotencyKey: text().notNull().unique(),
   },
   (t) => [index('planner_decisions_scheduled').on(t.scheduledAt), index('planner_decisions_account').on(t.accountId)],

@@ -1,4 +1,6 @@
-/** Clients that were rejected before any account was asked: one row per client, reason and minute, written by the ledger. */
+/**
+ * Clients that were rejected before an account was used: one row per client, reason and minute, written by the ledger.
+ */
 import { integer, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 export const REJECTION_REASONS = [
@@ -14,18 +16,18 @@ export const REJECTION_REASONS = [
 export const rejectedClients = sqliteTable(
   'rejected_clients',
   {
-    /** In the order of time. */
+    /** Ascending with time. */
     id: integer().primaryKey(),
-    /** Its start, ms since epoch. Of clients that are counted together, the start of the hour. */
+    /** Start of the minute, ms since epoch. For clients that are counted together, start of the hour. */
     minute: integer().notNull(),
-    /** Address; empty: unknown, `*`: further clients of an hour that has its rows already. */
+    /** Client address; empty: unknown; `*`: the other clients, once the hour has its maximum of rows. */
     client: text().notNull(),
     reason: text({ enum: REJECTION_REASONS }).notNull(),
     count: integer().notNull(),
     lastAt: integer().notNull(),
-    /** These are of the last rejection that was counted. At most eight characters of what was sent as a key. */
+    /** From the last counted rejection. At most eight characters of the key that was sent. */
     keyStart: text(),
-    /** The key that expired, is switched off, or may not use the model. */
+    /** The key that has expired, is disabled, or may not use the model. */
     keyId: text(),
     model: text(),
     route: text().notNull(),

@@ -1,4 +1,4 @@
-/** The request log: one row a turn, one row an attempt, and hourly sums, all written by the ledger. */
+/** The request log: one row per request, one per attempt, and hourly totals, all written by the ledger. */
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
@@ -21,7 +21,10 @@ const REQUEST_STATUSES = ['ok', 'error', 'cancelled'] as const
 export const requests = sqliteTable(
   'requests',
   {
-    /** Ours, random and in order of time, so that rows are appended; `requestId` is what the client sees and may have chosen. */
+    /**
+     * Our random ID, ascending with time, so that rows are appended. `requestId` is shown to the client, which may have
+     * chosen it.
+     */
     id: text().primaryKey(),
     requestId: text().notNull(),
     startedAt: integer().notNull(),
@@ -30,7 +33,7 @@ export const requests = sqliteTable(
     transport: text({ enum: ['http', 'websocket'] }).notNull(),
     upstreamTransport: text({ enum: ['http', 'websocket'] }),
     keyId: text(),
-    /** The client sent a key that Sluice does not know, and needed none. */
+    /** The client sent an unknown key where none was required. */
     unrecognizedKey: integer({ mode: 'boolean' }).notNull().default(false),
     accountId: text(),
     /** The model source that served it instead of an account. */
@@ -44,15 +47,18 @@ export const requests = sqliteTable(
     conversationHash: text(),
     /** The conversation left the account that owned it. */
     moved: integer({ mode: 'boolean' }).notNull().default(false),
-    /** The included quota of the account was used up, so its paid credits were. */
+    /** The account's included quota was used up and its paid credits were used. */
     paidCredits: integer({ mode: 'boolean' }).notNull().default(false),
     status: text({ enum: REQUEST_STATUSES }).notNull(),
     httpStatus: integer().notNull(),
-    /** request · auth · select · connect · first_event · upstream · stream · finish: where it failed or was left. */
+    /**
+     * request · auth · select · connect · first_event · upstream · stream · finish: the phase that failed or was
+     * cancelled.
+     */
     phase: text(),
     errorCode: text(),
     errorMessage: text(),
-    /** Why no outbound proxy could carry it, if that is why it failed. */
+    /** Why no outbound proxy was available, if that is why it failed. */
     egressReason: text(),
     inputTokens: integer(),
     cachedInputTokens: integer(),
@@ -77,11 +83,14 @@ export const requests = sqliteTable(
     index('requests_request').on(t.requestId),
     index('requests_conversation').on(t.conversationHash, t.startedAt).where(sql`${t.conversationHash} IS NOT NULL`),
     index('requests_source').on(t.sourceId, t.startedAt).where(sql`${t.sourceId} IS NOT NULL`),
-    /** Few, and what people look for; with the columns they are narrowed by, so that no row is read that is not shown. */
+    /**
+     * Rare statuses that users filter by. The index has the other filter columns, so that only rows that are shown are
+     * read.
+     */
     index('requests_trouble')
       .on(t.startedAt, t.id, t.status, t.errorCode, t.accountId, t.keyId, t.model)
       .where(sql`${t.status} <> 'ok'`),
-    /** Rows come in when a turn ends, so what is new is found by the end. */
+    /** Rows are written when a turn ends, so new rows are found by their end. */
     index('requests_ended').on(sql`${t.startedAt} + ${t.totalMs}`),
   ],
 )
@@ -106,7 +115,7 @@ export const attempts = sqliteTable(
   (t) => [primaryKey({ columns: [t.requestRowId, t.n] })],
 )
 
-/** What is added up of turns, whatever they are told apart by. A function, because a column belongs to one table. */
+/** The columns that are summed. A function, because a column object belongs to one table. */
 const sums = () => ({
   requests: integer().notNull(),
   errors: integer().notNull(),
@@ -118,7 +127,10 @@ const sums = () => ({
   unpriced: integer().notNull(),
 })
 
-/** Sums per hour; empty strings stand for "none" so that the key is never null. Without a row id: hours are read in one piece. */
+/**
+ * Hourly totals. Key columns hold an empty string for "none", because they cannot be null. WITHOUT ROWID stores the
+ * rows of an hour together.
+ */
 export const requestHours = sqliteTable(
   'request_hours',
   {
@@ -126,9 +138,9 @@ export const requestHours = sqliteTable(
     accountId: text().notNull(),
     keyId: text().notNull(),
     model: text().notNull(),
-    /** The program, by its user agent: `codex_exec`. `other`: the hour has too many of them. */
+    /** The client program from its user agent, such as `codex_exec`. `other`: the hour has too many of them. */
     client: text().notNull().default(''),
-    /** The model source; empty: an account served it, or nothing did. */
+    /** The model source; empty: an account served it, or none did. */
     sourceId: text().notNull().default(''),
     ...sums(),
   },
@@ -139,12 +151,12 @@ export const requestHours = sqliteTable(
   ],
 )
 
-/** By what the sums of a span are told apart; `all`: by nothing, and then `id` is empty. */
+/** The dimension the totals are grouped by. `all`: not grouped, and `id` is empty. */
 export const DIMENSIONS = ['all', 'account', 'key', 'model', 'client', 'source'] as const
 
 /**
- * Sums of whole days and longer, added up from `request_hours` by `model/reports/request-spans.ts`, so that a report over years
- * reads thousands of rows and not a million. Without a row id, as the hours.
+ * Totals of days and longer spans, computed from `request_hours` by `model/reports/request-spans.ts`. A report over
+ * years reads thousands of rows instead of a million. WITHOUT ROWID, like the hours.
  */
 export const requestSpans = sqliteTable(
   'request_spans',
@@ -157,27 +169,30 @@ export const requestSpans = sqliteTable(
     /** The ID of an account, key or source, or the name of a model or client. Empty: none. */
     id: text().notNull(),
     ...sums(),
-    /** Of a day: bit n is set when something was asked in its hour n (UTC), so that days of any time zone can be told apart. */
+    /**
+     * For days: bit n is set when there was a request in hour n (UTC), from which the days of any time zone can be
+     * found.
+     */
     activeHours: integer().notNull(),
   },
   (t) => [primaryKey({ columns: [t.spanHours, t.dimension, t.start, t.id] })],
 )
 
-/** A histogram of 64 buckets: how many are in which, for those that have some. */
+/** A histogram of 64 buckets, as counts of the buckets that are not empty. */
 export type Histogram = [bucket: number, count: number][]
 
 /**
- * What reports show of requests and cannot add up from the hours, for each hour with requests. Written once the hour is
- * over, so that a report does not read the log.
+ * Figures of reports that cannot be computed from hourly totals, per hour with requests. Written when the hour is over,
+ * so that a report does not read the log.
  */
 export const requestDigests = sqliteTable('request_digests', {
-  /** Its start, ms since epoch. */
+  /** Start of the hour, ms since epoch. */
   hour: integer().primaryKey(),
   reasoningTokens: integer().notNull(),
   /** Time to the first token. */
   firstToken: text({ mode: 'json' }).$type<Histogram>().notNull(),
   /** Output tokens per second. */
   speed: text({ mode: 'json' }).$type<Histogram>().notNull(),
-  /** The first eight digits of the hashes of its conversations. */
+  /** The first eight digits of the hash of each conversation. */
   conversations: text({ mode: 'json' }).$type<string[]>().notNull(),
 })

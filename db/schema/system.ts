@@ -1,7 +1,7 @@
 /** Settings, the audit log, and facts about this database itself. */
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
-/** One row a setting that differs from its default. */
+/** One row per setting that differs from its default. */
 export const settings = sqliteTable('settings', {
   key: text().primaryKey(),
   value: text({ mode: 'json' }).$type<unknown>().notNull(),
@@ -20,9 +20,9 @@ export const auditLogs = sqliteTable(
     id: integer().primaryKey({ autoIncrement: true }),
     at: integer().notNull(),
     event: text().notNull(),
-    /** Account id, or `bootstrap`, `guest`, `cli`, `system`. */
+    /** User ID, or `bootstrap`, `guest`, `cli`, `system`. */
     actor: text().notNull(),
-    /** What the account was called, and its role, when it acted. */
+    /** Name and role of the user at that time. */
     actorName: text(),
     actorRole: text(),
     target: text(),
@@ -30,7 +30,7 @@ export const auditLogs = sqliteTable(
     address: text(),
     severity: text({ enum: ['info', 'notice', 'warning'] }).notNull(),
     details: text({ mode: 'json' }).$type<Record<string, unknown>>(),
-    /** `hash` of the row before, and SHA-256 over it and this row: nothing can be changed or taken out unseen. */
+    /** `hash` of the previous row, and SHA-256 over it and this row: a changed or missing row breaks the chain. */
     previousHash: text().notNull().default(''),
     hash: text().notNull().default(''),
   },

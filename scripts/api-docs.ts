@@ -1,4 +1,7 @@
-/** Writes the generated parts of `docs/api.md` anew: tables of routes, fields and errors, between `<!-- … -->` and `<!-- end -->`. */
+/**
+ * Updates the generated parts of `docs/api.md`: tables of routes, fields and errors, between `<!-- … -->` and `<!-- end
+ * -->`.
+ */
 import { join } from 'node:path'
 import { type Field, getField, getFields } from '../src/api-docs/fields.ts'
 import { getOperations, type Operation } from '../src/api-docs/operations.ts'
@@ -10,7 +13,7 @@ export const API_DOCS = join(import.meta.dir, '../docs/api.md')
 
 const BLOCK = /<!-- (routes|fields|parameters|errors)(?: ([^\n]*?))? -->\n[\s\S]*?<!-- end -->/g
 
-/** `text` with its blocks as they are by the code. Throws for a block about a route there is none of. */
+/** `text` with its generated blocks updated. Throws for a block about a route that does not exist. */
 export const rendered = (text: string, operations: readonly Operation[] = getOperations(everyRoute)): string =>
   text.replaceAll(BLOCK, (_, kind: keyof typeof BLOCKS, what = '') => {
     const table = BLOCKS[kind](what, operations)
@@ -18,7 +21,7 @@ export const rendered = (text: string, operations: readonly Operation[] = getOpe
   })
 
 const BLOCKS = {
-  /** Of paths that begin so; what is not built yet is left out. */
+  /** Routes whose path starts with one of `prefixes`. */
   routes: (what: string, operations: readonly Operation[]): string => {
     const prefixes = what.split(' ')
     const wanted = operations.filter(
@@ -90,7 +93,7 @@ const refuses = ({ refusals }: Operation): string => {
   return [...own, ...(refusals.kinds.includes('turn') ? ['model request errors'] : [])].join(', ') || '–'
 }
 
-/** The column before says so. */
+/** Not repeated: the previous column says it. */
 const GATE_CODES: readonly string[] = [
   'permission_required',
   'admin_account_required',

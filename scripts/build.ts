@@ -7,21 +7,19 @@ const ROOT = resolve(import.meta.dir, '..')
 const WORKERS = ['src/threads/reader-worker.ts', 'src/threads/checkpoint-worker.ts', 'src/threads/replay-worker.ts']
 
 interface BuildOptions {
-  /** Where the executable goes. */
+  /** Path of the executable. */
   outfile: string
   /** A `bun build` target such as `bun-linux-arm64`; this machine's own when absent. Others are downloaded. */
   target?: string | undefined
 }
 
 /**
- * The `bun build` command line, to be run in the repository's root.
- *
- * `--production` is said although `--compile` claims to imply it: without it NODE_ENV is fixed to "development".
- * `--format=esm` is what lets bytecode and top-level await live together. `--splitting` keeps out of memory what is imported
- * when it is needed: the dashboard, the commands (5 MB, measured). `--entry-naming` puts the workers beside the code that
- * starts them by a relative URL. The two `--no-compile-autoload` flags keep a `.env` or a
- * `bunfig.toml` preload in the working directory from reaching the server. The name that is defined leaves the native
- * password hash out (`src/auth/passwords.ts`).
+ * The `bun build` command line, to be run in the repository's root. `--production` is needed although the documentation
+ * says that `--compile` implies it: without it NODE_ENV is "development". `--format=esm` allows bytecode together with
+ * top-level await. `--splitting` keeps lazily imported parts, the dashboard and the commands, out of memory until they
+ * are used (5 MB, Bun 1.4.5). `--entry-naming` places the workers where the code that starts them finds them by a
+ * relative URL. The two `--no-compile-autoload` flags prevent the server from reading a `.env` or a `bunfig.toml`
+ * preload in the working directory. The defined name leaves out the native password hash (`src/auth/passwords.ts`).
  */
 export function buildCommand({ outfile, target }: BuildOptions): string[] {
   return [
@@ -48,8 +46,8 @@ export function buildCommand({ outfile, target }: BuildOptions): string[] {
 }
 
 /**
- * Builds and returns the exit code of `bun build`, whose messages go to this process's own output. The maps it writes beside the
- * executable, one a part and each time under other names, are thrown away: they are in the executable, too.
+ * Builds and returns the exit code of `bun build`, whose messages are printed. Deletes the source maps beside the
+ * executable, which contains them too: their names change with each build.
  */
 export async function build({ outfile, ...options }: BuildOptions): Promise<number> {
   mkdirSync(dirname(outfile), { recursive: true })
@@ -57,7 +55,7 @@ export async function build({ outfile, ...options }: BuildOptions): Promise<numb
   const built = join(folder, 'sluice')
   const command = buildCommand({ ...options, outfile: built })
   const child = Bun.spawn(command, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] })
-  const stop = () => child.kill('SIGKILL') // it would make the folder anew
+  const stop = () => child.kill('SIGKILL') // it would create the folder again
   for (const signal of SIGNALS) process.on(signal, stop)
   try {
     const code = await child.exited

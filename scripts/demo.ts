@@ -28,7 +28,7 @@ const USAGE = `Start Sluice with made-up accounts and a week of made-up requests
 
 interface Service {
   url: string
-  /** Resolves with the exit code when it ends, by itself or not. */
+  /** Resolves with the exit code when the process ends. */
   ended: Promise<number>
   kill(): void
 }
@@ -67,7 +67,9 @@ interface Options {
   hasTraffic: boolean
 }
 
-/** Null: only help is wanted. Ends the process with a sentence where an option is wrong, before anything is stored. */
+/**
+ * Null: only help was requested. Ends the process with a message about an invalid option, before anything is stored.
+ */
 const readOptions = (): Options | null => {
   try {
     const { values } = parseArgs({
@@ -116,7 +118,7 @@ interface ServiceOptions {
   upstreamUrl: string
 }
 
-/** Null when it ended before it listened; it has said why. Nothing of the caller's environment but PATH reaches it. */
+/** Null when the server ended before it listened; it has printed the reason. Its environment is PATH only. */
 const startService = async ({ port, dataDir, upstreamUrl }: ServiceOptions): Promise<Service | null> => {
   const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], {
     cwd: ROOT,
@@ -132,7 +134,7 @@ const startService = async ({ port, dataDir, upstreamUrl }: ServiceOptions): Pro
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  process.on('exit', () => child.kill('SIGKILL')) // what it wrote goes with the folder
+  process.on('exit', () => child.kill('SIGKILL')) // its log is deleted with the folder
   let output = ''
   const decoder = new TextDecoder()
   const reader = child.stdout.getReader()
@@ -148,7 +150,7 @@ const startService = async ({ port, dataDir, upstreamUrl }: ServiceOptions): Pro
   }
 }
 
-/** Its greeting came in one piece with the URL; what follows are warnings. */
+/** The greeting and the URL arrived together. What follows are warnings. */
 const passOn = async (reader: { read(): Promise<{ done: boolean; value?: Uint8Array }> }): Promise<void> => {
   for (let chunk = await reader.read(); chunk.value; chunk = await reader.read()) process.stdout.write(chunk.value)
 }

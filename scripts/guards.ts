@@ -1,4 +1,7 @@
-/** What must never be in the repository and no linter looks for: registry hosts, and paths of a developer's machine. */
+/**
+ * Checks for what must not be in the repository and linters do not find: registry hosts, and paths of a developer's
+ * machine.
+ */
 
 /** Written with classes and groups, so that this file does not match itself. */
 const FORBIDDEN = [
@@ -7,10 +10,10 @@ const FORBIDDEN = [
   { pattern: /[/]tmp[/]\w+_jobs/, why: "holds a path of somebody's machine" },
 ]
 
-/** Lockfiles written against another registry than the default record a URL for each package. */
+/** Lockfiles written with a non-default registry record a URL for each package. */
 const LOCKED_URL = /"https?:[/][/]/
 
-/** Faults of one file as `path:line: why`; lockfiles are held to `LOCKED_URL` too. */
+/** Problems of one file as `path:line: why`. `LOCKED_URL` applies to lockfiles only. */
 export function getFaults(path: string, text: string): string[] {
   const rules = path.endsWith('bun.lock')
     ? [
@@ -25,8 +28,8 @@ export function getFaults(path: string, text: string): string[] {
 }
 
 /**
- * Faults of every file git knows or would add. Minified and binary files are left out.
- * Throws when `root` is not a git checkout, because then nothing was checked.
+ * Problems of all files that git tracks or would add, except minified and binary ones. Throws when `root` is not a git
+ * checkout, because then nothing was checked.
  */
 async function repositoryFaults(root: string): Promise<string[]> {
   const git = Bun.spawnSync(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })

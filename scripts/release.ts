@@ -7,8 +7,8 @@ import { build } from './build.ts'
 const ROOT = resolve(import.meta.dir, '..')
 
 /**
- * What a file is called → the `bun build` target. The x64 ones run on CPUs without AVX2 as well (old NAS boxes).
- * `install.sh` composes the same names from `uname`.
+ * File name → the `bun build` target. The x64 builds also run on CPUs without AVX2, such as old NAS boxes. `install.sh`
+ * composes the same names from `uname`.
  */
 export const PROGRAMS: Readonly<Record<string, string>> = {
   'sluice-linux-x64': 'bun-linux-x64-baseline',
@@ -21,7 +21,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   'sluice-windows-arm64': 'bun-windows-arm64',
 }
 
-/** Builds the programs named, all of them by default, into `folder`; returns the names of the files written. */
+/** Builds the named programs, all by default, into `folder`. Returns the names of the written files. */
 export const release = async (folder: string, names: readonly string[] = Object.keys(PROGRAMS)): Promise<string[]> => {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
@@ -49,7 +49,7 @@ const program = async (folder: string, name: string): Promise<string> => {
   return `${name}.gz`
 }
 
-/** npm reads the installed packages and writes CycloneDX 1.5. Without it there would be a lockfile walker here. */
+/** npm reads the installed packages and writes CycloneDX 1.5, so no lockfile parser is needed here. */
 const sbom = (folder: string): string => {
   const { stdout, stderr, exitCode } = Bun.spawnSync(
     ['npm', 'sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application', '--omit', 'dev'],

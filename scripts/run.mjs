@@ -42,7 +42,7 @@ function pinnedVersion() {
   return version ?? fail('package.json names no Bun version under "packageManager" (expected "bun@1.2.3").')
 }
 
-/** PATH, then what an earlier run or npx left behind, and only then the network. */
+/** PATH first, then earlier downloads of this script or npx, then the network. */
 function findBun(version) {
   const isPinned = (path) => spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout?.trim() === version
   const known = [...onPath(), ...notedBun(), ...npxCache()].find(isPinned)
@@ -68,11 +68,11 @@ function notedBun() {
   try {
     return [readFileSync(BUN_NOTE, 'utf8').trim()]
   } catch {
-    return [] // never fetched here
+    return [] // not downloaded yet
   }
 }
 
-/** Where npx unpacks packages. The platform package is listed too: it works where install scripts are switched off. */
+/** Where npx unpacks packages. The platform package is listed too, because it works with install scripts disabled. */
 function npxCache() {
   const cache = process.env.npm_config_cache ?? join(homedir(), '.npm')
   return entries(join(cache, '_npx')).flatMap((folder) => {
@@ -86,11 +86,11 @@ function entries(folder) {
   try {
     return readdirSync(folder).map((name) => join(folder, name))
   } catch {
-    return [] // no such folder
+    return [] // the folder does not exist
   }
 }
 
-/** `--yes` because npm may be configured with `yes=false`, which would wait for an answer nobody can give. */
+/** `--yes` because npm may be configured with `yes=false`, and would wait for input. */
 function fetchWithNpx(version) {
   const { stdout, error } = spawnSync('npx', ['--yes', `bun@${version}`, '--print', 'process.execPath'], {
     cwd: ROOT,
@@ -102,7 +102,7 @@ function fetchWithNpx(version) {
   return path ? [path] : []
 }
 
-/** The stamp is written last and removed first, so that an interrupted install is done again. */
+/** The stamp is removed first and written last, so that an interrupted install is repeated. */
 function installIfChanged(bun, mode) {
   const hash = createHash('sha256')
   for (const name of ['bun.lock', 'package.json']) hash.update(readFileSync(join(ROOT, name)))
@@ -127,13 +127,13 @@ function readStamp() {
 }
 
 /**
- * Runs Bun in the repository's root (it reads tsconfig.json from there only) and ends as it ends. For a signal to npm to
- * come this far, the scripts in package.json begin with `exec`: npm tells its shell, and the shell would tell nobody.
+ * Runs Bun in the repository's root, the only place where it reads tsconfig.json, and exits with its exit code. The
+ * scripts in package.json begin with `exec`, because npm sends signals to its shell, which does not forward them.
  */
 function handOver(bun, args, env) {
   let child
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    // Listened for before there is a child, so that none can slip through between the two.
+    // Added before the child process starts, so that no signal is lost in between.
     process.on(signal, () => {
       const terminalSentItToBoth = signal === 'SIGINT' && process.stdin.isTTY
       if (!terminalSentItToBoth) child.kill(signal)

@@ -1,4 +1,4 @@
-/** `npm test`: every layer of tests, one line each, and the sum as the plain last line. */
+/** `npm test`: runs all layers of tests, prints one line for each, and the totals as the last line. */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -7,16 +7,16 @@ import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 
-/** A run that takes longer is killed, its output shown, and counted as failed. A slow machine must not reach it. */
+/** A run that takes longer is killed, its output shown, and counted as failed. Generous enough for slow machines. */
 const RUN_TIMEOUT_MS = 900_000
-/** Of one test: many start processes, which on a busy machine take seconds. */
+/** Limit for one test. Many start processes, which takes seconds on a busy machine. */
 const TEST_TIMEOUT_MS = 30_000
 
-/** Folders below `tests/` that are layers of their own; every other test is in `unit`. */
+/** Folders in `tests/` that are layers of their own. All other tests belong to `unit`. */
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
-/** Runs side by side: one more than there are processors, because tests of processes and pages also wait. */
+/** Parallel runs: one more than there are processors, because tests of processes and pages also wait. */
 const LANES = Math.min(availableParallelism() + 1, 4)
-/** Started in this order: the quickest answers first, then the longest runs, so that all lanes end together. */
+/** In this order: first the fastest, for early results, then the longest, so that all lanes end together. */
 const ORDER = ['types', 'lint', 'browser', 'process', 'unit', 'clients', 'spec'] as const
 type LayerName = (typeof ORDER)[number]
 
@@ -30,11 +30,11 @@ interface Counts {
 }
 
 interface Report extends Counts {
-  /** Shown when something failed, without what passed. */
+  /** Shown when something failed, without the output of passed tests. */
   output: string
 }
 
-/** What a layer is made of: runs that may be side by side, or the reason why there are none. */
+/** A layer: its runs, which may be parallel, or the reason why there are none. */
 type Runs = (() => Promise<Report>)[] | string
 
 const LAYERS: Record<LayerName, () => Runs> = {
@@ -48,8 +48,8 @@ const LAYERS: Record<LayerName, () => Runs> = {
 }
 
 /**
- * The counts in the closing lines of `bun test`. A run that ended badly without naming a failed test
- * (a file that could not be loaded, an error between tests, a crash) counts as one failure.
+ * The counts in the closing lines of `bun test`. A run that failed without naming a failed test (a file that could not
+ * be loaded, an error between tests, a crash) counts as one failure.
  */
 export function readCounts(output: string, exitCode: number): Counts {
   const last = (word: string) => Number([...output.matchAll(new RegExp(`^ *(\\d+) ${word}$`, 'gm'))].at(-1)?.[1] ?? 0)
@@ -61,7 +61,7 @@ export function readCounts(output: string, exitCode: number): Counts {
   }
 }
 
-/** What a layer that failed printed, without the tests that passed: of hundreds of lines these are what has to be found. */
+/** The output of a failed layer without the tests that passed, which would hide the failures. */
 export function withoutPassed(output: string): string {
   return output
     .split('\n')
@@ -70,18 +70,18 @@ export function withoutPassed(output: string): string {
     .trimEnd()
 }
 
-/** What tests say to whoever runs them, also when all is well: lines that begin with `note: `. */
+/** Messages of tests to the developer, shown even on success: lines that begin with `note: `. */
 export function notesIn(output: string): string[] {
   return output.split('\n').filter((line) => line.startsWith('note: '))
 }
 
-/** Which layer a test file belongs to, by its first folder below `tests/`. */
+/** The layer of a test file, by its first folder in `tests/`. */
 export function getLayer(path: string): string {
   const folder = path.split('/')[1] ?? ''
   return FOLDER_LAYERS.find((layer) => layer === folder) ?? 'unit'
 }
 
-/** The plain last line. */
+/** The last line, without colours. */
 export function closingLine({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`
 }
@@ -94,7 +94,7 @@ async function main(): Promise<void> {
     process.exit(2)
   }
   const total = await installPackages()
-  // Here once, because layers side by side would all install it.
+  // Installed here once, because parallel layers would all install it.
   await ensureProgram(CHROMIUM, { isBest: true })
   const chosen = ORDER.filter((name) => only.length === 0 || only.includes(name))
   await inLanes(chosen.flatMap(getRuns), LANES, async (run) => add(total, await run()))
@@ -102,7 +102,10 @@ async function main(): Promise<void> {
   process.exit(total.failed > 0 ? 1 : 0)
 }
 
-/** Offline and in milliseconds when nothing changed. Counts only where it fails: it is no test, but nothing works without it. */
+/**
+ * Works offline and takes milliseconds when nothing changed. Counted only if it fails: it is not a test, but nothing
+ * works without it.
+ */
 async function installPackages(): Promise<Counts> {
   const counts: Counts = { passed: 0, failed: 0, skipped: 0 }
   for (const folder of PACKAGES.filter((one) => existsSync(join(ROOT, one, 'package.json')))) {
@@ -114,7 +117,7 @@ async function installPackages(): Promise<Counts> {
   return counts
 }
 
-/** The runs of a layer; the last to end prints the sum of all. */
+/** The runs of a layer. The last one to end prints the total. */
 function getRuns(name: LayerName): (() => Promise<Counts>)[] {
   const runs = LAYERS[name]()
   if (typeof runs === 'string') {
@@ -151,7 +154,7 @@ async function lint(): Promise<Report> {
   return asOneTest(failed, biome.output + guards.output)
 }
 
-/** A file a run: Chromium takes far longer than a new process. */
+/** One file per run: Chromium takes far longer than a new process. */
 function browserTests(): Runs {
   const files = testFiles('browser')
   if (files.length === 0 || findProgram(CHROMIUM)) return bunTests('browser', files.length)
@@ -159,7 +162,7 @@ function browserTests(): Runs {
   return process.env.CI === 'true' ? [async () => asOneTest(true, reason)] : reason
 }
 
-/** The files of a layer in so many runs, dealt out in turn, since files that are dear often have similar names. */
+/** The files of a layer, distributed over `count` runs in turn, because slow files often have similar names. */
 function bunTests(layer: LayerName, count: number): Runs {
   const files = testFiles(layer)
   if (files.length === 0) return 'it has no test file yet'
@@ -173,7 +176,7 @@ function bunTests(layer: LayerName, count: number): Runs {
   })
 }
 
-/** The last tier of the compiler costs a test process more than it saves: 6 to 12 % of the processor time (measured). */
+/** The last compiler tier costs a test process more than it saves: 6 to 12 % of the processor time (Bun 1.4.5). */
 const FOR_TESTS = { BUN_JSC_useFTLJIT: '0' }
 
 function testFiles(layer: string): string[] {
@@ -191,7 +194,7 @@ function asOneTest(hasFailed: boolean, output: string): Report {
   return { passed: hasFailed ? 0 : 1, failed: hasFailed ? 1 : 0, skipped: 0, output }
 }
 
-/** Both streams go to one file, which keeps their order; a pipe each would not. */
+/** Both streams go to one file, which keeps their order. Two pipes would not. */
 async function command(
   argv: string[],
   cwd = ROOT,

@@ -1,4 +1,4 @@
-/** The demo's two automations, and what came of them in its week. */
+/** The demo's two automations and the results of their runs in the demo's week. */
 import type { Tx } from '../../db/commit.ts'
 import { DAY_MS } from '../../src/lib/durations.ts'
 import { systemRandom } from '../../src/lib/random.ts'
@@ -15,7 +15,7 @@ const SAME = {
 const DAYS = 6
 const ANSWER_MS = 1400
 
-/** By name of the account: why it is skipped. */
+/** Account name → why it is skipped. */
 const SKIPPED: Readonly<Record<string, Note>> = {
   linus: { code: 'account_rate_limited', message: null },
   tony: { code: 'account_paused', message: null },

@@ -1,15 +1,15 @@
-/** The six keys of the demo: whose client uses each, when, and for what. */
+/** The six keys of the demo: which client uses each, when, and with which models. */
 import type { NewKey } from '../../src/model/keys/key-input.ts'
 import { MODELS, PRO_MODEL } from './pool.ts'
 
-/** A list to choose from; each choice with its weight. */
+/** Choices with their weights. */
 export type Weighted<T> = readonly (readonly [choice: T, weight: number])[]
 
 export interface DemoClient {
   key: string
   /** Share of all requests in its busiest hour. */
   weight: number
-  /** Working hours: day and night differ much. Otherwise it runs by the clock. */
+  /** The hours of the day in which it is active. */
   rhythm: 'office' | 'evening' | 'nightly' | 'steady'
   userAgent: string
   ip: string
@@ -21,7 +21,7 @@ export interface DemoClient {
   /** Typical tokens of one request; most of the input is cached in later requests of a conversation. */
   input: number
   output: number
-  /** The key cannot be used any more since then, in ms before now. */
+  /** How long ago the key stopped working, ms. */
   endedMs?: number
 }
 
@@ -160,7 +160,7 @@ export const CLIENTS: readonly DemoClient[] = [
   },
 ]
 
-/** What each key is allowed. Limits are set once the week is written, and count what it used. */
+/** The restrictions of each key. Limits are set after the week was written, and include its usage. */
 export const keyPolicies = (now: number): Record<string, Omit<NewKey, 'name'>> => ({
   laptop: {},
   desktop: { limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 500_000_000, modelFilter: '' }] },
@@ -186,7 +186,7 @@ const HOUR_SHARES: Record<DemoClient['rhythm'], readonly number[]> = {
   steady: [2, 2, 2, 2, 2, 2, 2, 3, 4, 5, 5, 5, 4, 5, 5, 5, 5, 4, 3, 3, 2, 2, 2, 2],
 }
 
-/** How busy the client is in the hour that `at` is in, by the clock of this machine; weekends are quieter. */
+/** How busy the client is in the hour of `at`, in this machine's time zone. Weekends are quieter. */
 export const busyness = ({ weight, rhythm, endedMs = 0 }: DemoClient, at: number, now: number): number => {
   if (endedMs > 0 && at > now - endedMs) return 0
   const date = new Date(at)

@@ -1,4 +1,4 @@
-/** What went wrong in the week of the demo: two incidents, and now and then a single failure. */
+/** The failures in the demo's week: two incidents, and single failures now and then. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts'
 import type { Random } from '../../src/lib/random.ts'
 
@@ -6,7 +6,7 @@ export interface Failure {
   code: string
   message: string
   phase: 'connect' | 'first_event' | 'upstream' | 'stream' | 'select'
-  /** To the client. */
+  /** The status for the client. */
   httpStatus: number
   /** The HTTP status from ChatGPT; null if it did not answer. */
   upstreamStatus: number | null
@@ -15,17 +15,17 @@ export interface Failure {
 }
 
 interface Incident {
-  /** Before now. */
+  /** How long ago, ms. */
   startMs: number
   lengthMs: number
   /** Share of the requests that fail. */
   share: number
-  /** At least so many requests come in, however quiet the hour is. */
+  /** The least number of requests in it, even in a quiet hour. */
   requests: number
   failure: Failure
 }
 
-/** In time, and with retries that failed too: every account was in the same trouble. */
+/** In order of time, with retries that failed too, because all accounts were affected. */
 export const INCIDENTS: readonly Incident[] = [
   {
     startMs: 2 * DAY_MS + 5 * HOUR_MS,
@@ -94,7 +94,7 @@ const SINGLE: readonly Failure[] = [
 
 const SINGLE_SHARE = 0.0025
 
-/** What a request that starts at `at` fails with; null: nothing. */
+/** The failure of a request that starts at `at`; null: it succeeds. */
 export const failureAt = (at: number, now: number, random: Random): Failure | null => {
   const incident = incidentAt(at, now)
   if (incident) return random.float() < incident.share ? incident.failure : null

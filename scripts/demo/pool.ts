@@ -17,11 +17,11 @@ export interface DemoAccount {
   /** Last resort: used only when no other account is available. */
   isLastResort?: boolean
   status: AccountStatus
-  /** How long ago it came to this state; 0 for an active account. */
+  /** How long ago it entered this state, ms; 0 for an active account. */
   sinceMs: number
-  /** Until the block ends, where it has an end. */
+  /** Until the block ends, ms, if its end is known. */
   endsInMs?: number
-  /** Share of the requests while it is available. */
+  /** Share of the requests while the account is available. */
   weight: number
   fiveHourPercent: number
   weeklyPercent: number
@@ -113,7 +113,7 @@ export const DEMO_ACCOUNTS: readonly DemoAccount[] = [
   },
 ]
 
-/** Adds the accounts to the stand-in, which from then on treats each as its state says. */
+/** Adds the accounts to the stand-in, which then treats each according to its state. */
 export const addToUpstream = (upstream: Upstream, now: number): void => {
   for (const account of DEMO_ACCOUNTS) {
     const added = upstream.addAccount(getOptions(account, now))

@@ -1,4 +1,4 @@
-/** Fills a new data folder with the demo's week, through the functions that the product itself stores with. */
+/** Fills a new data folder with the demo's week, using the product's own functions. */
 import { commit, type Tx } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
@@ -29,7 +29,7 @@ import { WEEK_MS, week } from './week.ts'
 
 export interface SeedOptions {
   dataDir: string
-  /** Where the accounts are: `addToUpstream` has added them. */
+  /** The stand-in upstream, which has the accounts already (`addToUpstream`). */
   upstream: Upstream
   /** The end of the week, ms since epoch. */
   now: number
@@ -40,7 +40,7 @@ export interface SeedOptions {
 export interface Seeded {
   username: string
   password: string
-  /** By the name of the key: the key itself. */
+  /** Key name → the key itself. */
   keys: ReadonlyMap<string, string>
 }
 
@@ -50,7 +50,7 @@ const LARGEST_SEED = 2 ** 32 - 1
 const USERNAME = 'demo'
 const MEMBERS_KEY = 'desktop'
 
-/** Throws a sentence for the user where `text` is no whole number from 0 to `largest`. */
+/** Throws a message for the user if `text` is not an integer from 0 to `largest`. */
 export const wholeNumber = (option: string, text: string, largest: number): number => {
   const number = Number(text)
   if (/^\d+$/.test(text) && number <= largest) return number
@@ -59,7 +59,7 @@ export const wholeNumber = (option: string, text: string, largest: number): numb
 
 export const parseSeed = (text: string): number => wholeNumber('--seed', text, LARGEST_SEED)
 
-/** Stores everything or, when it throws, nothing. The folder must not have a database yet. */
+/** Stores everything, or nothing if it throws. The folder must not have a database. */
 export const seedDemo = async ({
   dataDir,
   upstream,
@@ -148,7 +148,9 @@ const getSnapshot = (account: DemoAccount, now: number): UsageSnapshot => ({
   planType: account.plan,
 })
 
-/** What each account had used, hour by hour until it went out of use. Both windows grow with the day and start again. */
+/**
+ * What each account had used, hour by hour until it became unavailable. Both windows fill during the day and restart.
+ */
 const addSamples = (tx: Tx, accountIds: Ids, now: number): void => {
   const rows = DEMO_ACCOUNTS.flatMap((account) => {
     const accountId = accountIds.get(account.name) ?? ''
@@ -183,7 +185,7 @@ const sampledHours = (account: DemoAccount, now: number): { hour: number; weekly
 const loadAt = (hour: number, now: number): number =>
   CLIENTS.reduce((sum, client) => sum + busyness(client, hour, now), 0) / 700
 
-/** A change made in the course of the week. They are applied in order, so that the audit log reads like one. */
+/** A change made during the week. Applied in order, so that the audit log is plausible. */
 interface Change {
   at: number
   apply(): void
@@ -211,7 +213,7 @@ const applyEvent = (tx: Tx, accountId: string, event: AccountEvent): void => {
   noteAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
 }
 
-/** What brought the account to its state. */
+/** The event that led to the account's state. */
 const getEvent = ({ status, endsInMs = 0 }: DemoAccount, at: number, now: number): AccountEvent | null => {
   const limited = { at, resetAt: now + endsInMs, retryAfterMs: null, cause: 'usage_limit_reached' }
   const evidence = '429 usage_limit_reached: The usage limit has been reached'
@@ -228,7 +230,7 @@ const getEvent = ({ status, endsInMs = 0 }: DemoAccount, at: number, now: number
   }
 }
 
-/** Limits are set at the end of the week and count what was used in it. */
+/** Limits are set at the end of the week and include its usage. */
 const keyChanges = (tx: Tx, keyIds: Ids, now: number): Change[] => {
   const policies = keyPolicies(now)
   return CLIENTS.map(({ key, endedMs }) => {

@@ -1,4 +1,4 @@
-/** The link that signs a browser in to the demo: a small server on 127.0.0.1 that passes on the session cookie. */
+/** The link that signs a browser in to the demo: a small server on 127.0.0.1 that sets the session cookie. */
 import { systemRandom } from '../../src/lib/random.ts'
 
 interface SignIn {
@@ -8,13 +8,13 @@ interface SignIn {
   password: string
 }
 
-/** The link. Cookies are for all ports of a host, so the browser sends it to the dashboard too. */
+/** The link. Cookies are shared by all ports of a host, so the browser sends it to the dashboard too. */
 export const startSignIn = ({ url, ...credentials }: SignIn): string => {
   const path = `/${systemRandom.token(16)}`
   const { port } = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    idleTimeout: 60, // hashing takes its time on a busy machine
+    idleTimeout: 60, // hashing takes a while on a busy machine
     fetch: async (request) => {
       const { pathname, host } = new URL(request.url)
       if (pathname !== path || host !== `127.0.0.1:${port}`) return new Response('Not found\n', { status: 404 })

@@ -12,10 +12,10 @@ const INPUTS = [
   'Rename this variable and update its callers.',
 ]
 
-/** Pasted behind the question, so that requests have a believable size. */
+/** Appended to the question, so that requests have a realistic size. */
 const CODE = `\n\nfunction getTotal(rows) {\n  return rows.reduce((sum, row) => sum + row.amount, 0)\n}`.repeat(10)
 
-/** Until the process ends. A request that fails shows in the request log. */
+/** Runs until the process ends. Failed requests are visible in the request log. */
 export const sendTraffic = async (url: string, keys: ReadonlyMap<string, string>, random: Random): Promise<void> => {
   const clients = CLIENTS.filter(({ endedMs }) => endedMs === undefined)
   for (;;) {

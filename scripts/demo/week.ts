@@ -1,4 +1,4 @@
-/** The requests of the demo's week, made up from a seed: the same seed and time give the same week. */
+/** The requests of the demo's week, generated from a seed: the same seed and time give the same week. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts'
 import type { Random } from '../../src/lib/random.ts'
 import { costMicros } from '../../src/model/catalog/pricing.ts'
@@ -16,7 +16,7 @@ export interface WeekPlan {
   now: number
   requests: number
   random: Random
-  /** By the name of the account or key. */
+  /** Account or key name → ID. */
   accountIds: ReadonlyMap<string, string>
   keyIds: ReadonlyMap<string, string>
 }
@@ -32,7 +32,10 @@ interface Arrival {
   client: DemoClient
 }
 
-/** As many as planned, spread over clients and hours by how busy they are; those of the incidents come on top of the hours. */
+/**
+ * As many as planned, spread over clients and hours by how busy they are. Those of the incidents are added to their
+ * hours.
+ */
 const arrivals = ({ now, requests, random }: WeekPlan): Arrival[] => {
   const slots = getSlots(now)
   const inIncidents = INCIDENTS.flatMap(({ startMs, lengthMs, requests: count }) =>
@@ -74,9 +77,9 @@ interface Conversation {
   hash: string
   account: DemoAccount
   model: string
-  /** Requests still to come. */
+  /** Remaining requests. */
   left: number
-  /** Requests so far: each one adds to the input, most of which is cached. */
+  /** Requests so far. Each adds to the input, most of which is cached. */
   length: number
   lastAt: number
 }
@@ -118,7 +121,7 @@ const newConversation = (plan: WeekPlan, { models }: DemoClient, at: number): Co
   return { hash, account, model: wanted, left: 1 + Math.floor(random.float() * LONGEST), length: 0, lastAt: at }
 }
 
-/** At least the Pro account always is. */
+/** the Pro account is always available */
 const isUsable = ({ sinceMs }: DemoAccount, at: number, now: number): boolean => sinceMs === 0 || at < now - sinceMs
 
 /** The account that ended the request comes last. */
@@ -208,7 +211,7 @@ const getUse = ({ input, output }: DemoClient, { length }: Conversation, random:
 
 const RETRIED = { code: 'slow_down', message: 'slow down', status: 503 }
 
-/** All but the last failed; the last ends as the request does. */
+/** All attempts but the last failed; the last ends like the request. */
 const getAttempts = (plan: WeekPlan, made: Made, totalMs: number): AttemptRecord[] => {
   const { at, failure, isCancelled, tried } = made
   const eachMs = tried.length === 1 ? 0 : Math.min(900, totalMs / (2 * tried.length))
@@ -260,7 +263,7 @@ const getSum = (choices: Weighted<unknown>): number => choices.reduce((sum, [, w
 
 const pick = <T>(choices: Weighted<T>, random: Random): T => chooser(choices)(random)
 
-/** Draws by weight. At least one choice must have some. */
+/** A weighted random choice. At least one weight must be positive. */
 const chooser = <T>(choices: Weighted<T>): ((random: Random) => T) => {
   const total = getSum(choices)
   return (random) => {

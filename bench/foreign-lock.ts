@@ -19,7 +19,6 @@ const options: LabOptions = {
   drainSeconds: 0,
   aborts: 0,
   socketCycles: 0,
-  signInTries: 0,
   visits: 0,
   log: { accounts: 0, keys: 0, rows: 0, days: 0 },
   useBinary: false,

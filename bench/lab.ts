@@ -16,7 +16,6 @@ import {
   sluiceCommand,
   startFloor,
   startFloorSockets,
-  startLeast,
   startNginx,
   startSluice,
   startUpstream,
@@ -32,8 +31,6 @@ export type LabOptions = {
   drainSeconds: number
   aborts: number
   socketCycles: number
-  /** Of each class. */
-  signInTries: number
   /** Of each page. */
   visits: number
   /** Only pages like this are visited. */
@@ -52,7 +49,7 @@ export type Lab = {
   seed: SluiceSeed | null
   /** For what a measurement leaves behind; removed at the end. */
   workDir: string
-  /** Starts the four targets of the speed measurements, in the order in which they take turns. */
+  /** Starts the targets of the speed measurements, in the order in which they take turns. */
   startAll: () => Promise<RunningTarget[]>
   /** The same for sockets. */
   startAllSockets: () => Promise<RunningTarget[]>
@@ -72,7 +69,6 @@ export async function openLab(options: LabOptions, report: Report, workDir: stri
   const seed = command && (await seedSluice(command, upstream.url, workDir))
   if (!seed) report.note(`sluice is not measured: ${options.useBinary ? 'dist/sluice' : 'src/main.ts'} is missing`)
   const overHttp = seed ? [() => freshSluice(upstream, seed, { transport: 'http' })] : []
-  const least = seed && !options.useBinary ? [() => leastOn(upstream, seed)] : []
   const overSockets = seed ? [() => freshSluice(upstream, seed, { transport: 'auto' })] : []
   return {
     options,
@@ -80,7 +76,7 @@ export async function openLab(options: LabOptions, report: Report, workDir: stri
     upstream,
     seed,
     workDir,
-    startAll: () => startAll({ upstream, workDir, report }, [() => startFloor(upstream), ...least, ...overHttp]),
+    startAll: () => startAll({ upstream, workDir, report }, [() => startFloor(upstream), ...overHttp]),
     startAllSockets: () => startAll({ upstream, workDir, report }, [() => startFloorSockets(upstream), ...overSockets]),
     fresh: [() => startFloor(upstream), ...overHttp],
     freshSockets: [() => startFloorSockets(upstream), ...overSockets],
@@ -106,7 +102,7 @@ async function startAll({ upstream, workDir, report }: Ground, starts: (() => Pr
   return [direct(upstream), ...inOrder(started)]
 }
 
-const ORDER: readonly TargetName[] = ['floor', 'least', 'sluice', 'nginx']
+const ORDER: readonly TargetName[] = ['floor', 'sluice', 'nginx']
 
 function inOrder(targets: RunningTarget[]): RunningTarget[] {
   return targets.toSorted((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name))
@@ -117,10 +113,6 @@ async function freshSluice(upstream: Upstream, seed: SluiceSeed, options: SeedOp
   await upstream.setMode({ kind: 'burst', groups: 10 })
   const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), options)
   return startSluice(fresh, options.transport === 'auto' ? COLLECTS : {})
-}
-
-async function leastOn(upstream: Upstream, { command, dataDir }: SluiceSeed): Promise<RunningTarget> {
-  return startLeast(upstream, await seedSluice(command, upstream.url, dirname(dataDir)))
 }
 
 async function drive<Result>(script: string, job: unknown): Promise<Result> {

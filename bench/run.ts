@@ -1,35 +1,30 @@
 /** `bun run bench`: measures Sluice against a bare pass-through in the same run and prints PASS or FAIL per target. */
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { measureHistogram } from './dashboard-histogram.ts'
-import { measureLive } from './dashboard-live.ts'
 import { measureLoop } from './dashboard-loop.ts'
-import { measureOpen } from './dashboard-open.ts'
 import { measurePages } from './dashboard-pages.ts'
 import { type BigFolder, bigFolder } from './dashboard-seed.ts'
 import { measureAborts, measureBackpressure, measureIdle, measureStart, measureStreams } from './endurance.ts'
 import { type Lab, type LabOptions, openLab } from './lab.ts'
 import { createReport } from './report.ts'
-import { measureSignIn } from './sign-in.ts'
 import { measureIdleSessions, measureSocketCycles, measureSocketEvents, measureSocketTurns } from './sockets.ts'
 import { measureFirstByte, measurePhases, measureThroughput } from './speed.ts'
 import { makeWorkDir, type RunningTarget, removeWorkDir } from './targets.ts'
-import { measureWhere } from './where.ts'
 
-/** Run against four processes that stay up and take turns. */
+/** These run against processes that stay up and take turns. */
 const SPEED: Record<string, (lab: Lab, targets: RunningTarget[]) => Promise<void>> = {
   throughput: measureThroughput,
   ttfb: measureFirstByte,
   phases: measurePhases,
 }
 
-/** The same, for sockets. */
+/** The same for sockets. */
 const SOCKET_SPEED: Record<string, (lab: Lab, targets: RunningTarget[]) => Promise<void>> = {
   'socket-events': measureSocketEvents,
   'socket-turns': measureSocketTurns,
 }
 
-/** Run against a fresh process each, alone on the machine. */
+/** Each of these gets a fresh process. */
 const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   start: measureStart,
   memory: measureIdle,
@@ -38,17 +33,12 @@ const ENDURANCE: Record<string, (lab: Lab) => Promise<void>> = {
   abort: measureAborts,
   'socket-idle': measureIdleSessions,
   'socket-cycles': measureSocketCycles,
-  'sign-in': measureSignIn,
-  where: measureWhere,
 }
 
-/** Run on a folder with a large log, which all of them share. */
+/** These share a folder with a large log. */
 const DASHBOARD: Record<string, (lab: Lab, folder: BigFolder) => Promise<void>> = {
   pages: measurePages,
-  histogram: measureHistogram,
-  'event-streams': measureLive,
   loop: measureLoop,
-  'dashboard-open': measureOpen,
 }
 
 const NAMES = [SPEED, SOCKET_SPEED, ENDURANCE, DASHBOARD].flatMap(Object.keys)
@@ -61,7 +51,6 @@ const FULL = {
   drainSeconds: 60,
   aborts: 10_000,
   socketCycles: 5_000,
-  signInTries: 500,
   visits: 40,
   log: { accounts: 200, keys: 100, rows: 1_000_000, days: 730 },
 }
@@ -73,7 +62,6 @@ const QUICK = {
   drainSeconds: 8,
   aborts: 2_000,
   socketCycles: 1_000,
-  signInTries: 100,
   visits: 10,
   log: { accounts: 20, keys: 10, rows: 20_000, days: 60 },
 }
@@ -113,7 +101,7 @@ async function bench(): Promise<number> {
   const names = (values.only ?? NAMES).flatMap((name) => name.split(','))
   const unknown = names.find((name) => !NAMES.includes(name))
   if (unknown) {
-    console.error(`There is no measurement "${unknown}"; there are ${NAMES.join(', ')}.`)
+    console.error(`Unknown measurement "${unknown}". Choose from ${NAMES.join(', ')}.`)
     return 2
   }
   const report = createReport(console.log)

@@ -177,7 +177,6 @@ const NO_BENCH = {
   drainSeconds: 0,
   aborts: 0,
   socketCycles: 0,
-  signInTries: 0,
   visits: 0,
   log: { accounts: 0, keys: 0, rows: 0, days: 0 },
 }

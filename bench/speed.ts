@@ -9,7 +9,7 @@ import type { RunningTarget, TargetName } from './targets.ts'
 
 const CLIENTS = 16
 /** The share of the floor's requests per second that Sluice must reach, by request size. */
-const THROUGHPUT_TARGET: Record<BodyName, number> = { '2kb': 0.75, '56kb': 0.5 }
+const THROUGHPUT_TARGET: Record<BodyName, number> = { '2kb': 0.7, '56kb': 0.5 }
 /** How much Sluice may add to the first byte, as a multiple of what the floor adds. */
 const TTFB_TARGET = 1.7
 /** Which core the kernel puts a process on decides much of one run's latency, so each round is several short ones. */

@@ -1,4 +1,4 @@
-/** What is measured side by side: the upstream itself, the floor, nginx, Sluice, and the least that does its work. */
+/** What is measured side by side: the upstream itself, the floor, nginx and Sluice. */
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { RESPONSES_PATH, requestBody, requestHeaders, sessionId } from './payloa
 import { type Child, runCommand, startHelper, startServer, waitForAnswer } from './processes.ts'
 import type { UpstreamMode, UpstreamStats } from './upstream.ts'
 
-export type TargetName = 'direct' | 'floor' | 'least' | 'sluice' | 'nginx'
+export type TargetName = 'direct' | 'floor' | 'sluice' | 'nginx'
 export type RunningTarget = Target & { name: TargetName; child: Child }
 
 /** A seeded Sluice data folder and the API key made in it. */
@@ -45,16 +45,6 @@ export async function startFloor(upstream: Child, env: Record<string, string> = 
     BUN_CONFIG_MAX_HTTP_REQUESTS: '16384',
   })
   return { name: 'floor', url: child.url, apiKey: 'none', child }
-}
-
-/** On a seeded folder of its own. */
-export async function startLeast(upstream: Upstream, seed: SluiceSeed): Promise<RunningTarget> {
-  const child = await startHelper('bench/least.ts', {
-    BENCH_UPSTREAM_URL: upstream.url,
-    BENCH_DATA_DIR: seed.dataDir,
-    BUN_CONFIG_MAX_HTTP_REQUESTS: '16384',
-  })
-  return { name: 'least', url: child.url, apiKey: seed.apiKey, child }
 }
 
 /** Lets a process be told to collect (`collect.ts`). Not for measurements of the start: it takes time to load. */

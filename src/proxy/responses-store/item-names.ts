@@ -1,7 +1,7 @@
 /** Finds stored items by name, an item id or a call id, for as long as any stored response uses the name. */
 import type { ItemPool, StoredItem } from './item-pool.ts'
 
-/** What a name costs beside its texts (`bench/response-store.ts`, Bun 1.4.5). */
+/** What a name costs beside its texts (`bench/README.md`, Bun 1.4.5). */
 const NAME_OVERHEAD_BYTES = 320
 /** A place in the set of a response; the name itself is shared. */
 const NAME_POINTER_BYTES = 24

@@ -7,7 +7,7 @@ export interface StoredItem {
   holders: number
 }
 
-/** What an item costs beside its text: the object, the header of the string, its place in the map (`bench/response-store.ts`, Bun 1.4.5). */
+/** What an item costs beside its text: the object, the header of the string, its place in the map (`bench/README.md`, Bun 1.4.5). */
 const ITEM_OVERHEAD_BYTES = 240
 
 export class ItemPool {

@@ -17,7 +17,7 @@ const MIB = 1024 * 1024
 /** Own input, output and response together; a larger one is answered and not stored. */
 export const MAX_RESPONSE_BYTES = 8 * MIB
 
-/** What a response costs beside its texts and names (`bench/response-store.ts`, Bun 1.4.5). */
+/** What a response costs beside its texts and names (`bench/README.md`, Bun 1.4.5). */
 const RESPONSE_OVERHEAD_BYTES = 704
 const POINTER_BYTES = 8
 

@@ -9,13 +9,13 @@ import { createUpstream } from '../support/upstream/app.ts'
 import { arrivedAt, getText, getTexts, launchBrowser, liveAfter, screenshot, type TestBrowser } from './browser.ts'
 import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 
 beforeAll(async () => {
   browser = await launchBrowser()
-}, 30_000)
+}, 120_000)
 
 afterAll(() => browser?.[Symbol.asyncDispose]())
 

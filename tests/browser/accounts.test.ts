@@ -9,7 +9,7 @@ import { getText, getTexts, LOOKS, launchBrowser, overflows, PHONE, screenshot, 
 import { narrowProblems } from './narrow.ts'
 import { startPopulated } from './world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 const HOUR_MS = 3_600_000
 
@@ -19,7 +19,7 @@ let world: World
 beforeAll(async () => {
   ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
   await recordWeek(await idOf('ada'))
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -20,7 +20,7 @@ let places: Places
 beforeAll(async () => {
   browser = await launchBrowser()
   places = await startPlaces(browser)
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

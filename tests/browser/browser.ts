@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { CHROMIUM, findProgram } from '../../scripts/programs.ts'
-import { until } from '../support/until.ts'
+import { PATIENCE_MS, until } from '../support/until.ts'
 
 const FLAGS = [
   '--no-sandbox',
@@ -17,7 +17,7 @@ const FLAGS = [
 
 const CLOSING_MS = 5000
 /** Less than a test has, so that a wait in vain says what for, and the browser lives on. */
-const WAITING_MS = 20_000
+const WAITING_MS = PATIENCE_MS
 
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const

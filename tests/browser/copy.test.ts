@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { getText, launchBrowser, type TestBrowser } from './browser.ts'
 import { type Owned, signIn, startOwned } from './people-world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let owned: Owned
@@ -16,7 +16,7 @@ beforeAll(async () => {
     startOwned(),
   ])
   url = `http://sluice.lan:${owned.server.port}`
-}, 30_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

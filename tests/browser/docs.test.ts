@@ -9,7 +9,7 @@ let server: RunningServer
 
 beforeAll(async () => {
   ;[browser, server] = await Promise.all([launchBrowser(), spawnServer()])
-}, 30_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

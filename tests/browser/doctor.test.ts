@@ -15,7 +15,7 @@ beforeAll(async () => {
   const env = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
   ;[browser, server] = await Promise.all([launchBrowser(), spawnServer({ env })])
   await runHere(['backup'], { env: server.env })
-}, 30_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
@@ -50,14 +50,14 @@ test('behind a proxy that buffers and knows no upgrades, it says so', async () =
   await untilMeasured(visit.page)
   expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('buffers')
   expect(await getText(getFinding(visit.page, 'WebSockets'))).toContain('WebSockets are blocked')
-}, 20_000)
+}, 120_000)
 
 test('a buffer that is emptied in between is one, too', async () => {
   await using proxy = faultyProxy(server.url, { buffers: 500 })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
   expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('buffers')
-}, 20_000)
+}, 120_000)
 
 test('a page that was busy while the events came blames nothing that stands between', async () => {
   await using visit = await browser.visit(`${server.url}/dashboard`)
@@ -66,7 +66,7 @@ test('a page that was busy while the events came blames nothing that stands betw
   await untilMeasured(visit.page)
   expect(await visit.page.evaluate('hung')).toBe(true)
   expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('one by one')
-}, 20_000)
+}, 120_000)
 
 test('behind a proxy with a limit on bodies, no underscores and only some paths, it says so', async () => {
   await using proxy = faultyProxy(server.url, {
@@ -82,7 +82,7 @@ test('behind a proxy with a limit on bodies, no underscores and only some paths,
   expect(await row('Headers with underscores')).toMatch(/Warning.*session_id.*underscores_in_headers on/s)
   expect(await row('Path /v1')).toMatch(/Error.*don’t reach Sluice. Something else answered at \/v1\/models/s)
   expect(await row('Path /backend-api')).toMatch(/Error.*don’t reach Sluice. Something else answered/s)
-}, 20_000)
+}, 120_000)
 
 test('each fault is told apart from the others, and an upload that is cut from one that is refused', async () => {
   await using proxy = faultyProxy(server.url, { cutsUploads: true, guards: ['/backend-api/'] })
@@ -94,7 +94,7 @@ test('each fault is told apart from the others, and an upload that is cut from o
   expect(await row('Path /v1')).toContain('reach Sluice')
   expect(await row('Path /backend-api')).toContain('without a sign-in of its own')
   expect(visit.problems.filter((problem) => !problem.startsWith('WebSocket'))).toEqual([])
-}, 20_000)
+}, 120_000)
 
 const untilMeasured = (page: Page) =>
   page.waitForFunction(() => document.querySelectorAll('[data-outcome="running"]:not([hidden])').length === 0)

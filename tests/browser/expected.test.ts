@@ -5,7 +5,7 @@ import type { World } from '../clients/support/world.ts'
 import { getText, held, launchBrowser, type TestBrowser } from './browser.ts'
 import { startPopulated } from './world.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let world: World
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const keys = await world.api<{ id: string }[]>('GET', '/api/api-keys/')
   const ada = accounts.find(({ email }) => email.startsWith('ada'))
   paths = { account: `/accounts/${ada?.accountId}`, key: `/keys/${keys[0]?.id}` }
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -9,7 +9,7 @@ import { isFocused, openDialog, pressAt, tabTo, typeInto } from './keyboard.ts'
 import { forgetConfirmations, PASSWORD, send } from './people-world.ts'
 import { startPopulated } from './world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let world: World
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
   page = (await browser.visit(`${url}/login`)).page
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -16,7 +16,7 @@ import {
 import { faultyProxy } from './faulty-proxy.ts'
 import { startPopulated } from './world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let world: World
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await world.api('POST', '/api/api-keys/', { name: 'a key with a rather long name for the nightly batch job' })
   const [first] = await world.api<{ id: string }[]>('GET', '/api/api-keys/')
   await world.api('PATCH', `/api/api-keys/${first!.id}`, { limits: [{ ...limits[1], maxValue: 7 }, limits[0]] })
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

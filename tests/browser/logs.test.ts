@@ -7,7 +7,7 @@ import type { World } from '../clients/support/world.ts'
 import { getText, getTexts, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 import { startPopulated, takeTurn } from './world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let world: World
@@ -15,7 +15,7 @@ const at = (path: string) => `${world.url}${path}`
 
 beforeAll(async () => {
   ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { freePort } from '../support/free-port.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
-import { until } from '../support/until.ts'
+import { PATIENCE_MS, until } from '../support/until.ts'
 import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 import { getZip } from '../support/zip.ts'
 import { getText, getTexts, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let upstream: Upstream
@@ -30,7 +30,7 @@ beforeAll(async () => {
   service = upstream.listen()
   for (const name of ['ada', 'grace', 'alan']) upstream.addAccount({ email: `${name}@example.test`, plan: 'pro' })
   browser = await launchBrowser()
-}, 30_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
@@ -166,7 +166,7 @@ test('a code is copied and typed in elsewhere, and the page finds out by itself'
   await page.locator('.device-code .is-done').waitFor()
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(code)
   upstream.signIns.enterCode(code, of('alan'))
-  await page.waitForSelector('text=Account added', { timeout: 15_000 })
+  await page.waitForSelector('text=Account added', { timeout: PATIENCE_MS })
   expect(await emails(server)).toEqual(['alan@example.test'])
   expect(visit.problems).toEqual([])
 })

@@ -21,7 +21,7 @@ import {
 } from './browser.ts'
 import { startPopulated } from './world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let world: World
@@ -31,7 +31,7 @@ const RENEWED = /\/dashboard\?period=/
 
 beforeAll(async () => {
   ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { launchBrowser, type TestBrowser } from './browser.ts'
 import { codeFor, type Owned, PASSWORD, signIn, startOwned } from './people-world.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let owned: Owned
 
 beforeAll(async () => {
   ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

@@ -4,13 +4,13 @@ import type { Page } from 'playwright-core'
 import { getText, getTexts, launchBrowser, type TestBrowser } from './browser.ts'
 import { forgetConfirmations, signIn, startOwned } from './people-world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 
 beforeAll(async () => {
   browser = await launchBrowser()
-}, 30_000)
+}, 120_000)
 
 afterAll(() => browser?.[Symbol.asyncDispose]())
 

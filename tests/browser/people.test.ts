@@ -28,7 +28,7 @@ import {
 } from './people-world.ts'
 
 /** Several browsers and servers in one test, on machines with little to spare. */
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 /** Of `admin` alone; tests that add people or requirements start a server of their own. */
@@ -36,7 +36,7 @@ let owned: Owned
 
 beforeAll(async () => {
   ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
-}, 30_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()

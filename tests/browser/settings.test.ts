@@ -27,7 +27,7 @@ beforeAll(async () => {
   await send(owned.url, 'POST', '/api/firewall/ips', { ipAddress: '10.0.0.0/8' }, owned.cookie)
   await send(owned.url, 'DELETE', '/api/firewall/ips/10.0.0.0%2F8', {}, owned.cookie)
   await send(owned.url, 'PATCH', '/api/settings', { streamTimeoutSeconds: 3600 }, owned.cookie)
-}, 30_000)
+}, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
@@ -287,7 +287,7 @@ describe.each([
       await screenshot(visit.page, `settings${path.replaceAll(/[/?=]/g, '-')}-${name}`)
     }
     expect(visit.problems).toEqual([])
-  }, 30_000)
+  }, 120_000)
 })
 
 test('on a phone the tabs are a menu', async () => {

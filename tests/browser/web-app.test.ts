@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { launchBrowser, type TestBrowser } from './browser.ts'
 import { startPopulated } from './world.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 describe('a page of another origin', () => {
   let world: Awaited<ReturnType<typeof startPopulated>>

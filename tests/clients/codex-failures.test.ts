@@ -11,7 +11,7 @@ const SECOND = { email: 'second@example.test', plan: 'pro' } as const
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 
 // Longer than the CLI is given, so that a hang is reported with what it printed.
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 let running = new AsyncDisposableStack()
 

@@ -4,14 +4,12 @@ import { faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World, type WorldOptions } from './support/world.ts'
 
-/** Of the whole command. It takes one to two seconds; any status that the CLI retries takes seven at least. */
-const WITHIN_SECONDS = 5
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 const TRANSPORTS = ['HTTP', 'WebSocket'] as const
 type Transport = (typeof TRANSPORTS)[number]
 
 // Longer than the CLI is given, so that a hang is reported with what it printed.
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 /** What the CLI prints for one prompt. */
 const run = async (world: World, transport: Transport, key = world.key) => {
@@ -35,10 +33,11 @@ test.each(waiting)(
     await using world = await startWorld(options)
     prepare(world)
     for (const transport of TRANSPORTS) {
-      const { exitCode, complaints, seconds } = await run(world, transport)
+      const { exitCode, complaints } = await run(world, transport)
       expect([transport, exitCode, complaints]).toEqual([transport, 1, [expect.stringContaining(words)]])
-      expect(seconds).toBeLessThan(WITHIN_SECONDS)
     }
+    // One over HTTP, a prewarm and one over the socket: a status that the CLI retries would have more.
+    await world.log(3)
   },
 )
 

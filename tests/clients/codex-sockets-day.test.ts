@@ -22,7 +22,7 @@ const GREETING = /^Hello from account-\d@example\.test$/
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 
 // Longer than the CLI is given, so that a hang is reported with what it printed.
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 test('the service is restarted between two turns: the conversation goes on with its account', async () => {
   await using session = await startSession({ settings: { routingStrategy: 'round_robin' } })

@@ -21,7 +21,7 @@ const ROUND_ROBIN = { settings: { routingStrategy: 'round_robin' } }
 const NEARLY_FULL = { inputTokens: 260_000, outputTokens: 100 }
 
 // Longer than the CLI is given, so that a hang is reported with what it printed.
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 test('ten turns of a conversation are ten frames on one socket, and each sends only what is new', async () => {
   await using session = await startSession(ROUND_ROBIN)

@@ -5,7 +5,7 @@ import { answers } from '../support/upstream/script.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World } from './support/world.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 let world: World
 

@@ -8,7 +8,7 @@ import { getItems, startWorld, type World } from './support/world.ts'
 const GREETING = /^Hello from account-\d@example\.test$/
 
 // Longer than the CLI is given, so that a hang is reported with what it printed.
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 let world: World
 
@@ -66,7 +66,7 @@ describe('with an API key', () => {
       expect(getItems(second).at(-1)?.type).toBe(outputType)
       expect(JSON.stringify(getItems(second).at(-1)?.output)).toContain('ping-42')
     },
-    20_000,
+    120_000,
   )
 
   test('a resumed conversation replays its history on the account that it began on', async () => {

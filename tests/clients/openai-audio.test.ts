@@ -5,7 +5,7 @@ import { faults } from '../support/upstream/faults.ts'
 import { getTranscript } from '../support/upstream/transcribe.ts'
 import { startWorld, type World } from './support/world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let world: World
 let client: OpenAI

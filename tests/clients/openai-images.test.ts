@@ -4,7 +4,7 @@ import OpenAI, { BadRequestError, InternalServerError, NotFoundError, toFile } f
 import { IMAGE_USAGE, PIXEL } from '../support/upstream/relay-routes.ts'
 import { startWorld, type World } from './support/world.ts'
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let world: World
 let client: OpenAI

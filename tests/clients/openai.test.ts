@@ -24,7 +24,7 @@ const WEATHER_SCHEMA = {
 }
 const CALL = { name: 'weather', arguments: '{"city":"Ghent"}' }
 
-setDefaultTimeout(30_000)
+setDefaultTimeout(120_000)
 
 let world: World
 let client: OpenAI

@@ -9,7 +9,7 @@ import { hasOpenCode, installOpenCode, type OpenCode, type OpenCodeServer } from
 import { FIRST, SECOND, TWO_ACCOUNTS } from './support/session.ts'
 import { getItems, startWorld, type World } from './support/world.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 const IN_AN_HOUR_MS = Math.ceil(Date.now() / 1000) * 1000 + 3_600_000
 

@@ -10,7 +10,7 @@ import { getTranscript } from '../support/upstream/transcribe.ts'
 import { installCodex } from './support/codex.ts'
 import { startWorld, type World } from './support/world.ts'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 let world: World
 

@@ -10,7 +10,7 @@ import { startWorld, type World } from './support/world.ts'
 const MODEL = 'llama-4'
 const POOLED = 'gpt-5.5'
 
-setDefaultTimeout(90_000)
+setDefaultTimeout(120_000)
 
 let world: World
 let source: StandInSource

@@ -12,7 +12,7 @@ const MIB = 1024 * 1024
 let world: World
 beforeAll(async () => {
   world = await startWorld({ accounts: 1 })
-}, 30_000)
+}, 120_000)
 afterAll(() => world?.[Symbol.asyncDispose]())
 
 /** The same process, with nothing on its conscience, answers a good turn. */
@@ -123,7 +123,7 @@ describe('bodies', () => {
       expect([getStatuses(answer), getError(answer).code]).toEqual([[413], 'payload_too_large'])
     }
     await expectWell()
-  }, 20_000)
+  }, 120_000)
 
   test('an encoding nobody knows', async () => {
     const answer = await post(NATIVE, new TextEncoder().encode('{}'), { 'Content-Encoding': 'exi' })
@@ -169,7 +169,7 @@ describe('lengths', () => {
     })
     expect([getStatuses(answer), getError(answer).code]).toEqual([[413], 'payload_too_large'])
     await expectWell()
-  }, 20_000)
+  }, 120_000)
 
   test.each(['-1', 'ten', '99999999999999999999999', '1, 2'])('Content-Length: %s', async (length) => {
     const answer = await send([head(NATIVE, { 'Content-Length': length }), '{}'])

@@ -22,7 +22,7 @@ beforeAll(async () => {
   fillHostileFolder()
   isMounted = spoilScratch()
   server = await spawnServer({ command: [binary], dataDir, cwd: hostile, env: { TMPDIR: scratch } })
-}, 60_000)
+}, 120_000)
 
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]()
@@ -80,7 +80,7 @@ test('so is the one that carries the log over', async () => {
   await Promise.all(Array.from({ length: 16 }, client))
   expect(statSync(join(dataDir, 'sluice.db-wal')).size).toBeLessThan(12_000_000) // no commit has done it
   expect(server.output().includes('could not be carried over')).toBe(false)
-}, 30_000)
+}, 120_000)
 
 test('an administrator made from the shell signs in and is offered a passkey', async () => {
   const name = { command: [binary], dataDir, cwd: hostile, stdin: 'a long password' }
@@ -129,7 +129,7 @@ test('healthcheck tells a running server from a stopped one, and SIGTERM ends it
   expect((await healthcheck()).exitCode).toBe(0)
   expect(await server.stop()).toBe(0)
   expect((await healthcheck()).exitCode).not.toBe(0)
-}, 30_000)
+}, 120_000)
 
 /** Every file here would be obeyed by a binary built without the flags of `buildCommand`. */
 function fillHostileFolder(): void {

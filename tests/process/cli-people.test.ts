@@ -11,6 +11,7 @@ import { createPasswords } from '../../src/auth/passwords.ts'
 import { purgeAuditLog } from '../../src/model/audit/audit-purge.ts'
 import { createDatabase, runHere } from '../support/cli.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+import { PATIENCE_MS } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-people-'))
 const dataDir = join(folder, 'data')
@@ -153,7 +154,7 @@ describe('at a terminal', () => {
     let shown = ''
     const child = Bun.spawn([process.execPath, 'src/main.ts', 'user', 'create-admin', username], {
       env: { PATH: process.env.PATH ?? '', HOME: folder, CODEX_LB_DATA_DIR: atTerminal },
-      timeout: 10_000,
+      timeout: PATIENCE_MS,
       killSignal: 'SIGKILL',
       terminal: {
         data: (terminal, bytes) => {

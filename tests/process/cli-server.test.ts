@@ -8,7 +8,7 @@ import { runHere } from '../support/cli.ts'
 import { runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { answers } from '../support/upstream/script.ts'
-import { askTurn, eventsUntilEnd, startWorld, type World } from './world.ts'
+import { askTurn, eventsUntilEnd, startWorld, untilListed, type World } from './world.ts'
 
 /** A command that goes on until it is stopped; `shows` resolves with the output once it matches. */
 const start = (args: string[], env: Record<string, string>) => {
@@ -55,7 +55,7 @@ describe('beside a running server', () => {
     world = await startWorld({ accounts: 2 })
     await world.sim.answer(answers.text('ok'))
     await turn('req_first')
-  }, 60_000)
+  }, 120_000)
 
   afterAll(() => world[Symbol.asyncDispose]())
 
@@ -69,7 +69,7 @@ describe('beside a running server', () => {
     const rejected = await withKey(world.key, 'keys', 'test', '--model', 'gpt-nope', '--json')
     expect(rejected.exitCode).toBe(1)
     expect(JSON.parse(rejected.stdout)).toMatchObject({ keyName: 'test', model: 'gpt-nope', error: expect.any(String) })
-  }, 60_000)
+  }, 120_000)
 
   test('keys are edited, renewed and deleted, and the server knows within a moment', async () => {
     const { stdout: old } = await sluice('keys', 'create', '--name', 'ci', '--model', 'gpt-5.5')
@@ -100,7 +100,7 @@ describe('beside a running server', () => {
     expect((await sluice('keys', 'edit', 'bot', '--limit', 'requests:5h:9', '--unlimited')).exitCode).toBe(2)
     expect((await sluice('keys', 'delete', 'bot')).stdout).toContain('Its requests stay in the log.')
     expect(JSON.parse((await sluice('keys', 'list', '--json')).stdout)).toMatchObject([{ name: 'test' }])
-  }, 60_000)
+  }, 120_000)
 
   test('explain names the account a request would use, and why others would not be', async () => {
     const [used, paused] = await emails()
@@ -114,8 +114,9 @@ describe('beside a running server', () => {
     const none = await sluice('explain', '--json')
     expect([none.exitCode, JSON.parse(none.stdout).outcome]).toEqual([1, 'none'])
     for (const email of [used, paused]) await sluice('accounts', 'resume', email)
+    await untilListed(world.server.url, (accounts) => accounts.every(({ status }) => status === 'active'))
     expect((await sluice('explain', '--key', 'nope')).stderr).toContain('There is no key "nope". "sluice keys list"')
-  }, 60_000)
+  }, 120_000)
 
   test('logs show what was requested, and follow the server', async () => {
     const following = start(['logs', '-f', '--limit', '1'], world.server.env)
@@ -134,7 +135,7 @@ describe('beside a running server', () => {
     ).toMatchObject([{ model: 'gpt-nope', status: 'error' }])
     const { stdout } = await sluice('logs', '--limit', '1', '--json')
     expect(JSON.parse(stdout)).toMatchObject({ requestId: 'req_followed', apiKeyName: 'test', status: 'ok' })
-  }, 60_000)
+  }, 120_000)
 
   test('status says on one screen what runs and what is in the pool', async () => {
     const serving = await sluice('status')
@@ -157,7 +158,7 @@ describe('beside a running server', () => {
     expect(test.stderr).toMatch(
       /^sluice: The server at http:\/\/127\.0\.0\.1:\d+ did not answer: .* Start it with "sluice serve"\.\n$/,
     )
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('accounts add', () => {
@@ -192,7 +193,7 @@ describe('accounts add', () => {
       expect(output()).toContain(says)
     }
     expect(JSON.parse((await runHere(['accounts', 'list', '--json'], { env })).stdout).accounts).toHaveLength(1)
-  }, 60_000)
+  }, 120_000)
 
   test('ends with a sentence when the sign-in is denied or not offered', async () => {
     const { child, code, output } = await begin()
@@ -204,7 +205,7 @@ describe('accounts add', () => {
     upstream.signIns.device.refusesWith = null
     expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
     expect(refused.stderr).toMatch(/^sluice: .*\n$/)
-  }, 60_000)
+  }, 120_000)
 })
 
 test('the names of lists come first, in natural order', async () => {

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase, runHere } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
-import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { getZip } from '../support/zip.ts'
+import { untilListed } from './world.ts'
 
 let folder: string
 let dataDir: string
@@ -449,11 +449,11 @@ test('a server that does not answer is not healthy, and not waited for', async (
   const { promise, resolve } = Promise.withResolvers<Response>()
   const silent = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => promise })
   const env = { HOST: '127.0.0.1', PORT: String(silent.port) }
-  const { exitCode, stderr } = await runCommand(['healthcheck'], { env, timeoutMs: 9000 })
+  const { exitCode, stderr } = await runCommand(['healthcheck'], { env })
   resolve(new Response())
   await silent.stop(true)
   expect([exitCode, stderr]).toEqual([1, 'sluice: The server is not ready: no answer within 3000 ms.\n'])
-}, 10_000)
+}, 120_000)
 
 describe('beside a running server', () => {
   test('health is told by the exit code, and what is written is seen by the server', async () => {
@@ -470,14 +470,5 @@ describe('beside a running server', () => {
     const dead = await runCommand(['healthcheck'], { env: server.env })
     expect(dead.exitCode).toBe(1)
     expect(dead.stderr).toContain('not ready')
-  }, 30_000)
+  }, 120_000)
 })
-
-type Listed = readonly { status: string }[]
-
-/** Polls the server's list of accounts: it looks for changes by other processes once a second. */
-const untilListed = (url: string, isExpected: (accounts: Listed) => boolean): Promise<void> =>
-  until(async () => {
-    const { accounts } = (await (await fetch(`${url}/api/accounts`)).json()) as { accounts: Listed } // as: its own format
-    return isExpected(accounts)
-  })

@@ -18,7 +18,7 @@ const LIMITS = ['total_tokens:monthly:100m', 'requests:monthly:100m']
 let world: World
 beforeAll(async () => {
   world = await startWorld({ accounts: 4, settings: ['proxyAccountStreamLimit=0'], limits: LIMITS })
-}, 30_000)
+}, 120_000)
 afterAll(() => world?.[Symbol.asyncDispose]())
 
 test('kill -9 in the middle of 200 streams', async () => {
@@ -51,7 +51,7 @@ test('kill -9 in the middle of 200 streams', async () => {
   const logged = new Map(loggedRequests(spawn.dataDir).map((row) => [row.requestId, row]))
   expect(promised.filter((id) => logged.get(id)?.status !== 'ok')).toEqual([])
   expectBooksBalance(spawn.dataDir)
-}, 60_000)
+}, 120_000)
 
 test('the next start serves the next request, and the books go on balanced', async () => {
   const { sim, key, spawn } = world
@@ -63,7 +63,7 @@ test('the next start serves the next request, and the books go on balanced', asy
   expect(loggedRequests(spawn.dataDir)).toHaveLength(before + 1)
   expectBooksBalance(spawn.dataDir)
   expect(await sim.look<string[]>('oddities')).toEqual([])
-}, 30_000)
+}, 120_000)
 
 test('a second server on the same folder is refused, naming the process that has it', async () => {
   const { spawn } = world
@@ -75,4 +75,4 @@ test('a second server on the same folder is refused, naming the process that has
   expect(stderr).not.toContain('    at ')
   expect(stdout).not.toContain('listening')
   expect((await fetch(`${first.url}/health/ready`)).status).toBe(200)
-}, 30_000)
+}, 120_000)

@@ -198,7 +198,7 @@ test('every socket of a day goes through the pool of its account', async () => {
   const arrived = requests.filter(({ method }) => method !== 'WS').length + handshakes.length
   expect(linesA.length + linesB.length).toBe(arrived)
   for (const tap of taps) await tap[Symbol.asyncDispose]()
-}, 60_000)
+}, 120_000)
 
 /** Without what can be done only once. */
 const workForAgain = async (service: Service, id: string) => {

@@ -10,7 +10,7 @@ import { askTurn, eventsUntilEnd } from './world.ts'
 let bench: EgressBench
 beforeAll(async () => {
   bench = await startEgressBench()
-}, 30_000)
+}, 120_000)
 afterAll(() => bench?.[Symbol.asyncDispose]())
 
 const lastType = async (response: Response) => (await eventsUntilEnd(response)).at(-1)?.type
@@ -42,7 +42,7 @@ describe('a SOCKS proxy with credentials', () => {
       expect(server.output()).not.toContain('p%40ss')
       expect(server.output()).not.toContain('p@ss')
     },
-    30_000,
+    120_000,
   )
 
   test('socks5 resolves names here, socks5h leaves them to the proxy', async () => {
@@ -57,7 +57,7 @@ describe('a SOCKS proxy with credentials', () => {
       expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
       expect(proxy.passed.filter((place) => !seen.test(place))).toEqual([])
     }
-  }, 30_000)
+  }, 120_000)
 })
 
 test('turns over WebSockets pass through the proxy for handshakes, and everything else through the one for fetch', async () => {
@@ -72,7 +72,7 @@ test('turns over WebSockets pass through the proxy for handshakes, and everythin
   await transport('http', dataDir)
   expect(forSockets.passed).toEqual([`${HIDDEN_HOST}:80`])
   expect(forFetch.passed.length).toBeGreaterThan(0)
-}, 30_000)
+}, 120_000)
 
 describe('what a SOCKS proxy does not carry', () => {
   const isRefused = async (origin: string, proxyUrl: string) => {
@@ -97,7 +97,7 @@ describe('what a SOCKS proxy does not carry', () => {
       expect(proxy.refused).toBeGreaterThan(0)
       expect(proxy.passed).toEqual([])
     },
-    30_000,
+    120_000,
   )
 
   test.each(['http', 'https'])(
@@ -106,13 +106,13 @@ describe('what a SOCKS proxy does not carry', () => {
       await using proxy = await startSocksProxy(bench.port, { isCutOff: true })
       await isRefused(`${scheme}://127.0.0.1:${bench.port}`, proxy.url('socks5'))
     },
-    30_000,
+    120_000,
   )
 
   test.each(['socks4', 'socks5', 'socks5h'])(
     'a dead %s proxy lets nothing through',
     (kind) => isRefused(`http://127.0.0.1:${bench.port}`, `${kind}://127.0.0.1:1`),
-    30_000,
+    120_000,
   )
 
   test('one that dies between two turns takes the second with it, not the service', async () => {
@@ -125,7 +125,7 @@ describe('what a SOCKS proxy does not carry', () => {
     await proxy[Symbol.asyncDispose]()
     expect((await askTurn(server.url, key)).status).toBe(502)
     expect(upstream.requests).toHaveLength(before)
-  }, 30_000)
+  }, 120_000)
 
   test('what NO_PROXY lists goes direct', async () => {
     const { upstream, port, key, serve } = bench
@@ -133,5 +133,5 @@ describe('what a SOCKS proxy does not carry', () => {
     const env = { ALL_PROXY: 'socks5h://127.0.0.1:1', NO_PROXY: '127.0.0.1' }
     await using server = await serve(`http://127.0.0.1:${port}`, env)
     expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
-  }, 30_000)
+  }, 120_000)
 })

@@ -12,7 +12,7 @@ const DEAD = 'http://127.0.0.1:1'
 let bench: EgressBench
 beforeAll(async () => {
   bench = await startEgressBench()
-}, 30_000)
+}, 120_000)
 afterAll(() => bench?.[Symbol.asyncDispose]())
 
 const lastType = async (response: Response) => (await eventsUntilEnd(response)).at(-1)?.type
@@ -43,7 +43,7 @@ describe('a proxy with credentials', () => {
       expect(upstream.oddities).toEqual([])
       expect(server.output()).not.toContain('p%40ss')
     },
-    30_000,
+    120_000,
   )
 
   test.each(['http', 'https'])(
@@ -63,7 +63,7 @@ describe('a proxy with credentials', () => {
       expect(proxy.passed).toEqual([])
       expect(upstream.requests).toEqual([])
     },
-    30_000,
+    120_000,
   )
 })
 
@@ -77,7 +77,7 @@ describe('NO_PROXY', () => {
       expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
       expect(upstream.requests.length).toBeGreaterThan(0)
     },
-    30_000,
+    120_000,
   )
 
   test('for another host it changes nothing', async () => {
@@ -89,7 +89,7 @@ describe('NO_PROXY', () => {
     })
     expect((await askTurn(server.url, key)).status).toBe(502)
     expect(upstream.requests).toEqual([])
-  }, 30_000)
+  }, 120_000)
 })
 
 describe('a dead proxy', () => {
@@ -105,7 +105,7 @@ describe('a dead proxy', () => {
       expect((await fetch(`${server.url}/health/ready`)).status).toBe(200)
       expect(upstream.requests).toEqual([])
     },
-    30_000,
+    120_000,
   )
 
   test('one that dies between two turns takes the second with it, not the service', async () => {
@@ -119,7 +119,7 @@ describe('a dead proxy', () => {
     const response = await askTurn(server.url, key)
     expect(response.status).toBe(502)
     expect(upstream.requests).toHaveLength(before)
-  }, 30_000)
+  }, 120_000)
 })
 
 describe('a proxy that cannot be used stops the start', () => {
@@ -141,6 +141,6 @@ describe('a proxy that cannot be used stops the start', () => {
       expect(stderr).not.toContain('    at ')
       expect(stdout).not.toContain('listening')
     },
-    30_000,
+    120_000,
   )
 })

@@ -44,7 +44,7 @@ test('nothing changes the schema under a running server of an earlier release', 
   release()
   expect((await runCommand(['keys', 'list'], { dataDir })).exitCode).toBe(0)
   expect(applied()).toBe(MIGRATIONS.length)
-}, 20_000)
+}, 120_000)
 
 test('a folder that everybody works in stays as it is, and one that is empty becomes private', async () => {
   const mode = () => statSync(dataDir).mode & 0o7777
@@ -93,7 +93,7 @@ test('a log that cannot be written stops neither requests nor the end', async ()
     child.kill('SIGKILL')
     await child.exited
   }
-}, 30_000)
+}, 120_000)
 
 test('a log of JSON has nothing else in it, from the first line on', async () => {
   await using server = await spawnServer({ env: { CODEX_LB_LOG_FORMAT: 'json' } })

@@ -28,7 +28,7 @@ test('a refusal under a foreign lock moves the turn on, and the block is not los
   other.run('ROLLBACK')
   await until(() => statuses().some(({ status }) => status === 'rate_limited'))
   other.close()
-}, 30_000)
+}, 120_000)
 
 test('under a foreign lock a change is refused with when to try again, and no ended turn is lost', async () => {
   await using world = await startWorld({ limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'] })
@@ -67,7 +67,7 @@ test('under a foreign lock a change is refused with when to try again, and no en
   expect(written()).toEqual(['before', 'one', 'two', 'three'])
   expectBooksBalance(dataDir)
   expect((await rename()).status).toBe(200)
-}, 30_000)
+}, 120_000)
 
 test('what is written last waits for a foreign lock, so that a stop loses no ended turn', async () => {
   await using world = await startWorld()
@@ -84,7 +84,7 @@ test('what is written last waits for a foreign lock, so that a stop loses no end
   expect(await stopping).toBe(0)
   expect(loggedRequests(server.dataDir).map(({ requestId }) => requestId)).toContain('last')
   expectBooksBalance(server.dataDir)
-}, 30_000)
+}, 120_000)
 
 /** As another process. */
 const connected = (dataDir: string): Database => {

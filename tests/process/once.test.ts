@@ -74,7 +74,7 @@ test('kill -9 during a window start', async () => {
   await it.run('window')
   await it.run('window')
   expect(it.calls('/codex/responses')).toHaveLength(1)
-}, 60_000)
+}, 120_000)
 
 test('a window start that was answered is not repeated by the next process either', async () => {
   await using it = await world()
@@ -85,7 +85,7 @@ test('a window start that was answered is not repeated by the next process eithe
   await it.run('window')
   await it.run('window')
   expect(it.calls('/codex/responses')).toHaveLength(1)
-}, 60_000)
+}, 120_000)
 
 test('kill -9 during an automation', async () => {
   await using it = await world()
@@ -93,7 +93,7 @@ test('kill -9 during an automation', async () => {
   await it.run('automation')
   await it.run('automation')
   expect(it.calls('/codex/responses')).toHaveLength(1)
-}, 60_000)
+}, 120_000)
 
 test('kill -9 during a redemption', async () => {
   await using it = await world()
@@ -105,7 +105,7 @@ test('kill -9 during a redemption', async () => {
   await it.run('reset')
   await it.run('reset')
   expect(it.calls('/consume')).toHaveLength(1)
-}, 60_000)
+}, 120_000)
 
 test('the same with the rule of the settings and two credits: the second is used by its own attempt, the first never again', async () => {
   await using it = await world()
@@ -119,4 +119,4 @@ test('the same with the rule of the settings and two credits: the second is used
   await it.run('reset')
   await it.run('reset')
   expect(it.calls('/consume').map(({ body }) => (body as { credit_id: string }).credit_id)).toEqual(['c1', 'c2'])
-}, 60_000)
+}, 120_000)

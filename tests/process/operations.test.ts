@@ -67,7 +67,7 @@ test('a backup of a running server is verified, refused while it runs, and resto
   expect(readdirSync(dataDir).filter((name) => name.startsWith('before-restore-'))).toHaveLength(1)
   await using server = await spawnServer({ dataDir, env: alone })
   expect(await keyNames(server.url)).toEqual(['before'])
-}, 30_000)
+}, 120_000)
 
 test('a restore names what was taken away since, and works again', async () => {
   const backup = join(root, 'copy.db')
@@ -94,7 +94,7 @@ test('a restore names what was taken away since, and works again', async () => {
   expect(stdout).not.toContain('Passkeys')
   const [aside = ''] = readdirSync(dataDir).filter((name) => name.startsWith('before-restore-'))
   expect(stdout).toContain(`The previous database is in ${join(dataDir, aside)}. Delete it once everything works.\n`)
-}, 30_000)
+}, 120_000)
 
 test('of a backup that cannot be restored it is said why', async () => {
   const backup = join(root, 'copy.db')
@@ -119,7 +119,7 @@ test('of a backup that cannot be restored it is said why', async () => {
       'Audit log: broken: its content was changed.',
     ],
   ])
-}, 30_000)
+}, 120_000)
 
 test('a restore onto the database of another installation does not say that anything was revoked', async () => {
   const backup = join(root, 'copy.db')
@@ -132,7 +132,7 @@ test('a restore onto the database of another installation does not say that anyt
   const { stdout } = await sluice(['restore', backup])
   expect(stdout).toContain('\nThe backup is from another installation: its keys, users and settings replace ')
   expect(stdout).not.toContain('revoke')
-}, 30_000)
+}, 120_000)
 
 describe('a data folder that became a file under the server', () => {
   const says = '/data is no longer a folder'
@@ -214,7 +214,7 @@ test.each([
     await using server = await spawnServer({ dataDir, env: alone })
     expect((await keyNames(server.url)).toSorted()).toEqual(['after', 'before'])
   },
-  30_000,
+  120_000,
 )
 
 test('pages that read from a database file that is gone say so, and what to do', async () => {
@@ -244,7 +244,7 @@ test('without --out it goes into the folder; the page makes one in a process of 
   expect((await sluice(['backup', 'verify', join(dataDir, 'backups', name)])).exitCode).toBe(0)
   const metrics = await (await fetch(`${server.url}/metrics`)).text()
   expect(metrics).toMatch(/^sluice_last_backup_timestamp_seconds \d{10}$/m)
-}, 30_000)
+}, 120_000)
 
 test('a socket comes back through the page’s test route and is counted while it is open', async () => {
   await using server = await spawnServer({ dataDir, env: alone })
@@ -258,7 +258,7 @@ test('a socket comes back through the page’s test route and is counted while i
   ws.onmessage = ({ data }) => resolve(data)
   ws.onclose = () => resolve('closed')
   expect(await promise).toBe('ping')
-}, 30_000)
+}, 120_000)
 
 test('the doctor finds an upstream that is not there, and is content with one that is', async () => {
   const upstream = createUpstream()
@@ -287,7 +287,7 @@ test('the doctor finds an upstream that is not there, and is content with one th
   expect(broken.stdout).toContain('Problem  ChatGPT over HTTP: Can’t reach 127.0.0.1:1')
   expect(broken.stdout).toMatch(/^ {9}-> \w/m)
   expect(broken.stdout).not.toContain('-> null')
-}, 30_000)
+}, 120_000)
 
 test('the doctor looks at this folder, as it is set up', async () => {
   const examine = async () => {
@@ -305,7 +305,7 @@ test('the doctor looks at this folder, as it is set up', async () => {
   expect((await examine()).backup).toBe('warning: There are no backups, and scheduled backups are off.')
   writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
   expect((await examine()).key_file).toStartWith('problem: ')
-}, 30_000)
+}, 120_000)
 
 describe('a database that stops the start', () => {
   const path = () => join(dataDir, 'sluice.db')
@@ -353,7 +353,7 @@ describe('a database that stops the start', () => {
         expect(stderr).toContain(todo)
       }
     },
-    30_000,
+    120_000,
   )
 
   test('a folder that is in its place is named by every command', async () => {
@@ -465,7 +465,7 @@ describe('a server on all addresses', () => {
       const [, dashboard = ''] = /^Dashboard: (\S+)$/m.exec(server.output()) ?? []
       expect((await fetch(dashboard)).status).toBe(200)
     },
-    30_000,
+    120_000,
   )
 })
 
@@ -480,19 +480,19 @@ describe('where the server cannot listen', () => {
       expect(await serve('127.0.0.1', port)).toContain(
         `sluice: Cannot listen on 127.0.0.1 port ${port}: it is in use. Stop`,
       )
-  }, 30_000)
+  }, 120_000)
 
   test('a name that nobody knows is not called a taken port', async () => {
     const port = freePort()
     const said = await serve('nosuch.invalid', port)
     expect(said).toContain(`sluice: Cannot listen on nosuch.invalid port ${port}: `)
     expect(said).toContain('Set HOST or PORT.')
-  }, 30_000)
+  }, 120_000)
 
   test('nor is an address of another machine', async () => {
     const port = freePort()
     const said = await serve('203.0.113.7', port)
     expect(said).toContain(`sluice: Cannot listen on 203.0.113.7 port ${port}: EADDRNOTAVAIL`)
     expect(said).toContain('Set HOST to an address of this machine')
-  }, 30_000)
+  }, 120_000)
 })

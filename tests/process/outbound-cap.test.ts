@@ -21,7 +21,7 @@ test('more turns than the runtime would run at once all reach the upstream', asy
   const { openStreams } = await sim.look<{ openStreams: number }>('stats')
   for (const { socket } of sockets) socket.destroy()
   expect(openStreams).toBe(MORE_THAN_THE_CAP)
-}, 30_000)
+}, 120_000)
 
 test('what the runtime reads at its start is set, what people set themselves stands, flags too, and pages come from any folder', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-elsewhere-'))
@@ -39,7 +39,7 @@ test('what the runtime reads at its start is set, what people set themselves sta
   } finally {
     rmSync(folder, { recursive: true })
   }
-}, 30_000)
+}, 120_000)
 
 test.each(['', 'many', '70000'])(
   'a limit of requests that the runtime would not take, %p, counts as none',
@@ -47,7 +47,7 @@ test.each(['', 'many', '70000'])(
     await using server = await spawnServer({ env: { BUN_CONFIG_MAX_HTTP_REQUESTS: cap } })
     expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=16384\0')
   },
-  30_000,
+  120_000,
 )
 
 test.each(['--cwd=..', '--'])(
@@ -58,7 +58,7 @@ test.each(['--cwd=..', '--'])(
     await using server = await spawnServer({ command, cwd: src })
     expect(readlinkSync(`/proc/${server.pid}/cwd`)).toBe(flag === '--' ? src : resolve(src, '..'))
   },
-  30_000,
+  120_000,
 )
 
 test('no more turns are admitted than fit under the limit people set; the rest are told to come again', async () => {
@@ -75,7 +75,7 @@ test('no more turns are admitted than fit under the limit people set; the rest a
   for (const socket of [...held, seventh.socket]) socket.destroy()
   expect(seventh.head).toStartWith('HTTP/1.1 503')
   expect(seventh.head).toContain('"busy"')
-}, 30_000)
+}, 120_000)
 
 /** A turn of the native client as it stands on the wire. */
 const turnOver = (port: number, key: string): string => {

@@ -6,7 +6,7 @@ import { type Network, ORIGIN, openNetwork } from './reverse-proxies-network.ts'
 import { type ProxyServer, startIdentityNginx } from './reverse-proxies-servers.ts'
 import { startWorld, type World } from './reverse-proxies-world.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(120_000)
 
 const nginx = await ensureProgram(NGINX)
 const CAN_RUN = process.platform === 'linux' && nginx !== undefined

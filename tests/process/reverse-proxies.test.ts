@@ -7,13 +7,13 @@ import { MEASURES } from '../../views/measures.ts'
 import { launchBrowser, type TestBrowser, getText as textIn } from '../browser/browser.ts'
 import { codexBody, isTerminal, parseEvents, type StreamEvent } from '../support/app.ts'
 import { textsUnder } from '../support/fenced.ts'
-import { until } from '../support/until.ts'
+import { PATIENCE_MS, until } from '../support/until.ts'
 import { answers, getText, isJson } from '../support/upstream/script.ts'
 import { CLIENT_ADDRESS, HOST, type Network, ORIGIN, openNetwork } from './reverse-proxies-network.ts'
 import { MANUAL, type ProxyServer, startCaddy, startNginx, startProxyManager } from './reverse-proxies-servers.ts'
 import { PASSWORD, startWorld, type World } from './reverse-proxies-world.ts'
 
-setDefaultTimeout(20_000)
+setDefaultTimeout(120_000)
 
 const nginx = await ensureProgram(NGINX)
 const caddy = await ensureProgram(CADDY)
@@ -56,7 +56,7 @@ onLinux('with the settings of the document', () => {
       launchBrowser(),
     ])
     await Promise.all(NAMES.map(start))
-  }, 30_000)
+  }, 120_000)
 
   afterAll(async () => {
     for (const one of [...networks.values(), ...proxies.values(), browser, world]) await one?.[Symbol.asyncDispose]()
@@ -279,8 +279,6 @@ const getNext = async (events: AsyncGenerator<StreamEvent, void>): Promise<Strea
   if (next.done) throw new Error('The stream ended too early.')
   return next.value
 }
-
-const PATIENCE_MS = 5000
 
 /** What was sent and does not come is kept back on the way. */
 const soon = async <T extends object>(coming: Promise<T>): Promise<T> => {

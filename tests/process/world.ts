@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
 import { runHere } from '../support/cli.ts'
 import { type RunningServer, type SpawnOptions, spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
 import type { Answer } from '../support/upstream/script.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
@@ -88,6 +89,15 @@ export const askTurn = (url: string, key: string, { requestId, text, signal }: A
     },
     body: JSON.stringify(codexBody(text)),
     ...(signal && { signal }),
+  })
+
+type Listed = readonly { status: string }[]
+
+/** Polls the server's list of accounts: it looks for changes by other processes once a second. */
+export const untilListed = (url: string, isExpected: (accounts: Listed) => boolean): Promise<void> =>
+  until(async () => {
+    const { accounts } = (await (await fetch(`${url}/api/accounts`)).json()) as { accounts: Listed } // as: its own format
+    return isExpected(accounts)
   })
 
 export const isTerminal = ({ type }: StreamEvent): boolean => /^response\.(completed|failed|incomplete)$/.test(type)

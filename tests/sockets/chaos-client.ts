@@ -15,9 +15,6 @@ export interface Tally {
   cut: number
 }
 
-/** Above everything a turn may take. */
-const TIMEOUT_MS = 15_000
-
 /** Runs until `isOver`. Rejects when a turn that was not cut off here had no end, or more than one. */
 export const live = async (
   { service, authorization }: Trial,
@@ -50,7 +47,7 @@ export const live = async (
 /** Null where the client is told to go by HTTP. */
 const connect = async (url: string, authorization: string): Promise<TestSocket | null> => {
   try {
-    return await connectSocket(url + NATIVE, { headers: { authorization }, timeoutMs: TIMEOUT_MS })
+    return await connectSocket(url + NATIVE, { headers: { authorization } })
   } catch (err) {
     if (err instanceof SocketRefused && err.status === 426) return null
     throw err

@@ -112,7 +112,7 @@ describe('events that come all at once', () => {
     async (batch) => {
       const { path, transport, count, mib } = batch
       await using service = ground()
-      const socket = await open(service, { path, timeoutMs: 15_000 })
+      const socket = await open(service, { path })
       service.change({ upstreamStreamTransport: transport })
       service.members[0]?.sim.next({ manyEvents: { count, bytes: mib * MIB, perChunk: count } })
       const events = await socket.turn(create())
@@ -123,7 +123,7 @@ describe('events that come all at once', () => {
       await leave(service, socket)
       await expectNothingLeft(service)
     },
-    30_000,
+    120_000,
   )
 })
 
@@ -211,7 +211,7 @@ describe('the bytes of a frame', () => {
     })
     await leave(service, ...sockets)
     await expectNothingLeft(service)
-  }, 20_000)
+  }, 120_000)
 })
 
 test('a fault of our own under a socket closes it with 1011, and no other', async () => {

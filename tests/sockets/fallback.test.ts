@@ -240,7 +240,7 @@ describe('a frame that is too large for a socket', () => {
       expect(handshakes(service)).toEqual(wanted === 'http' ? [] : [101])
       expectUncharged(service)
     },
-    20_000,
+    120_000,
   )
 
   test('by the limit of the service, which closes with 1009: once more by HTTP, on the same account', async () => {
@@ -290,4 +290,4 @@ test('ten accounts without sockets that all rate limit over HTTP are tried in a 
   expect(response.status).toBe(429)
   await response.text()
   await expectNothingLeft(service)
-}, 30_000)
+}, 120_000)

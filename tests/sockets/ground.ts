@@ -24,12 +24,11 @@ export const ground = (options: LiveOptions = {}): Ground => {
 interface Socketed {
   path?: string
   headers?: Record<string, string>
-  timeoutMs?: number
 }
 
 /** A client's socket to the native route unless told. */
-export const open = (service: Ground, { path = NATIVE, headers = {}, timeoutMs }: Socketed = {}): Promise<TestSocket> =>
-  connectSocket(service.socketUrl + path, { headers, ...(timeoutMs && { timeoutMs }) })
+export const open = (service: Ground, { path = NATIVE, headers = {} }: Socketed = {}): Promise<TestSocket> =>
+  connectSocket(service.socketUrl + path, { headers })
 
 /** A `response.create` as the native client sends it, small. */
 export const create = (text = 'hello', more: Record<string, unknown> = {}) => ({

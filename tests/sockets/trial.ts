@@ -91,7 +91,7 @@ const requireCause = (state: AccountState | undefined, { requests, handshakes }:
 type Upstream = Ground['upstream']
 const SIGNED_OUT: ReadonlySet<AccountStatus> = new Set(['reauth_required', 'deactivated'])
 /** Before its commit point, and something for a busy machine. */
-const LONGEST_TURN_MS = 5000
+const LONGEST_TURN_MS = 30_000
 
 /** Follows the events of one socket: turns may not overlap, and each ends once. */
 export interface Judge {

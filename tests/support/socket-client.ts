@@ -1,5 +1,6 @@
-/** Drives a WebSocket the way the native client does, for tests; everything fails with a sentence after 5 s. */
+/** Drives a WebSocket the way the native client does, for tests; everything fails with a sentence after a minute. */
 import WebSocket from 'ws'
+import { PATIENCE_MS } from './until.ts'
 
 /** An event of the service; `type` is `(binary)` or `(not JSON)` for a frame that is none. */
 export type SocketEvent = { type: string; [field: string]: unknown }
@@ -54,7 +55,6 @@ export class SocketRefused extends Error {
   }
 }
 
-const DEFAULT_TIMEOUT_MS = 15_000
 const ENDS = new Set(['response.completed', 'response.failed', 'response.incomplete', 'error'])
 
 export function endsTurn(event: SocketEvent): boolean {
@@ -66,7 +66,7 @@ export function endsTurn(event: SocketEvent): boolean {
  * the connection broke.
  */
 export async function connectSocket(url: string, options: SocketOptions = {}): Promise<TestSocket> {
-  const { headers = {}, protocols = [], timeoutMs = DEFAULT_TIMEOUT_MS } = options
+  const { headers = {}, protocols = [], timeoutMs = PATIENCE_MS } = options
   const ws = new WebSocket(url.replace(/^http/, 'ws'), protocols, { headers, perMessageDeflate: false })
   const inbox = watch(ws)
   try {

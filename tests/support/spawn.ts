@@ -3,11 +3,12 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePort } from './free-port.ts'
+import { PATIENCE_MS } from './until.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
 const FROM_SOURCE = [process.execPath, 'src/main.ts']
-const READY_TIMEOUT_MS = 20_000
-const STOP_TIMEOUT_MS = 15_000
+const READY_TIMEOUT_MS = PATIENCE_MS
+const STOP_TIMEOUT_MS = PATIENCE_MS
 
 export interface SpawnOptions {
   /** What to run in front of the arguments; the source tree's `src/main.ts` unless told. */
@@ -19,7 +20,7 @@ export interface SpawnOptions {
   env?: Record<string, string>
   /** What a command finds on its standard input; nothing unless told. */
   stdin?: string
-  /** How long a command may take; 20 s unless told. */
+  /** How long a command may take; a minute by default. */
   timeoutMs?: number
 }
 

@@ -9,6 +9,7 @@ import { ProxyBridge } from '../../src/upstream/proxy-bridge.ts'
 import { openerFor } from '../../src/upstream/tunnel.ts'
 import { HIDDEN_HOST } from '../process/egress-proxy.ts'
 import { type SocksProxy, startSocksProxy } from '../process/socks-proxy.ts'
+import { PATIENCE_MS } from '../support/until.ts'
 import { rejection } from './pool-of-one.ts'
 
 const UPSTREAM = `http://${HIDDEN_HOST}`
@@ -85,16 +86,18 @@ test('a 407 is nobody’s answer about an account', async () => {
 })
 
 test('a stream that breaks off does not end well', async () => {
+  let breakOff = () => {}
   using breaking = await upstreamThat((socket) => {
-    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n', () =>
-      setTimeout(() => socket.resetAndDestroy(), 20),
-    )
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+    breakOff = () => socket.resetAndDestroy()
   })
   await using way = await startSocksProxy(breaking.port, { isOpen: true })
   const options = { trustsSocketEnvironment: true, random: systemRandom }
   const broken = createDial({ ALL_PROXY: way.url('socks5') }, fetch, options)
   const response = await broken.fetch('http://127.0.0.1/x', {}, NOT_FOR_AN_ACCOUNT)
-  expect(await rejection(response.text())).toBeInstanceOf(Error)
+  const text = rejection(response.text())
+  breakOff()
+  expect(await text).toBeInstanceOf(Error)
   broken.close()
 })
 
@@ -202,7 +205,7 @@ describe('the bridge', () => {
       const environment = { ALL_PROXY: ${JSON.stringify(proxy.url('socks5h'))} }
       const dial = createDial(environment, fetch, { trustsSocketEnvironment: true, random })
       console.log((await dial.fetch('${UPSTREAM}/echo', {}, { kind: 'environment' })).status)`
-    const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', timeout: 4000 })
+    const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', timeout: PATIENCE_MS })
     expect(await new Response(child.stdout).text()).toBe('200\n')
     expect(await child.exited).toBe(0)
   })

@@ -71,7 +71,7 @@ interface Params {
   toModel?: string
 }
 
-const TURN_LIMIT_MS = 30_000
+const TURN_LIMIT_MS = 60_000
 /** So that nothing asks for approval: these threads run in a home made for the test. */
 const FREE_HAND = { approvalPolicy: 'never', sandbox: 'danger-full-access' }
 

@@ -582,5 +582,5 @@ describe('ownership', () => {
     expect([...createdBy.values()].reduce((sum, count) => sum + count)).toBe(1000)
     expect(failures).toBeGreaterThan(100)
     await expectNothingLeft(app) // no file was finalized by another account: the stand-in notes that, and answers 404
-  }, 60_000)
+  }, 120_000)
 })

@@ -14,7 +14,8 @@ console.log(JSON.stringify({ port: server.port }))
 
 async function passThrough(request: Request): Promise<Response> {
   const path = request.url.slice(request.url.indexOf('/', 8))
-  // Reading the body whole costs a tenth less CPU than passing the stream on (measured), and the floor is the cheapest way.
+  // Reading the body whole costs a tenth less CPU than passing the stream on (Bun 1.4.5), and the floor is the cheapest
+  // way.
   const answer = await fetch(upstream + path, {
     method: request.method,
     headers: without(request.headers, { 'accept-encoding': 'identity' }),

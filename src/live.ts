@@ -63,7 +63,7 @@ const CHECKED: readonly Topic[] = ['sessions', 'people', 'settings']
 /** One timer for all listeners, none while there are none. */
 export class LiveHub {
   readonly #deps: LiveDeps
-  /** Each with the tick of its heartbeat, so that not all are checked at once. */
+  /** Each with the tick of its heartbeat, so that checks are spread over time. */
   readonly #listeners = new Map<Listener, number>()
   readonly #pending = new Set<LiveTopic>()
   /** The number of each topic's last message. */

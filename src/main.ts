@@ -5,7 +5,7 @@ const argv = process.argv.slice(2)
 
 /** Settings the runtime reads only at process start. The user's own values are kept. */
 const SETTINGS = {
-  /** The default allows 256 concurrent fetches and silently queues the rest (measured, oven-sh/bun 1.4.5). */
+  /** The default allows 256 concurrent fetches and silently queues the rest (Bun 1.4.5). */
   [CAP_VARIABLE]: '16384',
   /**
    * Interval in ms at which the allocator returns unused parts of pages to the system. Requests need them again
@@ -14,7 +14,7 @@ const SETTINGS = {
   MIMALLOC_PURGE_HOLES_MIN_INTERVAL: '1000',
   /**
    * Otherwise compiled code unused for 5 to 60 s is discarded, and a request after such a pause takes twice as long
-   * (measured). The runtime refuses to start with an unknown engine option, so check this when upgrading.
+   * (Bun 1.4.5). The runtime refuses to start with an unknown engine option, so check this when upgrading.
    */
   BUN_JSC_forceCodeBlockLiveness: '1',
 }

@@ -36,7 +36,7 @@ export interface NamedEntry extends AuditEntry {
   targetName: string | null
 }
 
-/** `unchecked`: too many rows to verify without being asked. */
+/** `unchecked`: too many rows to verify with every page. */
 export type Chain = AuditVerdict | { isWhole: null; rows: number }
 
 /** As shown in the form. */

@@ -71,7 +71,7 @@ export const deleteAutomationJob = createHandlers(writes({ audit: 'automation_de
   return proceed(c, { status: 'deleted' }, `${PAGE}?done=automation_deleted`)
 })
 
-/** The job sends the requests; the answer comes before them. Throws `automation_not_found`. */
+/** The job sends the requests after the answer. Throws `automation_not_found`. */
 export const runAutomationNow = createHandlers(writes({ audit: 'automation_started' }), (c) => {
   const { db, clock, random, pool } = c.env
   const who = actor(c)

@@ -18,8 +18,8 @@ export interface KeyHolder {
 }
 
 /**
- * The page is on, and the client may use keys at all: who is outside the firewall could not use one. Throws `not_found`
- * and `ip_forbidden`.
+ * Requires that the page is on and that the firewall admits the client, which could not use a key otherwise. Throws
+ * `not_found` and `ip_forbidden`.
  */
 export const requireKeyPage = (c: Ctx): void => {
   if (!c.env.settings.current().keyHolderPage) throw new AppError('not_found')

@@ -16,7 +16,7 @@ const AT_ONCE = 4
 const COST = { memoryCost: 19_456, timeCost: 2 } as const
 const MAX_CHARS = 1024
 
-/** A fake hash that costs the same to check. A real one, made at each start, took 50 ms and 19 MiB (measured). */
+/** A fake hash that costs the same to check. A real one, made at each start, took 50 ms and 19 MiB (Bun 1.4.5). */
 export const DUMMY_HASH = `$argon2id$v=19$m=${COST.memoryCost},t=${COST.timeCost},p=1$${'A'.repeat(22)}$${'A'.repeat(43)}`
 
 interface Hasher {
@@ -45,8 +45,8 @@ declare const SLUICE_EXECUTABLE: true | undefined
 
 /**
  * From a folder of packages the native addon is three times as fast. The executable would have to extract it to the
- * temporary folder at each start, where it is left behind (measured, Bun 1.4.5) and may not be executable. There, and
- * where the addon fails to load, the runtime's argon2id is used. The hashes are interchangeable.
+ * temporary folder at each start, where it is left behind (Bun 1.4.5) and may not be executable. There, and where the
+ * addon fails to load, the runtime's argon2id is used. The hashes are interchangeable.
  */
 const loadHasher = async (): Promise<Hasher> =>
   typeof SLUICE_EXECUTABLE === 'undefined' ? nativeHasher().catch(() => RUNTIME) : RUNTIME

@@ -4,7 +4,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { DAY_MS } from '../lib/durations.ts'
 
 const NAME = 'sluice_session'
-/** The cookie outlives its session, so that an expired session can be told from none. */
+/** The cookie outlives its session, so that an expired session differs from no session. */
 const OUTLIVES_MS = 30 * DAY_MS
 /** Browsers keep cookies no longer (RFC 6265bis §5.5), and Hono throws above that, for example after the clock was ahead. */
 const MAX_MS = 400 * DAY_MS

@@ -21,8 +21,8 @@ const NAME = 'Sluice'
 const ALGORITHMS = [-8, -7, -257]
 
 /**
- * Takes 150 ms to load from source (measured), so it is loaded on first use. The explicit import is needed because the
- * bundler drops it from lazily loaded packages (measured, Bun 1.4.5), and the executable would fail.
+ * Takes 150 ms to load from source (Bun 1.4.5), so it is loaded on first use. The explicit import is needed because the
+ * bundler drops it from lazily loaded packages (Bun 1.4.5), and the executable would fail.
  */
 const library = async () => {
   await import('reflect-metadata')

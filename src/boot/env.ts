@@ -11,7 +11,7 @@ import { parseJson } from '../lib/json.ts'
 
 /**
  * Set on import, because schemas read it when created. Otherwise each would compile its own parser on first use: half a
- * megabyte, without being faster for requests (measured).
+ * megabyte, without being faster for requests (Bun 1.4.5).
  */
 z.config({ jitless: true })
 

@@ -9,7 +9,7 @@ import { getPlaces } from '../ops/places.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import type { Outside } from './serve.ts'
 
-/** Not inside a `try`, where the bundler silently omits unresolved imports (measured). */
+/** Not inside a `try`, where the bundler silently omits unresolved imports (Bun 1.4.5). */
 const loadService = () => import('./serve.ts')
 const loadCommands = () => import('../cli/main.ts')
 
@@ -68,7 +68,7 @@ const explain = (err: unknown, environment: Outside['environment']): string => {
 
 const LISTENING: readonly unknown[] = ['listen', 'getaddrinfo']
 
-/** For an unknown host name the runtime reports any code, even that of a port in use (measured). */
+/** For an unknown host name the runtime reports any code, even that of a port in use (Bun 1.4.5). */
 const explainListening = (err: Error & { code?: unknown }, { HOST, PORT }: Config): string => {
   const where = `${HOST} port ${PORT}`
   if (isIP(HOST) === 0)

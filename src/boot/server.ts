@@ -55,7 +55,7 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     // Routes reject large bodies with an envelope (`proxy/ingress/raw-body.ts`); the runtime's own 413 has none.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    reusePort: false, // set explicitly: otherwise the runtime shares the port with other processes (measured)
+    reusePort: false, // set explicitly: otherwise the runtime shares the port with other processes (Bun 1.4.5)
     fetch: (request) => answer(request, bindings),
     websocket,
   })

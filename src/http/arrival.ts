@@ -22,7 +22,7 @@ export const arrival = createMiddleware(async (c, next) => {
 
 /**
  * The same without middleware, for handlers that are `alone` (`known-paths.ts`): one middleware layer costs two async
- * functions, 2 % of a turn (measured).
+ * functions, 2 % of a turn (Bun 1.4.5).
  */
 export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response>) & More) => {
   const serve = (c: Ctx): Promise<Response> => {

@@ -1,6 +1,6 @@
 /**
- * A router that caches the handlers of paths without parameters: walking the route tree costs 2 % of a turn (measured).
- * A handler marked `alone` replaces the middleware before it.
+ * A router that caches the handlers of paths without parameters: walking the route tree costs 2 % of a turn (Bun
+ * 1.4.5). A handler marked `alone` replaces the middleware before it.
  */
 import type { Result, Router } from 'hono/router'
 import type { H, RouterRoute } from 'hono/types'

@@ -30,7 +30,7 @@ export const tellRequestId = (c: Ctx): void => c.res.headers.set('x-request-id',
 
 /**
  * The socket's remote address, ignoring proxies; null on a Unix socket. On a loopback listener it is always local, and
- * asking the socket takes 20 µs (measured).
+ * asking the socket takes 20 µs (Bun 1.4.5).
  */
 const getPeer = (c: Ctx): string | null => {
   const { peer, server, env } = c.env

@@ -7,7 +7,7 @@ import { pollAccount } from './usage.ts'
 
 const LANES = 4
 
-/** Polls accounts not in `met`, also those that appear in the meantime. */
+/** Polls accounts that are not in `met`, including ones that are added later. */
 export const pollNewAccounts = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
   for (;;) {
     const ids = newcomers(deps, met)

@@ -1,4 +1,4 @@
-/** Starts the five-hour windows of accounts that ask for it, at a confirmed reset or at set hours. */
+/** Starts five-hour windows at a confirmed reset or at set hours, for accounts with this turned on. */
 import type { Db } from '../../db/commit.ts'
 import type { Clock } from '../lib/clock.ts'
 import { inLanes } from '../lib/lanes.ts'

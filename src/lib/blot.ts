@@ -1,7 +1,7 @@
-/** Removes a secret from text of others: servers repeat keys in their errors. */
+/** Removes a secret from the text of other servers, which may repeat a key in their errors. */
 
 export const BLOT = '***'
-/** Shorter ones would blot out ordinary letters. */
+/** Shorter ones would remove ordinary letters. */
 const SHORTEST = 4
 
 /** `text` without `secret`, also as it is written in URLs, in JSON, in HTML and in base64. */

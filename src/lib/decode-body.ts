@@ -23,9 +23,9 @@ interface DecodeLimits {
 
 /**
  * Removes `contentEncoding` from right to left (RFC 9110 §8.4). Neither the body nor any stage may exceed `maxBytes`.
- * Throws `DecodeError`, except that truncated zstd returns the part there is (measured), which then fails to parse.
- * Trailing bytes after zstd, deflate or brotli, and zeros after gzip, are ignored (measured). Long work happens off the
- * event loop.
+ * Throws `DecodeError`, except that truncated zstd returns the part there is (Bun 1.4.5), which then fails to parse.
+ * Trailing bytes after zstd, deflate or brotli, and zeros after gzip, are ignored (Bun 1.4.5). Long work happens off
+ * the event loop.
  */
 export async function decodeBody(
   body: Uint8Array,
@@ -60,10 +60,12 @@ const CODINGS = new Map<string, (body: Uint8Array) => Coding>([
 
 /** No real client stacks more, and each stage may cost up to `maxBytes` of work. */
 const MAX_STAGES = 4
-/** Up to these sizes decoding inline takes 0.1 to 3.5 ms, while the thread pool adds 0.5 ms to every body (measured). */
+/**
+ * Up to these sizes decoding inline takes 0.1 to 3.5 ms, while the thread pool adds 0.5 ms to every body (Bun 1.4.5).
+ */
 const INLINE_INPUT_BYTES = 256 * 1024
 const INLINE_OUTPUT_BYTES = 1024 * 1024
-/** Each piece is a round trip to the thread pool; at this size a body takes no longer than in one piece (measured). */
+/** Each piece is a round trip to the thread pool; at this size a body takes no longer than in one piece (Bun 1.4.5). */
 const PIECE_BYTES = 1024 * 1024
 
 function codings(header: string | null): string[] {

@@ -40,7 +40,7 @@ export function holdsMoreValuesThan(json: Uint8Array, limit: number): boolean {
 
 /**
  * The index of the quote that ends the string at `start`, usually the first. After an escape it scans byte by byte:
- * searching for each quote takes seconds with millions of them (measured).
+ * searching for each quote takes seconds with millions of them (Bun 1.4.5).
  */
 export function endOfString(json: Uint8Array, start: number): number {
   const first = json.indexOf(QUOTE, start + 1)

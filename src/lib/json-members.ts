@@ -42,7 +42,7 @@ interface Member {
 
 /**
  * Members of the object at `from`, by default the whole document, in order, including duplicates. `json` is valid. Does
- * not build a tree, which takes seconds for long text with many escapes (measured).
+ * not build a tree, which takes seconds for long text with many escapes (Bun 1.4.5).
  */
 export function topMembers(json: Uint8Array, from = 0): Member[] {
   const members: Member[] = []

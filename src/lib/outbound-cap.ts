@@ -2,11 +2,11 @@
 
 export const CAP_VARIABLE = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
 
-/** The runtime's default, also for invalid values (measured, Bun 1.4.5). */
+/** The runtime's default, also for invalid values (Bun 1.4.5). */
 const DEFAULT_CAP = 256
 const MOST = 65_535
 
-/** The variable's value as the runtime reads it; null when invalid (measured, Bun 1.4.5). */
+/** The variable's value as the runtime reads it; null when invalid (Bun 1.4.5). */
 export const outboundCap = (text: string | undefined): number | null => {
   if (text === undefined || !/^\+?\d+(_\d+)*$/.test(text)) return null
   const cap = Number(text.replaceAll('_', ''))

@@ -15,7 +15,7 @@ export interface Random {
 
 type Fill = (bytes: Uint8Array<ArrayBuffer>) => void
 
-/** A system call costs as much as forty pooled bytes (measured), and every turn needs ids. */
+/** A system call costs as much as forty pooled bytes (Bun 1.4.5), and every turn needs ids. */
 const POOL_BYTES = 1024
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

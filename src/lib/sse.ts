@@ -182,7 +182,7 @@ export class SseScanner {
 
 /**
  * Changes the prototype in place: creating another view would be most of a slow stream's garbage, and makes the runtime
- * allocate an `ArrayBuffer` for both (measured: 40 ns instead of 200).
+ * allocate an `ArrayBuffer` for both (Bun 1.4.5: 40 ns instead of 200).
  */
 const asBuffer = (chunk: Uint8Array): Buffer => Object.setPrototypeOf(chunk, Buffer.prototype)
 
@@ -242,7 +242,9 @@ class Scanned implements SseEvent {
 
 const hasCr = (bytes: Buffer): boolean => bytes.indexOf(CR) !== -1
 
-/** Whether `bytes` has `head` at `at`. Compares four bytes at a time, in a third of the time of `compare` (measured). */
+/**
+ * Whether `bytes` has `head` at `at`. Compares four bytes at a time, in a third of the time of `compare` (Bun 1.4.5).
+ */
 const holdsAt = (bytes: Buffer, at: number, head: Buffer): boolean => {
   const { length } = head
   let i = 0

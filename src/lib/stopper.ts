@@ -1,6 +1,6 @@
 /**
  * A lightweight `AbortController` for work that involves no runtime call: the runtime's own, with a turn's listeners,
- * costs 2 % of the turn (measured).
+ * costs 2 % of the turn (Bun 1.4.5).
  */
 
 /** Read side. Every `AbortSignal` satisfies it. */

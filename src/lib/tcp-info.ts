@@ -22,8 +22,8 @@ const AF_INET = 2
 const AF_INET6 = 10
 
 /**
- * Takes about 2.5 MB (measured), so it is opened on demand. Null when the C library cannot be called: not Linux, or not
- * glibc.
+ * Takes about 2.5 MB (Bun 1.4.5), so it is opened on demand. Null when the C library cannot be called: not Linux, or
+ * not glibc.
  */
 export const openTcpInfo = (): TcpInfo | null => {
   if (process.platform !== 'linux') return null
@@ -70,7 +70,7 @@ const bind = ({ dlopen, ptr }: typeof import('bun:ffi')): TcpInfo => {
   }
 }
 
-/** All descriptors are below this. Listing `/proc/self/fd` takes longer than trying them all (measured). */
+/** All descriptors are below this. Listing `/proc/self/fd` takes longer than trying them all (Bun 1.4.5). */
 const tableSize = (): number => Number(/^FDSize:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0)
 
 const toKey = ({ address, port }: Peer): string => `${normaliseIp(address)} ${port}`

@@ -28,7 +28,7 @@ export const fileSize = (db: Db): FileSize => {
   return { bytes: pragma(db, 'page_count') * page, freeBytes: pragma(db, 'freelist_count') * page }
 }
 
-/** Exact counting reads every page: 1.3 s for 350 MB (measured), while other reads wait. */
+/** Exact counting reads every page: 1.3 s for 350 MB (SQLite 3.54), while other reads wait. */
 const EXACT_UP_TO_BYTES = 64 * 1024 * 1024
 
 /** Counts every row, so call it only in a reader thread. */

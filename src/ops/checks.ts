@@ -29,7 +29,7 @@ export const unknown = (says: string, advice: string | null = null): Found => ({
 export const warning = (says: string, advice: string): Found => ({ verdict: 'warning', says, advice })
 export const problem = (says: string, advice: string): Found => ({ verdict: 'problem', says, advice })
 
-/** Runs all at once; results in order. */
+/** Runs all in parallel; results in order. */
 export const runChecks = (checks: readonly Check[]): Promise<Finding[]> => Promise.all(checks.map(runOne))
 
 const runOne = async ({ id, title, run }: Check): Promise<Finding> => {

@@ -28,7 +28,7 @@ const FIRST_EVENT_BOUNDS = [0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120]
 const DURATION_BOUNDS = [0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800]
 
 /**
- * `count` only touches numbers, well under a microsecond (measured), after the last byte was sent. Models no account
+ * `count` only touches numbers, well under a microsecond (Bun 1.4.5), after the last byte was sent. Models no account
  * offers count as `other`.
  */
 export class TurnCounts {

@@ -310,7 +310,7 @@ export type Settings = z.output<typeof Settings>
 export type SettingName = keyof Settings
 export const SettingsPatch = Settings.partial()
 
-/** Separate from the schema: `.default()` would fill keys that a PATCH leaves out (measured, zod 4.6). */
+/** Separate from the schema: `.default()` would fill keys that a PATCH leaves out (zod 4.6). */
 export const DEFAULTS: Settings = {
   routingStrategy: 'capacity_weighted',
   upstreamStreamTransport: 'auto',

@@ -47,7 +47,7 @@ export const testEgress = async ({ dial, clock, baseUrl }: TestDeps, route: Rout
 
 const LATE = `No answer within ${TIMEOUT_MS / 1000} s.`
 
-/** What the proxy said; it contains no credentials (`tunnel.ts`). */
+/** The proxy's own message; it contains no credentials (`tunnel.ts`). */
 const getSentence = (err: unknown): string => {
   if (getEgressReason(err) && err instanceof Error && err.cause instanceof Error) return err.cause.message
   return err instanceof AppError ? err.message : 'The connection through the proxy was lost.'

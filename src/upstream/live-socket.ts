@@ -103,7 +103,7 @@ export class LiveSocket {
     else this.#early.push(frame)
   }
 
-  /** The runtime has told the peer 1009, but reports the end as a lost connection (measured). */
+  /** The runtime has told the peer 1009, but reports the end as a lost connection (Bun 1.4.5). */
   #broke(code: string): void {
     const isTooLarge = code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
     this.#ended(isTooLarge ? TOO_LARGE : DROPPED, '')

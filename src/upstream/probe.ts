@@ -47,7 +47,7 @@ const probeOnce = async (
     await response.body?.cancel()
     return { status: response.status, ok: false }
   } catch (err) {
-    if (getEgressReason(err)) throw err // ChatGPT was not asked
+    if (getEgressReason(err)) throw err // ChatGPT was not reached
     return { status: 0, ok: false } // a valid result of a probe
   } finally {
     cancel()

@@ -57,7 +57,7 @@ export class ProxyBridge {
     return failure
   }
 
-  /** The same for the error of fetch when a tunnel fails, which has the headers of the answer (measured). */
+  /** The same for the error of fetch when a tunnel fails, which has the headers of the answer (Bun 1.4.5). */
   failureBehind(err: unknown): Error | null {
     const headers = err instanceof Error && 'headers' in err ? err.headers : null
     return headers instanceof Headers ? this.#getFailure(headers) : null

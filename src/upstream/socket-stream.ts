@@ -9,7 +9,9 @@ interface FrameSource {
   terminate(): void
 }
 
-/** The socket is paused when more than this is queued; what it has already read still arrives (measured: up to 0.5 MB). */
+/**
+ * The socket is paused when more than this is queued; what it has already read still arrives (Bun 1.4.5: up to 0.5 MB).
+ */
 export const MAX_QUEUED_BYTES = 1024 * 1024
 /** Memory per queued frame in addition to its text. */
 const FRAME_OVERHEAD_BYTES = 128

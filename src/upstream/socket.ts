@@ -93,7 +93,7 @@ export const shakeHands = async <Taken>(
   }
 }
 
-/** Agents may throw without a code when the proxy rejects or is unreachable (measured). */
+/** Agents may throw without a code when the proxy rejects or is unreachable (Bun 1.4.5). */
 const withCode = (err: Error): Error => ('code' in err && err.code ? err : Object.assign(err, { code: PROXY_FAILED }))
 
 const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => {
@@ -269,7 +269,7 @@ export class UpstreamSocket {
   }
 
   /**
-   * A paused socket does not notice that the upstream closed it (measured), so it is resumed briefly. The next frame
+   * A paused socket does not notice that the upstream closed it (Bun 1.4.5), so it is resumed briefly. The next frame
    * pauses it again.
    */
   #peek(): void {
@@ -286,7 +286,7 @@ export class UpstreamSocket {
   }
 }
 
-/** True for frames that violate the protocol; a cut connection only emits a close (measured). */
+/** True for frames that violate the protocol; a cut connection only emits a close (Bun 1.4.5). */
 const isProtocolFault = (err: Error): boolean => 'code' in err && String(err.code).startsWith('WS_ERR_')
 
 const connectionLost = (): Error => Object.assign(new Error('The connection was lost.'), { code: 'ECONNRESET' })

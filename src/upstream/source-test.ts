@@ -1,4 +1,4 @@
-/** Tests a model source: its list of models, and one small request for each kind it is said to support. */
+/** Tests a model source: its list of models, and one small request for each kind it claims to support. */
 import { AppError } from '../errors.ts'
 import { iso } from '../lib/iso.ts'
 import { CAPABILITIES, type Capability, type Source } from '../model/sources/sources.ts'

@@ -75,7 +75,7 @@ export class SseStream implements UpstreamStream {
   }
 
   /**
-   * The end usually follows immediately and is detected without a read, whose buffer costs 5 % of a turn (measured).
+   * The end usually follows immediately and is detected without a read, whose buffer costs 5 % of a turn (Bun 1.4.5).
    * Further data is read; an upstream that keeps sending, or stays silent, is cut off.
    */
   drain(): void {

@@ -9,9 +9,9 @@ import { getWhy, type Opener } from './tunnel.ts'
 type Done = (err: Error | null, stream?: Duplex) => void
 
 /**
- * An agent for one handshake to a `wss:` (`isSecure`) or `ws:` URL; fails with the opener's error. npm's proxy
- * agents expose their proxy, and the runtime then connects by itself, directly for targets in the process's `NO_PROXY`
- * (measured).
+ * An agent for one handshake to a `wss:` (`isSecure`) or `ws:` URL; fails with the opener's error. npm's proxy agents
+ * expose their proxy, and the runtime then connects by itself, directly for targets in the process's `NO_PROXY` (Bun
+ * 1.4.5).
  */
 export const tunnelAgent = ({ open, failed }: Opener, { isSecure }: { isSecure: boolean }): Agent => {
   const agent = isSecure ? new SecureAgent() : new Agent()

@@ -30,7 +30,7 @@ const MAX_HEAD_BYTES = 16 * 1024
 export const openTunnel = async (proxy: string, target: Target, timeoutMs = TUNNEL_MS): Promise<Socket> => {
   const url = new URL(proxy)
   const limit = new AbortController()
-  // A socket's own timer does not run during its TLS handshake (measured), nor during the lookup of a name.
+  // A socket's own timer does not run during its TLS handshake (Bun 1.4.5), nor during the lookup of a name.
   const cancel = systemClock.after(timeoutMs, () => limit.abort(new TunnelError('it did not answer in time')))
   try {
     const open = url.protocol.startsWith('socks') ? throughSocks : throughHttp

@@ -106,7 +106,7 @@ export interface PlanTotal {
   costUsd: number
 }
 
-/** Of all accounts, whatever the filters show. */
+/** Over all accounts, whatever the filters show. */
 export const planTotals = (accounts: readonly ListedAccount[]): PlanTotal[] =>
   [...Map.groupBy(accounts, ({ planType }) => planType)]
     .map(([plan, group]) => ({

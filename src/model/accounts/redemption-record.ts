@@ -8,7 +8,7 @@ import type { Redemption } from './reset-credits.ts'
 interface Recorded extends Redemption {
   accountId: string
   requestId: string
-  /** Absent: a user or a client asked for it. */
+  /** Absent: requested by a user or a client. */
   rule?: ResetPolicy
 }
 

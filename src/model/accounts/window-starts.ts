@@ -33,7 +33,7 @@ export const claimWindowStart = (
   return true
 }
 
-/** What came of it, also in the account's history. `error`: null when it was started. */
+/** Records the result, also in the account's history. `error`: null when it was started. */
 export const endWindowStart = (
   tx: Tx,
   { accountId, resetAt, at }: { accountId: string; resetAt: number; at: number },

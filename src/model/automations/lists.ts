@@ -1,4 +1,4 @@
-/** Lists of automations and of their runs, with filters, pages, and the values to filter by. */
+/** Lists of automations and of their runs, with filters, pages, and the values of the filters. */
 import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'

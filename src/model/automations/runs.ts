@@ -36,7 +36,7 @@ export const noteMissedSlot = (tx: Tx, slot: number, run: Omit<NewRun, 'accountI
   return insertRun(tx, run.automation, { slot, trigger: 'scheduled', accounts: [], ...run, ...missed })
 }
 
-/** All accounts at once, without regard to the schedule. */
+/** All accounts immediately, without regard to the schedule. */
 export const startManualRun = (tx: Tx, { automation, accountIds, now, random }: NewRun): RunRow => {
   const accounts = planAccounts(accountIds, { seed: '', start: now, spreadMinutes: 0 })
   const run = insertRun(tx, automation, { slot: null, trigger: 'manual', accounts, now, random })

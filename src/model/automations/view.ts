@@ -13,7 +13,7 @@ export interface AutomationHiddenFields {
   hidesMessages: boolean
 }
 
-/** Texts of what is no error of a request. */
+/** Texts of codes that are not errors of a request. */
 const NOTES: Readonly<Record<string, string>> = {
   missed: 'Skipped: Sluice was not running or too busy at the scheduled time, and it was more than an hour ago.',
   no_accounts: 'No account was available.',

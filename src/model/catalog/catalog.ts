@@ -40,7 +40,7 @@ const UNKNOWN_VERSION_EVERY_MS = 30_000
 
 interface AwaitedFetch {
   version: string
-  /** Monotonic time of the first fetch; accounts in `asked` are not asked again within `UNKNOWN_VERSION_EVERY_MS`. */
+  /** Monotonic time of the first fetch. Accounts in `asked` are not tried again within `UNKNOWN_VERSION_EVERY_MS`. */
   at: number
   asked: ReadonlySet<string>
   done: Promise<unknown>
@@ -123,9 +123,10 @@ export class Catalog {
   }
 
   /**
-   * Runs `fetch` if the catalog of this version was never fetched, or joins a running fetch; at most one in 30 s for
-   * the pinned version and one for any other. While nothing is known, accounts not yet asked are asked immediately. A
-   * version with a catalog counts as seen. Never rejects: the client gets the nearest version. `now` is monotonic.
+   * Fetches the catalog of this version with `fetch` if that was never done, or joins a running fetch: at most once in
+   * 30 s for the pinned version, and once for all others. While nothing is known, accounts not yet tried are tried
+   * immediately. A version with a catalog counts as seen. Never rejects: the client gets the catalog of the nearest
+   * version. `now` is monotonic.
    */
   async ensure(
     version: string,

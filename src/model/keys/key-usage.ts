@@ -11,7 +11,7 @@ type Totals = Pick<StoredKey, 'requestCount' | 'inputTokens' | 'cachedInputToken
 interface Facts {
   totals: Totals
   policy: KeyPolicy
-  /** Of the accounts in the key's scope. */
+  /** The accounts in the key's scope. */
   pool: readonly PoolWindow[]
   hidesUpstreamQuota: boolean
   now: number

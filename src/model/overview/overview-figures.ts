@@ -23,7 +23,7 @@ export interface FiguresDeps {
   slicing?: Slicing
 }
 
-/** Read at once, in slots or ms, whichever is more; other reads wait behind it in the worker. */
+/** The most to read in one query, in slots or ms, whichever is more. Other reads wait for it in the worker. */
 const CHUNK = 8
 const CHUNK_MS = 4 * HOUR_MS
 /** Older totals are reloaded in the background. */

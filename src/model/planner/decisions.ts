@@ -109,7 +109,7 @@ export const cancelDecision = (tx: Tx, id: string, now: number): Decision => {
   return { ...found, status: 'canceled', reason: found.status === 'planned' ? 'Canceled by a user.' : found.reason }
 }
 
-/** A start that a user asked for. */
+/** A start that a user requested. */
 export const addManualDecision = (tx: Tx, decision: Omit<NewDecision, 'mode'>): void => {
   tx.insert(plannerDecisions)
     .values({ ...decision, mode: 'manual' })

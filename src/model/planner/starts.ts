@@ -1,4 +1,4 @@
-/** What is said about a planned start, and whether it can be made. */
+/** Whether a planned start can be made, and the sentence about it. */
 import type { AppError } from '../../errors.ts'
 import { getOffsets } from '../../lib/zoned-days.ts'
 import { type AccountState, isInUse } from '../accounts/account-state.ts'

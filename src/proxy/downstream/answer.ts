@@ -16,9 +16,9 @@ import { eventStream } from './event-stream.ts'
 const EARLY_HEADERS_MS = 10_000
 
 /**
- * The longest idle timeout the runtime accepts, for clients that stop reading; any write resets it, keepalives too
- * (measured). Set when the stream begins: setting it at the end would keep the request in memory, 3 KiB a stream
- * (measured).
+ * The longest idle timeout the runtime accepts, for clients that stop reading; any write resets it, keepalives too (Bun
+ * 1.4.5). Set when the stream begins: setting it at the end would keep the request in memory, 3 KiB a stream (Bun
+ * 1.4.5).
  */
 export const STALLED_SECONDS = 255
 

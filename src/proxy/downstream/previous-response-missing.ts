@@ -8,7 +8,7 @@ import { AppError, openAiError } from '../../errors.ts'
 const FIRST_HANDLING_MINOR = 150
 
 /**
- * The error itself or, for an older native client, the code on which all versions resend (measured: 0.118, 0.140,
+ * The error itself or, for an older native client, the code on which all versions resend (seen with 0.118, 0.140,
  * 0.169, and Zed's adapter, which is 0.137).
  */
 export function errorForResend(err: AppError, headers: Headers): AppError {

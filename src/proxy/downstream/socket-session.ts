@@ -21,7 +21,7 @@ import { SocketTurn } from './socket-turn.ts'
 
 /** For a socket between turns (decisions §3 "Time limits"). */
 const IDLE_MS = HOUR_MS
-/** The runtime keeps a buffer for the largest frame until the connection ends (measured), which no budget counts. */
+/** The runtime keeps a buffer for the largest frame until the connection ends (Bun 1.4.5), which no budget counts. */
 const LARGE_FRAME_BYTES = 4 * 1024 * 1024
 const IDLE_AFTER_LARGE_MS = 2 * MINUTE_MS
 /** Longer than any frame that requests no turn. */
@@ -257,7 +257,7 @@ export class SocketSession implements SocketPeer {
     else this.#countNotice()
   }
 
-  /** The runtime delivers nothing after a close, not even frames it has already read (measured). */
+  /** The runtime delivers nothing after a close, not even frames it has already read (Bun 1.4.5). */
   #countNotice(): void {
     if (++this.#notices > MAX_NOTICES_PER_BEAT) this.#close('flood')
   }

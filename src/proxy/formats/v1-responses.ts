@@ -99,7 +99,7 @@ const STATE = new Set(['messages', 'conversation', 'prompt', 'previous_response_
 const isLeftOut = (name: string) =>
   REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name) || isImplied(name)
 
-/** Dropping a null loses nothing; `store` is reported only when the client asked for storing. */
+/** Dropping a null loses nothing. `store` is reported only when the client set it. */
 function droppedFrom(body: JsonObject, { hadCacheBreakpoint }: InputItems): string[] {
   const names = Object.keys(body).filter((name) => REFUSED_UPSTREAM.has(name) && body[name] != null)
   if (body.store === true) names.push('store')

@@ -5,7 +5,7 @@
 import { AppError } from '../../errors.ts'
 import { holdsMoreValuesThan, nestsDeeperThan } from '../../lib/json-bounds.ts'
 
-/** The longest conversation a model accepts has about 200,000. This many take at most a second to parse (measured). */
+/** The longest conversation a model accepts has about 200,000. This many take at most a second to parse (Bun 1.4.5). */
 const MAX_VALUES = 500_000
 
 /** Call before parsing a body. Throws `invalid_request_error`. */
@@ -16,7 +16,7 @@ export const requireFewValues = (bytes: Uint8Array): void => {
     })
 }
 
-/** Far above any client; the runtime's own limit is tens of thousands (measured, Bun 1.4.5). */
+/** Far above any client; the runtime's own limit is tens of thousands (Bun 1.4.5). */
 const MAX_DEPTH = 1000
 
 /** Call before a body is rewritten. Throws `invalid_request_error`. */

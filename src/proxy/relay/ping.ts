@@ -68,7 +68,7 @@ export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
   }
 }
 
-/** The same for a job, which no client asked for. */
+/** The same for a job, without a client. */
 export const pingForJob = (
   env: Bindings,
   wanted: Pick<Ping, 'accountId' | 'model' | 'effort' | 'route' | 'prompt' | 'mayBePaused'>,

@@ -6,7 +6,7 @@ import { eventJson, frame } from '../../lib/sse-payload.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 
 export interface ResponseEcho {
-  /** As the client asked, where responses are stored at all. */
+  /** As requested, if responses are stored at all. */
   store: boolean
   previousResponseId: string | null
 }

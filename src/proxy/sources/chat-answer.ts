@@ -57,7 +57,7 @@ export class ChatMeter extends Meter {
 /** Ends with `[DONE]` also where the source only closes the stream after the last chunk. */
 export class ChatEvents implements UpstreamStream {
   readonly #stream: UpstreamStream
-  /** Whether a choice has said why it ended, and whether the stream has ended since. */
+  /** Whether a choice has reported why it ended, and whether the stream has ended since. */
   #state: 'running' | 'finished' | 'done' = 'running'
 
   constructor(stream: UpstreamStream) {

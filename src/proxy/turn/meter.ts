@@ -42,7 +42,7 @@ export class Meter {
   /** Deltas seen, about one per token: the charge for a cancelled turn. */
   deltas = 0
 
-  /** Whether the answer said what it used. */
+  /** Whether the answer reported its usage. */
   get hasUsage(): boolean {
     return this.usage !== null
   }

@@ -42,7 +42,7 @@ export interface Progress {
   unread: string | null
   /** The last failure, with the shortest wait seen. Never a usage limit: the pool reports those for all accounts. */
   last: AppError | null
-  /** Account → the wait it last asked for, in seconds. */
+  /** Account → the wait it last requested, in seconds. */
   waits: Map<string, number>
 }
 

@@ -78,7 +78,7 @@ export interface Turn {
   /** Path under the upstream base URL, and the `accept` header for it. */
   readonly path: string
   readonly accept: string
-  /** Deltas are passed on unchanged and need not be told apart. */
+  /** Deltas are passed on unchanged, so that the scanner may join them. */
   readonly passesDeltas: boolean
   /** Tag of the account that issued the client's turn state (`upstream/headers.ts`). */
   readonly turnStateOwner: string | null

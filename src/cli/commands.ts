@@ -294,7 +294,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
     usage: 'completion <shell>',
     summary: 'print a completion script for bash, zsh or fish',
     examples: ['source <(sluice completion bash)', 'sluice completion fish > ~/.config/fish/completions/sluice.fish'],
-    run: async () => (await import('./completion.ts')).completion,
+    run: async () => (await import('./completion.ts')).getCompletion(Object.values(COMMANDS).flat()),
   },
   {
     usage: 'version',

@@ -1,14 +1,15 @@
 /** `sluice completion`: shell completion scripts, generated from the table of commands. */
 import { type Run, UsageError } from './command.ts'
 import { type CommandSpec, getName } from './command-spec.ts'
-import { COMMANDS } from './commands.ts'
 
-export const completion: Run = (io, [shell = '']) => {
-  const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
-  if (!script) throw new UsageError(`There is no completion for "${shell}". Use bash, zsh or fish.`)
-  io.stdout(script(placesIn()))
-  return 0
-}
+export const getCompletion =
+  (commands: readonly CommandSpec[]): Run =>
+  (io, [shell = '']) => {
+    const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
+    if (!script) throw new UsageError(`There is no completion for "${shell}". Use bash, zsh or fish.`)
+    io.stdout(script(getPlaces(commands)))
+    return 0
+  }
 
 /** What can follow a command. */
 interface Place {
@@ -19,8 +20,7 @@ interface Place {
   takesFiles: boolean
 }
 
-const placesIn = (): Place[] => {
-  const all = Object.values(COMMANDS).flat()
+const getPlaces = (all: readonly CommandSpec[]): Place[] => {
   const help: CommandSpec = { usage: 'help [command]', summary: 'show help' }
   return [
     { ...getPlace('', { usage: '', summary: '', commands: [...all, help] }) },

@@ -9,7 +9,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code, openAiError } from '../errors.ts'
 import { errorAnswer, getMessage, problemJson } from './error-answer.ts'
 import type { Typed } from './form-drafts.ts'
-import { representation } from './reply.tsx'
+import { representation } from './representation.ts'
 import { getPage, withReturn } from './return-path.ts'
 import { looksLikeModelTraffic, wrongBaseUrl } from './wrong-base-url.ts'
 

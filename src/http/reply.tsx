@@ -1,5 +1,4 @@
 /** Ends a handler: one value as JSON, as a fragment for htmx, or as a page. */
-import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { jsxRenderer } from 'hono/jsx-renderer'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
@@ -17,6 +16,7 @@ import { holds } from '../model/users/permissions.ts'
 import { ASSETS } from './assets.ts'
 import { getCaptureNotice } from './capture-notice.ts'
 import { createMiddleware } from './handlers.ts'
+import { representation } from './representation.ts'
 import { getPage } from './return-path.ts'
 import { serviceFor } from './service.ts'
 import { notApplied } from './unknown-parameters.ts'
@@ -33,14 +33,6 @@ declare module 'hono' {
     // biome-ignore lint/style/useShorthandFunctionType: only an interface merges with Hono's own
     (content: string | Promise<string>, props?: PageProps): Response | Promise<Response>
   }
-}
-
-/** htmx gets a fragment, a browser a page, every other client JSON. Opening an /api URL in a browser shows JSON. */
-export const representation = (c: Context): 'json' | 'fragment' | 'page' => {
-  const { method, path } = c.req
-  if (c.req.header('hx-request') === 'true') return 'fragment'
-  if (method === 'GET' && path.startsWith('/api/')) return 'json'
-  return c.req.header('accept')?.includes('text/html') ? 'page' : 'json'
 }
 
 /** Called before the page reads any data, so that the page learns of every change from then on. */

@@ -4,7 +4,7 @@ import { getCookie } from 'hono/cookie'
 import { createClock, type ViewerClock } from '../../views/ui/viewer-clock.ts'
 import { isZone, startInZone } from '../lib/zoned-days.ts'
 import { createMiddleware } from './handlers.ts'
-import { representation } from './reply.tsx'
+import { representation } from './representation.ts'
 
 /** Set by the script of every page. */
 const BROWSER_ZONE = 'zone'

@@ -1,8 +1,8 @@
 /** Up to where a fresh stream is read before its first bytes go to the client. */
 import { expect, test } from 'bun:test'
 import type { LiveAccount } from '../../src/proxy/pool/live-account.ts'
-import { type FreshStream, readToCommit } from '../../src/proxy/turn/first-events.ts'
-import type { Flow } from '../../src/proxy/turn/flow.ts'
+import { readToCommit } from '../../src/proxy/turn/attempt-one.ts'
+import type { Flow, FreshStream } from '../../src/proxy/turn/flow.ts'
 import { newTurnLog, type Turn } from '../../src/proxy/turn/turn.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
 import type { Batch, UpstreamStream } from '../../src/upstream/stream.ts'

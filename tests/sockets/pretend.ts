@@ -1,8 +1,8 @@
 /** A downstream socket without a connection, for what takes minutes: the session believes in it, and time is the test's. */
 import type { Client } from '../../src/auth/client-key.ts'
+import { contractOptions } from '../../src/proxy/downstream/contracts.ts'
 import { nativeFrames, publicFrames } from '../../src/proxy/downstream/frame-contract.ts'
 import { SocketSession } from '../../src/proxy/downstream/socket-session.ts'
-import { contractOptions } from '../../src/proxy/handlers/responses.ts'
 import type { TestApp } from '../support/app.ts'
 import type { Closed, SocketEvent } from '../support/socket-client.ts'
 import { NATIVE, PUBLIC } from './ground.ts'

@@ -2,6 +2,8 @@
  * What each kind of client receives of a turn: the native client everything unchanged, the public API its own subset,
  * chat its own format.
  */
+import type { Client } from '../../auth/client-key.ts'
+import type { Bindings } from '../../boot/bindings.ts'
 import type { AppError } from '../../errors.ts'
 import { getObject, getObjects, isObject, type JsonObject } from '../../lib/json.ts'
 import type { Random } from '../../lib/random.ts'
@@ -12,6 +14,7 @@ import { ChatStream, type ChatStreamOptions } from '../formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from '../formats/failed-event.ts'
 import { PublicEvents, parsed } from '../formats/public-events.ts'
 import { type ResponsesEvent, upstreamFailure } from '../formats/responses-event.ts'
+import { rateEventsFor } from '../pool/client-limits.ts'
 import type { ResponseEcho } from '../responses-store/response-echo.ts'
 import type { Recording } from '../responses-store/stored-response.ts'
 import type { Meter } from '../turn/meter.ts'
@@ -38,6 +41,17 @@ export interface ContractOptions {
   rateEvents: RateEvents
   random: Random
 }
+
+export const contractOptions = (
+  { clock, settings, random, clientLimits }: Bindings,
+  { key }: Client,
+  model: string | null,
+): ContractOptions => ({
+  model,
+  createdAt: Math.floor(clock.now() / 1000),
+  rateEvents: rateEventsFor(clientLimits, { key, mode: settings.current().clientRateLimits }),
+  random,
+})
 
 /** The native client ignores an `error` event and would keep waiting for a terminal one (client protocol §1). */
 export class NativeContract implements Contract {

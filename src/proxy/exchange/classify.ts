@@ -8,6 +8,7 @@ import { getKind, type Kind } from './failure-kind.ts'
 import { getParam, type UpstreamFailure } from './upstream-failure.ts'
 
 export {
+  endedEarly,
   failureFromEvent,
   failureFromResponse,
   failureFromThrown,

@@ -31,6 +31,17 @@ export interface UpstreamFailure {
   body?: unknown
 }
 
+/** The upstream closed the stream before its terminal event. */
+export const endedEarly: UpstreamFailure = Object.freeze({
+  where: 'stream',
+  status: null,
+  code: 'stream_incomplete',
+  type: null,
+  message: 'The stream from ChatGPT ended before the response was complete.',
+  resetsAt: null,
+  retryAfterMs: null,
+})
+
 /** An error status. Reads `{error:{…}}`, `{error:"…"}`, `{detail:"…"}`, `{detail:{…}}`, `Retry-After` and rate headers. */
 export const failureFromResponse = (
   status: number,

@@ -2,14 +2,12 @@
  * `POST /backend-api/codex/responses`, always streamed and never rewritten, and `POST /v1/responses`, which is
  * normalised first.
  */
-import type { Client } from '../../auth/client-key.ts'
-import type { Bindings, Ctx } from '../../boot/bindings.ts'
+import type { Ctx } from '../../boot/bindings.ts'
 import { type Answered, answerWithJson, answerWithStream } from '../downstream/answer.ts'
-import { type ContractOptions, NativeContract, publicContract } from '../downstream/contracts.ts'
+import { contractOptions, NativeContract, publicContract } from '../downstream/contracts.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { enforcedMembers } from '../ingress/key-policy.ts'
 import { alwaysStreamed, spliced } from '../ingress/splice.ts'
-import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
 import { statefulRequest } from '../responses-store/stateful-request.ts'
 import { getChoices } from '../sources/choose.ts'
@@ -69,14 +67,3 @@ const admitPublic = (c: Ctx, raw: TurnBody): { served: Answered; echo: ResponseE
   served.turn.recording = toStore && c.env.responses.record(toStore)
   return { served, echo, wantsStream }
 }
-
-export const contractOptions = (
-  { clock, settings, random, clientLimits }: Bindings,
-  { key }: Client,
-  model: string | null,
-): ContractOptions => ({
-  model,
-  createdAt: Math.floor(clock.now() / 1000),
-  rateEvents: rateEventsFor(clientLimits, { key, mode: settings.current().clientRateLimits }),
-  random,
-})

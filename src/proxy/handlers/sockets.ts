@@ -7,11 +7,11 @@ import { CAPABILITY_HEADER, clientKey, restricted, toAuthRequest } from '../../h
 import { createHandlers } from '../../http/handlers.ts'
 import { getClient } from '../../lib/client-address.ts'
 import type { Claim } from '../../lib/seats.ts'
+import { contractOptions } from '../downstream/contracts.ts'
 import { nativeFrames, publicFrames } from '../downstream/frame-contract.ts'
 import { type Handshake, SocketSession } from '../downstream/socket-session.ts'
 import { conversationHash } from '../pool/affinity.ts'
 import { requireOpen } from '../turn/admit.ts'
-import { contractOptions } from './responses.ts'
 
 const TURN_STATE = 'x-codex-turn-state'
 

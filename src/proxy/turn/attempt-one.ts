@@ -1,5 +1,7 @@
 /** One attempt of a request on one leased account: runs its exchange with the upstream up to the commit point, and judges a failure. */
 import { AppError } from '../../errors.ts'
+import type { SseEvent } from '../../lib/sse.ts'
+import { eventJson } from '../../lib/sse-payload.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { getEgressReason } from '../../model/egress/route.ts'
@@ -9,15 +11,17 @@ import { carry, Refused } from '../exchange/carry.ts'
 import {
   type Classified,
   classify,
+  endedEarly,
+  failureFromEvent,
   failureFromResponse,
   failureFromThrown,
   type UpstreamFailure,
 } from '../exchange/classify.ts'
-import { absorbRateHeaders } from '../exchange/rate-headers.ts'
+import { absorbRateEvent, absorbRateHeaders } from '../exchange/rate-headers.ts'
 import type { Lease } from '../pool/pool.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
-import { readToCommit } from './first-events.ts'
-import type { Flow } from './flow.ts'
+import { commitTo, type Flow, type FreshStream } from './flow.ts'
+import { isHeld } from './meter.ts'
 import type { Progress } from './progress.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
 import { type AttemptRecord, elapsedMs, type Turn } from './turn.ts'
@@ -180,4 +184,35 @@ const factsAboutRoute = ({ path, relay }: Turn, failure: UpstreamFailure): Parti
   if (relay.passesErrors) return { ...words, isUnexplained: false }
   const isMissing = (status === 404 || status === 405) && code === null
   return relay.isRoutePerAccount && isMissing ? { isRouteMissing: true } : {}
+}
+
+/** How many bytes of events without content are held back. */
+const HOLD_BYTES = 64 * 1024
+
+/** Resolves at the first event that commits. Rejects with the attempt's failure. */
+export const readToCommit = async (proxyDeps: ProxyDeps, turn: Turn, fresh: FreshStream): Promise<Flow> => {
+  const held: SseEvent[] = []
+  let heldBytes = 0
+  for (;;) {
+    const batch = await fresh.stream.read()
+    if (batch === null) throw new AttemptFailed(endedEarly, proxyDeps.clock.now())
+    for (const event of batch)
+      if (event.type === 'codex.rate_limits' && fresh.lease.account)
+        absorbRateEvent(proxyDeps, fresh.lease.account.id, event)
+    for (const [index, event] of batch.entries()) {
+      if (!isHeld(event.type) || heldBytes >= HOLD_BYTES) {
+        if (isFailure(event.type)) throw failed(proxyDeps, event, fresh.accessToken)
+        return commitTo(proxyDeps, turn, { fresh, first: [...held, ...batch.slice(index)] })
+      }
+      held.push(event)
+      heldBytes += event.bytes.length
+    }
+  }
+}
+
+const isFailure = (type: string | null): boolean => type === 'response.failed' || type === 'error'
+
+const failed = ({ clock }: ProxyDeps, event: SseEvent, accessToken: string | null): Error => {
+  const at = clock.now()
+  return new AttemptFailed(failureFromEvent(eventJson(event.bytes), at) ?? endedEarly, at, accessToken)
 }

@@ -1,17 +1,46 @@
 /** A turn past its commit point: the remaining events, metered, limited in silence and length, settled exactly once. */
 import { AppError } from '../../errors.ts'
 import type { SseEvent } from '../../lib/sse.ts'
-import type { Batch } from '../../upstream/stream.ts'
+import type { Batch, UpstreamStream } from '../../upstream/stream.ts'
 import { isTerminal, type Terminal } from '../../upstream/terminal.ts'
-import { classify, failureFromEvent, failureFromThrown, type UpstreamFailure } from '../exchange/classify.ts'
+import {
+  classify,
+  endedEarly,
+  failureFromEvent,
+  failureFromThrown,
+  type UpstreamFailure,
+} from '../exchange/classify.ts'
 import { absorbRateEvent } from '../exchange/rate-headers.ts'
 import { noUsage, sourceFailure } from '../sources/source-errors.ts'
-import { endedEarly, type FreshStream } from './first-events.ts'
 import { Meter } from './meter.ts'
-import { type FlowEnd, OpenAnswer } from './open-answer.ts'
+import { type FlowEnd, OpenAnswer, type Slot } from './open-answer.ts'
 import { penalise } from './penalties.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
-import type { Turn } from './turn.ts'
+import { elapsedMs, releaseRequest, type Turn } from './turn.ts'
+
+export interface FreshStream {
+  lease: Slot
+  stream: UpstreamStream
+  controller: AbortController
+  /** The upstream headers the client gets. All of them would stay in memory as long as the stream. */
+  headers: Readonly<Record<string, string>>
+  /** The token the attempt used; null at a model source. */
+  accessToken: string | null
+  /** Reads the events; one for Responses events when absent. */
+  meter?: Meter
+}
+
+/** Hands the stream over to a flow that begins with `first`. */
+export const commitTo = (
+  proxyDeps: ProxyDeps,
+  turn: Turn,
+  begun: { fresh: FreshStream; first: readonly SseEvent[] },
+): Flow => {
+  turn.log.firstEventMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
+  turn.log.phase = 'stream'
+  releaseRequest(turn)
+  return new Flow(proxyDeps, turn, begun)
+}
 
 export class Flow extends OpenAnswer {
   readonly meter: Meter

@@ -10,8 +10,6 @@ const ROOT = resolve(import.meta.dir, '..')
 /** A run that takes longer is killed, its output shown, and counted as failed. Generous enough for slow machines. */
 const RUN_TIMEOUT_MS = 900_000
 /** Limit for one test. Many start processes, which takes seconds on a busy machine. */
-const TEST_TIMEOUT_MS = 30_000
-/** Of one test: many start processes, which on a busy machine take seconds. */
 const TEST_TIMEOUT_MS = 120_000
 
 /** Folders in `tests/` that are layers of their own. All other tests belong to `unit`. */

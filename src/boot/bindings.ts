@@ -12,10 +12,8 @@ import type { SocketPeer } from '../http/websocket.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
-import type { Roster } from '../lib/roster.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { Seats } from '../lib/seats.ts'
-import type { Stopper } from '../lib/stopper.ts'
 import type { LiveHub } from '../live.ts'
 import type { ImportDrafts } from '../model/accounts/import-preflight.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
@@ -86,11 +84,11 @@ export interface Bindings {
   /** Dependencies of the attempt loop. */
   proxyDeps: ProxyDeps
   /** One per running request; draining aborts them. */
-  turns: Roster<Stopper>
+  turns: Set<AbortController>
   /** Open client sockets; draining closes them. */
-  sockets: Roster<SocketSession>
+  sockets: Set<SocketSession>
   /** Open WebSockets of live calls. */
-  liveCalls: Roster<LiveSession>
+  liveCalls: Set<LiveSession>
   /** One timer for every open stream: keepalives and silence. */
   pulse: Pulse
   bodies: BodyBudget

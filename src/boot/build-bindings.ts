@@ -8,7 +8,6 @@ import { FormDrafts } from '../http/form-drafts.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
-import { Roster } from '../lib/roster.ts'
 import { Seats } from '../lib/seats.ts'
 import { openTcpInfo } from '../lib/tcp-info.ts'
 import { LiveHub } from '../live.ts'
@@ -111,9 +110,9 @@ export const buildBindings = (world: World): Bindings => {
     affinity,
     ledger,
     proxyDeps: getProxyDeps(world, { ...beside, pool, affinity, credentials, upstream, pulse, catalog, egress }),
-    turns: new Roster(),
-    sockets: new Roster(),
-    liveCalls: new Roster(),
+    turns: new Set(),
+    sockets: new Set(),
+    liveCalls: new Set(),
     pulse,
     bodies,
     responses: new ResponseStore({ clock, settings: () => settings.current() }),

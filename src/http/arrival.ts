@@ -9,8 +9,8 @@ import { noteArrival, tellRequestId } from './request-context.ts'
 export const renderGatewayError = errorAnswer(problemJson)
 
 /**
- * Model traffic has no pages or cookies to protect, and its gate checks the Host. Every skipped layer shortens the time
- * to the first byte.
+ * Model traffic has no pages or cookies to protect, and its gate checks the Host, so the dashboard's other
+ * middleware is left out.
  */
 export const arrival = createMiddleware(async (c, next) => {
   noteArrival(c)
@@ -19,36 +19,6 @@ export const arrival = createMiddleware(async (c, next) => {
   else await next()
   noteDeparture(c)
 })
-
-/**
- * The same without middleware, for handlers that are `alone` (`known-paths.ts`): one middleware layer costs two async
- * functions, 2 % of a turn (Bun 1.4.5).
- */
-export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response>) & More) => {
-  const serve = (c: Ctx): Promise<Response> => {
-    noteArrival(c)
-    return run(handle, c).then(
-      (answer) => finish(c, answer),
-      async (err) => finish(c, await renderGatewayError(err, c)),
-    )
-  }
-  return Object.assign(serve, handle, { isAlone: true })
-}
-
-/** A gate may throw synchronously, which becomes a rejection. */
-const run = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> => {
-  try {
-    return handle(c)
-  } catch (err) {
-    return Promise.reject(err)
-  }
-}
-
-const finish = (c: Ctx, answer: Response): Response => {
-  c.res = answer
-  noteDeparture(c)
-  return c.res
-}
 
 const noteDeparture = (c: Ctx): void => {
   tellRequestId(c)

@@ -56,7 +56,6 @@ export interface CapabilityRule {
 export type Rule = AccessRule | CapabilityRule
 export type Gate<R extends Rule = Rule> = MiddlewareHandler<AppEnv> & {
   readonly rule: R
-  readonly pass: (c: Ctx) => void
 }
 
 /** `optional`: depends on the key authentication setting; `always`: a valid key is required. */
@@ -234,23 +233,10 @@ const enter = (c: Ctx): Principal => {
 }
 
 const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
-  const pass = (c: Ctx): void => {
+  const enforce: MiddlewareHandler<AppEnv> = (c, next) => {
     check(c)
     if ('access' in rule) c.set('passAgain', check)
-  }
-  const enforce: MiddlewareHandler<AppEnv> = (c, next) => {
-    pass(c)
     return next()
   }
-  return Object.assign(enforce, { rule: Object.freeze(rule), pass })
+  return Object.assign(enforce, { rule: Object.freeze(rule) })
 }
-
-/** One handler that runs `gates` itself, for routes where middleware would delay the first byte. */
-export const behind = (gates: readonly Gate[], handle: (c: Ctx) => Promise<Response>) =>
-  Object.assign(
-    (c: Ctx): Promise<Response> => {
-      for (const { pass } of gates) pass(c)
-      return handle(c)
-    },
-    { rules: gates.map(({ rule }) => rule) },
-  )

@@ -78,9 +78,8 @@ const getRow = (group: App['routes']): RouteRow => {
   }
 }
 
-/** as: only gates have `rule`, and only handlers of `behind` have `rules` */
-const getRules = (handler: object): readonly Rule[] =>
-  'rule' in handler ? [handler.rule as Rule] : 'rules' in handler ? (handler.rules as readonly Rule[]) : []
+// as: only gates have `rule`
+const getRules = (handler: object): Rule[] => ('rule' in handler ? [handler.rule as Rule] : [])
 
 // as: set by `carrying`
 const getInput = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : [])

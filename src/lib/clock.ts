@@ -1,5 +1,4 @@
 /** The only source of time: everything that waits or needs the time takes a `Clock`, so that tests can control it. */
-import type { StopSignal } from './stopper.ts'
 
 export interface Clock {
   /** Wall time, integer milliseconds since epoch. It can jump when the machine's clock is set. */
@@ -10,7 +9,7 @@ export interface Clock {
    * Resolves after `ms`; rejects with `signal.reason` on abort, immediately when already aborted. Keeps the process
    * alive.
    */
-  sleep(ms: number, signal?: StopSignal): Promise<void>
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Runs `run` once after `ms`. Returns the cancel function. Does not keep the process alive. */
   after(ms: number, run: () => void): () => void
   /** Runs `run` every `ms` until the returned function is called. Does not keep the process alive. */
@@ -33,7 +32,7 @@ export const systemClock: Clock = {
 /** A longer timer overflows the runtime's 32-bit integer and would fire immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-function sleep(ms: number, signal?: StopSignal): Promise<void> {
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const stop = () => {

@@ -1,11 +1,10 @@
 /** Stops waiting for shared work, which continues. */
-import type { StopSignal } from './stopper.ts'
 
 /**
  * The result of `work`, or a rejection with `signal.reason` on abort; `work` continues. A plain value is returned as it
  * is.
  */
-export const untilAborted = <T>(work: T | Promise<T>, signal: StopSignal): T | Promise<T> => {
+export const untilAborted = <T>(work: T | Promise<T>, signal: AbortSignal): T | Promise<T> => {
   if (!(work instanceof Promise)) return work
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)

@@ -1,13 +1,11 @@
 /** The gateway, available from start: model traffic and probes. The dashboard is loaded when needed. */
 import { Hono } from 'hono'
-import { TrieRouter } from 'hono/router/trie-router'
 import type { AppEnv, Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { arrival, renderGatewayError } from '../http/arrival.ts'
 import { unlistedPreflight } from '../http/cors.ts'
 import { headOnly, tellMethods } from '../http/head.ts'
 import { plainHostOrNone, requirePlainHost } from '../http/host.ts'
-import { KnownPaths } from '../http/known-paths.ts'
 import { isModelPath } from '../http/model-path.ts'
 import { requireOneAccessGate } from '../http/route-table.ts'
 import { routedPath } from '../http/routed-path.ts'
@@ -17,7 +15,7 @@ import { mountGateway } from './gateway-routes.ts'
 
 /** `strict: false` would merge `/api/api-keys/` and `/api/api-keys`, which the interface lists separately. */
 const createGateway = (): Hono<AppEnv> => {
-  const app = new Hono<AppEnv>({ getPath: routedPath, router: new KnownPaths(new TrieRouter(), arrival) })
+  const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderGatewayError)
   app.notFound(notFound)
   app.use(arrival)

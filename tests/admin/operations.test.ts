@@ -4,7 +4,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { auditLogs } from '../../db/schema/system.ts'
-import { Stopper } from '../../src/lib/stopper.ts'
 import { Backups } from '../../src/ops/backups.ts'
 import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
@@ -106,7 +105,7 @@ describe('metrics', () => {
 
     await app.ask('GET /v1/models', { peer: '192.0.2.7' }) // a client that is not let in
     app.bindings.pool.get(account)!.inFlight = 1
-    app.bindings.turns.add(new Stopper())
+    app.bindings.turns.add(new AbortController())
     const held = app.bindings.bodies.open(0)
     held.resize(1000)
     app.bindings.ledger.usage(account, app.bindings.pool.get(account)!.usage!)

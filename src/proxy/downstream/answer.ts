@@ -28,7 +28,7 @@ export interface Answered extends Served {
 
 /** Answers with server-sent events. Throws the `AppError` of a turn that failed before any byte was sent. */
 export const answerWithStream = async (served: Answered, contract: Contract): Promise<Response> => {
-  const { c, stopper } = served
+  const { c, turnAbort } = served
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
   const opening = begin(served, sent)
@@ -38,13 +38,13 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   })
   const headers = streamHeaders(served, flow)
   sent.headers = true
-  const body = eventStream(flow ?? opening, { clock, pulse, contract, stopper })
+  const body = eventStream(flow ?? opening, { clock, pulse, contract, turnAbort })
   server?.timeout(c.req.raw, STALLED_SECONDS)
   try {
     return new Response(body, { headers })
   } catch (err) {
     sent.headers = false
-    stopper.abort(AppError.from(err)) // an internal error must not keep the account's slot
+    turnAbort.abort(AppError.from(err)) // an internal error must not keep the account's slot
     await body.cancel()
     throw err
   }

@@ -5,7 +5,6 @@
 import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { SseEvent } from '../../lib/sse.ts'
-import type { Stopper } from '../../lib/stopper.ts'
 import type { Batch } from '../../upstream/stream.ts'
 import type { Flow } from '../turn/flow.ts'
 import { ClientGone } from '../turn/turn.ts'
@@ -20,7 +19,7 @@ interface StreamDeps {
   pulse: Pulse
   contract: Contract
   /** The turn's. A client that disconnects aborts it with `ClientGone`. */
-  stopper: Stopper
+  turnAbort: AbortController
 }
 
 const NOTHING: readonly Uint8Array[] = []
@@ -55,7 +54,7 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
     if (this.#opening instanceof Promise || !this.#passFirst(this.#opening)) this.#send([this.#deps.contract.keepalive])
     if (!this.#controller) return // it was already complete
     this.#deps.pulse.watch(this)
-    this.#deps.stopper.signal.addEventListener('abort', this)
+    this.#deps.turnAbort.signal.addEventListener('abort', this)
   }
 
   #passFirst(flow: Flow): boolean {
@@ -124,12 +123,12 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
 
   cancel(): void {
     this.#stop()
-    this.#deps.stopper.abort(new ClientGone())
+    this.#deps.turnAbort.abort(new ClientGone())
   }
 
   /** The turn's abort signal: needed because a runtime that never starts reading never cancels either. */
   handleEvent(): void {
-    if (this.#deps.stopper.signal.reason instanceof ClientGone) this.#stop()
+    if (this.#deps.turnAbort.signal.reason instanceof ClientGone) this.#stop()
   }
 
   beat(now: number): void {

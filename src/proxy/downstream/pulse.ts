@@ -1,6 +1,5 @@
 /** One shared timer for all open streams, instead of several each, that checks each stream for timeouts. */
 import type { Clock } from '../../lib/clock.ts'
-import { Roster } from '../../lib/roster.ts'
 
 const BEAT_MS = 500
 
@@ -11,7 +10,7 @@ export interface Watcher {
 
 export class Pulse {
   readonly #clock: Clock
-  readonly #watchers = new Roster<Watcher>()
+  readonly #watchers = new Set<Watcher>()
   #stop: (() => void) | null = null
 
   constructor(clock: Clock) {

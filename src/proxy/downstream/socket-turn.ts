@@ -2,7 +2,6 @@
 import type { Client } from '../../auth/client-key.ts'
 import { AppError } from '../../errors.ts'
 import { getText } from '../../lib/json.ts'
-import { Stopper } from '../../lib/stopper.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
 import { MAX_PREWARM_BYTES } from '../exchange/prewarm.ts'
 import { MAX_FRAME_BYTES } from '../exchange/transport.ts'
@@ -34,7 +33,7 @@ export class SocketTurn {
   readonly #session: SocketSession
   /** Null once the turn has begun: frames are large, and only attempts need them. */
   #create: Create | null
-  readonly #stopper = new Stopper()
+  readonly #turnAbort = new AbortController()
   #contract: FrameContract | null = null
   #flow: Flow | null = null
   #isInterrupted = false
@@ -51,7 +50,7 @@ export class SocketTurn {
   /** The client cancels the turn: the upstream is cut off and the turn ends as incomplete. */
   interrupt(): void {
     this.#isInterrupted = true
-    this.#stopper.abort(new ClientGone())
+    this.#turnAbort.abort(new ClientGone())
   }
 
   /** Serves the turn. Rejects only for internal errors. */
@@ -71,7 +70,7 @@ export class SocketTurn {
     this.#create = null
     const { env } = this.#session.handshake
     const sent = { headers: false }
-    const served = { env, turn, stopper: this.#stopper, left: this.#session.gone }
+    const served = { env, turn, turnAbort: this.#turnAbort, left: this.#session.gone }
     const flow = await begin(served, sent)
     this.#flow = flow
     sent.headers = true
@@ -113,7 +112,7 @@ export class SocketTurn {
       session: this.#session.upstream,
       restricted: this.#session.isRestricted,
       body: { bytes, json: frame, hold: create.hold },
-      signal: this.#stopper.signal,
+      signal: this.#turnAbort.signal,
     } as const
     const made = orReject(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
     const { body, chain, isInstructed } = made

@@ -3,11 +3,11 @@ import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { burnWindowClosed } from '../pool/selection-error.ts'
 import { keyNeeds } from '../pool/turn-needs.ts'
-import { relayRoute } from '../relay/relay.ts'
+import { turnRoute } from '../relay/relay.ts'
 import { requireAllowedModel, requireModelName } from '../turn/admit.ts'
 
 /** Asks the function that routes requests. Throws `rate_limit_exceeded` for an opportunistic key with no account to use. */
-export const opportunisticAdmission = relayRoute(async (c) => {
+export const opportunisticAdmission = turnRoute(async (c) => {
   const model = modelFor(c)
   const { pool, settings, clock } = c.env
   const { key } = c.var.client

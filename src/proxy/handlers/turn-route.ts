@@ -2,12 +2,10 @@
 import { requireKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { alone } from '../../http/arrival.ts'
-import { behind, clientKey, type KeyNeed, restricted } from '../../http/gates.ts'
+import { clientKey, type KeyNeed, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { Stopper } from '../../lib/stopper.ts'
 import type { Answered } from '../downstream/answer.ts'
 import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../ingress/raw-body.ts'
 import { requireSingle } from '../ingress/single-members.ts'
@@ -18,11 +16,7 @@ import { type Arrival, elapsedMs, type TurnBody } from '../turn/turn.ts'
 type Serve = (c: Ctx) => Promise<Response>
 
 /** A route that serves turns: the client's key first, then what the client may not request here. */
-export const turnRoute = (serve: Serve) =>
-  createHandlers(alone(behind([clientKey('optional'), restricted('refuse')], longLived(serve))))
-
-/** The same for a relayed request, whose path may have parameters. */
-export const relayRoute = (serve: Serve, { key = 'optional' }: { key?: KeyNeed } = {}) =>
+export const turnRoute = (serve: Serve, { key = 'optional' }: { key?: KeyNeed } = {}) =>
   createHandlers(clientKey(key), restricted('refuse'), longLived(serve))
 
 /**
@@ -136,12 +130,12 @@ const requireOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
 
 /** Admits the turn, or releases the body and throws. */
 export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answered => {
-  const stopper = new Stopper()
+  const turnAbort = new AbortController()
   const { env, req } = c
   try {
     requireOpen(env) // again, because reading the body took time
-    const turn = admit(getArrival(c), { ...admission, signal: stopper.signal })
-    return { c, env, turn, stopper, left: req.raw.signal }
+    const turn = admit(getArrival(c), { ...admission, signal: turnAbort.signal })
+    return { c, env, turn, turnAbort, left: req.raw.signal }
   } catch (err) {
     admission.body.hold.release()
     c.header('server-timing', `admit;dur=${elapsedMs(c.get('arrivedAt'), env.clock.monotonic()).toFixed(3)}`)

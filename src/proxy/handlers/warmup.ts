@@ -14,7 +14,7 @@ import { invalid, parseAt } from '../formats/invalid-request.ts'
 import { OTHER_BODY_BYTES, readBody } from '../ingress/raw-body.ts'
 import type { LiveAccount } from '../pool/live-account.ts'
 import { ping } from '../relay/ping.ts'
-import { relayRoute } from '../relay/relay.ts'
+import { turnRoute } from '../relay/relay.ts'
 
 const MODES = ['normal', 'strict', 'force'] as const
 type Mode = (typeof MODES)[number]
@@ -86,7 +86,7 @@ const getMode = (name: string): Mode => {
   return mode
 }
 
-const byBody = relayRoute(async (c) => {
+const byBody = turnRoute(async (c) => {
   const { json, hold } = await readBody(c.req.raw, { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 })
   hold.release()
   c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
@@ -97,4 +97,4 @@ const byBody = relayRoute(async (c) => {
 const [key, capability, serve] = byBody
 export const warmUpByBody = [key, capability, carrying(serve, { in: 'body', schema: Wish })] as const
 
-export const warmUpByPath = relayRoute((c) => warmUp(c, getMode(c.req.param('mode') ?? '')))
+export const warmUpByPath = turnRoute((c) => warmUp(c, getMode(c.req.param('mode') ?? '')))

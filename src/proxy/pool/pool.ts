@@ -5,7 +5,6 @@ import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
 import type { Log } from '../../lib/log.ts'
-import type { StopSignal } from '../../lib/stopper.ts'
 import { type HealthEvent, nextHealth } from '../../model/accounts/account-health.ts'
 import { ACTIVE, type AccountEvent, isInUse, nextState } from '../../model/accounts/account-state.ts'
 import { allTags } from '../../model/accounts/account-tags.ts'
@@ -175,12 +174,12 @@ export class Pool {
    * A slot on the account the policy chooses. A promise if only caps prevent it: the turn then waits in a bounded
    * queue. Throws the error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
    */
-  lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Lease | Promise<Lease> {
+  lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | Promise<Lease> {
     return this.#choose(needs, signal) ?? this.#queued(needs, signal)
   }
 
   /** Null while only caps prevent a choice. */
-  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Lease | null {
+  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | null {
     if (signal.aborted) throw signal.reason
     const { clock, settings } = this.#deps
     const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
@@ -203,7 +202,7 @@ export class Pool {
     return limit > 0 && account.inFlight >= limit ? null : this.#grant(account, [], isForeground(needs))
   }
 
-  async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: StopSignal): Promise<Lease> {
+  async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
     const { clock, settings } = this.#deps
     const deadline = clock.monotonic() + settings().capacityWaitSeconds * 1000
     for (;;) {

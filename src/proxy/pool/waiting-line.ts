@@ -1,6 +1,5 @@
 /** A queue of waiters for a change, first come first served. */
 import type { Clock } from '../../lib/clock.ts'
-import type { StopSignal } from '../../lib/stopper.ts'
 
 export class WaitingLine {
   readonly #clock: Clock
@@ -15,7 +14,7 @@ export class WaitingLine {
   }
 
   /** Resolves when `call` is called or after `ms`; rejects with the signal's reason. */
-  wait(ms: number, signal: StopSignal): Promise<void> {
+  wait(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#waiting.delete(called)

@@ -15,7 +15,7 @@ import {
   type RelayRequest,
   readBodyFor,
   relay,
-  relayRoute,
+  turnRoute,
 } from './relay.ts'
 
 const TIMEOUT_MS = 600_000
@@ -55,7 +55,7 @@ const requestFor = (
 }
 
 const control = (route: ControlRoute) =>
-  relayRoute(async (c) => {
+  turnRoute(async (c) => {
     const request = requestFor(c, route)
     const body = await readBodyFor(c, request)
     return relay(admitRelay(c, request, body))
@@ -68,7 +68,7 @@ export const checkSafety = control({ method: 'POST', path: '/codex/safety/arc', 
 const ANALYTICS: ControlRoute = { method: 'POST', path: '/codex/analytics-events/events', retry: 'before-sent' }
 
 /** Telemetry of the client about its user: accepted here and sent nowhere, unless the setting says otherwise. */
-export const reportAnalytics = relayRoute(async (c) => {
+export const reportAnalytics = turnRoute(async (c) => {
   const request = requestFor(c, ANALYTICS)
   const served = admitRelay(c, request, await readBodyFor(c, request))
   return served.turn.settings.forwardClientAnalytics
@@ -78,7 +78,7 @@ export const reportAnalytics = relayRoute(async (c) => {
 
 const goal = (action: 'set' | 'clear') => {
   const route: ControlRoute = { method: 'POST', path: `/codex/thread/goal/${action}`, retry: 'before-sent' }
-  return relayRoute(async (c) => relay(await admitGoal(c, route)))
+  return turnRoute(async (c) => relay(await admitGoal(c, route)))
 }
 
 export const setGoal = goal('set')
@@ -90,7 +90,7 @@ const NO_GOAL = [404, 405]
 
 /** By GET with a query, or by POST with a body. */
 const getGoal = (method: 'GET' | 'POST') =>
-  relayRoute(async (c) => {
+  turnRoute(async (c) => {
     const served = await admitGoal(c, { method, path: GOAL_PATH, retry: 'idempotent' }, { answers: NO_GOAL })
     const answer: Promise<Response> = toGoal({ ...served, answer: () => answer })
     return answer
@@ -128,7 +128,7 @@ const MAX_KEY_SET_BYTES = 1024 * 1024
 
 /** Public keys, so one answer serves every client for five minutes. */
 const keySet = (path: string) =>
-  relayRoute(async (c) => {
+  turnRoute(async (c) => {
     const request = requestFor(c, { method: 'GET', path, retry: 'idempotent' })
     const served = admitRelay(c, request, noBody(c))
     const kept = c.env.keySets.get(request.path)

@@ -23,7 +23,7 @@ import {
   preparedFor,
   type RelayRequest,
   readBodyFor,
-  relayRoute,
+  turnRoute,
 } from './relay.ts'
 import type { RelayFlow } from './relay-flow.ts'
 
@@ -65,7 +65,7 @@ const requestFor = (
 
 const CREATE = requestFor({ path: '/files', model: 'files-create' }, { retry: 'before-sent' })
 
-export const createFile = relayRoute(async (c) => {
+export const createFile = turnRoute(async (c) => {
   const body = await readBodyFor(c, CREATE, MAX_BODY_BYTES)
   preparedFor(c, body, CREATE, () => parseAt(NewFile, parseObject(body.bytes)))
   const served = admitRelay(c, CREATE, body)
@@ -106,7 +106,7 @@ const finalizeRequest = (c: Ctx): { request: RelayRequest; fileId: string; owner
 /** No account has this id, so none can be chosen. */
 const UNKNOWN = ''
 
-export const finalizeFile = relayRoute(async (c) => {
+export const finalizeFile = turnRoute(async (c) => {
   const { request, fileId, owner } = finalizeRequest(c)
   const { hold } = await readBodyFor(c, request, MAX_BODY_BYTES) // clients send none, or an empty object
   hold.resize(EMPTY.length)

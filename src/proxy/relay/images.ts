@@ -13,7 +13,7 @@ import { readForm } from '../formats/multipart-form.ts'
 import { parseObject } from '../ingress/raw-body.ts'
 import { requireSingle } from '../ingress/single-members.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { admitRelay, builtFor, preparedFor, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
+import { admitRelay, builtFor, preparedFor, type RelayRequest, readBodyFor, relay, turnRoute } from './relay.ts'
 
 /** A 64 MiB edit, encoded and with its prompt. */
 const MAX_BODY_BYTES = 96 * 1024 * 1024
@@ -46,7 +46,7 @@ const getEnd = (type: string): 'ok' | 'error' | null =>
 const MAX_MODEL_CHARS = 200
 
 const native = (action: ImageAction) =>
-  relayRoute(async (c) => {
+  turnRoute(async (c) => {
     const unread = requestFor(c, action, {
       isNative: true,
       accept: c.req.header('accept') ?? 'application/json',
@@ -63,7 +63,7 @@ const native = (action: ImageAction) =>
   })
 
 const forSdk = (action: ImageAction) =>
-  relayRoute(async (c) => {
+  turnRoute(async (c) => {
     const unread = requestFor(c, action, { isNative: false, accept: 'application/json', model: null })
     const raw = await readBodyFor(c, unread, MAX_BODY_BYTES)
     const { bytes, model, isStream } = await builtFor(c, raw, unread, () => written(c, action, raw))
@@ -106,6 +106,6 @@ export const publicGeneration = forSdk('generations')
 export const publicEdit = forSdk('edits')
 
 /** ChatGPT has no such route. */
-export const variations = relayRoute(async () => {
+export const variations = turnRoute(async () => {
   throw new AppError('not_found', { message: 'Image variations are not available. Use /v1/images/edits.' })
 })

@@ -2,7 +2,6 @@
 import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { Stopper } from '../../lib/stopper.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { sentEffort } from '../ingress/key-policy.ts'
 import { BodyHold } from '../ingress/raw-body.ts'
@@ -36,7 +35,7 @@ export interface Ping {
 export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
   requireOpen(env)
   const { accountId, client, headers, requestId, route, model, signal, mayBePaused = false } = wanted
-  const stopper = new Stopper()
+  const turnAbort = new AbortController()
   const arrival = { env, headers, client, requestId, arrivedAt: env.clock.monotonic() }
   const turn = admit(arrival, {
     route,
@@ -45,7 +44,7 @@ export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
     path: '/codex/responses',
     accept: 'text/event-stream',
     body: bodyFor(env, wanted),
-    signal: stopper.signal,
+    signal: turnAbort.signal,
     relay: {
       surface: 'ping',
       model,
@@ -61,7 +60,7 @@ export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
     },
   })
   try {
-    await readToEnd(env, await begin({ env, turn, stopper, left: signal, open: attempt }, { headers: false }))
+    await readToEnd(env, await begin({ env, turn, turnAbort, left: signal, open: attempt }, { headers: false }))
   } catch (err) {
     const error = AppError.from(err)
     throw error.code === 'continuity_owner_unavailable' ? unavailable(error) : error

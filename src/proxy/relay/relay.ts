@@ -23,7 +23,7 @@ import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type RelayKind, releaseRequest, type Transport, type Turn, type TurnBody } from '../turn/turn.ts'
 import { RelayFlow } from './relay-flow.ts'
 
-export { relayRoute } from '../handlers/turn-route.ts'
+export { turnRoute } from '../handlers/turn-route.ts'
 
 /** What a relayed route says of its requests. `path` is under the upstream base URL, with its query. */
 export interface RelayRequest extends Relayed {

@@ -20,7 +20,7 @@ import {
   toTranscription,
 } from '../formats/transcription-form.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, relayRoute } from './relay.ts'
+import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, turnRoute } from './relay.ts'
 
 const TIMEOUT_MS = 120_000
 /** The file, its prompt and other fields. */
@@ -39,7 +39,7 @@ const requestFor = (isNative: boolean, contentType: string | null): RelayRequest
 })
 
 const transcribe = (isNative: boolean) =>
-  relayRoute(async (c) => {
+  turnRoute(async (c) => {
     const unread = requestFor(isNative, null)
     const raw = await readBodyFor(c, unread, MAX_BODY_BYTES).catch(aboutFile)
     const bySource = isNative ? null : await sourceRequest(c, raw, unread)

@@ -2,7 +2,6 @@
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { getObject, getText } from '../../lib/json.ts'
-import type { StopSignal } from '../../lib/stopper.ts'
 import { costMicros } from '../../model/catalog/pricing.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { estimateTokens, type Reservation, reserve } from '../../model/keys/reservations.ts'
@@ -48,7 +47,7 @@ export interface Admission {
   /** For requests that are relayed; a model turn when absent. */
   relay?: Relayed
   body: TurnBody
-  signal: StopSignal
+  signal: AbortSignal
 }
 
 /** What a relayed request is admitted with. */

@@ -1,7 +1,6 @@
 /** Opens an admitted turn and guarantees that it is settled, however it ends. */
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import type { Stopper } from '../../lib/stopper.ts'
 import { forClient } from '../pool/accounts-exhausted.ts'
 import { attempt } from './attempts.ts'
 import type { Flow } from './flow.ts'
@@ -15,7 +14,7 @@ export interface Served {
   env: Bindings
   turn: Turn
   /** Aborts `turn.signal` from outside. */
-  stopper: Stopper
+  turnAbort: AbortController
   /** Aborts when the client disconnects. */
   left: AbortSignal
   /** Opens the turn; defaults to `attempt`. */
@@ -58,26 +57,26 @@ export const beginWith = async <Opened extends { whenEnded(listener: FlowListene
 class TurnScope implements EventListenerObject {
   readonly #env: Bindings
   readonly #turn: Turn
-  readonly #stopper: Stopper
+  readonly #turnAbort: AbortController
   readonly #left: AbortSignal
   readonly #answer: Served['answer']
   readonly #sent: { headers: boolean }
 
-  constructor({ env, turn, stopper, left, answer }: Omit<Served, 'open'>, sent: { headers: boolean }) {
+  constructor({ env, turn, turnAbort, left, answer }: Omit<Served, 'open'>, sent: { headers: boolean }) {
     this.#env = env
     this.#turn = turn
-    this.#stopper = stopper
+    this.#turnAbort = turnAbort
     this.#left = left
     this.#answer = answer
     this.#sent = sent
     left.addEventListener('abort', this)
     if (left.aborted) this.handleEvent()
-    env.turns.add(stopper)
+    env.turns.add(turnAbort)
   }
 
   /** The client disconnected. */
   handleEvent(): void {
-    this.#stopper.abort(new ClientGone())
+    this.#turnAbort.abort(new ClientGone())
   }
 
   ended(end: FlowEnd, meter: Metered | null): void {
@@ -92,7 +91,7 @@ class TurnScope implements EventListenerObject {
   }
 
   #settle(end: FlowEnd, meter: Metered | null): void {
-    this.#env.turns.delete(this.#stopper)
+    this.#env.turns.delete(this.#turnAbort)
     settle(this.#env, this.#turn, { ...end, httpStatus: getStatus(end, this.#sent.headers), meter })
   }
 }

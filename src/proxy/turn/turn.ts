@@ -2,7 +2,6 @@
 import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../boot/bindings.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import type { StopSignal } from '../../lib/stopper.ts'
 import type { CaptureRecorder } from '../../model/captures/recorder.ts'
 import type { EgressReason } from '../../model/egress/route.ts'
 import type { Reservation } from '../../model/keys/reservations.ts'
@@ -97,7 +96,7 @@ export interface Turn {
   readonly reservation: Reservation
   readonly estimate: { inputTokens: number }
   /** Aborts when the client disconnects or Sluice drains. */
-  readonly signal: StopSignal
+  readonly signal: AbortSignal
   /** ms since epoch and on the monotonic clock. */
   readonly startedAt: number
   readonly arrivedAt: number

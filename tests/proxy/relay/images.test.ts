@@ -333,7 +333,7 @@ describe('a stream', () => {
     )
     const response = await app.ask(`${PUBLIC}/generations`, { json })
     const events = getEvents(response)
-    for (const stopper of app.bindings.turns) stopper.abort(new AppError('draining'))
+    for (const turn of app.bindings.turns) turn.abort(new AppError('draining'))
     expect((await events).map(({ type }) => type).at(-1)).toBe('error')
     expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
     await expectNothingLeft(app)

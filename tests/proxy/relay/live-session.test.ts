@@ -4,7 +4,6 @@ import type { Socket } from 'node:net'
 import type { Bindings } from '../../../src/boot/bindings.ts'
 import { AppError } from '../../../src/errors.ts'
 import { type SocketPeer, websocket } from '../../../src/http/websocket.ts'
-import { Stopper } from '../../../src/lib/stopper.ts'
 import { Pulse } from '../../../src/proxy/downstream/pulse.ts'
 import type { Lease } from '../../../src/proxy/pool/pool.ts'
 import { LiveSession } from '../../../src/proxy/relay/live-session.ts'
@@ -33,13 +32,13 @@ const between = async (to: string | LiveSocket, { isLate = false } = {}) => {
   const clock = new ManualClock()
   const pulse = new Pulse(clock)
   const upstream = typeof to === 'string' ? await upstreamAt(to, clock) : to
-  const stopper = new Stopper()
+  const turnAbort = new AbortController()
   const left = { lease: 0, place: 0, ends: [] as FlowEnd[] }
   const liveCalls = new Set<unknown>()
   const log = { error: (message: string) => expect(message).toBe('') }
   const session = new LiveSession({
     env: { clock, pulse, liveCalls, log } as unknown as Bindings, // as: all that a session without a peer uses
-    turn: { signal: stopper.signal } as Turn, // as above
+    turn: { signal: turnAbort.signal } as Turn, // as above
     lease: { release: () => left.lease++ } as unknown as Lease, // as above
     upstream,
     peer: null,
@@ -50,7 +49,7 @@ const between = async (to: string | LiveSocket, { isLate = false } = {}) => {
     port: 0,
     hostname: '127.0.0.1',
     fetch: (request, { upgrade }) => {
-      if (isLate) stopper.abort(new AppError('draining'))
+      if (isLate) turnAbort.abort(new AppError('draining'))
       if (!upgrade.call(server, request, { data: session })) return new Response(null, { status: 400 })
     },
     websocket,

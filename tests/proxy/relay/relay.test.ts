@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import type { AppEnv } from '../../../src/boot/bindings.ts'
 import { arrival, renderGatewayError } from '../../../src/http/arrival.ts'
 import type { RelayPlan } from '../../../src/proxy/relay/plan.ts'
-import { admitRelay, type RelayRequest, readBodyFor, relay, relayRoute } from '../../../src/proxy/relay/relay.ts'
+import { admitRelay, type RelayRequest, readBodyFor, relay, turnRoute } from '../../../src/proxy/relay/relay.ts'
 import { codexBody, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 
@@ -26,7 +26,7 @@ const ask = (app: TestApp, { plan, ...options }: Options, headers: Record<string
   const routes = new Hono<AppEnv>()
   routes.onError(renderGatewayError)
   routes.use(arrival)
-  routes.post('/v1/made-up', ...relayRoute(async (c) => relay(admitRelay(c, request, await readBodyFor(c, request)))))
+  routes.post('/v1/made-up', ...turnRoute(async (c) => relay(admitRelay(c, request, await readBodyFor(c, request)))))
   const sent = new Request('http://localhost:2455/v1/made-up', {
     method: 'POST',
     headers: { host: 'localhost:2455', 'content-type': 'application/json', ...headers },

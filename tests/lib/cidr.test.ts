@@ -35,6 +35,7 @@ test.each([
   ['1:0:0:0:0:0:0:0', '1::'],
   ['0:0:0:0:0:0:0:0', '::'],
   ['64:ff9b::192.0.2.33', '64:ff9b::c000:221'],
+  ['::10.0.0.1', '::a00:1'],
 ])('RFC 5952 writes %s as %s', (text, expected) => {
   expect(normaliseIp(text)).toBe(expected)
 })
@@ -77,7 +78,8 @@ describe('contains', () => {
     expect(within('192.168.4.0/22', '192.168.8.0')).toBe(false)
   })
 
-  test('takes mapped addresses as IPv4 and keeps the families apart', () => {
+  test('reads mapped addresses as IPv4, compatible ones as IPv6', () => {
+    expect(within('10.0.0.0/8', '::10.0.0.1')).toBe(false)
     expect(within('10.0.0.0/8', '::ffff:10.9.9.9')).toBe(true)
     expect(within('::/0', '10.0.0.1')).toBe(false)
     expect(within('0.0.0.0/0', '::1')).toBe(false)

@@ -35,8 +35,8 @@ const RETRY_MS = 2000
 /** Unread messages per client: about four minutes, after which it must reconnect. */
 const MAX_UNREAD = 64
 /**
- * Concurrent streams: in total, per user (all guests count as one), and per user and address, where a browser's tabs
- * share one.
+ * Concurrent streams: in total, per user (all guests count as one), and per user and address, where each visible tab
+ * has one.
  */
 const MOST = 256
 const MAX_OF_ONE = 64

@@ -1,4 +1,4 @@
-/** The overview as a person sees it, and how it stays true while it is open: one stream for all tabs, and what stands in for it. */
+/** The overview in a browser, and how it stays current while it is open: by an event stream, or by polling. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -154,33 +154,49 @@ describe('the chart', () => {
   })
 })
 
+/** Runs in the page: as if the user had switched to another tab, or back. */
+const setHidden = (isHidden: boolean): void => {
+  Object.defineProperty(document, 'hidden', { configurable: true, get: () => isHidden })
+  document.dispatchEvent(new Event('visibilitychange'))
+}
+
 describe('while it is open', () => {
-  test('two tabs share one stream, and a paused account shows in both without a reload', async () => {
+  test('a paused account shows in both tabs without a reload', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
-    const streams: string[] = []
-    visit.page.context().on('request', (request) => {
-      if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
-    })
-    await liveAfter(visit.page, () => visit.page.reload())
     const other = await visit.page.context().newPage()
-    await other.goto(dashboard())
-    await other.waitForTimeout(1500)
-    expect(streams).toHaveLength(1)
-    const marks = [visit.page, other].map((page) => page.evaluate(() => document.body.setAttribute('data-same', '')))
-    await Promise.all(marks)
+    await liveAfter(other, () => other.goto(dashboard()))
+    const pages = [visit.page, other]
+    for (const page of pages) await page.evaluate(() => document.body.setAttribute('data-same', ''))
     await pausing('grace', 'pause')
-    for (const page of [visit.page, other]) {
+    for (const page of pages) {
       await row(page, 'grace').locator('.badge', { hasText: 'Paused' }).waitFor()
       expect(await page.locator('body[data-same]').count()).toBe(1)
     }
-    await visit.page.close()
     await pausing('grace', 'reactivate')
-    await row(other, 'grace').locator('.badge', { hasText: 'Active' }).waitFor()
-    expect(streams).toHaveLength(2)
     expect(visit.problems).toEqual([])
   })
 
-  test('what changes before a page listens shows on it, with a stream of its own and behind another tab', async () => {
+  test('a hidden tab has no stream, and catches up when it is shown', async () => {
+    await using visit = await browser.visit(dashboard(), { untilLive: true })
+    const { page } = visit
+    const streams: string[] = []
+    page.on('request', (request) => {
+      if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
+    })
+    await page.evaluate(setHidden, true)
+    await page.waitForTimeout(1500)
+    expect(streams).toEqual([])
+    await pausing('grace', 'pause')
+    expect(await getText(row(page, 'grace').locator('.badge'))).toBe('Active')
+    await liveAfter(page, () => page.evaluate(setHidden, false))
+    await row(page, 'grace').locator('.badge', { hasText: 'Paused' }).waitFor()
+    expect(streams).toHaveLength(1)
+    await pausing('grace', 'reactivate')
+    await row(page, 'grace').locator('.badge', { hasText: 'Active' }).waitFor()
+    expect(visit.problems).toEqual([])
+  })
+
+  test('what changes before a page listens shows on it', async () => {
     await using visit = await browser.visit(dashboard())
     const leader = visit.page
     const badge = (page: Page) => row(page, 'grace').locator('.badge')
@@ -320,27 +336,18 @@ describe('while it is open', () => {
     },
   )
 
-  test.each(['/accounts', '/logs'])(
-    'who is signed out elsewhere is led from every tab, also from %s without a stream of its own',
-    async (path) => {
-      await using server = await spawnServer()
-      await using visit = await browser.visit(`${server.url}/setup`)
-      const { page } = visit
-      const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
-      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-      await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
-      const other = await page.context().newPage()
-      const streams: string[] = []
-      other.on('request', (request) => {
-        if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
-      })
-      await other.goto(server.url + path)
-      await other.waitForTimeout(1500)
-      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-      for (const each of [page, other]) await arrivedAt(each, '/login')
-      expect(streams).toEqual([])
-    },
-  )
+  test.each(['/accounts', '/logs'])('signing out elsewhere leads every tab, also %s, to the sign-in', async (path) => {
+    await using server = await spawnServer()
+    await using visit = await browser.visit(`${server.url}/setup`)
+    const { page } = visit
+    const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
+    expect(await page.evaluate(post, setUp)).toBeLessThan(300)
+    await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
+    const other = await page.context().newPage()
+    await liveAfter(other, () => other.goto(server.url + path))
+    await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
+    for (const each of [page, other]) await arrivedAt(each, '/login')
+  })
 
   test('an error in a part goes away with the next good answer of that part', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })

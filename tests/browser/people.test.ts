@@ -267,13 +267,7 @@ test('a form that is sent after the session ended keeps what was typed, and is s
   await page.click('#form-key [type=submit]')
   expect(await getText(page.locator('#form-key .problem-line'))).toContain('You are signed out.')
   expect([new URL(page.url()).pathname, await page.inputValue('[name=name]')]).toEqual(['/keys/new', 'typed for long'])
-  // As the event stream does after some seconds: it finds the session ended, and the page renews its parts.
-  await page.evaluate(() => {
-    const seen = document.documentElement.dataset.liveId
-    const renewed = new Promise((resolve) => document.addEventListener('htmx:finally:request', resolve, { once: true }))
-    new BroadcastChannel('sluice-live').postMessage({ kind: 'over', me: 0, seen })
-    return renewed.then(() => {})
-  })
+  await page.locator('.signed-out').waitFor() // its own stream has ended, too
   expect([new URL(page.url()).pathname, await page.inputValue('[name=name]')]).toEqual(['/keys/new', 'typed for long'])
   const [entrance] = await Promise.all([
     page.waitForEvent('popup'),

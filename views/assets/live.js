@@ -1,4 +1,4 @@
-/* Live updates: one event stream for all tabs of a browser. Each tab refreshes its own parts. */
+/* Live updates: each visible tab has an event stream and refreshes its own parts. */
 ;(() => {
   const root = document.documentElement
   const SRC = '[data-live-src]'
@@ -88,25 +88,15 @@
     else location.href = place
   }
 
-  // One tab leads and has the stream, the others listen to it: browsers allow few connections per host.
-  const me = Math.random()
-  const channel = new BroadcastChannel('sluice-live')
   // The last message this tab has received; at first the last one before the page was rendered.
   let seen = root.dataset.liveId
-  const isNews = (id) => {
-    const [epoch, number] = id.split('.')
-    const [of, known] = seen.split('.')
-    return epoch !== of || Number(number) > Number(known)
-  }
   // The session ended or its cookie changed. Requesting a part or the page shows which.
   const over = () => {
     told()
     if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is down, and the page already says so
   }
-  const say = (kind, news) => channel.postMessage({ kind, me, seen, isPolling: root.matches('.is-polling'), ...news })
   let source = null
   let heardAt = 0
-  let leaderAt = 0
   let retryAt = 0
   let openedAt = 0
   const poll = (isPolling) => root.classList.toggle('is-polling', isPolling)
@@ -115,7 +105,7 @@
     source?.close()
     source = null
   }
-  const lead = () => {
+  const listen = () => {
     drop()
     openedAt = heardAt = Date.now()
     source = new EventSource(`/api/events?since=${seen}`)
@@ -128,7 +118,6 @@
       })
     const pass = (topics, id) => {
       told(topics)
-      say('changed', { topics, id })
       seen = id
     }
     hear('hello', pass)
@@ -137,7 +126,6 @@
     hear('bye', () => {
       drop()
       retryAt = Date.now() + 1e3
-      say('over')
       over()
     })
     source.onerror = () => {
@@ -148,28 +136,6 @@
       poll(true)
       over()
     }
-    say('here')
-  }
-  channel.onmessage = ({ data }) => {
-    if (data.kind === 'who') source && say('here')
-    else if (data.kind === 'bye') leaderAt = 0
-    else {
-      leaderAt = Date.now()
-      // Two tabs lead: one of them stops.
-      if (source && data.me < me) drop()
-      if (!source) poll(data.isPolling)
-      // The leader has received changes since this page was rendered.
-      if (data.kind === 'over') over()
-      else if (isNews(data.seen)) told()
-      else if (data.kind === 'changed') told(data.topics)
-      const { id = data.seen } = data
-      if (isNews(id)) seen = id
-    }
-  }
-  const resign = () => {
-    if (!source) return
-    drop()
-    say('bye')
   }
 
   let ticks = 0
@@ -179,32 +145,32 @@
     settle()
     if (++ticks % 30 === 0 && root.matches('.is-polling')) told()
     if (!source) {
-      if (now - leaderAt > 5e3 && now > retryAt) lead()
+      if (now > retryAt) listen()
       return
     }
-    if (ticks % 2 === 0) say('here')
     if (heardAt === openedAt && now - openedAt > 5e3) poll(true)
-    if (now - heardAt > 25e3 && heardAt !== openedAt) lead()
+    if (now - heardAt > 25e3 && heardAt !== openedAt) listen()
   }
-  const look = () => {
-    retryAt = Date.now() + 150 + Math.random() * 250
-    say('who')
+  // Not immediately: the page may be left at once.
+  const begin = () => {
+    retryAt = 0
     setTimeout(tick, 500)
   }
+  // A hidden tab has no stream: browsers allow few connections per host.
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) resign()
+    if (document.hidden) drop()
     else {
       told()
-      look()
+      begin()
     }
   })
   // The next page may be signed out. If the page stays, as for a download, the stream is opened again.
   addEventListener('beforeunload', () => {
-    resign()
+    drop()
     retryAt = Date.now() + 5e3
   })
-  addEventListener('pagehide', resign)
-  addEventListener('pageshow', ({ persisted }) => persisted && look())
+  addEventListener('pagehide', drop)
+  addEventListener('pageshow', ({ persisted }) => persisted && begin())
   setInterval(tick, 1e3)
-  look()
+  begin()
 })()

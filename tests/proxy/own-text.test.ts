@@ -1,7 +1,7 @@
 /** What writing a parsed body again would change keeps the text of the client. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { ownTexts, writeJson } from '../../src/proxy/ingress/own-text.ts'
+import { ownTexts, writeJson } from '../../src/proxy/ingress/rewrite.ts'
 import { holds } from '../support/property.ts'
 
 const rewritten = (text: string, change: (json: Record<string, unknown>) => unknown = (json) => ({ ...json })) => {

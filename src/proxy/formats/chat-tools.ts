@@ -5,7 +5,7 @@ import { invalid, parseAt } from './invalid-request.ts'
 import { filledFromChat } from './required-members.ts'
 import { currentTool } from './v1-responses.ts'
 
-/** Not copied, so that the client's text can be reused (`own-text.ts`). */
+/** Not copied, so that the client's text can be reused (`ingress/rewrite.ts`). */
 const Own = z.custom<JsonObject>(isObject, 'expected an object')
 const FunctionShape = z.object({
   name: z.string().nullish(),

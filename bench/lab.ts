@@ -7,7 +7,6 @@ import { runCommand } from './processes.ts'
 import type { Report } from './report.ts'
 import type { SocketJob } from './socket-driver.ts'
 import {
-  COLLECTS,
   direct,
   type RunningTarget,
   type SeedOptions,
@@ -21,6 +20,7 @@ import {
   startUpstream,
   type TargetName,
   type Upstream,
+  WITH_COLLECT_SIGNAL,
 } from './targets.ts'
 
 export type LabOptions = {
@@ -112,7 +112,7 @@ function inOrder(targets: RunningTarget[]): RunningTarget[] {
 async function freshSluice(upstream: Upstream, seed: SluiceSeed, options: SeedOptions): Promise<RunningTarget> {
   await upstream.setMode({ kind: 'burst', groups: 10 })
   const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), options)
-  return startSluice(fresh, options.transport === 'auto' ? COLLECTS : {})
+  return startSluice(fresh, options.transport === 'auto' ? WITH_COLLECT_SIGNAL : {})
 }
 
 async function drive<Result>(script: string, job: unknown): Promise<Result> {

@@ -48,11 +48,14 @@ export async function startFloor(upstream: Child, env: Record<string, string> = 
 }
 
 /** Lets a process be told to collect (`collect.ts`). Not for measurements of the start: it takes time to load. */
-export const COLLECTS = { BUN_OPTIONS: '--preload ./bench/collect.ts' }
+export const WITH_COLLECT_SIGNAL = { BUN_OPTIONS: '--preload ./bench/collect.ts' }
 
 /** The floor for sockets has its own process: it does nothing else. */
 export async function startFloorSockets(upstream: Child): Promise<RunningTarget> {
-  const child = await startHelper('bench/floor-sockets.ts', { ...COLLECTS, BENCH_UPSTREAM_URL: upstream.url })
+  const child = await startHelper('bench/floor-sockets.ts', {
+    ...WITH_COLLECT_SIGNAL,
+    BENCH_UPSTREAM_URL: upstream.url,
+  })
   return { name: 'floor', url: child.url, apiKey: 'none', child }
 }
 

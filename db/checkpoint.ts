@@ -14,11 +14,11 @@ interface Progress {
 const NOOP_SINCE = '3.51.0'
 
 /** Whether `pagesBehind` is safe to call. `version`: SQLite's. */
-export const knowsNoop = (version: string): boolean => Bun.semver.order(version, NOOP_SINCE) >= 0
+export const supportsNoopCheckpoint = (version: string): boolean => Bun.semver.order(version, NOOP_SINCE) >= 0
 
-export const canTellPagesBehind = (sqlite: Database): boolean => {
+export const canReadPagesBehind = (sqlite: Database): boolean => {
   const row = sqlite.query<{ version: string }, []>('SELECT sqlite_version() AS version').get()
-  return row !== null && knowsNoop(row.version)
+  return row !== null && supportsNoopCheckpoint(row.version)
 }
 
 /** Pages that are only in the log. Takes half a microsecond and changes nothing; throws inside a transaction. */

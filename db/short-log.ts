@@ -10,7 +10,7 @@ const MANY_PAGES = 4000
 const FEW_PAGES = 200
 
 /** From now on commits checkpoint only when the thread is far behind or fails. */
-export const leaveLogToThread = (db: Db): void => setPages(db, MANY_PAGES)
+export const deferCheckpoints = (db: Db): void => setPages(db, MANY_PAGES)
 
 /** Runs `work` with smaller, more frequent checkpoints: 7 ms each instead of 20 (`bench/dashboard-loop.ts`). */
 export const withShortLog = async <T>(db: Db, work: () => Promise<T>): Promise<T> => {

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { type Field, getField, getFields } from '../src/api-docs/fields.ts'
 import { getOperations, type Operation } from '../src/api-docs/operations.ts'
-import { whoMayShort } from '../src/api-docs/who.ts'
+import { accessLabel } from '../src/api-docs/who.ts'
 import { CODES } from '../src/errors.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
 
@@ -31,7 +31,7 @@ const BLOCKS = {
     if (wanted.length === 0) throw new Error(`No route begins with ${what}.`)
     return table(
       ['Route', 'Access', 'Body', 'Description and response', 'Errors'],
-      wanted.map((one) => [getNames(one, operations), whoMayShort(one), takes(one), does(one), refuses(one)]),
+      wanted.map((one) => [getNames(one, operations), accessLabel(one), takes(one), does(one), refuses(one)]),
     )
   },
   fields: (what: string, operations: readonly Operation[]): string =>

@@ -71,7 +71,7 @@ export function withoutPassed(output: string): string {
 }
 
 /** Messages of tests to the developer, shown even on success: lines that begin with `note: `. */
-export function notesIn(output: string): string[] {
+export function getNotes(output: string): string[] {
   return output.split('\n').filter((line) => line.startsWith('note: '))
 }
 
@@ -141,7 +141,7 @@ function getRuns(name: LayerName): (() => Promise<Counts>)[] {
 
 function print(name: LayerName, report: Report, seconds: number): void {
   if (report.failed > 0) console.log(withoutPassed(report.output))
-  else for (const note of notesIn(report.output)) console.log(note)
+  else for (const note of getNotes(report.output)) console.log(note)
   console.log(`${name.padEnd(8)} ${closingLine(report)} in ${seconds.toFixed(1)} s`)
 }
 

@@ -3,14 +3,14 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { canTellPagesBehind, pagesBehind } from '../db/checkpoint.ts'
+import { canReadPagesBehind, pagesBehind } from '../db/checkpoint.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createLog } from '../src/lib/log.ts'
 import { Checkpointer } from '../src/threads/checkpointer.ts'
 import { ManualClock } from './support/clock.ts'
 import { type LoggedDb, loggedDb } from './support/db.ts'
 
-const CAN_TELL = canTellPagesBehind(new Database())
+const CAN_TELL = canReadPagesBehind(new Database())
 
 /** A thread that answers when it is told to. */
 class FakeWorker extends EventTarget {

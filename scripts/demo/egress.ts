@@ -3,7 +3,7 @@ import type { Tx } from '../../db/commit.ts'
 import type { Random } from '../../src/lib/random.ts'
 import type { Sealer } from '../../src/lib/seal.ts'
 import type { Actor } from '../../src/model/audit/audit.ts'
-import { createEndpoint, noteTest } from '../../src/model/egress/endpoints.ts'
+import { createEndpoint, recordTest } from '../../src/model/egress/endpoints.ts'
 import { NewEndpoint } from '../../src/model/egress/input.ts'
 import { bindAccount, createPool } from '../../src/model/egress/pools.ts'
 
@@ -45,7 +45,7 @@ interface Doing {
 export const addEgress = (tx: Tx, { actor, random, sealer, accountId, testedAt }: Doing): void => {
   const rows = PROXIES.map(({ result, ...input }) => {
     const row = createEndpoint(tx, NewEndpoint.parse(input), { actor, random, sealer })
-    noteTest(tx, row, { at: testedAt, ...result }, { ...actor, at: testedAt })
+    recordTest(tx, row, { at: testedAt, ...result }, { ...actor, at: testedAt })
     return row
   })
   const endpointIds = rows.map(({ id }) => id)

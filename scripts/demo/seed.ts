@@ -7,7 +7,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { type Random, seededRandom, systemRandom } from '../../src/lib/random.ts'
-import { noteAccountEvent } from '../../src/model/accounts/account-events.ts'
+import { recordAccountEvent } from '../../src/model/accounts/account-events.ts'
 import { importAccounts, readAuthFiles } from '../../src/model/accounts/account-import.ts'
 import { type AccountEvent, nextState } from '../../src/model/accounts/account-state.ts'
 import { editAccount, getAccount, getState, pauseAccount, saveState } from '../../src/model/accounts/accounts.ts'
@@ -210,7 +210,7 @@ const accountChanges = (tx: Tx, accountIds: Ids, now: number): Change[] =>
 const applyEvent = (tx: Tx, accountId: string, event: AccountEvent): void => {
   const state = nextState(getState(getAccount(tx, accountId)), event)
   saveState(tx, accountId, state)
-  noteAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
+  recordAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
 }
 
 /** The event that led to the account's state. */

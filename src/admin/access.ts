@@ -24,7 +24,7 @@ import { listRoles } from '../model/users/roles.ts'
 import { getSessions } from './auth/sessions.ts'
 import { purgeInvites } from './people/invites.ts'
 import { proxyProvider } from './people/providers.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import { getFrame, settingsOfTab } from './settings-frame.ts'
 
 /** Shown on the settings page; the others have their own page. */
@@ -40,7 +40,7 @@ export const showSettings = createHandlers(signedIn(), (c) => {
     security: holds(principal.grants, 'security:write') ? getSecurity(c) : null,
     people: holds(principal.grants, 'users:manage') ? firstPeople(c, principal) : null,
     now: iso(c.env.clock.now()),
-    ...said(c),
+    ...getFormFeedback(c),
   }
   return principal.kind === 'guest' ? c.redirect('/login') : reply(c, props, SettingsPage)
 })
@@ -89,7 +89,7 @@ export const showAccess = createHandlers(requires('users:manage'), query(Asked),
     hasAccount: principal.kind === 'account',
     mustConfirm: mustConfirm(principal, clock.now()),
     now: iso(clock.now()),
-    ...said(c),
+    ...getFormFeedback(c),
   }
   return reply(c, { ...props, frame: getFrame(c, 'access') }, AccessTab)
 })

@@ -1,7 +1,7 @@
 /** The accounts for selection lists. */
 import type { Ctx } from '../boot/bindings.ts'
 import { naturalOrder } from '../lib/natural-order.ts'
-import { tellApart } from '../model/accounts/account-names.ts'
+import { getUniqueNames } from '../model/accounts/account-names.ts'
 import { maskEmails } from '../model/accounts/account-summary.ts'
 import { getHiddenFields } from './requests.ts'
 
@@ -16,5 +16,7 @@ export const accountChoices = (c: Ctx): Choice[] => {
   const called = c.env.pool.all().map(({ id, displayName, planType }) => {
     return { id, name: hidesAccounts ? maskEmails(displayName) : displayName, planType }
   })
-  return [...tellApart(called)].map(([id, name]) => ({ id, name })).toSorted((a, b) => naturalOrder(a.name, b.name))
+  return [...getUniqueNames(called)]
+    .map(([id, name]) => ({ id, name }))
+    .toSorted((a, b) => naturalOrder(a.name, b.name))
 }

@@ -11,6 +11,8 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
 import { representation } from '../http/representation.ts'
+import { getPathId } from '../http/path-id.ts'
+import { reply, representation } from '../http/reply.tsx'
 import { getZip } from '../lib/zip-write.ts'
 import {
   codexAuthJson,
@@ -41,7 +43,7 @@ export const exportAuth = createHandlers(
   body(Format),
   (c) => {
     const { format } = c.req.valid('json')
-    const { row, tokens } = commit(c.env.db, (tx) => taken(c, tx, { id: idOf(c), format }))
+    const { row, tokens } = commit(c.env.db, (tx) => taken(c, tx, { id: getPathId(c), format }))
     const kind = representation(c)
     if (kind === 'json') return c.json(exportedAuth(row, tokens))
     const file = { filename: fileNameFor(row, format), text: getText(row, tokens, format) }

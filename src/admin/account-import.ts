@@ -4,10 +4,10 @@ import { commit, notice } from '../../db/commit.ts'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import { atMost, body, readForm } from '../http/body.ts'
+import { body, maxBody, readForm } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { Flag, query } from '../http/query.ts'
 import { representation } from '../http/representation.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
@@ -15,7 +15,7 @@ import { inSlices } from '../lib/slices.ts'
 import type { ZipBudget } from '../lib/zip.ts'
 import {
   type ImportFailure,
-  onePerSeat,
+  mergeByAccount,
   readAuthFiles,
   importAccounts as store,
 } from '../model/accounts/account-import.ts'
@@ -31,14 +31,14 @@ import {
 } from '../model/accounts/auth-files.ts'
 import type { ImportedAccount } from '../model/accounts/auth-json.ts'
 import {
+  checkFiles,
   type Draft,
   type ImportOutcome,
   isWorthwhile,
-  judgeFiles,
   type PreflightEntry,
   type Verdict,
 } from '../model/accounts/import-preflight.ts'
-import { goOnImporting } from './new-account-reply.tsx'
+import { replyWithImport } from './new-account-reply.tsx'
 
 const FIELD = 'auth_json'
 
@@ -48,7 +48,7 @@ const FIELD = 'auth_json'
  */
 export const importAccounts = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
-  atMost(MAX_IMPORT_BYTES),
+  maxBody(MAX_IMPORT_BYTES),
   async (c) => {
     const uploaded = await uploads(c)
     c.var.passAgain(c)
@@ -67,7 +67,7 @@ const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<Impor
   const { db, sealer, random, clock } = c.env
   const doing = { sealer, random, actor: actor(c), announcesLater: true }
   try {
-    return onePerSeat(await inSlices(clock, accounts, (slice) => commit(db, (tx) => store(tx, slice, doing))))
+    return mergeByAccount(await inSlices(clock, accounts, (slice) => commit(db, (tx) => store(tx, slice, doing))))
   } finally {
     commit(db, (tx) => notice(tx, 'accounts'))
   }
@@ -110,12 +110,12 @@ const Preflight = z.object({
 export const preflightImport = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
   query(Preflight),
-  atMost(MAX_IMPORT_BYTES),
+  maxBody(MAX_IMPORT_BYTES),
   async (c) => {
     const { db, sealer, clock, importDrafts } = c.env
     const uploaded = await uploads(c)
     c.var.passAgain(c)
-    const entries = await judgeFiles(db, uploaded.files, { sealer, clock, failures: uploaded.failures })
+    const entries = await checkFiles(db, uploaded.files, { sealer, clock, failures: uploaded.failures })
     // With scripts, the form keeps its contents.
     const isInvalid = entries.every(({ verdict }) => verdict === 'broken')
     if (isInvalid && representation(c) === 'fragment') throw allBad(getFailures(entries))
@@ -123,7 +123,7 @@ export const preflightImport = createHandlers(
     const [only] = entries
     if (c.req.valid('query').importSingle && entries.length === 1 && only?.account && isWorthwhile(only))
       await finish(c, draft, [only.account])
-    return goOnImporting(c, draftValue(c, draft.id))
+    return replyWithImport(c, draftValue(c, draft.id))
   },
 )
 
@@ -149,12 +149,12 @@ export const importChosen = createHandlers(
   requires('accounts:write', { audit: 'account_imported' }),
   body(Choice),
   async (c) => {
-    const draft = getDraft(c, idOf(c))
+    const draft = getDraft(c, getPathId(c))
     if (draft.outcome === null) {
       const accounts = chosen(draft, c.req.valid('json').files)
       await finish(c, draft, accounts)
     }
-    return goOnImporting(c, draftValue(c, draft.id))
+    return replyWithImport(c, draftValue(c, draft.id))
   },
 )
 

@@ -8,7 +8,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { HOUR_MS } from '../lib/durations.ts'
@@ -19,17 +19,17 @@ import { tokenHealth } from '../model/accounts/account-export.ts'
 import {
   AccountQuery,
   filterAccounts,
+  getDistinctTags,
   type ListedAccount,
   planTotals,
-  tagsIn,
 } from '../model/accounts/account-filter.ts'
-import { namedApart } from '../model/accounts/account-names.ts'
-import { inOrder } from '../model/accounts/account-order.ts'
+import { withUniqueNames } from '../model/accounts/account-names.ts'
+import { listByPosition } from '../model/accounts/account-order.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
 import { ACCOUNT_STATUSES, maskedView, remainingCredits } from '../model/accounts/account-summary.ts'
 import { openTokens } from '../model/accounts/account-tokens.ts'
 import { getLastUses, getUses, NO_USE } from '../model/accounts/account-totals.ts'
-import { TREND_HOURS, trendPoints, withPresent } from '../model/accounts/account-trends.ts'
+import { TREND_HOURS, trendPoints, withCurrentUsage } from '../model/accounts/account-trends.ts'
 import { type AccountView, wireAccount } from '../model/accounts/account-view.ts'
 import { type AccountRow, getAccount } from '../model/accounts/accounts.ts'
 import { getResetAttempts } from '../model/accounts/reset-attempts.ts'
@@ -39,12 +39,12 @@ import { capacityCredits, perWindow, type WindowLength } from '../model/accounts
 import { lastWindowStart } from '../model/accounts/window-starts.ts'
 import { holds, mayWrite as holdsWrite } from '../model/users/permissions.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
-import { refusalFor } from './account-window.ts'
+import { getStartObstacle } from './account-window.ts'
 import { routeView } from './egress.ts'
 import { ownerChoices } from './owner-choices.ts'
 import { toReader } from './reader-for-caller.ts'
 import { getHiddenFields } from './requests.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
 /** Masked before filtering, so that users cannot search for hidden values. */
@@ -62,12 +62,12 @@ export const showAccounts = createHandlers(requires('accounts:read'), query(Acco
     pages,
     query: { ...asked, page },
     plans: planTotals(all),
-    tags: tagsIn(all),
+    tags: getDistinctTags(all),
     states: Object.fromEntries(counted.filter(([status, count]) => count > 0 || status === asked.state)),
     mayWrite: mayWrite(c),
     mayExport: holds(c.var.principal.grants, 'accounts:export'),
     now: iso(c.env.clock.now()),
-    ...said(c),
+    ...getFormFeedback(c),
   }
   return reply(c, value, AccountsPage)
 })
@@ -89,7 +89,7 @@ export const showAccountTrends = createHandlers(requires('dashboard:read', { and
 })
 
 const getTrend = async (c: Ctx, { accountId, windows, usageAt }: AccountView) =>
-  withPresent(await toReader(c).accountTrend(accountId, c.env.clock.now()), windows, usageAt)
+  withCurrentUsage(await toReader(c).accountTrend(accountId, c.env.clock.now()), windows, usageAt)
 
 const TABS = ['usage', 'routing', 'events', 'credentials'] as const satisfies readonly TabName[]
 
@@ -105,7 +105,7 @@ export const showAccount = createHandlers(requires('accounts:read'), query(TabQu
   const tabs = TABS.filter((tab) => tab !== 'credentials' || mayWrite(c))
   const tab = tabs.includes(asked.tab) ? asked.tab : 'usage'
   const row = getAccount(c.env.db, view.accountId)
-  const { done, problem } = said(c)
+  const { done, problem } = getFormFeedback(c)
   const value: AccountProps = {
     account: wireAccount(view),
     workspace: mayWrite(c) ? row.workspaceLabel : null,
@@ -201,7 +201,7 @@ const getWindow = (c: Ctx, { accountId }: AccountView): WindowProps => {
       // Words of ChatGPT are for users who manage accounts.
       error: mayWrite(c) ? last.errorMessage : null,
     },
-    refusal: mayWrite(c) ? (isEnabled ? null : refusalFor(c, accountId)) : READ_ONLY,
+    refusal: mayWrite(c) ? (isEnabled ? null : getStartObstacle(c, accountId)) : READ_ONLY,
     now: iso(clock.now()),
   }
 }
@@ -240,7 +240,7 @@ const getRouting = (c: Ctx, view: AccountView): Tab => {
 }
 
 const getOrder = (c: Ctx, { accountId, position }: AccountView) => {
-  const order = inOrder(c.env.db)
+  const order = listByPosition(c.env.db)
   return { place: order.findIndex(({ id }) => id === accountId) + 1, of: order.length, isSet: position !== null }
 }
 
@@ -262,12 +262,12 @@ const mayWrite = (c: Ctx): boolean => holds(c.var.principal.grants, 'accounts:wr
 
 const viewsFor = (c: Ctx): AccountView[] => {
   const views = c.env.pool.describe()
-  return namedApart(getHiddenFields(c.var.principal).hidesAccounts ? views.map(maskedView) : views)
+  return withUniqueNames(getHiddenFields(c.var.principal).hidesAccounts ? views.map(maskedView) : views)
 }
 
 /** Throws `account_not_found`. */
 const getView = (c: Ctx): AccountView => {
-  const view = viewsFor(c).find(({ accountId }) => accountId === idOf(c))
+  const view = viewsFor(c).find(({ accountId }) => accountId === getPathId(c))
   if (!view) throw new AppError('account_not_found')
   return view
 }

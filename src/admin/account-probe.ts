@@ -7,9 +7,9 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
-import { noteAccountEvent } from '../model/accounts/account-events.ts'
+import { recordAccountEvent } from '../model/accounts/account-events.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
 import { usedNow } from '../model/accounts/usage-windows.ts'
 import { append } from '../model/audit/audit.ts'
@@ -29,7 +29,7 @@ export const probeAccount = createHandlers(
   requires('accounts:write', { audit: 'account_probed' }),
   body(Probe),
   async (c) => {
-    const answer = await probeOne(c, idOf(c), c.req.valid('json').model)
+    const answer = await probeOne(c, getPathId(c), c.req.valid('json').model)
     return proceed(c, answer, back(c, 'account_probed'))
   },
 )
@@ -93,7 +93,7 @@ const probeOne = async (c: Ctx, id: string, model?: string) => {
   const who = actor(c)
   commit(db, (tx) => {
     append(tx, who, 'account_probed', { target: id, details: { status, ok } })
-    noteAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
+    recordAccountEvent(tx, { accountId: id, at: who.at, kind: 'probe', ...probeNote(status, ok) })
   })
   const after = standing(c, id)
   return {

@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { windowStartRefusal } from '../model/accounts/preserve-floors.ts'
 import { enableWindowStart } from '../model/accounts/window-starts.ts'
@@ -22,15 +22,15 @@ export const setWindowStart = createHandlers(
   (c) => {
     const { enabled } = c.req.valid('json')
     const who = actor(c)
-    const refusal = enabled ? refusalFor(c, idOf(c)) : null
+    const refusal = enabled ? getStartObstacle(c, getPathId(c)) : null
     if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })
-    commit(c.env.db, (tx) => enableWindowStart(tx, idOf(c), enabled, who))
+    commit(c.env.db, (tx) => enableWindowStart(tx, getPathId(c), enabled, who))
     return proceed(c, { status: 'updated', enabled }, back(c, 'account_updated'))
   },
 )
 
 /** Null also where there is no such account. */
-export const refusalFor = ({ env: { pool, clock } }: Ctx, id: string): string | null => {
+export const getStartObstacle = ({ env: { pool, clock } }: Ctx, id: string): string | null => {
   const account = pool.get(id)
   return account && windowStartRefusal(account, pool.all(), clock.now())
 }

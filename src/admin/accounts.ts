@@ -6,7 +6,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { Flag, query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { tokenHealth } from '../model/accounts/account-export.ts'
@@ -87,7 +87,7 @@ export const deleteAccount = createHandlers(
   requires('accounts:write', { audit: 'account_deleted' }),
   query(Deletion),
   async (c) => {
-    await deleteEach(c, [idOf(c)], { deleteHistory: c.req.valid('query').delete_history })
+    await deleteEach(c, [getPathId(c)], { deleteHistory: c.req.valid('query').delete_history })
     return proceed(c, { status: 'deleted' }, '/accounts?done=account_deleted')
   },
 )
@@ -159,5 +159,5 @@ const change = (c: Ctx, what: AccountEdit): AccountRow => write(c, (tx, id, who)
 
 const write = <T>(c: Ctx, apply: (tx: Tx, id: string, who: Actor) => Sync<T>): T => {
   const who = actor(c)
-  return commit<T>(c.env.db, (tx) => apply(tx, idOf(c), who))
+  return commit<T>(c.env.db, (tx) => apply(tx, getPathId(c), who))
 }

@@ -7,7 +7,7 @@ import { requireKeyScope, requireScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { type ShownKey, shownKey } from '../model/keys/api-key-view.ts'
 import {
@@ -56,8 +56,8 @@ export const editApiKey = createHandlers(writesKeys({ audit: 'api_key_updated' }
   const row = commit(c.env.db, (tx) => {
     const patch = c.req.valid('json')
     const own = ownRules(c, doing)
-    if (own) requireMemberPatch(getKey(tx, idOf(c), doing.scope), patch, own)
-    return updateKey(tx, idOf(c), patch, doing)
+    if (own) requireMemberPatch(getKey(tx, getPathId(c), doing.scope), patch, own)
+    return updateKey(tx, getPathId(c), patch, doing)
   })
   return proceed(c, shownKey(row, doing.actor.at, doing.scope), `/keys/${row.id}?done=api_key_updated`)
 })
@@ -66,13 +66,13 @@ export const regenerateApiKey = createHandlers(writesKeys({ audit: 'api_key_rege
   const doing = getDoing(c)
   return show(
     c,
-    commit(c.env.db, (tx) => regenerateKey(tx, idOf(c), doing)),
+    commit(c.env.db, (tx) => regenerateKey(tx, getPathId(c), doing)),
     { doing, isRenewed: true },
   )
 })
 
 export const deleteApiKey = createHandlers(writesKeys({ audit: 'api_key_deleted' }), (c) => {
-  commit(c.env.db, (tx) => deleteKey(tx, idOf(c), getDoing(c)))
+  commit(c.env.db, (tx) => deleteKey(tx, getPathId(c), getDoing(c)))
   return proceed(c, null, '/keys?done=api_key_deleted')
 })
 

@@ -6,7 +6,7 @@ import { RunPage } from '../../views/automations/run.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { viewerZone } from '../http/viewer-clock.ts'
@@ -26,7 +26,7 @@ import { holds, mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { automationHiddenFields, getRuns } from './automations.ts'
 import { listedModels } from './key-models.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import { type Frame, getFrame } from './settings-frame.ts'
 
 interface Page {
@@ -39,7 +39,7 @@ interface Page {
 }
 
 const getPage = (c: Ctx): Page => {
-  const { done, problem } = said(c)
+  const { done, problem } = getFormFeedback(c)
   const canWrite = mayWrite(c.var.principal.grants)
   return { frame: getFrame(c, 'automations'), now: iso(c.env.clock.now()), done, problem, canWrite }
 }
@@ -162,7 +162,7 @@ export interface OneAutomation extends Page {
 
 /** Throws `automation_not_found`. */
 export const showAutomation = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {
-  const row = getAutomation(c.env.db, idOf(c))
+  const row = getAutomation(c.env.db, getPathId(c))
   const page = getPage(c)
   const shown = { row, lastRun: getLastRun(c.env.db, row.id) }
   const value: OneAutomation = {
@@ -184,7 +184,7 @@ export interface OneRun extends Page, RunDetails {
 
 /** Throws `automation_run_not_found`. */
 export const showRunPage = createHandlers(requires('dashboard:read'), (c) => {
-  const details = toRunDetails(getRun(c.env.db, idOf(c)), automationHiddenFields(c))
+  const details = toRunDetails(getRun(c.env.db, getPathId(c)), automationHiddenFields(c))
   const ids = new Set(details.accounts.map(({ accountId }) => accountId))
   const value: OneRun = {
     ...getPage(c),

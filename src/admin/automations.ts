@@ -5,7 +5,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { append } from '../model/audit/audit.ts'
@@ -59,15 +59,15 @@ export const createAutomationJob = createHandlers(writes({ audit: 'automation_cr
 export const editAutomationJob = createHandlers(writes({ audit: 'automation_updated' }), body(AutomationPatch), (c) => {
   const who = actor(c)
   const row = commit(c.env.db, (tx) => {
-    const fields = fieldsFrom(c.req.valid('json'), getAutomation(tx, idOf(c)), knownTo(c))
-    return updateAutomation(tx, idOf(c), fields, who)
+    const fields = fieldsFrom(c.req.valid('json'), getAutomation(tx, getPathId(c)), knownTo(c))
+    return updateAutomation(tx, getPathId(c), fields, who)
   })
   return proceed(c, shown(c, row), `${PAGE}/${row.id}?done=automation_updated`)
 })
 
 /** Throws `automation_not_found`. */
 export const deleteAutomationJob = createHandlers(writes({ audit: 'automation_deleted' }), (c) => {
-  commit(c.env.db, (tx) => deleteAutomation(tx, idOf(c), actor(c)))
+  commit(c.env.db, (tx) => deleteAutomation(tx, getPathId(c), actor(c)))
   return proceed(c, { status: 'deleted' }, `${PAGE}?done=automation_deleted`)
 })
 
@@ -76,7 +76,7 @@ export const runAutomationNow = createHandlers(writes({ audit: 'automation_start
   const { db, clock, random, pool } = c.env
   const who = actor(c)
   const { run, automation } = commit(db, (tx) => {
-    const automation = getAutomation(tx, idOf(c))
+    const automation = getAutomation(tx, getPathId(c))
     const accountIds = automation.accountIds ?? pool.all().map(({ id }) => id)
     append(tx, who, 'automation_started', { target: automation.id, details: { name: automation.name } })
     return { run: startManualRun(tx, { automation, accountIds, now: clock.now(), random }), automation }
@@ -87,7 +87,7 @@ export const runAutomationNow = createHandlers(writes({ audit: 'automation_start
 
 /** Throws `automation_not_found`. */
 export const listRunsOfAutomation = createHandlers(requires('dashboard:read'), query(RunsOfOneQuery), (c) => {
-  const { id } = getAutomation(c.env.db, idOf(c))
+  const { id } = getAutomation(c.env.db, getPathId(c))
   return c.json(getRuns(c, { ...RunFilters.parse({}), ...c.req.valid('query'), automationId: [id] }))
 })
 
@@ -101,7 +101,7 @@ export const listAutomationRunOptions = createHandlers(requires('dashboard:read'
 
 /** Throws `automation_run_not_found`. */
 export const showAutomationRun = createHandlers(requires('dashboard:read'), (c) =>
-  c.json(toRunDetails(getRun(c.env.db, idOf(c)), automationHiddenFields(c))),
+  c.json(toRunDetails(getRun(c.env.db, getPathId(c)), automationHiddenFields(c))),
 )
 
 export const getRuns = (c: Ctx, asked: Parameters<typeof runPage>[1]) => {

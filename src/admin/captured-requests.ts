@@ -8,7 +8,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { originForLinks } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { proceed, reply } from '../http/reply.tsx'
@@ -21,7 +21,7 @@ import {
   type ListedRequest,
   listRequests,
   readRequest,
-  streamSide,
+  streamCapturedBytes,
 } from '../model/captures/archive.ts'
 import { type CapturedEvent, getEvents, textOrBase64 } from '../model/captures/captured-events.ts'
 import { getCurl } from '../model/captures/curl.ts'
@@ -29,7 +29,7 @@ import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { type CaptureView, captureOf, captureView } from './captures.ts'
 import { getHiddenFields } from './requests.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 const ListQuery = z.object({
   captureId: z.string().max(60).optional().describe('Only requests of this capture.'),
@@ -158,12 +158,12 @@ export const showCapturedRequest = createHandlers(
   query(ReadQuery),
   async (c) => {
     const { part, q } = c.req.valid('query')
-    const id = idOf(c)
+    const id = getPathId(c)
     const content = await getContent(c, id, part ? 0 : MAX_JSON_BYTES)
     noteRead(c, content)
     if (!part) return c.json(getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
     const attempts = content.attempts.length
-    const stream = streamSide(getArchive(c), content.captureId, { id, side: part, attempts })
+    const stream = streamCapturedBytes(getArchive(c), content.captureId, { id, side: part, attempts })
     return new Response(stream, {
       headers: {
         'content-type': 'application/octet-stream',
@@ -188,7 +188,7 @@ export const showCapturedTab = createHandlers(
   query(TabQuery),
   async (c) => {
     const { q } = c.req.valid('query')
-    const content = await getContent(c, idOf(c), MAX_PAGE_BYTES)
+    const content = await getContent(c, getPathId(c), MAX_PAGE_BYTES)
     noteRead(c, content)
     const all = getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
     const shown = getView(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
@@ -288,7 +288,7 @@ const has = (q: string) => {
 export const deleteCapturedRequest = createHandlers(
   requires('security:write', { audit: 'captured_request_deleted' }),
   async (c) => {
-    const id = idOf(c)
+    const id = getPathId(c)
     const { captures, db } = c.env
     const holding = captures.holding(id)
     if (holding.length === 0)
@@ -305,7 +305,7 @@ export const deleteCapturedRequest = createHandlers(
 export const deleteCapture = createHandlers(
   requires('security:write', { audit: 'captured_requests_deleted' }),
   async (c) => {
-    const capture = captureOf(c, idOf(c))
+    const capture = captureOf(c, getPathId(c))
     const who = actor(c)
     const { id, bytes, requests } = capture
     await c.env.captures.remove(capture)
@@ -327,9 +327,9 @@ export interface CapturedList {
 /** `GET /logs/captures/:id`. Throws `not_found`. */
 export const showCapturedList = createHandlers(requires('conversations:read'), query(PageQuery), async (c) => {
   const { cursor } = c.req.valid('query')
-  const { items, nextCursor } = await getPage(c, { captureId: idOf(c), cursor, limit: PAGE })
-  const capture = captureView(c, captureOf(c, idOf(c)))
-  const { done, problem } = said(c)
+  const { items, nextCursor } = await getPage(c, { captureId: getPathId(c), cursor, limit: PAGE })
+  const capture = captureView(c, captureOf(c, getPathId(c)))
+  const { done, problem } = getFormFeedback(c)
   const value: CapturedList = {
     generatedAt: iso(c.env.clock.now()),
     capture,

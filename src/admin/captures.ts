@@ -10,7 +10,7 @@ import { body } from '../http/body.ts'
 import { getCaptureNotice } from '../http/capture-notice.ts'
 import { requires, signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
@@ -21,7 +21,7 @@ import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { getHiddenFields } from './requests.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 const MIB = 1024 * 1024
 
@@ -82,7 +82,7 @@ export const listCaptures = createHandlers(requires('security:write', looksOn), 
 
 export const showCaptures = createHandlers(requires('security:write', looksOn), (c) => {
   const { grants } = c.var.principal
-  const { done, problem } = said(c)
+  const { done, problem } = getFormFeedback(c)
   const { hidesKeys, scope } = getHiddenFields(c.var.principal)
   const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
   const value: CapturesView = {
@@ -135,7 +135,7 @@ const wrongField = (field: string, message: string): AppError =>
 export const endCapture = createHandlers(requires('security:write', { audit: 'capture_ended' }), (c) => {
   const { captures, db } = c.env
   captures.running() // ends those whose time is over
-  const capture = captureOf(c, idOf(c))
+  const capture = captureOf(c, getPathId(c))
   if (capture.endedAt === null)
     commit(db, (tx) => {
       const { id, bytes, requests } = capture

@@ -6,7 +6,7 @@ import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
-import { type Finding, runChecks, type Verdict, worst } from '../ops/checks.ts'
+import { type Finding, getWorstVerdict, runChecks, type Verdict } from '../ops/checks.ts'
 import { proxyChecks } from '../ops/proxy-checks.ts'
 
 export interface DoctorReport {
@@ -25,7 +25,7 @@ export const showDoctor = createHandlers(requires('dashboard:read'), async (c) =
   const report = await c.env.ops.doctor.report()
   const findings = [...report.findings, ...(await runChecks(proxyChecks(seenRequest(c))))]
   const value: DoctorReport = {
-    verdict: worst(findings),
+    verdict: getWorstVerdict(findings),
     counts: getCounts(findings),
     findings: holds(c.var.principal.grants, 'security:write') ? findings : null,
     checkedAt: iso(report.at),

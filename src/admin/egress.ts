@@ -5,7 +5,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { accountNames } from '../model/accounts/account-names.ts'
@@ -20,7 +20,7 @@ import {
   listEndpoints,
   listMembers,
   listPools,
-  noteTest,
+  recordTest,
 } from '../model/egress/endpoints.ts'
 import { Binding, EndpointEdit, MemberEdit, NewEndpoint, NewMember, NewPool, PoolEdit } from '../model/egress/input.ts'
 import {
@@ -145,7 +145,7 @@ export const addEndpoint = createHandlers(guards('proxy_endpoint_created'), body
 export const changeEndpoint = createHandlers(guards('proxy_endpoint_updated'), body(EndpointEdit), (c) => {
   const doing = { sealer: c.env.sealer, actor: actor(c) }
   const row = commit(c.env.db, (tx) => {
-    const edited = editEndpoint(tx, idOf(c), c.req.valid('json'), doing)
+    const edited = editEndpoint(tx, getPathId(c), c.req.valid('json'), doing)
     resumeRouted(tx, doing.actor)
     return edited
   })
@@ -154,20 +154,20 @@ export const changeEndpoint = createHandlers(guards('proxy_endpoint_updated'), b
 
 /** Throws `proxy_endpoint_not_found`. */
 export const removeEndpoint = createHandlers(guards('proxy_endpoint_deleted'), (c) => {
-  commit(c.env.db, (tx) => deleteEndpoint(tx, idOf(c), actor(c)))
+  commit(c.env.db, (tx) => deleteEndpoint(tx, getPathId(c), actor(c)))
   return goBack(c, { status: 'deleted' }, 'proxy_endpoint_deleted')
 })
 
 /** Fetches ChatGPT's trace page through this endpoint alone, at most 8 s. Throws `proxy_endpoint_not_found`. */
 export const testEndpoint = createHandlers(operates('proxy_endpoint_tested'), async (c) => {
   const { db, egress, proxyDeps, clock } = c.env
-  const row = getEndpoint(db, idOf(c))
+  const row = getEndpoint(db, getPathId(c))
   const who = actor(c)
   const route = egress.through(row)
   const result = route
     ? await testEgress(proxyDeps.upstream, route)
     : { at: clock.now(), ok: false, statusCode: null, elapsedMs: 0, exitAddress: null, error: UNREADABLE }
-  commit(c.env.db, (tx) => noteTest(tx, row, result, { ...who, at: clock.now() }))
+  commit(c.env.db, (tx) => recordTest(tx, row, result, { ...who, at: clock.now() }))
   return goBack(c, { endpointId: row.id, ...testView(result) }, 'proxy_endpoint_tested')
 })
 
@@ -182,23 +182,23 @@ export const addPool = createHandlers(operates('proxy_pool_created'), body(NewPo
 
 /** Throws `proxy_pool_not_found`, `name_taken`. */
 export const changePool = createHandlers(operates('proxy_pool_updated'), body(PoolEdit), (c) => {
-  const row = commit(c.env.db, (tx) => editPool(tx, idOf(c), c.req.valid('json'), actor(c)))
+  const row = commit(c.env.db, (tx) => editPool(tx, getPathId(c), c.req.valid('json'), actor(c)))
   return goBack(c, poolView(c, row), 'proxy_pool_updated')
 })
 
 /** Throws `proxy_pool_not_found`, `proxy_pool_in_use`. */
 export const removePool = createHandlers(operates('proxy_pool_deleted'), (c) => {
-  commit(c.env.db, (tx) => deletePool(tx, idOf(c), actor(c)))
+  commit(c.env.db, (tx) => deletePool(tx, getPathId(c), actor(c)))
   return goBack(c, { status: 'deleted' }, 'proxy_pool_deleted')
 })
 
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`, `proxy_pool_member_duplicate`. */
 export const addPoolMember = createHandlers(operates('proxy_pool_member_added'), body(NewMember), (c) => {
-  const row = commit(c.env.db, (tx) => addMember(tx, idOf(c), c.req.valid('json'), actor(c)))
+  const row = commit(c.env.db, (tx) => addMember(tx, getPathId(c), c.req.valid('json'), actor(c)))
   return goBack(c, poolView(c, row), 'proxy_pool_member_added')
 })
 
-const toMember = (c: Ctx) => ({ poolId: idOf(c), endpointId: c.req.param('endpointId') ?? '' })
+const toMember = (c: Ctx) => ({ poolId: getPathId(c), endpointId: c.req.param('endpointId') ?? '' })
 
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`. */
 export const changePoolMember = createHandlers(operates('proxy_pool_member_updated'), body(MemberEdit), (c) => {
@@ -215,7 +215,7 @@ export const removePoolMember = createHandlers(operates('proxy_pool_member_remov
 /** Throws `account_not_found`, `proxy_pool_not_found`. */
 export const setBinding = createHandlers(operates('account_egress_changed'), body(Binding), (c) => {
   const { poolId } = c.req.valid('json')
-  const accountId = idOf(c)
+  const accountId = getPathId(c)
   commit(c.env.db, (tx) => bindAccount(tx, accountId, poolId, actor(c)))
   return proceed(c, { accountId, poolId, isActive: poolId !== null }, back(c, 'account_egress_changed'))
 })

@@ -6,11 +6,15 @@ import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { invitationView } from '../model/users/people-view.ts'
 import { openInvitation } from './people/accept.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 /** Throws `invite_not_found` for every invalid link, `invite_rate_limited`. */
 export const showInvitePage = createHandlers(open('anyone with an invite link'), (c) => {
   const token = c.req.param('token') ?? ''
   const now = iso(c.env.clock.now())
-  return reply(c, { ...invitationView(openInvitation(c, token)), token, now, problem: said(c).problem }, InvitePage)
+  return reply(
+    c,
+    { ...invitationView(openInvitation(c, token)), token, now, problem: getFormFeedback(c).problem },
+    InvitePage,
+  )
 })

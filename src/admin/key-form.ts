@@ -2,7 +2,7 @@
 import type { Next } from 'hono'
 import { z } from 'zod'
 import type { Ctx } from '../boot/bindings.ts'
-import { body, carrying, parse } from '../http/body.ts'
+import { body, parse, withInput } from '../http/body.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 
@@ -88,7 +88,7 @@ export const keyBody = <S extends z.ZodObject>(schema: S) => {
       await next()
     })
   }
-  return carrying(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
+  return withInput(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
 }
 
 /** `now` is ms since epoch: a form gives the expiry in days. */

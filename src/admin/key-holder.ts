@@ -30,7 +30,7 @@ import { ReportQuery } from '../model/reports/reports.ts'
 import { listedModels } from './key-models.ts'
 import { connectionFor } from './key-pages.ts'
 import { poolLeftFor } from './own-overview.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 const REASON = 'anyone with an API key, if the page is on'
 /** Shown on the page. */
@@ -43,7 +43,7 @@ export type KeyHolderView = Awaited<ReturnType<typeof getView>>
 export const showKeyPage = createHandlers(open(REASON, { check: requireKeyPage }), async (c) => {
   const holder = keyHolder(c)
   if (holder) return reply(c, await getView(c, holder), KeyHolderPage)
-  return reply(c, { isKeyNeeded: true, ...said(c) } satisfies EnterKeyProps, EnterKeyPage)
+  return reply(c, { isKeyNeeded: true, ...getFormFeedback(c) } satisfies EnterKeyProps, EnterKeyPage)
 })
 
 const Entry = z.strictObject({
@@ -134,7 +134,7 @@ const getView = async (c: Ctx, { policy, keyHash }: KeyHolder) => {
     pool: poolLeftFor(c, policy),
     connection: connectionFor(c, { ...row, keyHash }),
     mayRegenerate: row.holderMayRegenerate,
-    ...said(c),
+    ...getFormFeedback(c),
   }
 }
 

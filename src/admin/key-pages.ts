@@ -8,12 +8,12 @@ import { canChangeOwnKeys, requireKeyScope, requireScope } from '../auth/view-sc
 import type { Ctx } from '../boot/bindings.ts'
 import { open, requiresOwn, writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
-import { tagsIn } from '../model/accounts/account-filter.ts'
+import { getDistinctTags } from '../model/accounts/account-filter.ts'
 import { EFFORTS } from '../model/catalog/efforts.ts'
 import { shownKey } from '../model/keys/api-key-view.ts'
 import { getKey, listKeys, type StoredKey } from '../model/keys/api-keys.ts'
@@ -28,7 +28,7 @@ import { optionalKeys } from './key-requirement.ts'
 import { getWeek } from './key-week.ts'
 import { ownerChoices } from './owner-choices.ts'
 import { getHiddenFields } from './requests.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 /** More would exceed the page size limit. */
 const PAGE_SIZE = 20
@@ -50,7 +50,7 @@ export const showKeys = createHandlers(requiresOwn('api_keys:read'), query(KeysQ
     query: { ...asked, page },
     isOwn: scope !== 'all',
     canWrite: canChangeKeys(c),
-    done: said(c).done,
+    done: getFormFeedback(c).done,
   }
   return reply(c, props, KeysPage)
 })
@@ -64,7 +64,7 @@ export const showNewKey = createHandlers(writesKeys(), (c) => {
   const props: NewKeyProps = {
     choices: choicesFor(c),
     optional: isFirst ? optionalKeys(c) : null,
-    problem: said(c).problem,
+    problem: getFormFeedback(c).problem,
   }
   return reply(c, props, NewKeyPage)
 })
@@ -73,7 +73,7 @@ export const showNewKey = createHandlers(writesKeys(), (c) => {
 export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) => {
   const { db, clock } = c.env
   const scope = requireScope(c.var.principal, 'api_keys:read')
-  const row = getKey(db, idOf(c), scope)
+  const row = getKey(db, getPathId(c), scope)
   const now = clock.now()
   const week = await getWeek(c, row.id)
   const apiKey = shownKey(row, now, scope)
@@ -92,7 +92,7 @@ export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) =>
     sourceNames: row.assignedSourceIds ? sourceChoices(c) : [],
     isOwn: scope !== 'all',
     canWrite: canChangeKeys(c),
-    ...said(c),
+    ...getFormFeedback(c),
   }
   return reply(c, props, KeyPage)
 })
@@ -100,11 +100,11 @@ export const showKey = createHandlers(requiresOwn('api_keys:read'), async (c) =>
 /** Throws `not_found`. */
 export const showEditKey = createHandlers(writesKeys(), (c) => {
   const scope = requireKeyScope(c.var.principal)
-  const row = getKey(c.env.db, idOf(c), scope)
+  const row = getKey(c.env.db, getPathId(c), scope)
   const props: EditKeyProps = {
     apiKey: shownKey(row, c.env.clock.now(), scope),
     choices: choicesFor(c),
-    problem: said(c).problem,
+    problem: getFormFeedback(c).problem,
   }
   return reply(c, props, EditKeyPage)
 })
@@ -139,7 +139,7 @@ const choicesFor = (c: Ctx): KeyChoices => {
   return {
     models: listedModels(c, null).filter(({ id }) => !isOwn || models === null || models.includes(id)),
     accounts: isBlind ? [] : accountChoices(c),
-    tags: isBlind ? [] : tagsIn(c.env.pool.all()),
+    tags: isBlind ? [] : getDistinctTags(c.env.pool.all()),
     sources: isBlind ? [] : sourceChoices(c),
     owners: ownerChoices(c),
     efforts: EFFORTS,

@@ -8,7 +8,7 @@ import type { Bindings, Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
 import { writesKeys } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
 import { getObject, getText, isObject } from '../lib/json.ts'
 import { SseScanner } from '../lib/sse.ts'
@@ -62,7 +62,7 @@ export const testApiKey = (serve: Serve) =>
   createHandlers(writesKeys({ audit: 'api_key_tested' }), body(TestInput), async (c) => {
     const who = actor(c)
     const row = commit(c.env.db, (tx) => {
-      const key = getKey(tx, idOf(c), requireKeyScope(c.var.principal))
+      const key = getKey(tx, getPathId(c), requireKeyScope(c.var.principal))
       append(tx, who, 'api_key_tested', { target: key.id, details: { name: key.name } })
       return key
     })

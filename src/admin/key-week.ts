@@ -3,7 +3,7 @@ import { requireScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { maskEmails } from '../model/accounts/account-summary.ts'
 import { getKey } from '../model/keys/api-keys.ts'
 import { type KeyWeek, keyTrends, keyUsage7d } from '../model/keys/key-trends.ts'
@@ -12,13 +12,13 @@ import { getHiddenFields } from './requests.ts'
 
 /** Throws `not_found`. */
 export const showKeyTrends = createHandlers(requiresOwn('api_keys:read'), async (c) => {
-  const { id } = getKey(c.env.db, idOf(c), requireScope(c.var.principal, 'api_keys:read'))
+  const { id } = getKey(c.env.db, getPathId(c), requireScope(c.var.principal, 'api_keys:read'))
   return c.json(keyTrends(id, await getWeek(c, id)))
 })
 
 /** Throws `not_found`. */
 export const showKeyUsage7d = createHandlers(requiresOwn('api_keys:read'), async (c) => {
-  const { id } = getKey(c.env.db, idOf(c), requireScope(c.var.principal, 'api_keys:read'))
+  const { id } = getKey(c.env.db, getPathId(c), requireScope(c.var.principal, 'api_keys:read'))
   return c.json(keyUsage7d(id, await getWeek(c, id)))
 })
 

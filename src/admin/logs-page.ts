@@ -6,7 +6,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { unknownParameters } from '../http/unknown-parameters.ts'
@@ -141,7 +141,7 @@ const requestLinks = (c: Ctx, { conversationId, accountId }: LogDetail): Request
 
 /** `GET /logs/:id`: a page, or the content of the drawer. */
 export const showRequestPage = createHandlers(requiresOwn('dashboard:read'), async (c) => {
-  const found = await getRequest(c, idOf(c))
+  const found = await getRequest(c, getPathId(c))
   return reply(c, requestView(c, found), RequestPage)
 })
 

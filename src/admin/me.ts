@@ -19,7 +19,7 @@ import { listPeople, personVersion } from '../model/users/people.ts'
 import { countRecoveryCodes } from '../model/users/recovery-codes.ts'
 import { getPasskeys } from './auth/passkeys.ts'
 import { ownSessions } from './auth/sessions.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 export const showMyAccount = createHandlers(signedIn(), (c) => {
   if (c.var.principal.kind !== 'account') return c.redirect('/settings')
@@ -44,7 +44,7 @@ export const showMyAccount = createHandlers(signedIn(), (c) => {
       sessions: ownSessions(c).items,
       clock: getClock(c),
       now: iso(c.env.clock.now()),
-      ...said(c),
+      ...getFormFeedback(c),
     },
     MePage,
   )
@@ -73,7 +73,7 @@ export const showTwoFactor = createHandlers(
         isRequired: isBound(person, c.env.settings.current()),
         isForLocalAdmin: returnPath(c).startsWith('/setup'),
         returnTo: returnPath(c),
-        problem: said(c).problem,
+        problem: getFormFeedback(c).problem,
       },
       TwoFactorPage,
     )

@@ -15,7 +15,7 @@ const HERE = '/accounts/new'
 const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !getPage(c)?.pathname.startsWith(HERE)
 
 /** Response after starting or changing a sign-in. */
-export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
+export const replyWithSignIn = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
   const view = { flow: value, target: value.target, pools: [], problem: null }
   return goOn(
     c,
@@ -25,7 +25,7 @@ export const goOnWith = (c: Ctx, value: SignInValue): Response | Promise<Respons
 }
 
 /** The same for an import. */
-export const goOnImporting = (c: Ctx, value: ImportValue): Response | Promise<Response> =>
+export const replyWithImport = (c: Ctx, value: ImportValue): Response | Promise<Response> =>
   goOn(
     c,
     { value, path: `${HERE}/import?draft=${value.preflightId}`, view: { draft: value, problem: null } },

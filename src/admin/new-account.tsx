@@ -11,7 +11,7 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { draftValue } from './account-import.ts'
 import { poolChoices } from './egress.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import { type SignInValue, signInValue, targetAccount } from './sign-in-value.ts'
 
 const id = z.string().max(128).optional()
@@ -34,7 +34,7 @@ export const showDeviceSignIn = createHandlers(gate(), query(Asked), (c) =>
 export const showImport = createHandlers(gate(), query(Asked), (c) => {
   const { draft } = c.req.valid('query')
   const value = draft ? draftValue(c, draft) : null
-  return reply(c, { draft: value, problem: said(c).problem }, NewImport)
+  return reply(c, { draft: value, problem: getFormFeedback(c).problem }, NewImport)
 })
 
 /**
@@ -49,7 +49,12 @@ const signInPage = (c: Ctx, { flow, account }: z.output<typeof Asked>, method: S
     : c.env.signIns.pending({ who, method, accountId: target?.accountId ?? null })
   const value = row && signInValue(c, row)
   if (value && value.method !== method) throw new AppError('oauth_flow_not_found')
-  return { flow: value, target: value ? value.target : target, pools: poolChoices(c) ?? [], problem: said(c).problem }
+  return {
+    flow: value,
+    target: value ? value.target : target,
+    pools: poolChoices(c) ?? [],
+    problem: getFormFeedback(c).problem,
+  }
 }
 
 /** A waiting page polls with `waiting` and gets 204 until something changes, because users type into it. */

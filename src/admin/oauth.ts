@@ -7,7 +7,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { originForLinks } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
-import { goOnWith } from './new-account-reply.tsx'
+import { replyWithSignIn } from './new-account-reply.tsx'
 import { signInValue } from './sign-in-value.ts'
 
 const optionalId = z.string().trim().max(128).nullish()
@@ -40,7 +40,7 @@ export const startSignIn = createHandlers(
       actor: actor(c),
       home: originForLinks(c),
     })
-    return goOnWith(c, signInValue(c, flow))
+    return replyWithSignIn(c, signInValue(c, flow))
   },
 )
 
@@ -65,7 +65,7 @@ export const completeSignIn = createHandlers(requires('accounts:write'), body(Co
   signIns.follow()
   const flow = signIns.status(c.var.principal.id, flowId || deviceAuthId || null)
   if (userCode && userCode !== flow.userCode) throw new AppError('oauth_flow_not_found')
-  return goOnWith(c, signInValue(c, flow))
+  return replyWithSignIn(c, signInValue(c, flow))
 })
 
 const Cancellation = z.strictObject({ flowId: z.string().trim().min(1).max(128).describe('Which sign-in.') })
@@ -74,7 +74,7 @@ const Cancellation = z.strictObject({ flowId: z.string().trim().min(1).max(128).
 export const cancelSignIn = createHandlers(
   requires('accounts:write', { audit: 'account_sign_in_cancelled' }),
   body(Cancellation),
-  (c) => goOnWith(c, signInValue(c, c.env.signIns.cancel(c.req.valid('json').flowId, actor(c)))),
+  (c) => replyWithSignIn(c, signInValue(c, c.env.signIns.cancel(c.req.valid('json').flowId, actor(c)))),
 )
 
 const Pasted = z.strictObject({
@@ -89,6 +89,6 @@ export const pasteCallback = createHandlers(
   async (c) => {
     const { callbackUrl, flowId } = c.req.valid('json')
     const from = { who: c.var.principal.id, flowId: flowId || null, address: c.var.clientIp }
-    return goOnWith(c, signInValue(c, await c.env.signIns.receive(callbackUrl, from)))
+    return replyWithSignIn(c, signInValue(c, await c.env.signIns.receive(callbackUrl, from)))
   },
 )

@@ -15,7 +15,7 @@ import { viewerZone } from '../http/viewer-clock.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
 import { findVariable } from '../lib/env-names.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
-import { namedApart } from '../model/accounts/account-names.ts'
+import { withUniqueNames } from '../model/accounts/account-names.ts'
 import type { AccountStatus } from '../model/accounts/account-state.ts'
 import { maskedView } from '../model/accounts/account-summary.ts'
 import type { AccountView } from '../model/accounts/account-view.ts'
@@ -33,7 +33,7 @@ import type { Tiles } from '../model/overview/overview-tiles.ts'
 import { type PoolMeter, poolMeters } from '../model/overview/pool-meters.ts'
 import { hasPasswordAccount } from '../model/users/people.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
-import { typedCommand } from '../ops/own-command.ts'
+import { getUserCommand } from '../ops/own-command.ts'
 import { getHealth, type Health } from './overview-health.ts'
 import { OWN_RANGES, showOwnOverview } from './own-overview.ts'
 import { getHiddenFields, getVisibility } from './requests.ts'
@@ -238,7 +238,7 @@ const figuresPart = (c: Ctx, { figures, accounts, now }: Snapshot): FiguresPart 
 
 const visibleAccounts = (c: Ctx): AccountView[] => {
   const accounts = c.env.pool.describe()
-  return namedApart(getHiddenFields(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
+  return withUniqueNames(getHiddenFields(c.var.principal).hidesAccounts ? accounts.map(maskedView) : accounts)
 }
 
 /** Keeps the order of a few accounts. Of many, those that need attention come first, then the most used, paused ones last. */
@@ -266,7 +266,7 @@ const poolAccount = (account: AccountView, figures: PeriodFigures): PoolAccount 
 
 /** Without the folder, the command would use the one in the home directory of the user who runs it. */
 const commandFor = ({ DATA_DIR, raw }: Config): string =>
-  findVariable(raw, 'DATA_DIR') ? `SLUICE_DATA_DIR='${DATA_DIR}' ${typedCommand()}` : typedCommand()
+  findVariable(raw, 'DATA_DIR') ? `SLUICE_DATA_DIR='${DATA_DIR}' ${getUserCommand()}` : getUserCommand()
 
 /** Set by the page's script. */
 const HIDDEN_COOKIE = 'checklist'

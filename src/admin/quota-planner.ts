@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
@@ -116,7 +116,7 @@ const decisionView = ({ gainPercent, gainFrom, gainTo, model, ...decision }: Dec
 export const cancelPlannedStart = createHandlers(writes({ audit: 'quota_planner_canceled' }), (c) => {
   const who = actor(c)
   const canceled = commit<Decision>(c.env.db, (tx) => {
-    const decision = cancelDecision(tx, idOf(c), c.env.clock.now())
+    const decision = cancelDecision(tx, getPathId(c), c.env.clock.now())
     append(tx, who, 'quota_planner_canceled', { target: decision.accountId, details: { decision: decision.id } })
     return decision
   })
@@ -132,7 +132,7 @@ const Wish = z.strictObject({
  * Starts the window now. The status is `skipped` with a reason when it has already started, or the request fails.
  * `pingWith` sends the request. Throws `account_not_found`.
  */
-export const warmNow = (pingWith: (env: Bindings, ...args: Parameters<Ping>) => Promise<void>) =>
+export const startWindowNow = (pingWith: (env: Bindings, ...args: Parameters<Ping>) => Promise<void>) =>
   createHandlers(writes({ audit: 'quota_planner_started' }), body(Wish), async (c) => {
     const { accountId, model = null } = c.req.valid('json')
     const { env } = c

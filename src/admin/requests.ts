@@ -5,7 +5,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { PRICES_VERSION } from '../model/catalog/pricing.ts'
 import { RejectedQuery } from '../model/log/rejected-clients.ts'
@@ -42,7 +42,7 @@ export const listRejectedClients = createHandlers(requiresOwn('dashboard:read'),
 })
 
 export const showRequest = createHandlers(requiresOwn('dashboard:read'), async (c) =>
-  c.json(await getRequest(c, idOf(c))),
+  c.json(await getRequest(c, getPathId(c))),
 )
 
 /** The request with row id `id`, as the user may see it. Throws `not_found`. */

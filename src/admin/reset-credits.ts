@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { proceed } from '../http/reply.tsx'
 import { isoOrNull } from '../lib/iso.ts'
 import { recordRedemption } from '../model/accounts/redemption-record.ts'
@@ -57,7 +57,7 @@ export const consumeResetCredit = createHandlers(
 
 /** Throws `account_not_found`. */
 const knownId = (c: Ctx): string => {
-  const id = idOf(c)
+  const id = getPathId(c)
   if (!c.env.pool.get(id)) throw new AppError('account_not_found')
   return id
 }

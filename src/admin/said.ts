@@ -5,7 +5,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { CODES, type Code } from '../errors.ts'
 import { draftFor } from '../http/fill-form.ts'
 
-interface Said {
+interface FormFeedback {
   /** The error code, of ours or not. */
   code: string | null
   problem: string | null
@@ -13,7 +13,7 @@ interface Said {
 }
 
 /** Reads `problem`, `field`, `wait`, `done`, and the message of the form in `draft`. Unknown codes give no message. */
-export const said = (c: Ctx): Said => {
+export const getFormFeedback = (c: Ctx): FormFeedback => {
   const code = c.req.query('problem') ?? null
   const done = c.req.query('done')
   const problem = draftFor(c)?.problem ?? (code === null ? undoneText(done) : getProblem(c, code))

@@ -2,7 +2,7 @@
 import type { Next } from 'hono'
 import { z } from 'zod'
 import type { Ctx } from '../boot/bindings.ts'
-import { body, carrying, parse } from '../http/body.ts'
+import { body, parse, withInput } from '../http/body.ts'
 import { LimitRows, limitsIn } from './key-form.ts'
 
 const KeyRulesForm = z
@@ -31,5 +31,5 @@ export const settingsBody = <S extends z.ZodObject>(schema: S) => {
       await next()
     })
   }
-  return carrying(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
+  return withInput(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
 }

@@ -22,7 +22,7 @@ import { getBackups, mayDownload } from './backups.ts'
 import { type EgressPage, getEgressPage } from './egress.ts'
 import { getFirewall } from './firewall.ts'
 import { toReader } from './reader-for-caller.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import {
   type Frame,
   getFrame,
@@ -46,7 +46,7 @@ interface Page {
 }
 
 const getPage = (c: Ctx, tab: TabId): Page => {
-  const { done, problem } = said(c)
+  const { done, problem } = getFormFeedback(c)
   return { frame: getFrame(c, tab), now: iso(c.env.clock.now()), done, problem }
 }
 

@@ -1,12 +1,12 @@
 /** `/login`, `/totp`, `/setup`, `/auth/pending`, `/confirm`: the sign-in pages; users who are past a step are redirected. */
 import { Confirm } from '../../views/confirm.tsx'
 import { LocalAdminPage, LoginPage, PendingPage, SetupPage, TotpPage } from '../../views/sign-in.tsx'
-import { asksBootstrapToken } from '../auth/bootstrap.ts'
+import { needsBootstrapToken } from '../auth/bootstrap.ts'
 import { isProxyTrusted } from '../auth/identity.ts'
 import { requireLocalAdminRights } from '../auth/local-admin.ts'
 import { hasOwnSession } from '../auth/own-account.ts'
 import { mustConfirm } from '../auth/principal.ts'
-import { resolve, resolveHalf, resolvePrincipal } from '../auth/resolve.ts'
+import { resolve, resolvePrincipal, resolveSecondStep } from '../auth/resolve.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { open, signedIn } from '../http/gates.ts'
@@ -16,7 +16,7 @@ import { returnPath, withReturn } from '../http/return-path.ts'
 import { guestPasswordHash } from '../model/users/guest.ts'
 import { isAnyPasskey } from '../model/users/passkeys.ts'
 import { hasPasswordAccount, passwordHolders } from '../model/users/people.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 
 /**
  * Without a password or passkey, redirects to setup, or behind a proxy shows that signing in there is required (spec §5
@@ -24,13 +24,13 @@ import { said } from './said.ts'
  */
 export const showLogin = createHandlers(open('sign-in page'), (c) => {
   const returnTo = returnPath(c)
-  const resolution = resolveHalf(c)
+  const resolution = resolveSecondStep(c)
   if (resolution.kind === 'half') return c.redirect(withReturn('/totp', returnTo))
   if (isSignedIn(resolution) && !mayGivePassword(resolution)) return c.redirect(returnTo)
   if (isOpenToAll(c, resolution)) return c.redirect(returnTo)
   if (isProxyTrusted(c)) requireLocalSignIn(c, resolution)
   if (!hasPasswordAccount(c.env.db) && !isAnyPasskey(c.env.db)) return c.redirect(withReturn('/setup', returnTo))
-  const { code, problem, done } = said(c)
+  const { code, problem, done } = getFormFeedback(c)
   return reply(c, { ...waysIn(c, code), returnTo, problem, isGuestProblem: isGuest(code), done }, LoginPage)
 })
 
@@ -77,10 +77,10 @@ const mayGivePassword = (resolution: Resolved): boolean =>
   !hasOwnSession(resolution.principal)
 
 export const showTotp = createHandlers(open('the second factor of signing in'), (c) => {
-  const resolution = resolveHalf(c)
+  const resolution = resolveSecondStep(c)
   const returnTo = returnPath(c)
   if (resolution.kind !== 'half') return c.redirect(isSignedIn(resolution) ? returnTo : withReturn('/login', returnTo))
-  return reply(c, { username: resolution.person.row.username, returnTo, problem: said(c).problem }, TotpPage)
+  return reply(c, { username: resolution.person.row.username, returnTo, problem: getFormFeedback(c).problem }, TotpPage)
 })
 
 /** Without authentication there is nothing to set up, so this redirects back. */
@@ -90,7 +90,7 @@ export const showSetup = createHandlers(open('the first password'), (c) => {
   if (isOpenToAll(c, resolve(c))) return c.redirect(returnTo)
   if (hasPasswordAccount(db)) return c.redirect(withReturn('/login', returnTo))
   if (isProxyTrusted(c)) return setUpBehindProxy(c, returnTo)
-  return reply(c, { asksToken: asksBootstrapToken(c), returnTo, problem: said(c).problem }, SetupPage)
+  return reply(c, { asksToken: needsBootstrapToken(c), returnTo, problem: getFormFeedback(c).problem }, SetupPage)
 })
 
 /**
@@ -105,7 +105,7 @@ const setUpBehindProxy = (c: Ctx, returnTo: string) => {
   if (principal.kind === 'account' && principal.stepUpMethods.length === 0)
     return c.redirect(withReturn('/me/two-factor', back))
   if (mustConfirm(principal, c.env.clock.now())) return c.redirect(withReturn('/confirm', back))
-  return reply(c, { returnTo, problem: said(c).problem }, LocalAdminPage)
+  return reply(c, { returnTo, problem: getFormFeedback(c).problem }, LocalAdminPage)
 }
 
 /** Shows a rejected user the name from the proxy; redirects users who are admitted by now. */
@@ -136,7 +136,7 @@ export const showConfirm = createHandlers(signedIn(), (c) => {
   const { row } = principal.person
   return reply(
     c,
-    { methods: principal.stepUpMethods, username: row.username, returnTo, problem: said(c).problem },
+    { methods: principal.stepUpMethods, username: row.username, returnTo, problem: getFormFeedback(c).problem },
     Confirm,
   )
 })

@@ -3,7 +3,7 @@ import type { Next } from 'hono'
 import { z } from 'zod'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import { body, carrying, fromForm, parse } from '../http/body.ts'
+import { body, fromForm, parse, withInput } from '../http/body.ts'
 import type { Typed } from '../http/form-drafts.ts'
 import { isObject, parseJson } from '../lib/json.ts'
 import { SourceModelInput } from '../model/sources/source-input.ts'
@@ -26,7 +26,7 @@ export const sourceBody = <S extends z.ZodObject>(schema: S) => {
       throw asPayloadError(err)
     }
   }
-  return carrying(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
+  return withInput(either as unknown as typeof asJson, asJson.input) // as: it provides the same value in the same place
 }
 
 const asPayloadError = (err: unknown): unknown => {

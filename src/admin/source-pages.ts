@@ -4,13 +4,13 @@ import { SourcesPage } from '../../views/settings/sources.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { getSource } from '../model/sources/source-rows.ts'
 import { type ShownSource, toSource } from '../model/sources/source-view.ts'
 import { mayWrite } from '../model/users/permissions.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import { type Frame, getFrame, type ShownSettings, settingsOfTab } from './settings-frame.ts'
 import { isManager, shownSources } from './sources.ts'
 
@@ -28,7 +28,7 @@ const getPage = (c: Ctx): Page => ({
   frame: getFrame(c, 'sources'),
   now: iso(c.env.clock.now()),
   canWrite: mayWrite(c.var.principal.grants),
-  ...said(c),
+  ...getFormFeedback(c),
 })
 
 export interface SourceList extends Page {
@@ -56,6 +56,6 @@ export interface OneSource extends Page {
 
 /** Throws `not_found`. */
 export const showSource = createHandlers(requires('dashboard:read'), (c) => {
-  const source = toSource(getSource(c.env.db, idOf(c)), { isManager: isManager(c) })
+  const source = toSource(getSource(c.env.db, getPathId(c)), { isManager: isManager(c) })
   return reply(c, { ...getPage(c), source } satisfies OneSource, SourcePage)
 })

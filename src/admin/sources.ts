@@ -9,6 +9,8 @@ import { createHandlers } from '../http/handlers.ts'
 import { idOf } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { representation } from '../http/representation.ts'
+import { getPathId } from '../http/path-id.ts'
+import { proceed, reply, representation } from '../http/reply.tsx'
 import { storeTest } from '../model/sources/source-health.ts'
 import { NewSource, SourcePatch } from '../model/sources/source-input.ts'
 import { createSource, deleteSource, getSource, listSources, updateSource } from '../model/sources/source-rows.ts'
@@ -52,27 +54,27 @@ export const editModelSource = createHandlers(
   async (c) => {
     requireWrite(c.var.principal)
     const input = c.req.valid('json')
-    const before = getSource(c.env.db, idOf(c))
+    const before = getSource(c.env.db, getPathId(c))
     const baseUrl = input.baseUrl === undefined ? undefined : storable(input.baseUrl)
     if (baseUrl !== undefined && baseUrl !== before.baseUrl) {
       requireConfirmation(c)
       await requireAllowed(c, baseUrl)
     }
-    const row = commit(c.env.db, (tx) => updateSource(tx, idOf(c), { ...input, baseUrl }, getDoing(c)))
+    const row = commit(c.env.db, (tx) => updateSource(tx, getPathId(c), { ...input, baseUrl }, getDoing(c)))
     return proceed(c, toSource(row, { isManager: true }), `/settings/sources/${row.id}?done=model_source_updated`)
   },
 )
 
 /** Throws `not_found`. */
 export const deleteModelSource = createHandlers(writes({ audit: 'model_source_deleted' }), (c) => {
-  commit(c.env.db, (tx) => deleteSource(tx, idOf(c), actor(c)))
+  commit(c.env.db, (tx) => deleteSource(tx, getPathId(c), actor(c)))
   return proceed(c, null, '/settings/sources?done=model_source_deleted')
 })
 
 /** 200 also when the source fails: the result says how. The last result is stored. Throws `not_found`. */
 export const testModelSource = createHandlers(writes({ audit: 'model_source_tested' }), async (c) => {
   const { db, sealer } = c.env
-  const source = sourceOf(getSource(db, idOf(c)), sealer)
+  const source = sourceOf(getSource(db, getPathId(c)), sealer)
   const who = actor(c)
   const result = await testSource(c.env, source, c.req.raw.signal)
   commit(db, (tx) => storeTest(tx, source, result, { ...who, at: c.env.clock.now() }))
@@ -82,7 +84,7 @@ export const testModelSource = createHandlers(writes({ audit: 'model_source_test
 /** What the source lists, as models that could be stored; stores nothing. Throws `not_found`, and what `readModels` does. */
 export const discoverModels = createHandlers(writes(), async (c) => {
   const { db, sealer, clock } = c.env
-  const row = getSource(db, idOf(c))
+  const row = getSource(db, getPathId(c))
   const start = clock.monotonic()
   const listed = await readModels(c.env, sourceOf(row, sealer), c.req.raw.signal)
   const known = new Set(row.models.map(({ model }) => model))

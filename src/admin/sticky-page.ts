@@ -6,13 +6,13 @@ import { createHandlers } from '../http/handlers.ts'
 import { linkFrom } from '../http/link-from.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
-import { SAID_ONCE } from '../http/return-path.ts'
+import { FEEDBACK_PARAMETERS } from '../http/return-path.ts'
 import { unknownParameters } from '../http/unknown-parameters.ts'
 import { iso } from '../lib/iso.ts'
 import type { STICKY_SORTS } from '../model/sticky/sticky-sessions.ts'
 import { mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
-import { said } from './said.ts'
+import { getFormFeedback } from './said.ts'
 import { type Frame, getFrame } from './settings-frame.ts'
 import { getStickyPage, STICKY_PAGE, type StickyPage, StickyQuery } from './sticky-sessions.ts'
 
@@ -42,7 +42,7 @@ const PageQuery = StickyQuery.extend({ limit: StickyQuery.shape.limit.unwrap().d
 export const showStickySessions = createHandlers(requires('ops:write'), query(PageQuery), async (c) => {
   const asked = c.req.valid('query')
   const page = await getStickyPage(c, asked)
-  const { done, problem } = said(c)
+  const { done, problem } = getFormFeedback(c)
   const value: StickySessionsPage = {
     ...page,
     frame: getFrame(c, 'routing'),
@@ -61,7 +61,7 @@ export const showStickySessions = createHandlers(requires('ops:write'), query(Pa
 const FILTERS = ['kind', 'staleOnly', 'accountQuery', 'keyQuery']
 
 const getLinks = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySessionsPage['links'] => {
-  const dropped = [...SAID_ONCE, ...unknownParameters(c, StickyQuery), 'offset']
+  const dropped = [...FEEDBACK_PARAMETERS, ...unknownParameters(c, StickyQuery), 'offset']
   const link = (drop: readonly string[], add: Record<string, string> = {}) =>
     linkFrom(c, STICKY_PAGE, { drop: [...dropped, ...drop], add })
   const at = (offset: number) => link([], offset > 0 ? { offset: String(offset) } : {})

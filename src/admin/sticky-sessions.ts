@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
 import { getPage } from '../http/return-path.ts'
@@ -198,7 +198,7 @@ export const deleteStickySession = createHandlers(writes({ audit: 'sticky_sessio
 
 /** Throws `account_not_found`. */
 export const releaseAccountSessions = createHandlers(writes({ audit: 'account_released' }), async (c) => {
-  const accountId = idOf(c)
+  const accountId = getPathId(c)
   const count = await getCount(c, { kind: 'conversation', usedBefore: null, accountIds: [accountId], key: '' })
   const releasedCount = await withoutIdleLimit(c, () => releaseAccount(c.env, accountId, { actor: actor(c), count }))
   return proceed(c, { status: 'released', releasedCount }, back(c, 'account_released'))

@@ -5,7 +5,7 @@ import { type Field, getField, getFields } from './fields.ts'
 import { GROUPS } from './groups.ts'
 import type { Operation } from './operations.ts'
 import { KINDS, type Kind, type Refusal, refusalsOfKind } from './refusals.ts'
-import { whoMay } from './who.ts'
+import { accessSentence } from './who.ts'
 
 export interface ShownGroup {
   id: string
@@ -81,7 +81,7 @@ const shownOperation = (operation: Operation, names: readonly Operation[], baseU
     does: words.does,
     answer: words.answer ?? null,
     status: words.status ?? null,
-    who: whoMay(operation),
+    who: accessSentence(operation),
     capability: operation.capability,
     auditEvent: 'audit' in access ? (access.audit ?? null) : null,
     path: fields('path'),

@@ -3,7 +3,7 @@ import type { AccessRule } from '../http/gates.ts'
 import type { Operation } from './operations.ts'
 
 /** For a page: a sentence. */
-export const whoMay = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
+export const accessSentence = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
   switch (access.access) {
     case 'permission':
       return `Users with ${getPermissions(access)}${conditions(access)}${access.own ? OWN : ''}.`
@@ -34,7 +34,7 @@ const OPEN = 'Everyone. The route does its own checks.'
 const HELD = ', also before required two-factor authentication is set up'
 
 /** For a table. */
-export const whoMayShort = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
+export const accessLabel = ({ access, words }: Pick<Operation, 'access' | 'words'>): string => {
   switch (access.access) {
     case 'permission':
       return [

@@ -58,7 +58,7 @@ export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string)
   )
 
 /** Not needed on this machine while there is no user: anyone there is the administrator anyway (spec §5). */
-export const asksBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
+export const needsBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
 
 /**
  * Whether this request may set the first password: locally on an empty install, or with the token. Returns the function
@@ -67,7 +67,7 @@ export const asksBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyIn
  */
 export const requireBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => void> => {
   const { db } = c.env
-  if (!asksBootstrapToken(c)) return dropBootstrapToken
+  if (!needsBootstrapToken(c)) return dropBootstrapToken
   if (!hasBootstrapToken(db)) throw new AppError('bootstrap_unavailable')
   if (!token) throw new AppError('bootstrap_required')
   await attempt(c, { limited: 'password_rate_limited', method: 'bootstrap_token', target: null }, () => {

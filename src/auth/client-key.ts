@@ -69,7 +69,7 @@ export const ownerToken = (authRequest: ClientAuthRequest, chatgptAccountId: str
 }
 
 /** A token that belongs to no account of the pool. */
-export const notAnOwner = (authorization: string | null): AppError =>
+export const notOwnerError = (authorization: string | null): AppError =>
   rejected(OWNERS_ONLY, { reason: 'unknown_key', keyStart: getStart({ authorization }) })
 
 const OWNERS_ONLY = 'ChatGPT authentication required: send the token and ID of a ChatGPT account in the pool.'

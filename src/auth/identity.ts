@@ -2,13 +2,13 @@
 import { commit, type Db } from '../../db/commit.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import { subjectText } from '../lib/subject.ts'
+import { normalizeSubject } from '../lib/subject.ts'
 import { headerText } from '../lib/utf8.ts'
 import { append } from '../model/audit/audit.ts'
-import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, noteSighting } from '../model/users/admit-identity.ts'
+import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, recordSighting } from '../model/users/admit-identity.ts'
 import { findByIdentity, type Person } from '../model/users/people.ts'
 import { budgetClient } from './failure-budget.ts'
-import { note } from './note.ts'
+import { tryCommit } from './note.ts'
 
 /** Whether a reverse proxy identifies users. Otherwise its header is ignored. */
 export const isProxyTrusted = ({ env: { env } }: Ctx): boolean => env.DASHBOARD_AUTH_MODE === 'trusted_header'
@@ -21,8 +21,8 @@ export const proxySubject = (c: Ctx): string | null => {
 
 /** Users created when header names were read as Latin-1 keep their user, and stay locked out if it is disabled. */
 const getSubject = (db: Db, value: string): string => {
-  const subject = subjectText(headerText(value))
-  const garbled = subjectText(value)
+  const subject = normalizeSubject(headerText(value))
+  const garbled = normalizeSubject(value)
   return subject === garbled || findByIdentity(db, subject) || !findByIdentity(db, garbled) ? subject : garbled
 }
 
@@ -34,7 +34,7 @@ export const identify = (c: Ctx, subject: string): Person | AppError => {
     return new AppError('identity_not_provisioned', { details: { subject } })
   if (person.row.status === 'disabled') return new AppError('account_disabled', { details: { subject } })
   const now = clock.now()
-  if (isSightingDue(db, subject, now)) note(c, (tx) => noteSighting(tx, subject, now))
+  if (isSightingDue(db, subject, now)) tryCommit(c, (tx) => recordSighting(tx, subject, now))
   return person
 }
 
@@ -49,7 +49,7 @@ export const recordRefusal = (c: Ctx, subject: string, { code }: AppError): void
   const reason = code === 'account_disabled' ? code : 'unknown_identity'
   const actor = { id: 'anonymous', method: 'trusted_header', address: c.var.clientIp, at: clock.now() }
   const details = { method: 'trusted_header', reason, subject: subject.slice(0, MAX_SUBJECT) }
-  note(c, (tx) => append(tx, actor, 'login_failed', { target, details }))
+  tryCommit(c, (tx) => append(tx, actor, 'login_failed', { target, details }))
 }
 
 /** Two headers arrive joined by a comma, and it is unclear which one the proxy wrote, so neither counts. */

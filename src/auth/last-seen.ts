@@ -1,13 +1,13 @@
 /** Records that a session was used, for the list in which users look for unknown browsers. */
 import type { Ctx } from '../boot/bindings.ts'
 import { isTouchDue, touchSession } from '../model/users/sessions.ts'
-import { note } from './note.ts'
+import { tryCommit } from './note.ts'
 import type { Principal } from './principal.ts'
 
 /** Writes at most once per minute and session. */
-export const noteSeen = (c: Ctx, principal: Principal): void => {
+export const recordLastSeen = (c: Ctx, principal: Principal): void => {
   const session = 'session' in principal ? principal.session : null
   if (session === null) return
   const now = c.env.clock.now()
-  if (isTouchDue(session, now)) note(c, (tx) => touchSession(tx, session.id, { now, address: c.var.clientIp }))
+  if (isTouchDue(session, now)) tryCommit(c, (tx) => touchSession(tx, session.id, { now, address: c.var.clientIp }))
 }

@@ -3,7 +3,7 @@ import { commit, type Tx } from '../../db/commit.ts'
 import type { Ctx } from '../boot/bindings.ts'
 
 /** Commits `write`. If the database is busy or read-only, the record is skipped and the request continues. */
-export const note = ({ env: { db, log } }: Ctx, write: (tx: Tx) => void): void => {
+export const tryCommit = ({ env: { db, log } }: Ctx, write: (tx: Tx) => void): void => {
   try {
     commit(db, write)
   } catch (err) {

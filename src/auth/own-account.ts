@@ -12,7 +12,7 @@ import { resolve } from './resolve.ts'
 export const ownAccount = (c: Ctx): AccountPrincipal => toAccount(c).principal
 
 /** The same, but only past the enrollment gate. Also throws `totp_enrollment_required`. */
-export const settledAccount = (c: Ctx): AccountPrincipal => {
+export const requireEnrolledAccount = (c: Ctx): AccountPrincipal => {
   const { principal, mustEnroll } = toAccount(c)
   if (mustEnroll) throw new AppError('totp_enrollment_required')
   return principal

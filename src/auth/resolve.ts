@@ -47,7 +47,7 @@ export const resolve = (c: Ctx): Resolution => {
  * The same for the second step of signing in: a proxy user who has entered their own Sluice password is still waiting
  * for the second factor, whatever else the proxy allows.
  */
-export const resolveHalf = (c: Ctx): Resolution => {
+export const resolveSecondStep = (c: Ctx): Resolution => {
   const resolution = resolve(c)
   if (resolution.kind !== 'principal' || resolution.principal.kind !== 'account') return resolution
   const cookie = fromCookie(c)

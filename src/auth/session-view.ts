@@ -10,7 +10,7 @@ import { roleReferenceView } from '../model/users/people-view.ts'
 import { grantNames, holds } from '../model/users/permissions.ts'
 import { ADMIN_ROLE_ID, listRoles } from '../model/users/roles.ts'
 import { confirmationEnd, type SignInMethod, STEP_UP_MS } from '../model/users/sessions.ts'
-import { asksBootstrapToken } from './bootstrap.ts'
+import { needsBootstrapToken } from './bootstrap.ts'
 import { hasOwnSession } from './own-account.ts'
 import type { Principal } from './principal.ts'
 import type { Resolution } from './resolve.ts'
@@ -41,7 +41,7 @@ const methodsView = (c: Ctx) => {
     authMode: mode,
     passwordRequired: mode !== 'disabled' && hasPassword,
     passwordManagementEnabled: mode !== 'disabled',
-    bootstrapRequired: mode === 'standard' && !hasPassword && asksBootstrapToken(c),
+    bootstrapRequired: mode === 'standard' && !hasPassword && needsBootstrapToken(c),
     bootstrapTokenConfigured: hasBootstrapToken(db),
     guestAccessEnabled,
     guestPasswordRequired: guestAccessEnabled && guestPasswordHash(db) !== null,

@@ -14,6 +14,8 @@ import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { Seats } from '../lib/seats.ts'
+import type { ConcurrencyLimits } from '../lib/seats.ts'
+import type { Stopper } from '../lib/stopper.ts'
 import type { LiveHub } from '../live.ts'
 import type { ImportDrafts } from '../model/accounts/import-preflight.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
@@ -102,7 +104,7 @@ export interface Bindings {
   /** Notifies open dashboards of changes. */
   live: LiveHub
   /** Limits concurrent streams and measurements of users. */
-  seats: Seats
+  seats: ConcurrencyLimits
   /** The overview's totals, read at most every few seconds. */
   figures: OverviewPeriods
   /** Metrics, backups and the doctor. */

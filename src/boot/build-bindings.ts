@@ -9,6 +9,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import { Seats } from '../lib/seats.ts'
+import { Roster } from '../lib/roster.ts'
+import { ConcurrencyLimits } from '../lib/seats.ts'
 import { openTcpInfo } from '../lib/tcp-info.ts'
 import { LiveHub } from '../live.ts'
 import { ImportDrafts } from '../model/accounts/import-preflight.ts'
@@ -81,7 +83,7 @@ export const buildBindings = (world: World): Bindings => {
   const live = new LiveHub({ clock, health: () => getHealth(bindings) })
   const ledger = getLedger(world, live, (entry) => ops.count(entry))
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
-  const seats = new Seats()
+  const seats = new ConcurrencyLimits()
   const beside = getSources(world, { settings, seats, port: () => bindings.server?.port })
   const catalog = new Catalog(db, beside.sources)
   const pool = toPool(world, { settings, catalog, ledger, egress })

@@ -1,7 +1,7 @@
 /** The `serve` command: builds the server and runs it until a signal. */
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
-import { canTellPagesBehind, pagesBehind } from '../../db/checkpoint.ts'
+import { canReadPagesBehind, pagesBehind } from '../../db/checkpoint.ts'
 import { acquireFolderLock } from '../../db/lock.ts'
 import { createPasswords } from '../auth/passwords.ts'
 import { type Folder, makePrivateFolder, openFolder } from '../cli/open-folder.ts'
@@ -11,7 +11,7 @@ import type { Environment } from '../lib/env-proxy.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { accountsPhrase, plural } from '../model/overview/pool-words.ts'
-import { typedCommand } from '../ops/own-command.ts'
+import { getUserCommand } from '../ops/own-command.ts'
 import { Checkpointer } from '../threads/checkpointer.ts'
 import { createReader } from '../threads/reader.ts'
 import { replayThreads } from '../threads/replayer.ts'
@@ -67,7 +67,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     dial,
     reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
     startReplay: replayThreads(folder.databasePath),
-    checkpointer: canTellPagesBehind(folder.sqlite) ? getCheckpointer(folder, log) : null,
+    checkpointer: canReadPagesBehind(folder.sqlite) ? getCheckpointer(folder, log) : null,
     maxTurns,
     timeout,
   }
@@ -123,7 +123,7 @@ const statusesIn = ({ bindings }: RunningServer) => bindings.pool.all().map(({ s
 const greet = (server: RunningServer, { HOST, DATA_DIR }: Config): void => {
   const { url, bindings } = server
   const statuses = statusesIn(server)
-  const command = typedCommand()
+  const command = getUserCommand()
   // Browsers cannot open "all addresses". With such a Host, requests do not count as local either.
   const dashboard = `${url.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, 'http://127.0.0.1')}/dashboard`
   const next = statuses.length === 0 ? `. Add an account in the dashboard or with "${command} accounts add".` : ''

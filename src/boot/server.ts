@@ -2,7 +2,7 @@
 import { announceAll } from '../../db/commit.ts'
 import type { FolderLock } from '../../db/lock.ts'
 import { waitForLocksAtMost } from '../../db/open.ts'
-import { leaveLogToThread } from '../../db/short-log.ts'
+import { deferCheckpoints } from '../../db/short-log.ts'
 import { watchDatabase } from '../../db/watch.ts'
 import { prepareBootstrapToken, warnOfOpenDashboard } from '../auth/bootstrap.ts'
 import { AppError } from '../errors.ts'
@@ -34,7 +34,7 @@ export interface RunningServer {
 export const startServer = (world: World, lock: FolderLock): RunningServer => {
   const { config, folder, clock, log } = world
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
-  if (world.checkpointer) leaveLogToThread(folder.db)
+  if (world.checkpointer) deferCheckpoints(folder.db)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings)
   warnOfOpenDashboard(bindings)

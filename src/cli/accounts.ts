@@ -8,7 +8,7 @@ import {
   type AuthFile,
   type ImportFailure,
   importAccounts,
-  onePerSeat,
+  mergeByAccount,
   readAuthFiles,
 } from '../model/accounts/account-import.ts'
 import type { ImportedRow } from '../model/accounts/account-intake.ts'
@@ -29,7 +29,7 @@ import { perWindow, type UsageSnapshot, usedNow } from '../model/accounts/usage-
 import type { Actor } from '../model/audit/audit.ts'
 import { STATE_WORDS } from '../model/overview/pool-words.ts'
 import { cliActor, printJson, type Run, withNewFolder } from './command.ts'
-import { aboutOne } from './find.ts'
+import { commandForOne } from './find.ts'
 import { listing } from './listing.ts'
 import { shortTime } from './table.ts'
 
@@ -41,7 +41,7 @@ export const importFiles: Run = async (io, names, { json }) => {
   return withNewFolder(io, ({ db, sealer }) => {
     const known = new Set(listAccounts(db).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
-    const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, accounts, doing)))
+    const rows = mergeByAccount(commit(db, (tx) => importAccounts(tx, accounts, doing)))
     if (json) printJson(io, { accounts: rows.map(importedFacts), failures })
     else for (const row of rows) io.stdout(getOutcome(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
@@ -130,7 +130,7 @@ export const ACCOUNT = {
 
 /** A command that changes one account in one commit. */
 const change = (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Run =>
-  aboutOne(ACCOUNT, (db, account) => {
+  commandForOne(ACCOUNT, (db, account) => {
     const name = accountNames(db, { hidesAccounts: false }).get(account.id) ?? displayName(account)
     commit(db, (tx) => void apply(tx, account.id, cliActor()))
     return `${verb} ${name}.`

@@ -51,7 +51,7 @@ const sentences = (verdict: BackupVerdict): string[] => {
   const { damage, schema, schemaDifferences, key, audit } = verdict
   return [
     isRestorable(verdict) ? 'OK: this backup can be restored.' : 'This backup cannot be restored.',
-    `Contents: ${holdings(verdict)}.`,
+    `Contents: ${contentText(verdict)}.`,
     damage.length === 0 ? 'File: intact.' : `File: damaged: ${damage[0]}`,
     `Schema: ${schemaDifferences.length === 0 ? SCHEMA[schema] : `not what Sluice creates: ${schemaDifferences.join(', ')}`}.`,
     `Encryption key: ${KEY[key]}.`,
@@ -59,7 +59,7 @@ const sentences = (verdict: BackupVerdict): string[] => {
   ]
 }
 
-export const holdings = ({ accounts, apiKeys, requests }: BackupVerdict): string =>
+export const contentText = ({ accounts, apiKeys, requests }: BackupVerdict): string =>
   [plural(accounts, 'account'), plural(apiKeys, 'key'), plural(requests, 'request')].join(', ')
 
 const SCHEMA: Record<BackupVerdict['schema'], string> = {

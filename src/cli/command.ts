@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts'
 import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit/audit.ts'
-import { typedCommand } from '../ops/own-command.ts'
+import { getUserCommand } from '../ops/own-command.ts'
 import { getPlaces } from '../ops/places.ts'
 import { asFolderError, type Folder, FolderError, openFolder } from './open-folder.ts'
 
@@ -41,7 +41,7 @@ export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Prom
   const { dir, databasePath } = getPlaces(config)
   if (existsSync(databasePath)) return opened(io, config, run)
   throw new FolderError(
-    `There is no database in ${dir} yet. To create one, start the server: ${typedCommand()} serve\n` +
+    `There is no database in ${dir} yet. To create one, start the server: ${getUserCommand()} serve\n` +
       'If your data is in another folder, set SLUICE_DATA_DIR.',
   )
 }

@@ -8,7 +8,7 @@ import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { Backups } from '../ops/backups.ts'
 import type { Finding, Verdict } from '../ops/checks.ts'
 import { readThrough } from '../ops/database-check.ts'
-import { examine } from '../ops/doctor.ts'
+import { runDoctor } from '../ops/doctor.ts'
 import type { FolderFacts } from '../ops/folder-checks.ts'
 import { getPlaces, type Places } from '../ops/places.ts'
 import { DEFAULTS } from '../settings/schema.ts'
@@ -20,7 +20,7 @@ import { getConfig, printJson, type Run, yieldToTurns } from './command.ts'
 export const doctor: Run = async (io, _args, { json }) => {
   const config = getConfig(io)
   yieldToTurns()
-  const report = await examine({
+  const report = await runDoctor({
     clock: systemClock,
     folder: () => folderFacts(getPlaces(config)),
     upstream: {

@@ -6,7 +6,7 @@ import { createLog } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { accountNames } from '../model/accounts/account-names.ts'
 import { Catalog } from '../model/catalog/catalog.ts'
-import { whyUnrouted } from '../model/egress/unrouted.ts'
+import { getUnroutedReason } from '../model/egress/unrouted.ts'
 import { KeyRing } from '../model/keys/key-ring.ts'
 import { type CandidateView, type Explanation, explain } from '../model/log/explain.ts'
 import { Pool } from '../proxy/pool/pool.ts'
@@ -56,7 +56,7 @@ const storedPool = (db: Db, settings: Settings): Pool => {
     getModels: (id) => catalog.getModels(id),
     saveUsage: () => {},
     whyNoRoute: (poolId) => {
-      const reason = whyUnrouted(db, poolId)
+      const reason = getUnroutedReason(db, poolId)
       return reason && { reason, until: null }
     },
   })

@@ -13,7 +13,7 @@ export interface Kind<T> {
 }
 
 /** A command whose only argument names one of `kind`; `run` returns a message. */
-export const aboutOne =
+export const commandForOne =
   <T extends { id: string }>(kind: Kind<T>, run: (db: Db, found: T, io: CliIo) => string | Promise<string>): Run =>
   (io, [wanted = '']) =>
     withFolder(io, async ({ db }) => {

@@ -11,7 +11,7 @@ import { keyTurn } from '../model/keys/key-turn.ts'
 import { type CliIo, cliActor, getConfig, printJson, type Run, withFolder } from './command.ts'
 import { findOne } from './find.ts'
 import { KEY } from './keys.ts'
-import { askOwnServer, ownUrl } from './own-server.ts'
+import { callOwnServer, ownUrl } from './own-server.ts'
 import { readSecret } from './secret.ts'
 
 const TIMEOUT_MS = 60_000
@@ -78,9 +78,9 @@ const send = async (io: CliIo, db: Db, { row, key, model }: Sent) => {
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-const ask = async (io: CliIo, call: Omit<Parameters<typeof askOwnServer>[1], 'timeoutMs'>) => {
+const ask = async (io: CliIo, call: Omit<Parameters<typeof callOwnServer>[1], 'timeoutMs'>) => {
   const config = getConfig(io)
-  const answer = await askOwnServer(config, { ...call, timeoutMs: TIMEOUT_MS })
+  const answer = await callOwnServer(config, { ...call, timeoutMs: TIMEOUT_MS })
   if (typeof answer !== 'string') return answer
   const message = `The server at ${ownUrl(config)} did not answer: ${answer}. Start it with "sluice serve".`
   throw new AppError('upstream_unreachable', { message })

@@ -18,7 +18,7 @@ import { KeyPatch, NewKey } from '../model/keys/key-input.ts'
 import { type KeyState, keyState } from '../model/keys/key-list.ts'
 import { readSettings } from '../settings/store.ts'
 import { type CliIo, cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
-import { aboutOne, findOne, type Kind } from './find.ts'
+import { commandForOne, findOne, type Kind } from './find.ts'
 import { checked, getFields, type KeyOptions, MICROS } from './key-options.ts'
 import { listing } from './listing.ts'
 import { byName, shortTime } from './table.ts'
@@ -158,12 +158,12 @@ export const regenerate: Run = (io, [wanted = ''], { json }) =>
   })
 
 /** The key stays with its history and can be enabled again. */
-export const revoke = aboutOne(KEY, (db, key) => {
+export const revoke = commandForOne(KEY, (db, key) => {
   commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, doing()))
   return `Revoked key ${called(key)}.`
 })
 
-export const remove = aboutOne(KEY, (db, key) => {
+export const remove = commandForOne(KEY, (db, key) => {
   commit(db, (tx) => deleteKey(tx, key.id, doing()))
   return `Deleted key ${called(key)}. Its requests stay in the log.`
 })

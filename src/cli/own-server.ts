@@ -24,7 +24,7 @@ export const ownUrl = (address: Address): string => {
 }
 
 /** The answer, or a text saying why there is none. */
-export const askOwnServer = (address: Address, { path, json, headers, timeoutMs }: Call): Promise<Answer | string> => {
+export const callOwnServer = (address: Address, { path, json, headers, timeoutMs }: Call): Promise<Answer | string> => {
   const { promise, resolve } = Promise.withResolvers<Answer | string>()
   const body = json === undefined ? undefined : JSON.stringify(json)
   const asked = request(
@@ -51,7 +51,7 @@ export const askOwnServer = (address: Address, { path, json, headers, timeoutMs 
 
 /** `ready`, `not ready`, or a text saying why there is no answer. */
 export const readiness = async (address: Address, timeoutMs = 3000): Promise<string> => {
-  const answer = await askOwnServer(address, { path: '/health/ready', timeoutMs })
+  const answer = await callOwnServer(address, { path: '/health/ready', timeoutMs })
   if (typeof answer === 'string') return answer
   return answer.status === 200 ? READY : `not ready (HTTP ${answer.status})`
 }

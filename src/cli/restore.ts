@@ -2,9 +2,9 @@
 import { resolve } from 'node:path'
 import { plural } from '../model/overview/pool-words.ts'
 import { getPlaces } from '../ops/places.ts'
-import type { Revived } from '../ops/reactivated-by-restore.ts'
+import type { Reactivated } from '../ops/reactivated-by-restore.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
-import { holdings } from './backup.ts'
+import { contentText } from './backup.ts'
 import { cliActor, getConfig, printJson, type Run } from './command.ts'
 
 export const restore: Run = (io, [file = ''], { json }) => {
@@ -15,7 +15,7 @@ export const restore: Run = (io, [file = ''], { json }) => {
 }
 
 const sentences = ({ verdict, migrated, tokensKept, revived, isForeign, aside }: Restored): string[] => [
-  `Restored ${verdict.file}: ${holdings(verdict)}.`,
+  `Restored ${verdict.file}: ${contentText(verdict)}.`,
   ...(migrated.length === 0 ? [] : [`Migrated with ${migrated.join(', ')}.`]),
   ...(tokensKept === 0 ? [] : [`Kept the current tokens of ${plural(tokensKept, 'account')}, because they are newer.`]),
   ...(verdict.audit.isWhole ? [] : [`Its audit log is broken: ${verdict.audit.problem}.`]),
@@ -28,7 +28,7 @@ const sentences = ({ verdict, migrated, tokensKept, revived, isForeign, aside }:
 
 const FOREIGN = 'The backup is from another installation: its keys, users and settings replace the ones that were here.'
 
-const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Revived): string[] => [
+const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Reactivated): string[] => [
   ...valid(keys, (names) => `Keys revoked since the backup work again. Revoke them: ${names}.`),
   ...valid(people, (names) => `Users disabled since the backup can sign in again. Disable them: ${names}.`),
   ...valid(passwords, (names) => `Passwords changed since the backup are the old ones again. Change them: ${names}.`),

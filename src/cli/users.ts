@@ -11,7 +11,7 @@ import { listUsers, type User } from '../model/users/people-view.ts'
 import { createAdmin, setPassword, signOutEverywhere, takeTotp } from '../model/users/recovery.ts'
 import { isTaken, Username } from '../model/users/usernames.ts'
 import { type CliIo, cliActor, type Run, UsageError, withNewFolder } from './command.ts'
-import { aboutOne } from './find.ts'
+import { commandForOne } from './find.ts'
 import { listing } from './listing.ts'
 import { readNewPassword } from './secret.ts'
 import { shortTime } from './table.ts'
@@ -66,7 +66,7 @@ export const USER = {
   getNames: ({ username, email }: User) => [username, email],
 }
 
-export const resetPassword = aboutOne(USER, async (db, { id, username, status }, io) => {
+export const resetPassword = commandForOne(USER, async (db, { id, username, status }, io) => {
   const hash = await readHash(io)
   commit(db, (tx) => setPassword(tx, getPerson(tx, id), { hash, actor: cliActor() }))
   if (status === 'disabled') io.stderr('This user is disabled and cannot sign in until enabled.\n')
@@ -75,7 +75,7 @@ export const resetPassword = aboutOne(USER, async (db, { id, username, status },
 
 /** Changes one user in one commit, and reports it. */
 const onOne = (change: (tx: Tx, person: Person, actor: Actor) => string): Run =>
-  aboutOne(USER, (db, { id }) => commit(db, (tx) => change(tx, getPerson(tx, id), cliActor())))
+  commandForOne(USER, (db, { id }) => commit(db, (tx) => change(tx, getPerson(tx, id), cliActor())))
 
 export const resetTotp = onOne((tx, person, actor) => {
   if (person.row.totpSecretSealed === null)

@@ -48,7 +48,7 @@ export const body = <S extends z.ZodObject>(schema: S) => {
       })
     })
   // as: the response is in the context by then, not in the middleware's return value
-  return carrying(limited as typeof validate, { in: 'body', schema })
+  return withInput(limited as typeof validate, { in: 'body', schema })
 }
 
 /**
@@ -94,14 +94,14 @@ export interface RouteInput {
 }
 
 /** Attaches `input` to `middleware` for the route table. */
-export const carrying = <M extends object>(middleware: M, input: RouteInput): M & { readonly input: RouteInput } =>
+export const withInput = <M extends object>(middleware: M, input: RouteInput): M & { readonly input: RouteInput } =>
   Object.assign(middleware, { input: Object.freeze(input) })
 
 /**
  * Reads the body for the handler to parse. A larger declared size is rejected unread. Throws `payload_too_large`, and
  * what `readUpload` does.
  */
-export const atMost = (maxBytes: number) =>
+export const maxBody = (maxBytes: number) =>
   createMiddleware(async ({ req, env }, next) => {
     if (req.raw.body) {
       const requireFits = (bytes: number) => {
@@ -119,8 +119,8 @@ export const atMost = (maxBytes: number) =>
 const exactly = ({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): ArrayBuffer =>
   buffer.byteLength === byteLength ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)
 
-const withinLimit = atMost(MAX_BYTES)
-const withinOpenRouteLimit = atMost(MAX_OPEN_ROUTE_BYTES)
+const withinLimit = maxBody(MAX_BYTES)
+const withinOpenRouteLimit = maxBody(MAX_OPEN_ROUTE_BYTES)
 
 /** `input` parsed with the schema. Throws `validation_error` with `details.fields`: path → messages. */
 export const parse = <S extends z.ZodType>(schema: S, input: unknown): z.output<S> => {

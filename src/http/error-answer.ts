@@ -6,7 +6,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { Rejection, RejectionReason } from '../model/log/rejections.ts'
 import { holds } from '../model/users/permissions.ts'
-import { databaseTrouble, saysNoFolder } from '../ops/database-trouble.ts'
+import { databaseTrouble, isNotAFolderError } from '../ops/database-trouble.ts'
 import { getPlaces } from '../ops/places.ts'
 import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
@@ -91,7 +91,7 @@ const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   if (thrown instanceof AppError) return null
   const { databasePath } = getPlaces(c.env.env)
   const known = databaseTrouble(thrown, databasePath)
-  if (known === null && !saysNoFolder(thrown, databasePath)) return null
+  if (known === null && !isNotAFolderError(thrown, databasePath)) return null
   const trouble = c.env.ops.lostDatabase() ?? known // a missing file is neither damaged nor unreadable
   if (trouble === null) return null
   const principal = c.get('principal') as Principal | undefined // as: an error can occur before any gate

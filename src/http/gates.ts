@@ -1,8 +1,14 @@
 /** The gates of a route: middleware that enforces a rule and carries it as data for the route table. */
 import type { MiddlewareHandler } from 'hono'
 import { isLocal } from '../auth/caller.ts'
-import { authenticateClient, type ClientAuthRequest, capability, notAnOwner, ownerToken } from '../auth/client-key.ts'
-import { noteSeen } from '../auth/last-seen.ts'
+import {
+  authenticateClient,
+  type ClientAuthRequest,
+  capability,
+  notOwnerError,
+  ownerToken,
+} from '../auth/client-key.ts'
+import { recordLastSeen } from '../auth/last-seen.ts'
 import {
   demand,
   type Principal,
@@ -197,7 +203,7 @@ export const keyOrOwner = (need: OwnerNeed) =>
     }
     const mayOwn = need === 'owner' || authRequest.capability === null
     const token = mayOwn ? ownerToken(authRequest, c.req.header('chatgpt-account-id') ?? null) : null
-    if (token === null && need === 'owner') throw notAnOwner(authRequest.authorization)
+    if (token === null && need === 'owner') throw notOwnerError(authRequest.authorization)
     c.set('ownerToken', token)
     c.set('client', token === null ? authenticateClient(authRequest) : { key: null, hasUnrecognizedKey: false, ip })
   })
@@ -228,7 +234,7 @@ export const restricted = (restriction: Restriction) =>
 const enter = (c: Ctx): Principal => {
   const principal = resolvePrincipal(c)
   c.set('principal', principal)
-  noteSeen(c, principal)
+  recordLastSeen(c, principal)
   return principal
 }
 

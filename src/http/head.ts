@@ -8,7 +8,7 @@ export const headOnly = createMiddleware(async (c, next) => {
 })
 
 /** For probes, which may use OPTIONS (RFC 9110 §9.3.7). */
-export const tellMethods = createMiddleware(async (c, next) => {
+export const answerOptions = createMiddleware(async (c, next) => {
   await next()
   if (c.req.method === 'OPTIONS') c.res.headers.set('allow', 'GET, HEAD, OPTIONS')
 })

@@ -2,4 +2,4 @@
 import type { Ctx } from '../boot/bindings.ts'
 
 /** For routes with `:id`: the route guarantees it, but the context type does not know. */
-export const idOf = (c: Ctx): string => c.req.param('id') ?? ''
+export const getPathId = (c: Ctx): string => c.req.param('id') ?? ''

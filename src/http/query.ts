@@ -2,7 +2,7 @@
 import { zValidator } from '@hono/zod-validator'
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { carrying, invalid } from './body.ts'
+import { invalid, withInput } from './body.ts'
 
 /** A flag in a query; false when missing. `z.coerce.boolean()` would read `false` as true. */
 export const Flag = z
@@ -12,7 +12,7 @@ export const Flag = z
 
 /** The handler reads `c.req.valid('query')`. Throws `validation_error` with `details.fields`. */
 export const query = <S extends z.ZodObject>(schema: S) =>
-  carrying(
+  withInput(
     zValidator('query', schema, (result, c: Context) => {
       c.set('querySchema', schema)
       if (!result.success) throw invalid(result.error)

@@ -9,13 +9,13 @@ const SANE_ID = /^[\w.:-]{1,128}$/
 
 /** Sets `requestId`, `arrivedAt`, `peer`, `clientIp` and `viaProxy`, and sends the request id. Mounted first. */
 export const requestContext = createMiddleware(async (c, next) => {
-  noteArrival(c)
+  setArrival(c)
   await next()
-  tellRequestId(c)
+  setRequestIdHeader(c)
 })
 
 /** The first half of `requestContext`. */
-export const noteArrival = (c: Ctx): void => {
+export const setArrival = (c: Ctx): void => {
   c.set('arrivedAt', c.env.clock.monotonic())
   c.set('requestId', getRequestId(c))
   const peer = getPeer(c)
@@ -26,7 +26,7 @@ export const noteArrival = (c: Ctx): void => {
 }
 
 /** Runs last: headers set before the handler are lost when it returns its own Response, as streams do. */
-export const tellRequestId = (c: Ctx): void => c.res.headers.set('x-request-id', c.get('requestId'))
+export const setRequestIdHeader = (c: Ctx): void => c.res.headers.set('x-request-id', c.get('requestId'))
 
 /**
  * The socket's remote address, ignoring proxies; null on a Unix socket. On a loopback listener it is always local, and

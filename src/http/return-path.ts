@@ -5,7 +5,7 @@ const HOME = '/dashboard'
 /** A base that reveals paths naming another host. */
 const NOWHERE = 'http://sluice.invalid'
 /** Parameters about the last attempt, which are not passed on. */
-export const SAID_ONCE = ['problem', 'field', 'wait', 'done', 'draft']
+export const FEEDBACK_PARAMETERS = ['problem', 'field', 'wait', 'done', 'draft']
 
 /** The `return` parameter as a path with query and fragment; the overview when missing or foreign. */
 export const returnPath = (c: Context): string => ownPath(c.req.query('return') ?? '') ?? HOME
@@ -25,7 +25,7 @@ export const getPage = (c: Context): URL | null => {
 }
 
 const clean = (url: URL): URL => {
-  for (const name of SAID_ONCE) url.searchParams.delete(name)
+  for (const name of FEEDBACK_PARAMETERS) url.searchParams.delete(name)
   return url
 }
 

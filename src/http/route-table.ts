@@ -81,7 +81,7 @@ const getRow = (group: App['routes']): RouteRow => {
 // as: only gates have `rule`
 const getRules = (handler: object): Rule[] => ('rule' in handler ? [handler.rule as Rule] : [])
 
-// as: set by `carrying`
+// as: set by `withInput`
 const getInput = (handler: object): RouteInput[] => ('input' in handler ? [handler.input as RouteInput] : [])
 
 const getCells = (row: RouteRow): string[] => {

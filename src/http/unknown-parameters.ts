@@ -1,10 +1,10 @@
 /** Parameters and values of the URL that a page does not have. */
 import { z } from 'zod'
 import type { Ctx } from '../boot/bindings.ts'
-import { SAID_ONCE } from './return-path.ts'
+import { FEEDBACK_PARAMETERS } from './return-path.ts'
 
 /** Parameters that links between pages add; any page may get them. */
-const OF_EVERY_PAGE: readonly string[] = [...SAID_ONCE, 'return', 'section']
+const OF_EVERY_PAGE: readonly string[] = [...FEEDBACK_PARAMETERS, 'return', 'section']
 
 /** Names of parameters that are not in the schema of the page. */
 export const unknownParameters = (c: Ctx, { shape }: Pick<z.ZodObject, 'shape'>): string[] =>

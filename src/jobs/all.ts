@@ -6,7 +6,7 @@ import { fetchUsage } from '../upstream/usage.ts'
 import { AUTOMATIONS_BEAT_MS, type AutomationDeps, automationsJob } from './automations.ts'
 import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
-import { askDeps, type JobDeps } from './context.ts'
+import { type JobDeps, toAccountCallDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
 import { pollNewAccounts } from './newcomers.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
@@ -16,7 +16,7 @@ import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } fro
 import { type CaptureRetentionDeps, purgeCaptures, type RetentionDeps, retain } from './retention.ts'
 import { SAMPLES_INTERVAL_MS, type SamplesDeps, sampleUsage } from './samples.ts'
 import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
-import { addUp, SUMS_INTERVAL_MS } from './sums.ts'
+import { addUpCompletedHours, SUMS_INTERVAL_MS } from './sums.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
 import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
 import { WINDOW_STARTS_BEAT_MS, type WindowStartDeps, windowStartsJob } from './window-starts.ts'
@@ -69,7 +69,7 @@ export const scheduleJobs = (
   schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping: startWindow }), {
     runAtStart: true,
   })
-  const readUsage = async (id: string) => pool.observe(id, await fetchUsage(askDeps(deps), id))
+  const readUsage = async (id: string) => pool.observe(id, await fetchUsage(toAccountCallDeps(deps), id))
   schedule.add('automations', AUTOMATIONS_BEAT_MS, automationsJob({ ...workplace, ping, readUsage }), {
     runAtStart: true,
   })
@@ -85,7 +85,7 @@ export const scheduleJobs = (
   schedule.add('retention', HOUR_MS, forget, { jitter: 0.1 })
   const written = new Map<string, number>()
   schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
-  schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUp({ db, clock }, signal), { runAtStart: true })
+  schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUpCompletedHours({ db, clock }, signal), { runAtStart: true })
   schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
   schedule.add('stored responses', MINUTE_MS, async () => responses.sweep())
   const { backups } = ops

@@ -7,13 +7,13 @@ import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
-import { noteAccountEvent } from '../model/accounts/account-events.ts'
+import { recordAccountEvent } from '../model/accounts/account-events.ts'
 import {
   type AccountState,
   type AccountStatus,
+  getStatusUnderPause,
   isBlocked,
   nextState,
-  statusBeneath,
 } from '../model/accounts/account-state.ts'
 import { pingModel } from '../model/accounts/ping-model.ts'
 import { getSchedule, isEnabled, listAutomations } from '../model/automations/automations.ts'
@@ -25,8 +25,8 @@ import {
   hasSlot,
   INTERRUPTED,
   type Note,
-  noteMissedSlot,
   type RunRow,
+  recordMissedSlot,
   runningRuns,
 } from '../model/automations/runs.ts'
 import { LATE_MS, latestSlot } from '../model/automations/schedule.ts'
@@ -87,7 +87,7 @@ const claimDue = ({ db, clock, pool, random, log }: AutomationDeps): void => {
     const slot = automation.enabled ? latestSlot(getSchedule(automation), now) : null
     if (slot === null || slot < automation.updatedAt || hasSlot(db, automation.id, slot)) continue
     if (now - slot > LATE_MS) {
-      commit(db, (tx) => noteMissedSlot(tx, slot, { automation, now, random }))
+      commit(db, (tx) => recordMissedSlot(tx, slot, { automation, now, random }))
       log.warn('an automation was skipped because its time had passed', { automation: automation.id })
       continue
     }
@@ -129,7 +129,7 @@ const startOne = async (deps: AutomationDeps, { run, account }: Due, signal: Abo
   commit(db, (tx) => {
     endAccount(tx, run.id, { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure })
     if (run.kind === 'probe')
-      noteAccountEvent(tx, {
+      recordAccountEvent(tx, {
         accountId,
         at,
         kind: 'probe',
@@ -169,7 +169,7 @@ const skipReason = ({ db, pool, clock }: AutomationDeps, run: RunRow, accountId:
   // An expired block must not depend on the timer.
   const state = isBlocked(account.state) ? nextState(account.state, { kind: 'tick', at: clock.now() }) : account.state
   const isPaused = state.status === 'paused'
-  const status = isPaused && run.includePaused ? statusBeneath(state) : state.status
+  const status = isPaused && run.includePaused ? getStatusUnderPause(state) : state.status
   return status === 'paused' && run.includePaused ? null : SKIPPED[status]
 }
 

@@ -3,7 +3,7 @@ import { commit } from '../../db/commit.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
 import { dropOldCatalogs } from '../model/catalog/catalog.ts'
 import { refreshCatalogs } from '../upstream/models.ts'
-import { askDeps, type JobDeps } from './context.ts'
+import { type JobDeps, toAccountCallDeps } from './context.ts'
 
 export const CATALOG_INTERVAL_MS = 300_000
 
@@ -15,6 +15,6 @@ export const fetchCatalogs = async (deps: JobDeps, signal: AbortSignal): Promise
 
 export const fetchCatalogsOf = (deps: JobDeps, accountIds: readonly string[], signal: AbortSignal): Promise<void> =>
   refreshCatalogs(
-    { ...askDeps(deps), db: deps.db, log: deps.log },
+    { ...toAccountCallDeps(deps), db: deps.db, log: deps.log },
     { accountIds, versions: deps.catalog.versions(), signal },
   )

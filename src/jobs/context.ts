@@ -5,7 +5,7 @@ import type { Log } from '../lib/log.ts'
 import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
 import type { Catalog } from '../model/catalog/catalog.ts'
-import type { AskDeps } from '../upstream/ask.ts'
+import type { AccountCallDeps } from '../upstream/ask.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 
 /** The part of the live pool that jobs use. */
@@ -20,7 +20,7 @@ export interface JobDeps {
   db: Db
   pool: JobPool
   catalog: Catalog
-  upstream: Omit<AskDeps, 'credentials'>
+  upstream: Omit<AccountCallDeps, 'credentials'>
   credentials: Credentials
   clock: Clock
   log: Log
@@ -39,7 +39,10 @@ export interface Poll {
   isFailing: boolean
 }
 
-export const askDeps = ({ upstream, credentials }: Pick<JobDeps, 'upstream' | 'credentials'>): AskDeps => ({
+export const toAccountCallDeps = ({
+  upstream,
+  credentials,
+}: Pick<JobDeps, 'upstream' | 'credentials'>): AccountCallDeps => ({
   ...upstream,
   credentials,
 })

@@ -13,7 +13,7 @@ import {
   storePlan,
 } from '../model/planner/decisions.ts'
 import { failureText, gainText, startProblem } from '../model/planner/starts.ts'
-import { getWorkingTime, workOn } from '../model/planner/working-time.ts'
+import { getWorkingDay, getWorkingTime } from '../model/planner/working-time.ts'
 import type { Replayer } from '../threads/replayer.ts'
 import { isOpen, type WindowStartDeps } from './window-starts.ts'
 
@@ -64,7 +64,7 @@ const plan = async (
     gainTo: to,
     status: 'planned' as const,
     reason: gainText({ gainPercent, from, to }, working.zone),
-    idempotencyKey: cycleKey(accountId, workOn(working, at).date),
+    idempotencyKey: cycleKey(accountId, getWorkingDay(working, at).date),
   }))
   commit(db, (tx) => storePlan(tx, decisions, now))
 }

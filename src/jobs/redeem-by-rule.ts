@@ -1,7 +1,7 @@
 /** Uses reset credits by the rule of their account, right after they were listed. */
 import { commit, type Db } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
-import { noteAccountEvent } from '../model/accounts/account-events.ts'
+import { recordAccountEvent } from '../model/accounts/account-events.ts'
 import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
 import type { AccountRow } from '../model/accounts/accounts.ts'
 import { recordRedemption } from '../model/accounts/redemption-record.ts'
@@ -16,7 +16,7 @@ import { planReset, ruleFor, windowsPrint } from '../model/accounts/reset-rule.t
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
 import type { Settings } from '../settings/schema.ts'
 import { redeem } from '../upstream/redeem.ts'
-import { askDeps, type JobDeps } from './context.ts'
+import { type JobDeps, toAccountCallDeps } from './context.ts'
 
 interface RuledAccount {
   readonly state: AccountState
@@ -53,7 +53,7 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
   try {
     const requestId = ruleRequestId(wish)
     const redemption = await redeem(
-      { ...askDeps(deps), pool, resetCredits },
+      { ...toAccountCallDeps(deps), pool, resetCredits },
       { ...wish, requestId, mayRepeatNothing: true },
     )
     const printAfter = windowsPrint(pool.get(accountId)?.usage ?? null)
@@ -68,7 +68,7 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
     const event = { accountId, at: clock.now(), kind: 'reset', result: 'failed', detail: message } as const
     commit(db, (tx) => {
       endResetAttempt(tx, wish, { code, print })
-      noteAccountEvent(tx, event)
+      recordAccountEvent(tx, event)
     })
   }
 }

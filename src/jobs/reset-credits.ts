@@ -4,9 +4,9 @@ import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import { type AccountState, isInUse } from '../model/accounts/account-state.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
-import { getWhy, UpstreamRefusal } from '../upstream/ask.ts'
+import { getWhy, UpstreamRejection } from '../upstream/ask.ts'
 import { fetchResetCredits } from '../upstream/reset-credits.ts'
-import { askDeps, type JobDeps } from './context.ts'
+import { type JobDeps, toAccountCallDeps } from './context.ts'
 
 export const RESET_CREDITS_INTERVAL_MS = 60_000
 const LANES = 4
@@ -57,7 +57,7 @@ const pollAccount = async (
 ): Promise<void> => {
   signal.throwIfAborted()
   try {
-    deps.resetCredits.set(id, await fetchResetCredits(askDeps(deps), id, signal))
+    deps.resetCredits.set(id, await fetchResetCredits(toAccountCallDeps(deps), id, signal))
     failing.delete(id)
     await deps.redeemByRule?.(id)
   } catch (err) {
@@ -68,4 +68,4 @@ const pollAccount = async (
   }
 }
 
-const isHeld = (err: unknown): boolean => err instanceof UpstreamRefusal && (err.status === 402 || err.status === 404)
+const isHeld = (err: unknown): boolean => err instanceof UpstreamRejection && (err.status === 402 || err.status === 404)

@@ -19,7 +19,7 @@ const PAUSE_MS = 20
 const LATE_MS = HOUR_MS
 
 /** Rejects with the reason of `signal` when it aborts between slices. */
-export const addUp = async ({ db, clock }: SumsDeps, signal: AbortSignal): Promise<void> => {
+export const addUpCompletedHours = async ({ db, clock }: SumsDeps, signal: AbortSignal): Promise<void> => {
   const now = clock.now()
   const before = now - (now % HOUR_MS) - LATE_MS
   while (commit(db, (tx) => addUpHours(tx, { before, rows: ROWS }))) await clock.sleep(PAUSE_MS, signal)

@@ -3,7 +3,7 @@ import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
 import { getWhy } from '../upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
-import { askDeps, type JobDeps, type Poll } from './context.ts'
+import { type JobDeps, type Poll, toAccountCallDeps } from './context.ts'
 
 /** How often to check which accounts are due. */
 export const USAGE_BEAT_MS = 5000
@@ -41,7 +41,7 @@ export const pollAccount = async (deps: JobDeps, id: string, signal?: AbortSigna
   poll.at = deps.clock.monotonic()
   poll.blockEndsAt = null
   try {
-    deps.pool.observe(id, await fetchUsage(askDeps(deps), id, signal))
+    deps.pool.observe(id, await fetchUsage(toAccountCallDeps(deps), id, signal))
     poll.isFailing = false
   } catch (err) {
     signal?.throwIfAborted()

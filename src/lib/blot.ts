@@ -1,12 +1,12 @@
 /** Removes a secret from the text of other servers, which may repeat a key in their errors. */
 
-export const BLOT = '***'
+export const REDACTED = '***'
 /** Shorter ones would remove ordinary letters. */
 const SHORTEST = 4
 
 /** `text` without `secret`, also as it is written in URLs, in JSON, in HTML and in base64. */
-export const blotOut = (text: string, secret: string | null): string => {
-  return spellings(secret).reduce((clean, spelling) => clean.replaceAll(spelling, BLOT), text)
+export const redactSecret = (text: string, secret: string | null): string => {
+  return spellings(secret).reduce((clean, spelling) => clean.replaceAll(spelling, REDACTED), text)
 }
 
 /** Longest first: one can be part of another. Empty: there is nothing to remove. */

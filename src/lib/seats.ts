@@ -7,7 +7,7 @@ export interface Claim {
   most: number
 }
 
-export class Seats {
+export class ConcurrencyLimits {
   readonly #taken = new Map<string, number>()
 
   /** Takes one place of each claim, or none and returns null. Returns the release function, safe to call repeatedly. */

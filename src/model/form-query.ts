@@ -6,5 +6,5 @@ export const filled = <T extends z.ZodType>(item: T) =>
   z.preprocess((value) => (value === '' ? undefined : value), item.optional())
 
 /** A parameter that is given once is a text, and one that is repeated a list. */
-export const many = <T extends z.ZodType>(item: T) =>
+export const oneOrMany = <T extends z.ZodType>(item: T) =>
   z.preprocess((value) => [value ?? []].flat().filter((one) => one !== ''), z.array(item).max(200))

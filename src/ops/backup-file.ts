@@ -20,7 +20,7 @@ import { readerDatabase } from '../../db/open.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { systemRandom } from '../lib/random.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
-import { BackupError, integrityFindings, isOurs, tryKey } from './backup-verify.ts'
+import { BackupError, checkKey, integrityFindings, isOurs } from './backup-verify.ts'
 
 interface BackupRequest {
   /** The database, which may be in use. */
@@ -234,7 +234,7 @@ const requireWhole = (path: string, keyFile: string | null = null): void => {
     if (finding !== undefined)
       throw new BackupError(`No backup was created, because the database is damaged: ${finding}`)
     if (!isOurs(sqlite)) throw new BackupError('No backup was created, because this is not a database of Sluice.')
-    if (keyFile !== null && tryKey(getEncryptionKeyId(db), keyFile) === 'other')
+    if (keyFile !== null && checkKey(getEncryptionKeyId(db), keyFile) === 'other')
       throw new BackupError(
         `${keyFile} is not the encryption key of this database. Set SLUICE_ENCRYPTION_KEY_FILE to the right one.`,
       )

@@ -53,7 +53,7 @@ export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
       schema,
       schemaDifferences: schema === 'newer' ? [] : schemaDifferences(sqlite, MIGRATIONS),
       keyFingerprint,
-      key: tryKey(keyFingerprint, keyFile),
+      key: checkKey(keyFingerprint, keyFile),
       audit: getAudit(sqlite, db),
       ...getSizes(sqlite),
     }
@@ -119,7 +119,7 @@ const getAudit = (sqlite: Database, db: Db): AuditVerdict => {
 }
 
 /** Whether the key at `path` has the wanted fingerprint; null: any key fits. Throws for an invalid key. */
-export const tryKey = (wanted: string | null, path: string): BackupVerdict['key'] => {
+export const checkKey = (wanted: string | null, path: string): BackupVerdict['key'] => {
   if (!existsSync(path)) return wanted === null ? 'fits' : 'missing'
   return wanted === null || fingerprint(readKey(path)) === wanted ? 'fits' : 'other'
 }

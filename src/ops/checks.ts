@@ -24,7 +24,7 @@ export interface Check {
 
 export type Found = Omit<Finding, 'id' | 'title'>
 
-export const fine = (says: string): Found => ({ verdict: 'ok', says, advice: null })
+export const passed = (says: string): Found => ({ verdict: 'ok', says, advice: null })
 export const unknown = (says: string, advice: string | null = null): Found => ({ verdict: 'unknown', says, advice })
 export const warning = (says: string, advice: string): Found => ({ verdict: 'warning', says, advice })
 export const problem = (says: string, advice: string): Found => ({ verdict: 'problem', says, advice })
@@ -45,5 +45,5 @@ const MISSING = 'It doesn’t exist yet. It is created on first start.'
 const isMissing = (err: unknown): boolean => err instanceof Error && 'code' in err && err.code === 'ENOENT'
 
 /** The worst verdict; `unknown` counts as good. */
-export const worst = (findings: readonly Finding[]): Verdict =>
+export const getWorstVerdict = (findings: readonly Finding[]): Verdict =>
   findings.reduce<Verdict>((so, { verdict }) => (VERDICTS.indexOf(verdict) > VERDICTS.indexOf(so) ? verdict : so), 'ok')

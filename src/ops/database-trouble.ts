@@ -1,13 +1,13 @@
 /** Explains why a database is unusable, with advice. */
 import { dirname, join } from 'node:path'
 
-export interface Trouble {
+export interface DatabaseProblem {
   says: string
   advice: string
 }
 
 /** Explains `err` about the database at `path`; null: unrelated. */
-export const databaseTrouble = (err: unknown, path: string): Trouble | null => {
+export const databaseTrouble = (err: unknown, path: string): DatabaseProblem | null => {
   if (!(err instanceof Error)) return null
   const trouble = TROUBLES[getCode(err, path)]
   return trouble ? trouble(path, err.message) : databaseTrouble(err.cause, path)
@@ -21,18 +21,18 @@ const getCode = (err: Error, path: string): string => {
 }
 
 /** Whether `err` says that the folder of the database at `path` is not a folder. */
-export const saysNoFolder = (err: unknown, path: string): boolean => {
+export const isNotAFolderError = (err: unknown, path: string): boolean => {
   if (!(err instanceof Error)) return false
   const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined if absent
   return code === 'ENOTDIR' && String(at).startsWith(join(dirname(path), '/'))
 }
 
-export const damaged = (path: string, finding: string): Trouble => ({
+export const damaged = (path: string, finding: string): DatabaseProblem => ({
   says: `${path} is damaged: ${finding}.`,
   advice: `Stop the server and run "sluice restore FILE". Scheduled backups are in ${join(dirname(path), 'backups')}.`,
 })
 
-export const lost = (path: string): Trouble => ({
+export const lost = (path: string): DatabaseProblem => ({
   says: `${path} was deleted or replaced while the server was using it. Changes are lost when the server stops.`,
   advice:
     'Do not stop the server yet. Create a backup under Settings → Data, which still has everything. ' +
@@ -40,7 +40,7 @@ export const lost = (path: string): Trouble => ({
 })
 
 /** No backup is possible, because its folder would be inside a non-folder. */
-export const lostFolder = (dir: string): Trouble => ({
+export const lostFolder = (dir: string): DatabaseProblem => ({
   says: `${dir} is no longer a folder, although the server is using it. Changes are lost when the server stops.`,
   advice:
     'Do not stop the server yet. Put the folder back, and nothing is lost. If the folder is gone, move away what took its ' +
@@ -48,22 +48,22 @@ export const lostFolder = (dir: string): Trouble => ({
     'Then stop the server and run "sluice restore FILE".',
 })
 
-const full = (path: string): Trouble => ({
+const full = (path: string): DatabaseProblem => ({
   says: `There is no space left for ${path}.`,
   advice: `Free some space on the disk of ${dirname(path)}.`,
 })
 
-const failing = (path: string, message: string): Trouble => ({
+const failing = (path: string, message: string): DatabaseProblem => ({
   says: `${path} cannot be read or written: ${message}.`,
   advice: 'The disk may be full or failing. Check the system log.',
 })
 
-const closed = (path: string, message: string): Trouble => ({
+const closed = (path: string, message: string): DatabaseProblem => ({
   says: `${path} cannot be opened for writing: ${message}.`,
   advice: `Make the user that runs Sluice the owner of ${dirname(path)} and its files. Check that the disk is not mounted read-only.`,
 })
 
-const TROUBLES: Readonly<Record<string, (path: string, message: string) => Trouble>> = {
+const TROUBLES: Readonly<Record<string, (path: string, message: string) => DatabaseProblem>> = {
   SQLITE_NOTADB: damaged,
   SQLITE_CORRUPT: damaged,
   SQLITE_FULL: full,

@@ -1,6 +1,6 @@
 /** All health checks, each with a finding and advice. */
 import type { Clock } from '../lib/clock.ts'
-import { type Finding, runChecks, type Verdict, worst } from './checks.ts'
+import { type Finding, getWorstVerdict, runChecks, type Verdict } from './checks.ts'
 import { type FolderFacts, folderChecks } from './folder-checks.ts'
 import { type UpstreamFacts, upstreamChecks } from './upstream-checks.ts'
 
@@ -19,10 +19,10 @@ interface DoctorDeps {
 }
 
 /** Takes at most five seconds longer than `folder`, for the upstream checks. Never rejects. */
-export const examine = async ({ clock, folder, upstream }: DoctorDeps): Promise<Report> => {
+export const runDoctor = async ({ clock, folder, upstream }: DoctorDeps): Promise<Report> => {
   const at = clock.now()
   const findings = await runChecks([...folderChecks(folder()), ...upstreamChecks(upstream)])
-  return { verdict: worst(findings), findings, at }
+  return { verdict: getWorstVerdict(findings), findings, at }
 }
 
 const FRESH_MS = 30_000
@@ -38,7 +38,7 @@ export class Doctor {
 
   report(): Promise<Report> {
     const now = this.#deps.clock.monotonic()
-    if (!this.#last || now - this.#last.at >= FRESH_MS) this.#last = { at: now, report: examine(this.#deps) }
+    if (!this.#last || now - this.#last.at >= FRESH_MS) this.#last = { at: now, report: runDoctor(this.#deps) }
     return this.#last.report
   }
 }

@@ -4,7 +4,7 @@ import { HOUR_MS } from '../lib/durations.ts'
 import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
 import { type Backup, backupFolder } from './backups.ts'
-import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
+import { type Check, type Found, passed, problem, unknown, warning } from './checks.ts'
 
 export interface FolderFacts {
   dir: string
@@ -65,7 +65,7 @@ const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> =
       `Other users of this machine can read ${dir} (mode ${octal(mode)}).`,
       uid === owner ? `chmod 0700 ${dir}` : `As root: chown ${owner} ${dir} && chmod 0700 ${dir}`,
     )
-  return fine(`${dir} is writable, and other users can’t read it.`)
+  return passed(`${dir} is writable, and other users can’t read it.`)
 }
 
 const MIB = 1024 * 1024
@@ -83,7 +83,7 @@ const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> =>
       `${mib(free)} free; the database takes ${mib(used)}.`,
       'Free some disk space for backups, or keep request logs for fewer days.',
     )
-  return fine(`${mib(free)} free.`)
+  return passed(`${mib(free)} free.`)
 }
 
 const LARGE_LOG_BYTES = 256 * MIB
@@ -99,7 +99,7 @@ const checkDatabase = async ({ databasePath, databaseFinding }: FolderFacts): Pr
       `Its write-ahead log has grown to ${mib(log)}.`,
       'Another process has been reading the database for a long time. Look for a stuck backup or an open SQLite shell.',
     )
-  return fine(`${mib(size)}, plus a write-ahead log of ${mib(log)}.`)
+  return passed(`${mib(size)}, plus a write-ahead log of ${mib(log)}.`)
 }
 
 const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found> => {
@@ -121,7 +121,7 @@ const checkKey = async ({ keyPath, keyFingerprint }: FolderFacts): Promise<Found
   if ((mode & OTHERS) !== 0)
     return warning(`Other users could read ${keyPath} (mode ${octal(mode)}).`, `chmod 0600 ${keyPath}`)
   if (keyFingerprint === undefined) return unknown('Can’t check it, because the database can’t be read.')
-  return fine('It matches the database, and only its owner can read it. Keep a copy somewhere else.')
+  return passed('It matches the database, and only its owner can read it. Keep a copy somewhere else.')
 }
 
 const getFault = (keyPath: string, wanted: string | null): string | null => {
@@ -159,7 +159,7 @@ const checkBackups = async (facts: FolderFacts): Promise<Found> => {
       `The last backup is ${span(age)} old, but one is due every ${backupIntervalHours} hours.`,
       'Run "sluice backup" to see why backups fail.',
     )
-  return fine(`Last backup ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
+  return passed(`Last backup ${span(age)} ago (${newest.name}, ${mib(newest.bytes)}).`)
 }
 
 /** A server cannot make backups there either. */

@@ -9,7 +9,7 @@ import type { Dial } from '../upstream/dial.ts'
 import { rescue } from './backup-file.ts'
 import { Backups, writeInChild } from './backups.ts'
 import { problem } from './checks.ts'
-import { lost, lostFolder, type Trouble } from './database-trouble.ts'
+import { type DatabaseProblem, lost, lostFolder } from './database-trouble.ts'
 import { Doctor } from './doctor.ts'
 import { LoopLag } from './loop-lag.ts'
 import { OutageWatch } from './outage.ts'
@@ -25,7 +25,7 @@ export interface Ops {
   backups: Backups
   doctor: Doctor
   /** Advice when the database file was removed or replaced; otherwise null. */
-  lostDatabase: () => Trouble | null
+  lostDatabase: () => DatabaseProblem | null
 }
 
 interface OpsDeps {

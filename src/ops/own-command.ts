@@ -8,7 +8,7 @@ const isCompiled = (): boolean => Bun.main.startsWith('/$bunfs/')
 export const ownCommand = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
 
 /** The command users type: the executable by name, a checkout through npm, because Bun may not be on PATH. */
-export const typedCommand = (): string => (isCompiled() ? 'sluice' : 'npm run sluice --')
+export const getUserCommand = (): string => (isCompiled() ? 'sluice' : 'npm run sluice --')
 
 /** The folder a checkout must run in: the runtime reads tsconfig.json only there. Null for the executable. */
 export const ownFolder = (): string | null => (isCompiled() ? null : resolve(dirname(Bun.main), '..'))

@@ -1,6 +1,6 @@
 /** Checks whether Sluice trusts the reverse proxy in front of it. */
 import { anyContains, type Cidr, normaliseIp } from '../lib/cidr.ts'
-import { type Check, type Found, fine, unknown, warning } from './checks.ts'
+import { type Check, type Found, passed, unknown, warning } from './checks.ts'
 
 export interface SeenRequest {
   /** The socket's own remote address. */
@@ -32,7 +32,7 @@ const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
           `${ip} is a trusted proxy, but it doesn’t send the client’s address.`,
           'Make it send X-Forwarded-For. Without it, every client appears to have the address of the proxy.',
         )
-      : fine(`You are connected directly from ${ip}.`)
+      : passed(`You are connected directly from ${ip}.`)
   if (!trust)
     return warning(
       `${ip} forwards requests, but its headers aren’t trusted. Every client appears to have the address ${ip}.`,
@@ -48,7 +48,7 @@ const checkTrust = ({ peer, clientIp, headers, trust }: SeenRequest): Found => {
         `The forwarding headers of the proxy ${ip} are contradictory or invalid.`,
         'Make it set either X-Forwarded-For or Forwarded, and drop the ones clients send.',
       )
-    : fine(`The proxy ${ip} is trusted. Your address is ${clientIp}.`)
+    : passed(`The proxy ${ip} is trusted. Your address is ${clientIp}.`)
 }
 
 /** Browsers send their origin with every change; if the proxy rewrites the Host, the two differ and changes are rejected. */
@@ -57,7 +57,7 @@ const checkHost = ({ headers, publicUrl }: SeenRequest): Found => {
   const forwarded = headers.get('x-forwarded-host')
   const expected = publicUrl === null ? forwarded : new URL(publicUrl).host
   if (!host) return unknown('The request had no Host header.')
-  if (expected === null || expected === host) return fine(`The Host header arrives as ${host}.`)
+  if (expected === null || expected === host) return passed(`The Host header arrives as ${host}.`)
   return warning(
     `The browser sends ${expected}, but it arrives as ${host}.`,
     'Make the reverse proxy forward the Host header unchanged, with its port (nginx: proxy_set_header Host $http_host).',

@@ -5,7 +5,7 @@ import { apiKeys } from '../../db/schema/keys.ts'
 import { passkeys, users } from '../../db/schema/people.ts'
 import { settings } from '../../db/schema/system.ts'
 
-export interface Revived {
+export interface Reactivated {
   /** Names of keys disabled or deleted since. */
   keys: string[]
   /** User names of users disabled or deleted since. */
@@ -19,7 +19,7 @@ export interface Revived {
 }
 
 /** Compares `restored` with `present`. Throws SQLite errors for missing tables. */
-export const revivedBy = (restored: Db, present: Db): Revived => {
+export const getReactivated = (restored: Db, present: Db): Reactivated => {
   const [before, now] = [validIn(restored), validIn(present)]
   const lost = new Map([...before.people].filter(([id]) => !now.people.has(id)))
   const isOther = ({ id, hash }: { id: string; hash: string | null }) =>

@@ -25,7 +25,7 @@ import { type Actor, append } from '../model/audit/audit.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { copyDatabase, copyPrivately, flush, getLogs, removePartial, toKey } from './backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from './backup-verify.ts'
-import { type Revived, revivedBy } from './reactivated-by-restore.ts'
+import { getReactivated, type Reactivated } from './reactivated-by-restore.ts'
 
 interface RestoreRequest {
   /** The backup. */
@@ -45,7 +45,7 @@ export interface Restored {
   /** Accounts that kept their current tokens, which are newer than the backup's. */
   tokensKept: number
   /** Null when the old database was unreadable, of another installation, or missing. */
-  revived: Revived | null
+  revived: Reactivated | null
   /** The old database belongs to another installation, with another key. */
   isForeign: boolean
   /** Where the old files are now; null: there were none. */
@@ -133,7 +133,7 @@ const prepare = (
     const migrated = migrate(opened.sqlite, MIGRATIONS, request.actor.at)
     const present = withPresent(request.databasePath, ({ db }) => tokensIn(db, opened)) ?? []
     const isForeign = withPresent(request.databasePath, ({ db }) => areStrangers(opened.db, db)) ?? false
-    const revived = isForeign ? null : withPresent(request.databasePath, ({ db }) => revivedBy(opened.db, db))
+    const revived = isForeign ? null : withPresent(request.databasePath, ({ db }) => getReactivated(opened.db, db))
     const tokensKept = commit(opened.db, (tx) => {
       tx.delete(sessions).run()
       const kept = present.filter((account) => keepTokens(tx, account)).length

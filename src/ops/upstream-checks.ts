@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import { NOT_FOR_AN_ACCOUNT } from '../model/egress/route.ts'
 import type { Dial } from '../upstream/dial.ts'
 import { PLAIN_JSON_HEADERS, USER_AGENT } from '../upstream/headers.ts'
-import { type Check, type Found, fine, problem, unknown, warning } from './checks.ts'
+import { type Check, type Found, passed, problem, unknown, warning } from './checks.ts'
 
 export interface UpstreamFacts {
   /** Without `socketAgent` (no proxy support for sockets) the socket check is skipped. */
@@ -68,7 +68,7 @@ const checkReached = async ({ dial }: UpstreamFacts, url: string, answer: Promis
         `${host} answered with status ${status} after ${Math.round(tookMs)} ms.`,
         'The problem is on their side. Try again later.',
       )
-    return fine(`${host} answered after ${Math.round(tookMs)} ms.`)
+    return passed(`${host} answered after ${Math.round(tookMs)} ms.`)
   } catch (err) {
     if (!dial.isProxied(url, NOT_FOR_AN_ACCOUNT)) return problem(`Can’t reach ${host}: ${getMessage(err)}.`, EGRESS)
     const why = (await dial.canConnect(url, NOT_FOR_AN_ACCOUNT))
@@ -91,7 +91,7 @@ const checkClock = async (answer: Promise<Timed>): Promise<Found> => {
     'Turn on time synchronization (timedatectl set-ntp true). A wrong clock makes valid tokens look expired.'
   if (Math.abs(skewMs) >= BAD_SKEW_MS) return problem(`The clock of this machine is ${size}.`, advice)
   if (Math.abs(skewMs) >= WARN_SKEW_MS) return warning(`The clock of this machine is ${size}.`, advice)
-  return fine('It agrees with the clock of ChatGPT.')
+  return passed('It agrees with the clock of ChatGPT.')
 }
 
 const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<Found> => {
@@ -100,7 +100,7 @@ const checkHandshake = async ({ dial, clock, baseUrl }: UpstreamFacts): Promise<
   try {
     const url = `${baseUrl.replace(/^http/, 'ws')}/codex/responses`
     const { status, tookMs } = await handshake({ url, agent: await dial.socketAgent(url, NOT_FOR_AN_ACCOUNT), clock })
-    return fine(`${host} answered the handshake (${status}) after ${Math.round(tookMs)} ms.`)
+    return passed(`${host} answered the handshake (${status}) after ${Math.round(tookMs)} ms.`)
   } catch (err) {
     return warning(
       `No WebSocket to ${host}: ${getMessage(err)}.`,

@@ -4,7 +4,7 @@ import type { AppEnv, Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { arrival, renderGatewayError } from '../http/arrival.ts'
 import { unlistedPreflight } from '../http/cors.ts'
-import { headOnly, tellMethods } from '../http/head.ts'
+import { answerOptions, headOnly } from '../http/head.ts'
 import { plainHostOrNone, requirePlainHost } from '../http/host.ts'
 import { isModelPath } from '../http/model-path.ts'
 import { requireOneAccessGate } from '../http/route-table.ts'
@@ -19,7 +19,7 @@ const createGateway = (): Hono<AppEnv> => {
   app.onError(renderGatewayError)
   app.notFound(notFound)
   app.use(arrival)
-  app.use('/health/*', headOnly, tellMethods, securityHeaders, plainHostOrNone)
+  app.use('/health/*', headOnly, answerOptions, securityHeaders, plainHostOrNone)
   mountGateway(app)
   requireOneAccessGate(app)
   return app

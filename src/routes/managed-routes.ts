@@ -43,7 +43,7 @@ import {
   getPlannerSettings,
   listPlannerDecisions,
   putPlannerSettings,
-  warmNow,
+  startWindowNow,
 } from '../admin/quota-planner.ts'
 import { showNewSource, showSource, showSources } from '../admin/source-pages.ts'
 import {
@@ -129,7 +129,7 @@ const mountPlanner = (app: Hono<AppEnv>): void => {
   app.post('/api/quota-planner/decisions/:id/cancel', ...cancelPlannedStart)
   app.post(
     '/api/quota-planner/warm-now',
-    ...warmNow((env, wanted, signal) => pingForJob(env, { ...wanted, route: 'window-start' }, signal)),
+    ...startWindowNow((env, wanted, signal) => pingForJob(env, { ...wanted, route: 'window-start' }, signal)),
   )
 }
 

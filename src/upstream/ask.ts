@@ -7,7 +7,7 @@ import type { Credentials } from './credentials.ts'
 import type { Dial } from './dial.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
 
-export interface AskDeps {
+export interface AccountCallDeps {
   dial: Dial
   /** Without a trailing slash. */
   baseUrl: string
@@ -15,7 +15,7 @@ export interface AskDeps {
   credentials: Pick<Credentials, 'fresh' | 'refresh'>
 }
 
-interface Question {
+interface AccountCall {
   /** Path and query under the upstream base URL. */
   path: string
   /** Sent as JSON with POST; without it, GET. */
@@ -28,7 +28,7 @@ interface Question {
 }
 
 /** The upstream answered with an error. */
-export class UpstreamRefusal extends Error {
+export class UpstreamRejection extends Error {
   override readonly name = 'UpstreamRefusal'
 
   constructor(
@@ -47,18 +47,22 @@ export class UpstreamRefusal extends Error {
 
 /** Log fields: message and cause of known errors, everything including the stack for others. */
 export const getWhy = (err: unknown): Record<string, unknown> => {
-  if (err instanceof UpstreamRefusal) return { why: err.message }
+  if (err instanceof UpstreamRejection) return { why: err.message }
   if (!(err instanceof AppError) || err.code === 'internal_error') return { err }
   const { cause } = err
   return cause instanceof Error ? { why: `${err.message} ${cause.message}` } : { why: err.message, cause }
 }
 
 /**
- * Sends the request and returns the parsed JSON. Throws `UpstreamRefusal` for any status but 200, `upstream_timeout`,
+ * Sends the request and returns the parsed JSON. Throws `UpstreamRejection` for any status but 200, `upstream_timeout`,
  * `upstream_unreachable`, `egress_unavailable`, `upstream_error` for an answer that is not JSON or larger than 8 MiB, what `Credentials`
  * throws, and the reason of an aborted signal.
  */
-export const ask = async (deps: AskDeps, accountId: string, question: Question): Promise<unknown> => {
+export const callAsAccount = async (
+  deps: AccountCallDeps,
+  accountId: string,
+  question: AccountCall,
+): Promise<unknown> => {
   const account = await deps.credentials.fresh(accountId)
   const first = await askPatiently(deps, account, question)
   if (first.status !== 401) return read(first)
@@ -76,7 +80,11 @@ const FIRST_PAUSE_MS = 500
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 /** Retries 408, 429, 5xx and broken connections; the pause doubles. */
-const askPatiently = async (deps: AskDeps, account: AccountCredentials, question: Question): Promise<Answer> => {
+const askPatiently = async (
+  deps: AccountCallDeps,
+  account: AccountCredentials,
+  question: AccountCall,
+): Promise<Answer> => {
   const { retries = 0, signal } = question
   for (let tries = 0; ; tries++) {
     const answer = await askOnce(deps, account, question).catch((err: unknown) => {
@@ -91,9 +99,9 @@ const askPatiently = async (deps: AskDeps, account: AccountCredentials, question
 const isPassing = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 const askOnce = async (
-  { dial, baseUrl, clock }: AskDeps,
+  { dial, baseUrl, clock }: AccountCallDeps,
   account: AccountCredentials,
-  { path, json, timeoutMs, signal }: Question,
+  { path, json, timeoutMs, signal }: AccountCall,
 ): Promise<Answer> => {
   const limit = new AbortController()
   const cancel = clock.after(timeoutMs, () => limit.abort(new AppError('upstream_timeout')))
@@ -130,9 +138,9 @@ const read = ({ status, text }: Answer): unknown => {
 }
 
 /** `{error:{code, type, message}}`, `{detail:{code, message}}`, `{detail:"…"}`, `{code, message}`. */
-const getRefusal = (status: number, body: unknown): UpstreamRefusal => {
+const getRefusal = (status: number, body: unknown): UpstreamRejection => {
   const top = getObject(body)
   const inner = getObject(top.error ?? top.detail ?? top)
   const reason = getText(inner.message) || getText(top.detail) || getText(top.error) || null
-  return new UpstreamRefusal(status, getText(inner.code) || null, reason, getText(inner.type) || null)
+  return new UpstreamRejection(status, getText(inner.code) || null, reason, getText(inner.type) || null)
 }

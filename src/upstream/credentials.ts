@@ -9,7 +9,7 @@ import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { noteAccountEvent } from '../model/accounts/account-events.ts'
+import { recordAccountEvent } from '../model/accounts/account-events.ts'
 import {
   holdsTokens,
   openTokens,
@@ -213,7 +213,7 @@ export class Credentials {
       try {
         const wasStored = commit(db, (tx) => {
           const isStored = storeTokens(tx, change)
-          if (isStored) noteAccountEvent(tx, { ...ofToken(row, change.at), result: 'refreshed', detail: null })
+          if (isStored) recordAccountEvent(tx, { ...ofToken(row, change.at), result: 'refreshed', detail: null })
           return isStored
         })
         this.#unstored.delete(row.id)
@@ -236,7 +236,7 @@ export class Credentials {
     try {
       return commit(db, (tx) => {
         const isPresent = holdsTokens(tx, row)
-        if (isPresent) noteAccountEvent(tx, note)
+        if (isPresent) recordAccountEvent(tx, note)
         return isPresent
       })
     } catch (err) {

@@ -132,7 +132,7 @@ export const socketHeaders = (kept: Readonly<Record<string, string>>, account: I
  * Upstream headers passed to the client. Values above 8 KiB are dropped: the client would return them with each
  * request, and servers, including this one, reject heads of 16 KiB.
  */
-export const passedOn = (answered: Headers, accountId: string): Record<string, string> => {
+export const toClientHeaders = (answered: Headers, accountId: string): Record<string, string> => {
   const told: Record<string, string> = {}
   const turnState = boundedValue(answered.get(TURN_STATE))
   if (turnState !== null) told[TURN_STATE] = tagTurnState(accountId, turnState)

@@ -1,7 +1,7 @@
 /** The WebSocket of a live call: frames of any kind in both directions, back-pressure, keepalive, and how it closed. */
 import type WebSocket from 'ws'
 import type { Clock } from '../lib/clock.ts'
-import { type SocketRequest, shakeHands } from './socket.ts'
+import { openHandshake, type SocketRequest } from './socket.ts'
 
 const PING_EVERY_MS = 30_000
 /** Pings without any reply: the connection is lost. */
@@ -19,9 +19,9 @@ interface LiveSocketListener {
   closed(code: number, reason: string): void
 }
 
-/** Rejects as `shakeHands` does. */
+/** Rejects as `openHandshake` does. */
 export const openLiveSocket = (request: SocketRequest): Promise<LiveSocket> =>
-  shakeHands(request, (ws, headers) => new LiveSocket(ws, headers, request))
+  openHandshake(request, (ws, headers) => new LiveSocket(ws, headers, request))
 
 export class LiveSocket {
   /** The chosen subprotocol. */

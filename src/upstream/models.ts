@@ -6,7 +6,7 @@ import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import { saveCatalog } from '../model/catalog/catalog.ts'
 import type { ModelEntry } from '../model/catalog/catalog-entry.ts'
-import { type AskDeps, ask, getWhy } from './ask.ts'
+import { type AccountCallDeps, callAsAccount, getWhy } from './ask.ts'
 
 const TIMEOUT_MS = 15_000
 
@@ -17,12 +17,12 @@ const Answer = z.object({ models: z.array(z.unknown()) })
  * throws, and `upstream_error` for an answer without a list.
  */
 export const fetchModels = async (
-  deps: AskDeps,
+  deps: AccountCallDeps,
   accountId: string,
   { version, signal }: { version: string; signal?: AbortSignal | undefined },
 ): Promise<ModelEntry[]> => {
   const path = `/codex/models?client_version=${encodeURIComponent(version)}`
-  const answer = Answer.safeParse(await ask(deps, accountId, { path, timeoutMs: TIMEOUT_MS, signal }))
+  const answer = Answer.safeParse(await callAsAccount(deps, accountId, { path, timeoutMs: TIMEOUT_MS, signal }))
   if (!answer.success) throw new AppError('upstream_error', { message: 'ChatGPT sent no list of models.' })
   return answer.data.models.filter(isEntry)
 }
@@ -30,7 +30,7 @@ export const fetchModels = async (
 const isEntry = (value: unknown): value is ModelEntry =>
   typeof value === 'object' && value !== null && 'slug' in value && typeof value.slug === 'string' && value.slug !== ''
 
-interface RefreshDeps extends AskDeps {
+interface RefreshDeps extends AccountCallDeps {
   db: Db
   log: Log
 }

@@ -7,12 +7,12 @@ import { parseJson } from '../lib/json.ts'
 import { getEgressReason } from '../model/egress/route.ts'
 import { PLAIN_JSON_HEADERS } from './headers.ts'
 import {
-  askIdentity,
   CLIENT_ID,
   type CodeGrant,
+  callIdentityService,
+  getErrorCode,
   type OAuthCall,
   SignInError,
-  statedCode,
   UNREACHABLE,
 } from './oauth.ts'
 
@@ -57,7 +57,7 @@ export const requestDeviceCode = async (context: OAuthCall, now: number): Promis
   if (status === 404) throw new AppError('device_auth_unavailable')
   const offer = Offer.safeParse(parseJson(text))
   if (status >= 400 || !offer.success || offer.data.userCode === undefined) {
-    const code = statedCode(text)
+    const code = getErrorCode(text)
     throw new AppError('device_auth_failed', {
       message: `OpenAI did not return a code. It answered HTTP ${status}${code ? ` (${code})` : ''}.`,
     })
@@ -86,7 +86,7 @@ const Approved = z.object({ authorization_code: z.string().min(1), code_verifier
  * Polls once. Temporary failures are `pending`. Throws `SignInError` when the sign-in is over, and the reason of
  * `signal`.
  */
-export const askDevice = async (
+export const pollDevice = async (
   context: OAuthCall,
   { deviceAuthId, userCode }: Pick<DeviceCode, 'deviceAuthId' | 'userCode'>,
   signal: AbortSignal,
@@ -98,7 +98,7 @@ export const askDevice = async (
   })
   if (answer === null || answer.status >= 500) return { kind: 'pending' }
   const { status, text } = answer
-  const code = status === 200 ? null : statedCode(text)
+  const code = status === 200 ? null : getErrorCode(text)
   if (status === 429 || code === 'slow_down') return { kind: 'slow-down' }
   if (code === 'authorization_pending') return { kind: 'pending' }
   const ending = ENDED.get(code ?? '')
@@ -128,7 +128,7 @@ export const untilGranted = async (
   let intervalSeconds = device.intervalSeconds ?? SLOW_DOWN_SECONDS
   for (;;) {
     await clock.sleep(intervalSeconds * 1000, signal)
-    const answer = await askDevice(context, device, signal)
+    const answer = await pollDevice(context, device, signal)
     if (answer.kind === 'granted') return answer.grant
     if (answer.kind === 'slow-down') intervalSeconds += SLOW_DOWN_SECONDS
   }
@@ -141,7 +141,7 @@ const ENDED: ReadonlyMap<string, string> = new Map([
 ])
 
 const post = (context: OAuthCall, path: string, json: object, signal?: AbortSignal) =>
-  askIdentity(context, path, {
+  callIdentityService(context, path, {
     method: 'POST',
     headers: { ...PLAIN_JSON_HEADERS, 'content-type': 'application/json' },
     body: JSON.stringify(json),

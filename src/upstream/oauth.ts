@@ -79,9 +79,9 @@ export const exchangeCode = async (context: OAuthCall, grant: CodeGrant): Promis
   })
   const headers = { ...PLAIN_JSON_HEADERS, 'content-type': 'application/x-www-form-urlencoded' }
   const init = { method: 'POST', headers, body: form.toString() }
-  const { status, text } = await askIdentity(context, '/oauth/token', init)
+  const { status, text } = await callIdentityService(context, '/oauth/token', init)
   if (status !== 200) {
-    const code = statedCode(text)
+    const code = getErrorCode(text)
     throw new SignInError(`OpenAI rejected the sign-in with HTTP ${status}${code ? ` (${code})` : ''}.`, code)
   }
   const granted = SignedIn.safeParse(parseJson(text))
@@ -103,7 +103,7 @@ const getSentence = (cause: unknown): string => {
 }
 
 /** One call to the identity service, at most 30 s including the body. Throws `SignInError` when no answer arrives. */
-export const askIdentity = async (
+export const callIdentityService = async (
   { dial, authBaseUrl, timeout, route }: OAuthCall,
   path: string,
   init: RequestInit,
@@ -164,7 +164,7 @@ const Refusal = z.object({
 })
 
 /** The code of an identity service error in any of its shapes; null if none is safe to repeat. */
-export const statedCode = (text: string): string | null => {
+export const getErrorCode = (text: string): string | null => {
   const parsed = Refusal.safeParse(parseJson(text))
   const { error, code } = parsed.success ? parsed.data : {}
   const stated = code ?? (typeof error === 'string' ? error : (error?.code ?? error?.type)) ?? null
@@ -173,7 +173,7 @@ export const statedCode = (text: string): string | null => {
 
 /** 400 and 401 are about the token, and so is any 4xx with a known code; intermediaries send the others for every account. */
 const refusal = (status: number, text: string): RefreshError => {
-  const stated = statedCode(text)
+  const stated = getErrorCode(text)
   const message = `OpenAI rejected the token refresh with ${status}${stated ? ` ${stated}` : ''}.`
   const isNamed = stated !== null && Object.hasOwn(PERMANENT_AUTH_CODES, stated)
   const isOfToken = status === 400 || status === 401 || (status < 500 && isNamed)

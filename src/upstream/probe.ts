@@ -1,7 +1,7 @@
 /** Sends one tiny real turn to check whether the upstream serves an account. */
 import { AppError } from '../errors.ts'
 import { getEgressReason } from '../model/egress/route.ts'
-import type { AskDeps } from './ask.ts'
+import type { AccountCallDeps } from './ask.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
 import { SseStream } from './stream.ts'
 import { isTerminal } from './terminal.ts'
@@ -16,7 +16,7 @@ interface ProbeResult {
 const TIMEOUT_MS = 30_000
 
 /** At most 30 s. Refreshes a rejected token once. Throws what `Credentials` throws, and `egress_unavailable`. */
-export const probe = async (deps: AskDeps, accountId: string, model: string): Promise<ProbeResult> => {
+export const probe = async (deps: AccountCallDeps, accountId: string, model: string): Promise<ProbeResult> => {
   const account = await deps.credentials.fresh(accountId)
   const first = await probeOnce(deps, account, model)
   if (first.status !== 401) return first
@@ -24,7 +24,7 @@ export const probe = async (deps: AskDeps, accountId: string, model: string): Pr
 }
 
 const probeOnce = async (
-  { dial, baseUrl, clock }: AskDeps,
+  { dial, baseUrl, clock }: AccountCallDeps,
   account: AccountCredentials,
   model: string,
 ): Promise<ProbeResult> => {

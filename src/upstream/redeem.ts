@@ -6,11 +6,11 @@ import { AppError } from '../errors.ts'
 import { type AccountEvent, type AccountState, isInUse } from '../model/accounts/account-state.ts'
 import { type Redemption, type ResetCredit, type ResetCredits, redeemable } from '../model/accounts/reset-credits.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
-import type { AskDeps } from './ask.ts'
+import type { AccountCallDeps } from './ask.ts'
 import { fetchResetCredits, type Redeemed, redeemResetCredit } from './reset-credits.ts'
 import { fetchUsage } from './usage.ts'
 
-interface RedeemDeps extends AskDeps {
+interface RedeemDeps extends AccountCallDeps {
   resetCredits: ResetCredits
   pool: {
     get(id: string): { readonly state: AccountState; readonly row: { readonly chatgptAccountId: string | null } } | null

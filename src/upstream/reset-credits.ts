@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { ResetCredit } from '../model/accounts/reset-credits.ts'
-import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
+import { type AccountCallDeps, callAsAccount, UpstreamRejection } from './ask.ts'
 
 const TIMEOUT_MS = 10_000
 
@@ -11,12 +11,12 @@ const TIMEOUT_MS = 10_000
  * throws, and `upstream_error` for an answer without a list.
  */
 export const fetchResetCredits = async (
-  deps: AskDeps,
+  deps: AccountCallDeps,
   accountId: string,
   signal?: AbortSignal,
 ): Promise<ResetCredit[]> => {
   const question = { path: '/wham/rate-limit-reset-credits', timeoutMs: TIMEOUT_MS, signal }
-  const { data } = CreditsReport.safeParse(await ask(withoutRenewal(deps), accountId, question))
+  const { data } = CreditsReport.safeParse(await callAsAccount(withoutRenewal(deps), accountId, question))
   if (!data) throw new AppError('upstream_error', { message: 'ChatGPT sent no list of reset credits.' })
   return data.credits.filter((credit) => credit !== null)
 }
@@ -37,23 +37,23 @@ export interface Redeemed {
  * Throws what `ask` throws, and `upstream_error` for an answer without a result.
  */
 export const redeemResetCredit = async (
-  deps: AskDeps,
+  deps: AccountCallDeps,
   accountId: string,
   { creditId, requestId }: { creditId: string; requestId: string },
 ): Promise<Redeemed> => {
   const json = { credit_id: creditId, redeem_request_id: requestId }
   const question = { path: '/wham/rate-limit-reset-credits/consume', timeoutMs: TIMEOUT_MS, json }
-  const { data } = RedeemReport.safeParse(await ask(deps, accountId, question))
+  const { data } = RedeemReport.safeParse(await callAsAccount(deps, accountId, question))
   if (!data) throw new AppError('upstream_error', { message: 'ChatGPT did not say whether the reset credit was used.' })
   return { code: data.code, windowsReset: data.windows_reset, redeemedAt: data.credit?.redeemed_at ?? null }
 }
 
 /** A 401 here does not refresh: polled every minute, it would spend one refresh token after another. */
-const withoutRenewal = (deps: AskDeps): AskDeps => ({
+const withoutRenewal = (deps: AccountCallDeps): AccountCallDeps => ({
   ...deps,
   credentials: {
     fresh: (id) => deps.credentials.fresh(id),
-    refresh: () => Promise.reject(new UpstreamRefusal(401, null, null)),
+    refresh: () => Promise.reject(new UpstreamRejection(401, null, null)),
   },
 })
 

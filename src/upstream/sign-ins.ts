@@ -6,12 +6,12 @@ import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
 import { getAccount } from '../model/accounts/accounts.ts'
 import {
-  asOf,
   beginFlow,
   cancelFlow,
   expireFlows,
   type FlowRow,
   failFlow,
+  flowAt,
   flowOfState,
   getFlow,
   getFlowOf,
@@ -136,7 +136,7 @@ export class SignIns {
   }
 
   #asOfNow(row: FlowRow): FlowRow {
-    return this.#exchanges.of(row.id) ? row : asOf(row, this.#deps.clock.now())
+    return this.#exchanges.of(row.id) ? row : flowAt(row, this.#deps.clock.now())
   }
 
   getOffer(flow: FlowRow): Offer {
@@ -166,7 +166,7 @@ export class SignIns {
     const isOther = from.flowId !== null && from.flowId !== flow.id
     if (isOther || (from.who !== null && from.who !== flow.createdBy))
       throw new AppError('invalid_callback', { param: 'callbackUrl' })
-    const isOver = asOf(flow, clock.now()).status !== 'pending' && !this.#exchanges.of(flow.id)
+    const isOver = flowAt(flow, clock.now()).status !== 'pending' && !this.#exchanges.of(flow.id)
     if (!isOver) await this.#end(flow, said, from.address)
     return this.#asOfNow(getFlow(db, flow.id))
   }

@@ -42,9 +42,9 @@ export class SubprotocolMismatch extends Error {
   override readonly name = 'SubprotocolMismatch'
 }
 
-/** Connects a socket for turns. Rejects as `shakeHands` does. */
+/** Connects a socket for turns. Rejects as `openHandshake` does. */
 export const openSocket = (request: SocketRequest): Promise<UpstreamSocket> =>
-  shakeHands(request, (ws, headers) => new UpstreamSocket(ws, headers, request.clock))
+  openHandshake(request, (ws, headers) => new UpstreamSocket(ws, headers, request.clock))
 
 /**
  * Connects; `take` gets the open socket before any of its frames, and the headers of the 101. Rejects with
@@ -52,7 +52,7 @@ export const openSocket = (request: SocketRequest): Promise<UpstreamSocket> =>
  * runtime's error with the `code` of the failed connection (ECONNREFUSED, ENOTFOUND, ECONNRESET, EPROTO, …), or fetch's
  * ERR_PROXY_TUNNEL when the proxy behind `agent` gave no code.
  */
-export const shakeHands = async <Taken>(
+export const openHandshake = async <Taken>(
   request: SocketRequest,
   take: (ws: WebSocket, headers: Headers) => Taken,
 ): Promise<Taken> => {

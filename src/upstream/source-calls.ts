@@ -1,6 +1,6 @@
 /** Short calls to a model source whose whole answer is JSON: its list of models, and tests. */
 import { AppError } from '../errors.ts'
-import { blotOut } from '../lib/blot.ts'
+import { redactSecret } from '../lib/blot.ts'
 import type { Clock } from '../lib/clock.ts'
 import { getObject, getText, parseJson } from '../lib/json.ts'
 import type { Source } from '../model/sources/sources.ts'
@@ -31,7 +31,7 @@ const SHOWN_CHARS = 300
  * The parsed answer. Throws `model_source_unreachable`, `model_source_credentials_error`, `model_source_error`,
  * `invalid_upstream_response`, whose messages never contain the key, and the reason of an aborted `signal`.
  */
-export const askSource = async (
+export const callModelSource = async (
   { sourceFetch, clock }: SourceCallDeps,
   source: CalledSource,
   { path, json, timeoutMs, signal }: Question,
@@ -90,7 +90,7 @@ const read = (response: Response, text: string, source: CalledSource): unknown =
 }
 
 const refusal = (status: number, body: unknown, text: string, source: CalledSource): AppError => {
-  const words = blotOut(getWords(body) || (/^\s*</.test(text) ? '' : text.trim()), source.key())
+  const words = redactSecret(getWords(body) || (/^\s*</.test(text) ? '' : text.trim()), source.key())
   const said = words === '' ? '.' : `: ${words.slice(0, SHOWN_CHARS)}`
   if (status === 401 || status === 403)
     return new AppError('model_source_credentials_error', {

@@ -1,7 +1,7 @@
 /** Reads the list of models of a source, with what servers add to OpenAI's three members. Assumed from their docs. */
 import { getObject, getObjects, getText, isObject } from '../lib/json.ts'
 import type { SourceModelInput } from '../model/sources/source-input.ts'
-import { askSource, type CalledSource, type SourceCallDeps } from './source-calls.ts'
+import { type CalledSource, callModelSource, type SourceCallDeps } from './source-calls.ts'
 
 const LIST_MS = 15_000
 const MAX_MODELS = 1000
@@ -9,13 +9,13 @@ const MAX_MODELS = 1000
 /** A model as it would be stored. */
 export type ListedModel = Omit<SourceModelInput, 'rawMetadataJson'>
 
-/** In the order of the source. Throws what `askSource` does. */
+/** In the order of the source. Throws what `callModelSource` does. */
 export const readModels = async (
   deps: SourceCallDeps,
   source: CalledSource,
   signal?: AbortSignal,
 ): Promise<ListedModel[]> =>
-  listedIn(await askSource(deps, source, { path: '/models', timeoutMs: LIST_MS, ...(signal && { signal }) }))
+  listedIn(await callModelSource(deps, source, { path: '/models', timeoutMs: LIST_MS, ...(signal && { signal }) }))
 
 /** `{data: [{id}]}` as OpenAI, `{models: [{name}]}`, or a list itself. Without repetitions and names that cannot be stored. */
 export const listedIn = (answer: unknown): ListedModel[] => {

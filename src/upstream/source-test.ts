@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import { iso } from '../lib/iso.ts'
 import { CAPABILITIES, type Capability, type Source } from '../model/sources/sources.ts'
 import { problemIn, type TestResult } from '../model/sources/test-result.ts'
-import { askSource, type SourceCallDeps } from './source-calls.ts'
+import { callModelSource, type SourceCallDeps } from './source-calls.ts'
 import { listedIn } from './source-models.ts'
 
 const LIST_MS = 15_000
@@ -29,7 +29,7 @@ export const testSource = async (deps: SourceCallDeps, source: Source, signal?: 
   const start = clock.monotonic()
   const at = iso(clock.now())
   const list = await timed(deps, () =>
-    askSource(deps, source, { path: '/models', timeoutMs: LIST_MS, ...(signal && { signal }) }),
+    callModelSource(deps, source, { path: '/models', timeoutMs: LIST_MS, ...(signal && { signal }) }),
   )
   signal?.throwIfAborted()
   const listed = list.error ? [] : listedIn(list.value).map(({ model }) => model)
@@ -40,7 +40,7 @@ export const testSource = async (deps: SourceCallDeps, source: Source, signal?: 
     if (model === null || list.error?.code === 'model_source_unreachable') continue
     const timeoutMs = Math.min(source.timeoutMs, MAX_CALL_MS)
     const { error, durationMs } = await timed(deps, () =>
-      askSource(deps, source, { ...CALLS[capability](model), timeoutMs, ...(signal && { signal }) }),
+      callModelSource(deps, source, { ...CALLS[capability](model), timeoutMs, ...(signal && { signal }) }),
     )
     signal?.throwIfAborted()
     calls.push({ capability, model, ok: error === null, durationMs, error })

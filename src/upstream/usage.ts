@@ -3,14 +3,23 @@ import { AppError } from '../errors.ts'
 import { PERMANENT_AUTH_CODES } from '../model/accounts/account-state.ts'
 import { fromWhamUsage } from '../model/accounts/usage-reports.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
-import { type AskDeps, ask, UpstreamRefusal } from './ask.ts'
+import { type AccountCallDeps, callAsAccount, UpstreamRejection } from './ask.ts'
 
 const TIMEOUT_MS = 10_000
 const RETRIES = 2
 
 /** `GET /wham/usage`, at most three tries of 10 s. Throws what `ask` throws, and `upstream_error` for an empty report. */
-export const fetchUsage = async (deps: AskDeps, accountId: string, signal?: AbortSignal): Promise<UsageSnapshot> => {
-  const report = await ask(deps, accountId, { path: '/wham/usage', timeoutMs: TIMEOUT_MS, retries: RETRIES, signal })
+export const fetchUsage = async (
+  deps: AccountCallDeps,
+  accountId: string,
+  signal?: AbortSignal,
+): Promise<UsageSnapshot> => {
+  const report = await callAsAccount(deps, accountId, {
+    path: '/wham/usage',
+    timeoutMs: TIMEOUT_MS,
+    retries: RETRIES,
+    signal,
+  })
   const snapshot = fromWhamUsage(report, deps.clock.now())
   if (!snapshot) throw new AppError('upstream_error', { message: 'The usage report from ChatGPT is empty.' })
   return snapshot
@@ -25,7 +34,7 @@ type UsageVerdict = { kind: 'auth_failed'; code: string; evidence: string } | { 
  * answer the same for every account (decisions §3, Side questions).
  */
 export const judgeUsageFailure = (err: unknown): UsageVerdict => {
-  if (!(err instanceof UpstreamRefusal)) return { kind: 'passing' }
+  if (!(err instanceof UpstreamRejection)) return { kind: 'passing' }
   const { status, code, reason, message: evidence } = err
   if (status < 500 && code !== null && Object.hasOwn(PERMANENT_AUTH_CODES, code))
     return { kind: 'auth_failed', code, evidence }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { onChange } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
-import { findSeat } from '../../src/model/accounts/account-intake.ts'
+import { findMatchingAccount } from '../../src/model/accounts/account-intake.ts'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { describeAccounts } from '../../src/proxy/pool/describe.ts'
 import { publicModels, store } from '../spec/catalog.ts'
@@ -122,7 +122,7 @@ describe('import', () => {
     const identity = parseAuthJson(authJson(app, 'ada@example.test'), 'a').identity
     const seats = [identity, { ...identity, chatgptAccountId: null }, { ...identity, chatgptUserId: null }]
     for (const seat of seats)
-      expect(getPlans(app.sqlite, /accounts/, () => findSeat(app.db, seat))).toEqual([
+      expect(getPlans(app.sqlite, /accounts/, () => findMatchingAccount(app.db, seat))).toEqual([
         expect.stringContaining('SEARCH accounts USING INDEX accounts_seat'),
       ])
   })

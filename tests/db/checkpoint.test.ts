@@ -3,7 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { canTellPagesBehind, checkpoint, knowsNoop, pagesBehind } from '../../db/checkpoint.ts'
+import { canReadPagesBehind, checkpoint, pagesBehind, supportsNoopCheckpoint } from '../../db/checkpoint.ts'
 import { loggedDb } from '../support/db.ts'
 
 let dir: string
@@ -44,10 +44,16 @@ describe('checkpoint', () => {
   })
 
   test('versions of SQLite that would carry over when they are asked to count are not asked', () => {
-    expect(['3.37.0', '3.43.2', '3.50.4', '3.51.0', '3.54.1'].map(knowsNoop)).toEqual([false, false, false, true, true])
+    expect(['3.37.0', '3.43.2', '3.50.4', '3.51.0', '3.54.1'].map(supportsNoopCheckpoint)).toEqual([
+      false,
+      false,
+      false,
+      true,
+      true,
+    ])
   })
 
-  test.skipIf(!canTellPagesBehind(new Database()))('what is behind is counted, and stays behind for it', () => {
+  test.skipIf(!canReadPagesBehind(new Database()))('what is behind is counted, and stays behind for it', () => {
     fill(400)
     const behind = pagesBehind(sqlite)
     expect(behind).toBeGreaterThan(100)

@@ -1,6 +1,6 @@
 /** Work that keeps the write-ahead log short gives back the length that was set, whichever of several ends first. */
 import { expect, test } from 'bun:test'
-import { leaveLogToThread, withShortLog } from '../../db/short-log.ts'
+import { deferCheckpoints, withShortLog } from '../../db/short-log.ts'
 import { testDb } from '../support/db.ts'
 
 test.each([
@@ -11,7 +11,7 @@ test.each([
 ] as const)('%s, %i pages, %s', async (_where, usual, _order, ends) => {
   const { db, sqlite } = testDb()
   const pages = () => sqlite.query<{ wal_autocheckpoint: number }, []>('PRAGMA wal_autocheckpoint').get()
-  if (usual === 4000) leaveLogToThread(db)
+  if (usual === 4000) deferCheckpoints(db)
   const begin = () => {
     const work = Promise.withResolvers<void>()
     return { done: withShortLog(db, () => work.promise), end: work.resolve }

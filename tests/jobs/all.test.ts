@@ -8,7 +8,7 @@ import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { renewTokens } from '../../src/jobs/tokens.ts'
 import { pollUsage } from '../../src/jobs/usage.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
-import { addedUpTo } from '../../src/model/reports/request-spans.ts'
+import { getSummedUntil } from '../../src/model/reports/request-spans.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { jobDeps } from './deps.ts'
 
@@ -126,7 +126,7 @@ test('what may have waited for the start is done at once, the rest within the ho
   const { schedule } = scheduled(app, { ...app.bindings, figures, ops: { ...app.bindings.ops, backups } })
   const look = () => ({
     isTokenNew: sim.accessToken !== accessToken,
-    isAddedUp: addedUpTo(app.db) > 0,
+    isAddedUp: getSummedUntil(app.db) > 0,
     overviews: done.filter((what) => what === 'overview').length,
     backups: done.filter((what) => what === 'backup').length,
     isOldTurnThere: app.sqlite.query("SELECT 1 FROM requests WHERE id = 'old'").get() !== null,

@@ -9,7 +9,7 @@ import { type BackupJobDeps, backUp } from '../../src/jobs/backups.ts'
 import { retain } from '../../src/jobs/retention.ts'
 import { sampleUsage } from '../../src/jobs/samples.ts'
 import type { Log } from '../../src/lib/log.ts'
-import { noteAccountEvent } from '../../src/model/accounts/account-events.ts'
+import { recordAccountEvent } from '../../src/model/accounts/account-events.ts'
 import type { UsageSnapshot } from '../../src/model/accounts/usage-windows.ts'
 import { trimConsidered } from '../../src/model/log/trim-considered.ts'
 import type { Backup } from '../../src/ops/backups.ts'
@@ -213,8 +213,8 @@ describe('retention', () => {
     const now = clock.now()
     commit(db, (tx) => {
       for (let i = 0; i < 1200; i++)
-        noteAccountEvent(tx, { accountId: 'a', at: now - 9 * DAY_MS, kind: 'state', result: 'active', detail: null })
-      noteAccountEvent(tx, { accountId: 'a', at: now - DAY_MS, kind: 'token', result: 'renewed', detail: null })
+        recordAccountEvent(tx, { accountId: 'a', at: now - 9 * DAY_MS, kind: 'state', result: 'active', detail: null })
+      recordAccountEvent(tx, { accountId: 'a', at: now - DAY_MS, kind: 'token', result: 'renewed', detail: null })
       for (const days of [1, 34, 36, 99])
         tx.insert(usageSamples)
           .values({ accountId: 'a', hour: now - days * DAY_MS, fiveHourUsed: 1 })
@@ -258,7 +258,7 @@ describe('retention', () => {
     const { db, clock, run } = setUp()
     const now = clock.now()
     const note = (tx: Tx, at: number) =>
-      noteAccountEvent(tx, { accountId: 'a', at, kind: 'token', result: 'renewed', detail: null })
+      recordAccountEvent(tx, { accountId: 'a', at, kind: 'token', result: 'renewed', detail: null })
     commit(db, (tx) => {
       for (let i = 0; i < 600; i++) note(tx, now + 999 * DAY_MS)
       for (let i = 0; i < 1200; i++) note(tx, now - 9 * DAY_MS)
@@ -272,7 +272,7 @@ describe('retention', () => {
   test('an event of an account that is gone is nothing', () => {
     const { db } = setUp()
     commit(db, (tx) =>
-      noteAccountEvent(tx, { accountId: 'gone', at: 1, kind: 'import', result: 'added', detail: null }),
+      recordAccountEvent(tx, { accountId: 'gone', at: 1, kind: 'import', result: 'added', detail: null }),
     )
     expect(db.select().from(accountEvents).all()).toEqual([])
   })

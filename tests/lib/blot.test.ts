@@ -1,6 +1,6 @@
 /** A key that a server repeats is removed in every spelling that common JSON writers and URLs use. */
 import { expect, test } from 'bun:test'
-import { BLOT, blotOut } from '../../src/lib/blot.ts'
+import { REDACTED, redactSecret } from '../../src/lib/blot.ts'
 
 const KEY = `sk/ab+cd=='"&<>é`
 
@@ -15,9 +15,9 @@ test.each([
   ['in a URL in lower case', encodeURIComponent(KEY).replace(/%../g, (code) => code.toLowerCase())],
   ['in a form', new URLSearchParams({ KEY }).toString().slice('KEY='.length)],
 ])('%s', (_where, written) => {
-  expect(blotOut(`before ${written} after`, KEY)).toBe(`before ${BLOT} after`)
+  expect(redactSecret(`before ${written} after`, KEY)).toBe(`before ${REDACTED} after`)
 })
 
 test('a short key or none removes nothing', () => {
-  expect(['abc', '', null].map((key) => blotOut('abc def', key))).toEqual(['abc def', 'abc def', 'abc def'])
+  expect(['abc', '', null].map((key) => redactSecret('abc def', key))).toEqual(['abc def', 'abc def', 'abc def'])
 })

@@ -6,8 +6,8 @@ import { accounts } from '../../db/schema/accounts.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
-import { importAccounts, onePerSeat } from '../../src/model/accounts/account-import.ts'
-import { findSeat, importAccount, renewAccount } from '../../src/model/accounts/account-intake.ts'
+import { importAccounts, mergeByAccount } from '../../src/model/accounts/account-import.ts'
+import { findMatchingAccount, importAccount, renewAccount } from '../../src/model/accounts/account-intake.ts'
 import { ACTIVE, nextState } from '../../src/model/accounts/account-state.ts'
 import { openTokens, storeTokens } from '../../src/model/accounts/account-tokens.ts'
 import { getAccount, saveState } from '../../src/model/accounts/accounts.ts'
@@ -120,7 +120,7 @@ test('the same e-mail in another letter case is the same account; of two of old 
       .values({ ...getAccount(db, id), id: 'acc_old', email: 'ada@example.test' })
       .run(),
   )
-  expect([asUpper, file].map(({ identity }) => findSeat(db, identity)?.id)).toEqual([id, 'acc_old'])
+  expect([asUpper, file].map(({ identity }) => findMatchingAccount(db, identity)?.id)).toEqual([id, 'acc_old'])
 })
 
 test('letters beside those of ASCII have cases, too', () => {
@@ -165,7 +165,7 @@ test('the file whose tokens are stored already does not get in the way of a rene
 test('of a newer and an older file together the newer counts, and nothing was kept', () => {
   const { db, doing, refreshToken } = setUp()
   const files = [getFile('second', SIGNED_IN_AT + 3_600_001), getFile('first', SIGNED_IN_AT)]
-  const rows = onePerSeat(commit(db, (tx) => importAccounts(tx, files, doing)))
+  const rows = mergeByAccount(commit(db, (tx) => importAccounts(tx, files, doing)))
   expect(rows.map(({ tokensKept }) => tokensKept)).toEqual([false])
   expect(refreshToken()).toBe('second-refresh')
 })

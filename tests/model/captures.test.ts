@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readRequest, streamSide } from '../../src/model/captures/archive.ts'
+import { readRequest, streamCapturedBytes } from '../../src/model/captures/archive.ts'
 import { captureFolder } from '../../src/model/captures/capture.ts'
 import type { CaptureEntry } from '../../src/model/captures/recorder.ts'
 import type { CaptureRecord } from '../../src/model/captures/records.ts'
@@ -36,7 +36,7 @@ test.each([0, PART / 2, PART * 2])('keeps no more than %d bytes of each side', a
       expect(held.size).toBe(Math.ceil(maxBytes / PART))
     }
     expect([content?.attempts.length, content?.isCut]).toEqual([1, true])
-    const whole = streamSide(deps, 'cap_1', { id: ID, side: 'answer', attempts: 1 })
+    const whole = streamCapturedBytes(deps, 'cap_1', { id: ID, side: 'answer', attempts: 1 })
     expect((await new Response(whole).bytes()).length).toBe(3 * PART)
   } finally {
     rmSync(dir, { recursive: true })

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { apiKeyLimits } from '../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
-import { noteAccountEvent } from '../../src/model/accounts/account-events.ts'
+import { recordAccountEvent } from '../../src/model/accounts/account-events.ts'
 import { getStrip } from '../../src/model/overview/outcome-strip.ts'
 import {
   firstSteps,
@@ -194,7 +194,7 @@ describe('half hours', () => {
         [30, 'quota_exceeded'],
         [1, 'paused'],
       ] as const)
-        noteAccountEvent(tx, { accountId: 'a', at: NOW - hours * HOUR, kind: 'state', result, detail: null })
+        recordAccountEvent(tx, { accountId: 'a', at: NOW - hours * HOUR, kind: 'state', result, detail: null })
     })
     expect(overviewPresent(db, NOW).stateChanges.get('a')).toEqual([
       { at: NOW - 30 * HOUR, isActive: false },

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { commit, type Db } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'
-import { addUp } from '../../src/jobs/sums.ts'
+import { addUpCompletedHours } from '../../src/jobs/sums.ts'
 import { HOUR_MS } from '../../src/lib/durations.ts'
 import { ReportQuery, report as readReport } from '../../src/model/reports/reports.ts'
-import { addedUpTo, addUpHours, type HourSum, lateHours } from '../../src/model/reports/request-spans.ts'
+import { addUpHours, getSummedUntil, type HourSum, lateHourWriter } from '../../src/model/reports/request-spans.ts'
 import { ManualClock } from '../support/clock.ts'
 import { testDb } from '../support/db.ts'
 import { holds } from '../support/property.ts'
@@ -79,7 +79,7 @@ describe('a report', () => {
           const query = { start_date: date(Math.min(a, b)), end_date: date(Math.max(a, b)), timezone }
           const before = report(db, query)
           addAll(db, START + upTo * HOUR_MS, 7)
-          expect(addedUpTo(db)).toBe(START + upTo * HOUR_MS)
+          expect(getSummedUntil(db)).toBe(START + upTo * HOUR_MS)
           expect(report(db, query)).toEqual(before)
         },
       ),
@@ -118,7 +118,7 @@ describe('a report', () => {
       hourSum(START + 6 * DAY_MS + 23 * HOUR_MS, { keyId: '', model: 'gpt-5.4', requests: 4 }),
     ]
     add(db, late)
-    lateHours(sqlite)(late)
+    lateHourWriter(sqlite)(late)
     const query = { start_date: '2026-02-01', end_date: '2026-04-01', timezone: 'Europe/Berlin' }
     const summed = report(db, query)
     expect(summed.summary).toMatchObject({ requests: 7, errors: 1, activeAccounts: 2 })
@@ -136,7 +136,7 @@ const forgetSpans = (sqlite: Database): void => {
 test('what is not added up yet is left to the hours by the ledger', () => {
   const { db, sqlite } = testDb()
   addAll(db, START + DAY_MS)
-  lateHours(sqlite)([hourSum(START + DAY_MS)])
+  lateHourWriter(sqlite)([hourSum(START + DAY_MS)])
   expect(countRows(sqlite)).toBe(0)
 })
 
@@ -146,7 +146,7 @@ test('a clock that was set back adds no hour twice', () => {
   addAll(db, NOW)
   const rows = countRows(sqlite)
   expect(commit(db, (tx) => addUpHours(tx, { before: START, rows: 10 }))).toBe(false)
-  expect([addedUpTo(db), countRows(sqlite), rows]).toEqual([NOW, rows, 12])
+  expect([getSummedUntil(db), countRows(sqlite), rows]).toEqual([NOW, rows, 12])
 })
 
 const countRows = (sqlite: Database): number =>
@@ -157,9 +157,10 @@ test('a slice reads about as many rows as it is told, and always a whole hour', 
   const crowded = Array.from({ length: 20 }, (_, n) => hourSum(START, { keyId: `key_${n}` }))
   add(db, [...crowded, ...Array.from({ length: 30 }, (_, n) => hourSum(START + (n + 1) * HOUR_MS))])
   const steps: number[] = []
-  while (commit(db, (tx) => addUpHours(tx, { before: NOW, rows: 10 }))) steps.push((addedUpTo(db) - START) / HOUR_MS)
+  while (commit(db, (tx) => addUpHours(tx, { before: NOW, rows: 10 })))
+    steps.push((getSummedUntil(db) - START) / HOUR_MS)
   expect(steps).toEqual([1, 11, 21])
-  expect(addedUpTo(db)).toBe(NOW)
+  expect(getSummedUntil(db)).toBe(NOW)
 })
 
 test('the job leaves the running hour and the one before it to turns that still come in', async () => {
@@ -169,8 +170,8 @@ test('the job leaves the running hour and the one before it to turns that still 
     db,
     [1, 2, 3].map((ago) => hourSum(NOW - ago * HOUR_MS)),
   )
-  await addUp({ db, clock: new ManualClock(now) }, new AbortController().signal)
-  expect(addedUpTo(db)).toBe(NOW - HOUR_MS)
+  await addUpCompletedHours({ db, clock: new ManualClock(now) }, new AbortController().signal)
+  expect(getSummedUntil(db)).toBe(NOW - HOUR_MS)
 })
 
 test('the job pauses after each slice', async () => {
@@ -181,10 +182,10 @@ test('the job pauses after each slice', async () => {
     Array.from({ length: hours }, (_, n) => hourSum(START + n * HOUR_MS)),
   )
   const clock = new ManualClock(START + (hours + 1) * HOUR_MS)
-  const running = addUp({ db, clock }, new AbortController().signal)
+  const running = addUpCompletedHours({ db, clock }, new AbortController().signal)
   const seen: number[] = []
   for (let slice = 0; slice < 3; slice++) {
-    seen.push((addedUpTo(db) - START) / HOUR_MS)
+    seen.push((getSummedUntil(db) - START) / HOUR_MS)
     await clock.advance(20)
   }
   await running

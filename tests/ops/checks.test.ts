@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { VERSION } from '../../src/boot/version.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'
-import { type Check, type Finding, runChecks, worst } from '../../src/ops/checks.ts'
+import { type Check, type Finding, getWorstVerdict, runChecks } from '../../src/ops/checks.ts'
 import { Doctor } from '../../src/ops/doctor.ts'
 import { type FolderFacts, folderChecks } from '../../src/ops/folder-checks.ts'
 import { proxyChecks, type SeenRequest } from '../../src/ops/proxy-checks.ts'
@@ -31,9 +31,9 @@ test('a check that fails is a finding, and the others are told all the same', as
   ])
   expect(found.map(({ verdict }) => verdict)).toEqual(['unknown', 'warning'])
   expect(found[0]?.says).toContain('no such thing')
-  expect(worst(found)).toBe('warning')
-  expect(worst(found.toReversed())).toBe('warning')
-  expect(worst([])).toBe('ok')
+  expect(getWorstVerdict(found)).toBe('warning')
+  expect(getWorstVerdict(found.toReversed())).toBe('warning')
+  expect(getWorstVerdict([])).toBe('ok')
 })
 
 test('a file that is missing is told as what the first start makes', async () => {

@@ -1,6 +1,6 @@
 /** The test runner's own sums: a failure may never be read as a pass. */
 import { describe, expect, test } from 'bun:test'
-import { closingLine, getLayer, notesIn, readCounts, withoutPassed } from '../../scripts/test.ts'
+import { closingLine, getLayer, getNotes, readCounts, withoutPassed } from '../../scripts/test.ts'
 
 const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
 
@@ -31,7 +31,7 @@ test('the last line names skipped tests only where there are some', () => {
 })
 
 test('what a test notes is shown although it passed, and nothing else is', () => {
-  expect(notesIn(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
+  expect(getNotes(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
 })
 
 test('of a run that failed, what failed is shown with its error, and what passed is not', () => {

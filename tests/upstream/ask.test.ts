@@ -1,7 +1,7 @@
 /** What is logged of a question that failed. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { getWhy, UpstreamRefusal } from '../../src/upstream/ask.ts'
+import { getWhy, UpstreamRejection } from '../../src/upstream/ask.ts'
 
 test('the log has the words of a failure that was named, and the whole of one that nobody expected', () => {
   const lost = new TypeError('ECONNREFUSED: Unable to connect.')
@@ -9,7 +9,7 @@ test('the log has the words of a failure that was named, and the whole of one th
   expect(getWhy(new AppError('upstream_unreachable', { cause: lost }))).toEqual({ why })
   const refused = new AppError('upstream_error', { message: 'No.', cause: '<html>' })
   expect(getWhy(refused)).toEqual({ why: 'No.', cause: '<html>' })
-  const away = new UpstreamRefusal(503, 'overloaded', 'Try later.')
+  const away = new UpstreamRejection(503, 'overloaded', 'Try later.')
   expect(getWhy(away)).toEqual({ why: 'ChatGPT answered 503 overloaded: Try later.' })
   for (const err of [lost, new AppError('internal_error', { cause: lost })]) expect(getWhy(err)).toEqual({ err })
 })

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { seededRandom } from '../../src/lib/random.ts'
 import { NOT_FOR_AN_ACCOUNT } from '../../src/model/egress/route.ts'
-import { ask } from '../../src/upstream/ask.ts'
+import { callAsAccount } from '../../src/upstream/ask.ts'
 import { createDial } from '../../src/upstream/dial.ts'
 import { exchangeCode, type OAuthCall, RefreshError, refreshTokens, SignInError } from '../../src/upstream/oauth.ts'
-import { askDevice } from '../../src/upstream/oauth-device.ts'
+import { pollDevice } from '../../src/upstream/oauth-device.ts'
 import { codexBody, expectNothingLeft, getAnswer, testApp } from '../support/app.ts'
 import { liveService } from '../support/live.ts'
 import type { Fault, FaultRoute } from '../support/upstream/faults.ts'
@@ -70,7 +70,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     const one = poolOfOne()
     const endless = flood(404, 'usage')
     one.sim.next(endless.fault)
-    const err = await rejection(ask(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
+    const err = await rejection(callAsAccount(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
     expect(err).toMatchObject({ status: 404 })
     expectBounded(endless, ERROR_BYTES)
   })
@@ -78,7 +78,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
   test.each([
     ['a token renewal', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
     ['a sign-in by a code', (context: OAuthCall) => exchangeCode(context, GRANT), SignInError],
-    ['a sign-in on another device', (context: OAuthCall) => askDevice(context, DEVICE, NEVER), SignInError],
+    ['a sign-in on another device', (context: OAuthCall) => pollDevice(context, DEVICE, NEVER), SignInError],
   ])('of %s', async (_what, call, kind) => {
     const endless = flood(400)
     expect(await rejection(call(toContext(() => endless.response())))).toBeInstanceOf(kind)
@@ -105,7 +105,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     })
     const one = poolOfOne()
     one.sim.next({ on: 'usage', status: 404, body: () => broken })
-    const err = await rejection(ask(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
+    const err = await rejection(callAsAccount(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
     expect(err).toMatchObject({ status: 404 })
   })
 })
@@ -115,7 +115,7 @@ describe('a good answer has a limit too', () => {
     const one = poolOfOne()
     const endless = flood(200, 'usage')
     one.sim.next(endless.fault)
-    const err = await rejection(ask(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
+    const err = await rejection(callAsAccount(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
     expect(err).toMatchObject({ code: 'upstream_error', message: expect.stringContaining('larger than 8 MiB') })
     expectBounded(endless, 8 * MIB)
   })

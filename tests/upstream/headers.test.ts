@@ -1,7 +1,7 @@
 /** Which of a client's headers leave for the upstream, and what each account adds. */
 import { describe, expect, test } from 'bun:test'
 import { VERSION } from '../../src/boot/version.ts'
-import { accountTag, forwardable, passedOn, upstreamHeaders } from '../../src/upstream/headers.ts'
+import { accountTag, forwardable, toClientHeaders, upstreamHeaders } from '../../src/upstream/headers.ts'
 
 const account = { id: 'acc_a', chatgptAccountId: 'workspace-a', accessToken: 'token-a' }
 const sent = (headers: Record<string, string>, to = account) =>
@@ -44,7 +44,7 @@ describe('what leaves', () => {
 
 describe('the turn state', () => {
   const answered = new Headers({ 'x-codex-turn-state': 'opaque', 'x-internal': 'no', 'x-reasoning-included': 'true' })
-  const told = passedOn(answered, account.id)
+  const told = toClientHeaders(answered, account.id)
 
   test('is tagged for the client, who is told nothing else of that answer but its word on reasoning', () =>
     expect(told).toEqual({
@@ -60,11 +60,11 @@ describe('the turn state', () => {
 
   test('of more than 8 KiB is passed on in neither direction, and one of exactly that is', () => {
     const largest = 'x'.repeat(8192)
-    const told = passedOn(new Headers({ 'x-codex-turn-state': largest }), account.id)
+    const told = toClientHeaders(new Headers({ 'x-codex-turn-state': largest }), account.id)
     expect(sent(told)).toMatchObject({ 'x-codex-turn-state': largest })
     const tag = accountTag(account.id)
     expect(sent({ 'x-codex-turn-state': `${tag}.${largest}x` })).not.toHaveProperty('x-codex-turn-state')
     const tooLong = { 'x-codex-turn-state': `${largest}x`, 'x-reasoning-included': 'x'.repeat(60_000) }
-    expect(passedOn(new Headers(tooLong), account.id)).toEqual({})
+    expect(toClientHeaders(new Headers(tooLong), account.id)).toEqual({})
   })
 })

@@ -1,7 +1,7 @@
 /** Asking for usage: patience with passing failures, one renewed token, and what a refusal says about the account. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { UpstreamRefusal } from '../../src/upstream/ask.ts'
+import { UpstreamRejection } from '../../src/upstream/ask.ts'
 import { fetchUsage, judgeUsageFailure } from '../../src/upstream/usage.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
 
@@ -84,7 +84,7 @@ test.each(['not json', '{"unrelated":true}', '[]'])('a report that says nothing 
 
 describe('a refusal says of the account', () => {
   const verdict = (status: number, code: string | null = null, reason: string | null = null) =>
-    judgeUsageFailure(new UpstreamRefusal(status, code, reason))
+    judgeUsageFailure(new UpstreamRejection(status, code, reason))
 
   test.each([
     [401, 'token_invalidated'],

@@ -1,6 +1,6 @@
 /** Actions on the selected accounts. The bar appears once one is selected. */
 import type { FC } from 'hono/jsx'
-import { type Expected, expectedState, expects } from '../ui/badge.tsx'
+import { type Expected, expectedBadge, expectedState } from '../ui/badge.tsx'
 import { opens } from '../ui/modal.ts'
 import { DeleteDialog, PolicyDialog, TagsDialog } from './modal.tsx'
 
@@ -42,7 +42,7 @@ const BulkButton: FC<{ action: string; label: string; expected?: Expected }> = (
     formaction={action}
     hx-post={action}
     hx-swap="none"
-    {...(expected && expects(expected))}
+    {...(expected && expectedBadge(expected))}
   >
     {label}
   </button>

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import { StateBadge } from '../ui/badge.tsx'
 import type { AccountsProps } from './list.tsx'
 import { Eligibility, Evidence, Windows } from './standing.tsx'
-import { Name, Pick } from './table.tsx'
+import { Name, SelectAccount } from './table.tsx'
 
 export const AccountCards: FC<AccountsProps> = ({ accounts, mayWrite, now }) => (
   <ul class="account-cards">
@@ -13,7 +13,7 @@ export const AccountCards: FC<AccountsProps> = ({ accounts, mayWrite, now }) => 
           <span class="account-name">
             <Name account={account} />
           </span>
-          {mayWrite && <Pick account={account} />}
+          {mayWrite && <SelectAccount account={account} />}
         </div>
         <div class="account-state">
           <StateBadge status={account.status} />

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { TokenHealth } from '../../src/model/accounts/account-export.ts'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
-import { Refused } from '../ui/button.tsx'
+import { DisabledButton } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
@@ -111,7 +111,7 @@ interface ButtonProps {
 
 const ExportButton: FC<ButtonProps> = ({ account, format, label, refusal }) =>
   refusal ? (
-    <Refused label={label} why={refusal} />
+    <DisabledButton label={label} why={refusal} />
   ) : (
     <Action
       name={`export-${format}`}

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/accounts/account-state.ts'
 import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
-import { keeping, type Option, Options, plainOptions } from '../ui/select.tsx'
+import { type Option, Options, plainOptions, withChosenOption } from '../ui/select.tsx'
 import { listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
 import { planName } from './standing.tsx'
@@ -39,7 +39,7 @@ export const Filters: FC<AccountsProps> = ({ query, plans, tags, states }) => (
           label="Tag"
           any="Any tag"
           value={query.tag}
-          options={keeping(plainOptions(tags), query.tag)}
+          options={withChosenOption(plainOptions(tags), query.tag)}
         />
       )}
       {query.sort !== 'name' && <input type="hidden" name="sort" value={query.sort} />}

@@ -3,7 +3,7 @@ import type { Child, FC } from 'hono/jsx'
 import type { AccountAction, OfferedAction } from '../../src/model/accounts/account-actions.ts'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import { expectedState, StateBadge } from '../ui/badge.tsx'
-import { ButtonLink, Refused } from '../ui/button.tsx'
+import { ButtonLink, DisabledButton } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action } from '../ui/form.tsx'
 import { CheckIcon, CrossIcon } from '../ui/icons.tsx'
@@ -212,7 +212,7 @@ const BADGE = '#account-head .badge'
 const ActionButton: FC<{ account: WireAccount } & OfferedAction> = ({ account, action, refusal }) => {
   const { accountId, status } = account
   const label = getLabel(action, status)
-  if (refusal) return <Refused label={label} why={refusal} />
+  if (refusal) return <DisabledButton label={label} why={refusal} />
   const path = `/api/accounts/${encodeURIComponent(accountId)}`
   switch (action) {
     case 'probe':

@@ -1,7 +1,7 @@
 /** The account list: search, filters, table or cards, and actions on several accounts. */
 import type { FC } from 'hono/jsx'
 import type { AccountQuery, ListedAccount, PlanTotal } from '../../src/model/accounts/account-filter.ts'
-import { ButtonLink, Refused } from '../ui/button.tsx'
+import { ButtonLink, DisabledButton } from '../ui/button.tsx'
 import { Outcome } from '../ui/form.tsx'
 import { LivePart, live } from '../ui/live.tsx'
 import { NumberedPager } from '../ui/pager.tsx'
@@ -82,7 +82,7 @@ const AddAccount: FC<{ mayWrite: boolean }> = ({ mayWrite }) =>
       Add account
     </ButtonLink>
   ) : (
-    <Refused label="Add account" why="Your role can view accounts but not add them." isMain />
+    <DisabledButton label="Add account" why="Your role can view accounts but not add them." isMain />
   )
 
 const Empty: FC<{ mayWrite: boolean; src: string }> = ({ mayWrite, src }) => (

@@ -1,6 +1,6 @@
 /** Confirmations as native dialogs, opened by the browser itself, so they need no script. */
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
-import { shuts } from '../ui/modal.ts'
+import { closes } from '../ui/modal.ts'
 import { POLICIES } from './routing.tsx'
 
 const DELETE = '/api/accounts/delete'
@@ -22,7 +22,7 @@ const AccountsDialog: FC<PropsWithChildren<DialogProps & { actions?: Child }>> =
       {children}
       <div class="actions">
         {actions}
-        <button class="button button-plain" type="button" {...shuts(id)}>
+        <button class="button button-plain" type="button" {...closes(id)}>
           Cancel
         </button>
       </div>

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import type { ResetCreditsView } from '../../src/model/accounts/reset-credits.ts'
-import { Refused } from '../ui/button.tsx'
+import { DisabledButton } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action } from '../ui/form.tsx'
 import { Until } from '../ui/time.tsx'
@@ -60,7 +60,7 @@ const Use: FC<Props> = ({ account, resetCredits, resetRefusal, redeemRequestId }
   if (resetRefusal !== null)
     return (
       <div class="actions">
-        {(resetCredits?.availableCount ?? 0) > 0 && <Refused label={USE} why={resetRefusal} />}
+        {(resetCredits?.availableCount ?? 0) > 0 && <DisabledButton label={USE} why={resetRefusal} />}
         <span class="muted small">{resetRefusal}</span>
       </div>
     )

@@ -6,7 +6,7 @@ import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action, Check, Field, Form } from '../ui/form.tsx'
-import { getOptions, keeping, Select } from '../ui/select.tsx'
+import { getOptions, Select, withChosenOption } from '../ui/select.tsx'
 
 export interface RoutingProps {
   strategy: string
@@ -67,7 +67,7 @@ const EgressCard: FC<RouteView & { accountId: string }> = (props) => (
       <Select
         label="Proxy pool"
         name="poolId"
-        options={[['', 'Default'], ...keeping(getOptions(props.pools), props.chosen)]}
+        options={[['', 'Default'], ...withChosenOption(getOptions(props.pools), props.chosen)]}
         value={props.chosen ?? ''}
         hint="All traffic of this account to ChatGPT goes through this pool."
       />
@@ -147,7 +147,7 @@ const Caps: FC<Pick<RoutingProps, 'owners'> & { account: WireAccount }> = ({ acc
       <Select
         label="Owner"
         name="ownerUserId"
-        options={[['', 'No owner'], ...keeping(getOptions(owners), account.ownerUserId)]}
+        options={[['', 'No owner'], ...withChosenOption(getOptions(owners), account.ownerUserId)]}
         value={account.ownerUserId ?? ''}
         hint="The user whose account this is."
       />

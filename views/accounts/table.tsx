@@ -66,7 +66,7 @@ const Row: FC<{ account: ListedAccount; mayWrite: boolean; now: string }> = ({ a
   <tr>
     {mayWrite && (
       <td class="cell-check">
-        <Pick account={account} />
+        <SelectAccount account={account} />
       </td>
     )}
     <td class="cell-name">
@@ -112,7 +112,7 @@ export const Name: FC<{ account: WireAccount }> = ({ account }) => (
   </>
 )
 
-export const Pick: FC<{ account: WireAccount }> = ({ account }) => (
+export const SelectAccount: FC<{ account: WireAccount }> = ({ account }) => (
   <input
     id={`pick-${account.accountId}`}
     type="checkbox"

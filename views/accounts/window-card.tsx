@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import type { Settings } from '../../src/settings/schema.ts'
-import { Refused } from '../ui/button.tsx'
+import { DisabledButton } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Action } from '../ui/form.tsx'
 import { Since } from '../ui/time.tsx'
@@ -58,7 +58,7 @@ const Toggle: FC<WindowProps & { account: WireAccount }> = ({ account, isEnabled
   if (refusal !== null)
     return (
       <div class="actions">
-        <Refused label={label} why={refusal} />
+        <DisabledButton label={label} why={refusal} />
         <span class="muted small">{refusal}</span>
       </div>
     )

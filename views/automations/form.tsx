@@ -11,7 +11,7 @@ import type { Titled } from '../titles.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Action, Check, Field, Form, Outcome } from '../ui/form.tsx'
-import { getOptions, keeping, plainOptions, Select } from '../ui/select.tsx'
+import { getOptions, plainOptions, Select, withChosenOption } from '../ui/select.tsx'
 import { RunList } from './list.tsx'
 import { AUTOMATIONS_PATH, automationPath, DAY_NAMES, KIND_NAMES, scheduleText } from './words.ts'
 
@@ -110,7 +110,7 @@ const Fields: FC<{ draft: AutomationDraft; choices: AutomationChoices }> = ({ dr
         <Select
           label="Model"
           name="model"
-          options={[['', 'The cheapest of each account'], ...keeping(getOptions(choices.models), draft.model)]}
+          options={[['', 'The cheapest of each account'], ...withChosenOption(getOptions(choices.models), draft.model)]}
           value={draft.model ?? ''}
         />
         <Select

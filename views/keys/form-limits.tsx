@@ -1,7 +1,7 @@
 /** The limits of a key as form rows: the existing ones and a few blank ones. */
 import type { FC } from 'hono/jsx'
 import { Switch } from '../ui/form.tsx'
-import { keeping, type Option, Options } from '../ui/select.tsx'
+import { type Option, Options, withChosenOption } from '../ui/select.tsx'
 import { type ApiKey, LIMIT_TYPE_NAMES, WINDOW_NAMES } from './words.ts'
 
 type Limit = ApiKey['limits'][number]
@@ -55,7 +55,7 @@ const LimitRow: FC<RowProps> = ({ limit, index, models, prefix }) => {
         placeholder="Amount"
         aria-label="Amount"
       />
-      <Bare name={name('type')} label="Unit" options={keeping(TYPES, type)} value={type} />
+      <Bare name={name('type')} label="Unit" options={withChosenOption(TYPES, type)} value={type} />
       <Bare
         name={name('window')}
         label="Period"
@@ -65,7 +65,7 @@ const LimitRow: FC<RowProps> = ({ limit, index, models, prefix }) => {
       <Bare
         name={name('model')}
         label="Model"
-        options={[['', 'all models'], ...keeping(models, model)]}
+        options={[['', 'all models'], ...withChosenOption(models, model)]}
         value={model}
       />
     </fieldset>

@@ -2,7 +2,7 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { plural } from '../ui/amounts.ts'
 import { Check, Field, Switch } from '../ui/form.tsx'
-import { getOptions, keeping, type Option, plainOptions, Select } from '../ui/select.tsx'
+import { getOptions, type Option, plainOptions, Select, withChosenOption } from '../ui/select.tsx'
 import { type LimitBound, LimitRows } from './form-limits.tsx'
 import { type ApiKey, FAST_MODE_NAMES } from './words.ts'
 
@@ -247,7 +247,10 @@ const EnforcedModel: FC<FieldsProps> = ({ choices, apiKey }) => (
   <Select
     label="Always use this model"
     name="enforcedModel"
-    options={[SET_BY_CLIENT, ...keeping(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel)]}
+    options={[
+      SET_BY_CLIENT,
+      ...withChosenOption(plainOptions(choices.models.map(({ id }) => id)), apiKey?.enforcedModel),
+    ]}
     value={apiKey?.enforcedModel ?? ''}
   />
 )
@@ -315,7 +318,7 @@ const Advanced: FC<FieldsProps> = ({ choices, apiKey }) => (
         name="ownerUserId"
         options={[
           ['', 'No owner'],
-          ...keeping(getOptions(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username),
+          ...withChosenOption(getOptions(choices.owners), apiKey?.ownerUserId, apiKey?.owner?.username),
         ]}
         value={apiKey ? (apiKey.ownerUserId ?? '') : (choices.owners[0]?.id ?? '')}
         hint="The key stops working while its owner is disabled."

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { KeyHolderView } from '../../src/admin/key-holder.ts'
 import { LogTime } from '../logs/log-time.tsx'
-import { LOOKS } from '../logs/words.ts'
+import { STATUS_STYLES } from '../logs/words.ts'
 import { Pool } from '../overview/own.tsx'
 import { costText, countText, dollarText, plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
@@ -147,7 +147,7 @@ const LastRequests: FC<KeyHolderView> = ({ requests, generatedAt: now }) => (
           <TableHead texts={['Time', 'Model', 'Result']} numbers={['Tokens', 'First token', 'Cost']} />
           <tbody>
             {requests.map((request) => {
-              const { tone, Icon } = LOOKS[request.status]
+              const { tone, Icon } = STATUS_STYLES[request.status]
               return (
                 <tr>
                   <td class="cell-time">

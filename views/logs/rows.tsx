@@ -9,7 +9,7 @@ import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
 import { LogTime, logTimeText } from './log-time.tsx'
 import { groupRepeats } from './repeats.ts'
-import { COLUMN_NAMES, KIND_NAMES, LOOKS } from './words.ts'
+import { COLUMN_NAMES, KIND_NAMES, STATUS_STYLES } from './words.ts'
 
 interface RowProps {
   /** false: without the column of accounts. */
@@ -171,7 +171,7 @@ const Nothing: FC = () => <span class="muted">–</span>
 
 /** The result with icon and error code. */
 export const Result: FC<{ request: LogEntry }> = ({ request }) => {
-  const { tone, Icon } = LOOKS[request.status]
+  const { tone, Icon } = STATUS_STYLES[request.status]
   const { attemptCount: attempts, result } = request
   const isSaid = attempts <= 1 || result.endsWith(`(${attempts} accounts tried)`)
   return (

@@ -7,7 +7,7 @@ import type { Strategy } from '../../src/proxy/pool/policies.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { CheckIcon, ClockIcon, CrossIcon, LeaveIcon, WarningIcon } from '../ui/icons.tsx'
 
-export const LOOKS: Record<LogStatus, { tone: Tone; Icon: FC }> = {
+export const STATUS_STYLES: Record<LogStatus, { tone: Tone; Icon: FC }> = {
   ok: { tone: 'good', Icon: CheckIcon },
   cancelled: { tone: 'idle', Icon: LeaveIcon },
   rate_limit: { tone: 'wait', Icon: ClockIcon },

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { Form } from '../ui/form.tsx'
-import { opens, shuts } from '../ui/modal.ts'
+import { closes, opens } from '../ui/modal.ts'
 import type { ListedUser } from './list.tsx'
 
 /** What happens at the next visit of a deleted user through the proxy. */
@@ -44,7 +44,7 @@ export const DeleteProxyUser: FC<DeleteProps> = ({ user: { id, username, status 
             <Form name={`delete-${id}`} method="delete" action={path}>
               <Submit isRisky>Delete</Submit>
             </Form>
-            <button class="button button-plain" type="button" {...shuts(dialog)}>
+            <button class="button button-plain" type="button" {...closes(dialog)}>
               Cancel
             </button>
           </div>

@@ -45,7 +45,7 @@ interface Invite {
 }
 
 /** The answer to an invite; `origin` is the public address of the dashboard. */
-export const invitedAt =
+export const invitedPage =
   (origin: string): FC<{ user: { username: string }; invite: Invite | null }> =>
   ({ user, invite }) =>
     invite ? <LinkCard url={getUrl(origin, invite)} username={user.username} /> : <WaitsCard />

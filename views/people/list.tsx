@@ -5,7 +5,7 @@ import { type Session, SessionRow } from '../me/sessions.tsx'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { Submit } from '../ui/button.tsx'
 import { Action, Field, Form } from '../ui/form.tsx'
-import { getOptions, keeping, Options } from '../ui/select.tsx'
+import { getOptions, Options, withChosenOption } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { DeleteProxyUser, returnText } from './delete.tsx'
 
@@ -181,7 +181,7 @@ export const RoleSelect: FC<SelectProps> = ({ roles, value, current }) => (
   <label class="field">
     <span class="field-label">Role</span>
     <select name="roleId">
-      <Options of={keeping(getOptions(roles), current?.id, current?.name)} chosen={value} />
+      <Options of={withChosenOption(getOptions(roles), current?.id, current?.name)} chosen={value} />
     </select>
   </label>
 )

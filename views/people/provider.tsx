@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import { Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Check, Form } from '../ui/form.tsx'
-import { getOptions, keeping, Select } from '../ui/select.tsx'
+import { getOptions, Select, withChosenOption } from '../ui/select.tsx'
 import type { RoleOption } from './list.tsx'
 
 export interface ProviderProps {
@@ -44,7 +44,7 @@ const ProviderForm: FC<Omit<ProviderProps, 'canEdit'>> = ({ provider, roles, cur
       name="unknownIdentityRoleId"
       options={[
         ['', 'None: reject them until you add them'],
-        ...keeping(getOptions(roles), current?.id, current?.name),
+        ...withChosenOption(getOptions(roles), current?.id, current?.name),
       ]}
       value={provider.unknownIdentityRoleId ?? ''}
     />

@@ -2,7 +2,7 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
 import type { Measure, ReportBar, ReportBars, Stack } from '../../src/model/reports/report-bars.ts'
-import { OTHER_CLIENTS, WITHOUT } from '../../src/model/reports/report-filters.ts'
+import { NONE_FILTER, OTHER_CLIENTS } from '../../src/model/reports/report-filters.ts'
 import type { Sums } from '../../src/model/reports/report-sums.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { TextCard } from '../ui/card.tsx'
@@ -144,7 +144,7 @@ const getLayers = (
       name: name ?? (id === null ? NONE[stack] : 'deleted'),
       kind: String(n + 1),
       values: sums.map(amount),
-      href: stack === 'none' ? undefined : hrefWith(params, { [FILTERS[stack]]: id ?? WITHOUT }),
+      href: stack === 'none' ? undefined : hrefWith(params, { [FILTERS[stack]]: id ?? NONE_FILTER }),
     }),
   )
   const rest = layers.slice(LAYERS_SHOWN)
@@ -154,7 +154,7 @@ const getLayers = (
 }
 
 /** The log cannot filter by these. */
-const isNotInLog = (id: string): boolean => id === WITHOUT || id === OTHER_CLIENTS
+const isNotInLog = (id: string): boolean => id === NONE_FILTER || id === OTHER_CLIENTS
 
 /** The requests of a bar under the same filters. */
 const logHref = ({ from, to }: ReportBar, asked: ReportView['asked']): string | undefined => {

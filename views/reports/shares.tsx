@@ -1,7 +1,7 @@
 /** Usage by model, key or account; every row filters the report. */
 import type { FC } from 'hono/jsx'
 import type { ReportView } from '../../src/admin/reports.ts'
-import { WITHOUT } from '../../src/model/reports/report-filters.ts'
+import { NONE_FILTER } from '../../src/model/reports/report-filters.ts'
 import type { ReportShare } from '../../src/model/reports/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
@@ -64,7 +64,7 @@ type NameProps = Pick<SharesProps, 'none' | 'gone' | 'filter' | 'params'> & { sh
 const ShareName: FC<NameProps> = ({ share: { id, name }, none, gone, filter, params }) => {
   const text = id === null ? none : (name ?? gone ?? id)
   return (
-    <a class="share-name" title={text} href={hrefWith(params, { [filter]: id ?? WITHOUT })}>
+    <a class="share-name" title={text} href={hrefWith(params, { [filter]: id ?? NONE_FILTER })}>
       {text}
     </a>
   )

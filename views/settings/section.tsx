@@ -7,7 +7,7 @@ import { countText } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Done, Form } from '../ui/form.tsx'
-import { keeping, type Option, Options } from '../ui/select.tsx'
+import { type Option, Options, withChosenOption } from '../ui/select.tsx'
 import { isKeyRules, KeyRulesInput, keyRulesText } from './key-rules.tsx'
 import { choiceWords, PICKED, SECTION_WORDS, STRATEGY_OF, ZEROS } from './words.ts'
 
@@ -218,12 +218,16 @@ const Picker: FC<ShownField> = (field) => {
   const { value } = field
   const chosen = value === null ? '' : String(value)
   const offered = getChoices(field).map((choice): Option => [choice.value, choice.label ?? choice.value])
-  return <FieldSelect {...field} options={[['', 'none'], ...keeping(offered, chosen, `${chosen} (deleted)`)]} />
+  return (
+    <FieldSelect {...field} options={[['', 'none'], ...withChosenOption(offered, chosen, `${chosen} (deleted)`)]} />
+  )
 }
 
 const PickedNumber: FC<ShownField> = (field) => {
   const picks = (PICKED[field.name] ?? []).map(([known, label]): Option => [String(known), label])
-  return <FieldSelect {...field} options={keeping(picks, String(field.value), valueText(field, field.value))} />
+  return (
+    <FieldSelect {...field} options={withChosenOption(picks, String(field.value), valueText(field, field.value))} />
+  )
 }
 
 const FieldSelect: FC<ShownField & { options: readonly Option[] }> = ({ name, value, options }) => (

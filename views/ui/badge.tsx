@@ -48,7 +48,7 @@ export const expectedState = (at: string, status: AccountStatus): Expected => ({
 })
 
 /** Attributes of the form or button that is sent: the script shows this badge until the answer is here. */
-export const expects = ({ at, text, tone }: Expected) => ({
+export const expectedBadge = ({ at, text, tone }: Expected) => ({
   'data-expects': text,
   'data-expects-tone': tone,
   'data-expects-at': at,

@@ -21,7 +21,11 @@ export const ButtonLink: FC<LinkProps> = ({ isMain = false, isWide, ...link }) =
 )
 
 /** A disabled button with the reason. */
-export const Refused: FC<{ label: string; why: string; isMain?: boolean }> = ({ label, why, isMain = false }) => (
+export const DisabledButton: FC<{ label: string; why: string; isMain?: boolean }> = ({
+  label,
+  why,
+  isMain = false,
+}) => (
   <button class={buttonClass({ isPlain: !isMain })} type="button" disabled title={why}>
     {label}
   </button>

@@ -1,6 +1,6 @@
 /** Forms: posted by any browser or in place by htmx, with errors beside them. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import { type Expected, expects } from './badge.tsx'
+import { type Expected, expectedBadge } from './badge.tsx'
 import { IconButton, Submit } from './button.tsx'
 import { CheckIcon, EyeIcon, WarningIcon } from './icons.tsx'
 
@@ -32,7 +32,7 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
     hx-swap={target ? 'innerHTML' : 'none'}
     hx-confirm={rest.confirm}
     hx-disable="find [type=submit]"
-    {...(rest.expected && expects(rest.expected))}
+    {...(rest.expected && expectedBadge(rest.expected))}
   >
     {rest.children}
     {rest.confirm && method === 'post' && <AskedFirst question={rest.confirm} />}

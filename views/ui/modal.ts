@@ -4,4 +4,4 @@
 export const opens = (id: string) => ({ command: 'show-modal', commandfor: id })
 
 /** Attributes of the button that closes it. */
-export const shuts = (id: string) => ({ command: 'close', commandfor: id })
+export const closes = (id: string) => ({ command: 'close', commandfor: id })

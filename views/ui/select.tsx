@@ -27,7 +27,7 @@ export const getOptions = (choices: readonly { id: string; name: string }[]): Op
 export const plainOptions = (values: readonly string[]): Option[] => values.map((value) => [value, value])
 
 /** Keeps a chosen value that is no longer offered. */
-export const keeping = (options: readonly Option[], chosen: string | null | undefined, label?: string) =>
+export const withChosenOption = (options: readonly Option[], chosen: string | null | undefined, label?: string) =>
   !chosen || options.some(([value]) => value === chosen) ? options : [[chosen, label ?? chosen] as const, ...options]
 
 interface SelectProps {
@@ -62,7 +62,7 @@ export const Filter: FC<FilterProps> = ({ label, name, options, chosen, none = '
     <span class="field-label">{label}</span>
     <select name={name}>
       <option value="">{none}</option>
-      <Options of={keeping(options, chosen)} chosen={chosen} />
+      <Options of={withChosenOption(options, chosen)} chosen={chosen} />
     </select>
   </label>
 )

@@ -26,7 +26,7 @@ import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { idOf } from '../../http/path-id.ts'
+import { getPathId } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { iso } from '../../lib/iso.ts'
 import {
@@ -34,9 +34,9 @@ import {
   type ChallengePurpose,
   findCredential,
   listPasskeys,
-  notePasskeyUse,
   openChallenge,
   type PasskeyRow,
+  recordPasskeyUse,
   removePasskey,
   renamePasskey,
   takeChallenge,
@@ -91,7 +91,7 @@ export const editPasskey = createHandlers(signedIn({ account: true, audit: 'pass
   const { name } = c.req.valid('json')
   const change = { userId: self(c).id, name, actor: actor(c) }
   countOwnChange(c, self(c), 'passkey_renamed')
-  const row = commit(c.env.db, (tx) => renamePasskey(tx, idOf(c), change))
+  const row = commit(c.env.db, (tx) => renamePasskey(tx, getPathId(c), change))
   return proceed(c, toPasskey(row), '/me?done=passkey_renamed#passkeys')
 })
 
@@ -99,7 +99,7 @@ export const deletePasskey = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'passkey_removed' }),
   (c) => {
     const removal = { userId: self(c).id, actor: actor(c), isProxyTrusted: isProxyTrusted(c) }
-    commit(c.env.db, (tx) => removePasskey(tx, idOf(c), removal))
+    commit(c.env.db, (tx) => removePasskey(tx, getPathId(c), removal))
     return proceed(c, null, '/me?done=passkey_removed#passkeys')
   },
 )
@@ -212,7 +212,7 @@ interface Use {
 
 const use = (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, counter }: Use): void => {
   spend(c, tx, purpose, challenge)
-  notePasskeyUse(tx, passkey.id, { counter, now: c.env.clock.now() })
+  recordPasskeyUse(tx, passkey.id, { counter, now: c.env.clock.now() })
 }
 
 /** The reason is usually a misconfigured origin, and only the log may reveal it. */

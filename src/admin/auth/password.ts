@@ -6,9 +6,9 @@ import { showBootstrapToken } from '../../auth/bootstrap.ts'
 import {
   countOwnChange,
   ownAccount,
+  requireEnrolledAccount,
   requireManaged,
   requireOwnSession,
-  settledAccount,
 } from '../../auth/own-account.ts'
 import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
@@ -60,7 +60,7 @@ export const replacePassword = createHandlers(
 export const removePassword = createHandlers(
   open('the signed-in user, with their password', {
     audit: 'password_removed',
-    check: (c) => requirePasswordHolder(c, settledAccount),
+    check: (c) => requirePasswordHolder(c, requireEnrolledAccount),
   }),
   body(Removal),
   async (c) => {

@@ -6,7 +6,7 @@ import { endOthers } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { requires, signedIn } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { idOf } from '../../http/path-id.ts'
+import { getPathId } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { append } from '../../model/audit/audit.ts'
 import { callerNow, requireDelegation } from '../../model/users/delegation.ts'
@@ -27,7 +27,7 @@ export const getSessions = (c: Ctx, userId: string) =>
 /** Ending the current session signs out. */
 export const endOwnSession = createHandlers(signedIn({ account: true, audit: 'session_ended' }), (c) => {
   const userId = requireOwnAccount(c.var.principal).id
-  const id = idOf(c)
+  const id = getPathId(c)
   const wasCurrent = id === currentId(c)
   commit(c.env.db, (tx) => endOneSession(tx, id, { userId, actor: actor(c) }))
   if (wasCurrent) clearSessionToken(c)
@@ -49,7 +49,7 @@ export const endOtherSessions = createHandlers(signedIn({ account: true, audit: 
 
 /** Sessions of any user; viewing needs no confirmation. Throws `user_not_found`. */
 export const listSessionsOf = createHandlers(requires('users:manage', { account: true }), (c) => {
-  const { row } = getPerson(c.env.db, idOf(c))
+  const { row } = getPerson(c.env.db, getPathId(c))
   return c.json(getSessions(c, row.id))
 })
 

@@ -1,7 +1,7 @@
 /** `/api/dashboard-auth/step-up`: confirms the user's identity again before a sensitive change. */
 import { z } from 'zod'
 import { attempt } from '../../auth/attempt.ts'
-import { settledAccount } from '../../auth/own-account.ts'
+import { requireEnrolledAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { readSecondFactor, spendSecondFactor } from '../../auth/second-factor.ts'
 import { confirm } from '../../auth/sign-in.ts'
@@ -30,7 +30,7 @@ type Factors = z.output<typeof Factors>
 export const stepUp = createHandlers(
   open('the signed-in user, with their factors', {
     audit: 'step_up_verified',
-    check: (c) => requireFactors(settledAccount(c)),
+    check: (c) => requireFactors(requireEnrolledAccount(c)),
   }),
   body(Factors),
   async (c) => {

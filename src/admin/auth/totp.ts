@@ -6,12 +6,12 @@ import { attempt } from '../../auth/attempt.ts'
 import {
   countOwnChange,
   ownAccount,
+  requireEnrolledAccount,
   requireManaged,
   requireOwnSession,
-  settledAccount,
 } from '../../auth/own-account.ts'
 import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
-import { type Resolution, resolveHalf } from '../../auth/resolve.ts'
+import { type Resolution, resolveSecondStep } from '../../auth/resolve.ts'
 import { readSecondFactor, requireSecondFactor, type SecondFactor } from '../../auth/second-factor.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
@@ -77,7 +77,7 @@ export const confirmTotpSetup = createHandlers(
 export const renewRecoveryCodes = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'recovery_codes_created' }),
   (c) => {
-    const principal = manager(c, settledAccount)
+    const principal = manager(c, requireEnrolledAccount)
     const doer = getActor(principal, c)
     countOwnChange(c, principal, 'recovery_codes_created')
     const recoveryCodes = commit(c.env.db, (tx) => {
@@ -110,7 +110,7 @@ export const verifyTotp = createHandlers(
 export const removeTotp = createHandlers(
   open('the signed-in user, with a code', {
     audit: 'totp_disabled',
-    check: (c) => manager(c, settledAccount),
+    check: (c) => manager(c, requireEnrolledAccount),
   }),
   body(Shown),
   async (c) => {
@@ -132,7 +132,7 @@ export const removeTotp = createHandlers(
 /** The user whose code it is: of the waiting session, or the signed-in user. */
 const whoWaits = (c: Ctx): { resolution: Resolution; row: UserRow } => {
   requireManaged(c)
-  const resolution = resolveHalf(c)
+  const resolution = resolveSecondStep(c)
   return { resolution, row: resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row }
 }
 

@@ -1,27 +1,27 @@
 /** `/api/dashboard-users`: adds users, with one-time links or waiting for the proxy. */
 import { commit } from '../../../db/commit.ts'
-import { invitedAt, newLinkAt } from '../../../views/people/invite.tsx'
+import { invitedPage, newLinkAt } from '../../../views/people/invite.tsx'
 import { isProxyTrusted } from '../../auth/identity.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { idOf } from '../../http/path-id.ts'
+import { getPathId } from '../../http/path-id.ts'
 import { originForLinks } from '../../http/public-origin.ts'
 import { proceed, reply } from '../../http/reply.tsx'
 import { dropExpiredInvites, hasExpiredInvites } from '../../model/users/expired-invites.ts'
 import { invitePerson, resendInvite, revokeInvite } from '../../model/users/invites.ts'
 import { NewPerson } from '../../model/users/people-input.ts'
 import { linkView, listInviteViews, userView } from '../../model/users/people-view.ts'
-import { manage, managing, peopleAfter } from './manage.ts'
+import { commitAsManager, requiresManaging, usersPageAfter } from './manage.ts'
 
 /** Answers with the link's token once; users that wait for an identity have none. */
-export const inviteUser = createHandlers(managing('users:manage', 'user_invited'), body(NewPerson), (c) => {
+export const inviteUser = createHandlers(requiresManaging('users:manage', 'user_invited'), body(NewPerson), (c) => {
   const { db, random } = c.env
-  const { person, link } = manage(c, 'users:manage', (tx, caller) =>
+  const { person, link } = commitAsManager(c, 'users:manage', (tx, caller) =>
     invitePerson(tx, c.req.valid('json'), { caller, random, isProxyTrusted: isProxyTrusted(c) }),
   )
-  return reply(c, { user: userView(db, person), invite: link && linkView(link) }, invitedAt(originForLinks(c)), 201)
+  return reply(c, { user: userView(db, person), invite: link && linkView(link) }, invitedPage(originForLinks(c)), 201)
 })
 
 /** Deletes expired invites first (spec §3). */
@@ -30,15 +30,15 @@ export const listInvitations = createHandlers(requires('users:manage'), (c) => {
   return c.json(listInviteViews(c.env.db))
 })
 
-export const resendInvitation = createHandlers(managing('users:manage', 'invite_resent'), (c) => {
+export const resendInvitation = createHandlers(requiresManaging('users:manage', 'invite_resent'), (c) => {
   const { random } = c.env
-  const link = manage(c, 'users:manage', (tx, caller) => resendInvite(tx, idOf(c), { caller, random }))
+  const link = commitAsManager(c, 'users:manage', (tx, caller) => resendInvite(tx, getPathId(c), { caller, random }))
   return reply(c, linkView(link), newLinkAt(originForLinks(c)))
 })
 
-export const revokeInvitation = createHandlers(managing('users:manage', 'invite_revoked'), (c) => {
-  manage(c, 'users:manage', (tx, caller) => revokeInvite(tx, idOf(c), caller))
-  return proceed(c, null, peopleAfter('invite_revoked'))
+export const revokeInvitation = createHandlers(requiresManaging('users:manage', 'invite_revoked'), (c) => {
+  commitAsManager(c, 'users:manage', (tx, caller) => revokeInvite(tx, getPathId(c), caller))
+  return proceed(c, null, usersPageAfter('invite_revoked'))
 })
 
 export const purgeInvites = (c: Ctx): void => {

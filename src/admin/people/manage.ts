@@ -8,14 +8,14 @@ import { type Caller, callerNow } from '../../model/users/delegation.ts'
 import type { Permission } from '../../model/users/permissions.ts'
 
 /** The gate for changes to users: requires a user with `permission` and a recent confirmation (spec §5, step-up 1). */
-export const managing = (permission: Permission, audit: AuditEvent) =>
+export const requiresManaging = (permission: Permission, audit: AuditEvent) =>
   requires(permission, { stepUp: true, account: true, audit })
 
 /** Throws `authentication_required` and `permission_required` for a caller who lost the permission since the gate. */
-export const manage = <T>(c: Ctx, permission: Permission, apply: (tx: Tx, caller: Caller) => Sync<T>): T => {
+export const commitAsManager = <T>(c: Ctx, permission: Permission, apply: (tx: Tx, caller: Caller) => Sync<T>): T => {
   const who = actor(c)
   return commit<T>(c.env.db, (tx) => apply(tx, callerNow(tx, who, permission)))
 }
 
 /** The page to redirect to after a change, with its message. */
-export const peopleAfter = (event: AuditEvent): string => `/settings/access?done=${event}`
+export const usersPageAfter = (event: AuditEvent): string => `/settings/access?done=${event}`

@@ -4,7 +4,7 @@ import type { Ctx } from '../../boot/bindings.ts'
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { idOf } from '../../http/path-id.ts'
+import { getPathId } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { isoOrNull } from '../../lib/iso.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type ProviderRow,
   updateProvider,
 } from '../../model/users/auth-providers.ts'
-import { manage, managing, peopleAfter } from './manage.ts'
+import { commitAsManager, requiresManaging, usersPageAfter } from './manage.ts'
 
 const Patch = z.strictObject({
   label: z.string().trim().min(1).max(128).optional().describe('Display name.'),
@@ -39,10 +39,16 @@ export const listAuthProviders = createHandlers(requires('security:write'), (c) 
   c.json(listProviders(c.env.db).map((row) => toProvider(c, row))),
 )
 
-export const editAuthProvider = createHandlers(managing('security:write', 'provider_updated'), body(Patch), (c) => {
-  const row = manage(c, 'security:write', (tx, caller) => updateProvider(tx, idOf(c), c.req.valid('json'), caller))
-  return proceed(c, toProvider(c, row), peopleAfter('provider_updated'))
-})
+export const editAuthProvider = createHandlers(
+  requiresManaging('security:write', 'provider_updated'),
+  body(Patch),
+  (c) => {
+    const row = commitAsManager(c, 'security:write', (tx, caller) =>
+      updateProvider(tx, getPathId(c), c.req.valid('json'), caller),
+    )
+    return proceed(c, toProvider(c, row), usersPageAfter('provider_updated'))
+  },
+)
 
 /** The reverse proxy's entry of the list. */
 export const proxyProvider = (c: Ctx) => toProvider(c, getProvider(c.env.db))

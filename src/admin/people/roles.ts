@@ -2,7 +2,7 @@
 import { body } from '../../http/body.ts'
 import { requires } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { idOf } from '../../http/path-id.ts'
+import { getPathId } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { listRoleViews, permissionViews, roleView } from '../../model/users/people-roles-view.ts'
 import {
@@ -14,7 +14,7 @@ import {
   RoleClone,
   RolePatch,
 } from '../../model/users/role-edit.ts'
-import { manage, managing, peopleAfter } from './manage.ts'
+import { commitAsManager, requiresManaging, usersPageAfter } from './manage.ts'
 
 /** For assigning roles, and for editing them. */
 const readsRoles = requires('users:manage', { or: 'roles:manage' })
@@ -23,26 +23,30 @@ export const listDashboardRoles = createHandlers(readsRoles, (c) => c.json(listR
 
 export const listPermissions = createHandlers(readsRoles, (c) => c.json(permissionViews()))
 
-export const addRole = createHandlers(managing('roles:manage', 'role_created'), body(NewRole), (c) => {
+export const addRole = createHandlers(requiresManaging('roles:manage', 'role_created'), body(NewRole), (c) => {
   const { db, random } = c.env
-  const role = manage(c, 'roles:manage', (tx, caller) => createRole(tx, c.req.valid('json'), { caller, random }))
-  return proceed(c, roleView(db, role), peopleAfter('role_created'), 201)
-})
-
-export const copyRole = createHandlers(managing('roles:manage', 'role_created'), body(RoleClone), (c) => {
-  const { db, random } = c.env
-  const role = manage(c, 'roles:manage', (tx, caller) =>
-    cloneRole(tx, idOf(c), c.req.valid('json'), { caller, random }),
+  const role = commitAsManager(c, 'roles:manage', (tx, caller) =>
+    createRole(tx, c.req.valid('json'), { caller, random }),
   )
-  return proceed(c, roleView(db, role), peopleAfter('role_created'), 201)
+  return proceed(c, roleView(db, role), usersPageAfter('role_created'), 201)
 })
 
-export const changeRole = createHandlers(managing('roles:manage', 'role_updated'), body(RolePatch), (c) => {
-  const role = manage(c, 'roles:manage', (tx, caller) => editRole(tx, idOf(c), c.req.valid('json'), caller))
-  return proceed(c, roleView(c.env.db, role), peopleAfter('role_updated'))
+export const copyRole = createHandlers(requiresManaging('roles:manage', 'role_created'), body(RoleClone), (c) => {
+  const { db, random } = c.env
+  const role = commitAsManager(c, 'roles:manage', (tx, caller) =>
+    cloneRole(tx, getPathId(c), c.req.valid('json'), { caller, random }),
+  )
+  return proceed(c, roleView(db, role), usersPageAfter('role_created'), 201)
 })
 
-export const removeRole = createHandlers(managing('roles:manage', 'role_deleted'), (c) => {
-  manage(c, 'roles:manage', (tx, caller) => deleteRole(tx, idOf(c), caller))
-  return proceed(c, null, peopleAfter('role_deleted'))
+export const changeRole = createHandlers(requiresManaging('roles:manage', 'role_updated'), body(RolePatch), (c) => {
+  const role = commitAsManager(c, 'roles:manage', (tx, caller) =>
+    editRole(tx, getPathId(c), c.req.valid('json'), caller),
+  )
+  return proceed(c, roleView(c.env.db, role), usersPageAfter('role_updated'))
+})
+
+export const removeRole = createHandlers(requiresManaging('roles:manage', 'role_deleted'), (c) => {
+  commitAsManager(c, 'roles:manage', (tx, caller) => deleteRole(tx, getPathId(c), caller))
+  return proceed(c, null, usersPageAfter('role_deleted'))
 })

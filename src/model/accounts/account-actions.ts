@@ -1,5 +1,5 @@
 /** The actions on an account in its current state, and why one is not possible. */
-import { type AccountState, type AccountStatus, statusBeneath } from './account-state.ts'
+import { type AccountState, type AccountStatus, getStatusUnderPause } from './account-state.ts'
 
 const ACCOUNT_ACTIONS = ['probe', 'resume', 'pause', 'reauthenticate', 'delete'] as const
 export type AccountAction = (typeof ACCOUNT_ACTIONS)[number]
@@ -22,7 +22,7 @@ export const offeredActions = (account: Standing, mayWrite: boolean): OfferedAct
 type Standing = Pick<AccountState, 'status' | 'cause'>
 
 const getRefusal = (action: AccountAction, account: Standing): string | null =>
-  action === 'resume' && statusBeneath(account) === 'reauth_required'
+  action === 'resume' && getStatusUnderPause(account) === 'reauth_required'
     ? 'Sign in again first.'
     : (REFUSALS[action]?.[account.status] ?? null)
 

@@ -1,6 +1,6 @@
 /** The credentials of one account in the formats of other programs, and how fresh they are. The only place that exposes tokens. */
 import { iso, isoOrNull } from '../../lib/iso.ts'
-import { statusBeneath } from './account-state.ts'
+import { getStatusUnderPause } from './account-state.ts'
 import type { AccountRow } from './accounts.ts'
 import { type AccountTokens, getExpiry } from './auth-json.ts'
 
@@ -74,6 +74,6 @@ export const tokenHealth = (
     refresh: of(tokens.refreshToken),
     idToken: of(tokens.idToken),
     lastRefreshAt: iso(row.lastRefreshAt),
-    nextRefreshAt: statusBeneath(row) === 'reauth_required' ? null : iso(due),
+    nextRefreshAt: getStatusUnderPause(row) === 'reauth_required' ? null : iso(due),
   }
 }

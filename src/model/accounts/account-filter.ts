@@ -94,7 +94,7 @@ const byName = (a: ListedAccount, b: ListedAccount): number =>
   naturalOrder(a.displayName, b.displayName) || (a.accountId < b.accountId ? -1 : 1)
 
 /** Every tag that an account has, sorted. */
-export const tagsIn = (accounts: readonly Pick<ListedAccount, 'tags'>[]): string[] =>
+export const getDistinctTags = (accounts: readonly Pick<ListedAccount, 'tags'>[]): string[] =>
   [...new Set(accounts.flatMap(({ tags }) => tags))].toSorted(naturalOrder)
 
 /** The accounts of one plan together. */

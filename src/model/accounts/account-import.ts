@@ -34,12 +34,12 @@ export const readAuthFiles = (files: readonly AuthFile[]): ReadAuthFiles => {
   return read
 }
 
-/** Stores them in order. Two files of one account give two rows; see `onePerSeat`. */
+/** Stores them in order. Two files of one account give two rows; see `mergeByAccount`. */
 export const importAccounts = (tx: Tx, accounts: readonly ImportedAccount[], doing: TakingIn): ImportedRow[] =>
   accounts.map((account) => importAccount(tx, account, doing))
 
 /** Merges rows of the same account, keeping the last state; its tokens were kept if neither file is newer. */
-export const onePerSeat = (rows: readonly ImportedRow[]): ImportedRow[] => {
+export const mergeByAccount = (rows: readonly ImportedRow[]): ImportedRow[] => {
   const seats = new Map<string, ImportedRow>()
   for (const row of rows) {
     const tokensKept = row.tokensKept && (seats.get(row.id)?.tokensKept ?? true)

@@ -5,9 +5,9 @@ import { accounts } from '../../../db/schema/accounts.ts'
 import type { Random } from '../../lib/random.ts'
 import type { Sealer } from '../../lib/seal.ts'
 import { type Actor, type AuditEvent, append } from '../audit/audit.ts'
-import { pausedWithout, whyUnrouted } from '../egress/unrouted.ts'
-import { noteAccountEvent } from './account-events.ts'
-import { ACTIVE, type AccountState, nextState, statusBeneath } from './account-state.ts'
+import { getUnroutedReason, pausedWithout } from '../egress/unrouted.ts'
+import { recordAccountEvent } from './account-events.ts'
+import { ACTIVE, type AccountState, getStatusUnderPause, nextState } from './account-state.ts'
 import { openTokens, sealTokens, UNREADABLE_TOKENS } from './account-tokens.ts'
 import { STATE_NAMES } from './account-words.ts'
 import { type AccountRow, getAccount, getState } from './accounts.ts'
@@ -39,7 +39,7 @@ export interface TakingIn {
 export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
   const { identity, tokens } = imported
   const { sealer, random, actor, event = 'account_imported', announcesLater = false, egressPoolId = null } = doing
-  const existing = findSeat(tx, identity)
+  const existing = findMatchingAccount(tx, identity)
   const tokensKept = existing !== undefined && !isNewer(imported, existing, { sealer, now: actor.at })
   const id = existing?.id ?? random.id('acc')
   if (existing && !tokensKept) renewAccount(tx, existing, imported, doing)
@@ -60,7 +60,7 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
     details: { email: identity.email, renewed: existing !== undefined && !tokensKept, tokensKept },
   })
   const result = existing === undefined ? 'added' : tokensKept ? 'tokens kept' : 'tokens replaced'
-  noteAccountEvent(tx, {
+  recordAccountEvent(tx, {
     accountId: id,
     at: actor.at,
     kind: 'import',
@@ -72,7 +72,7 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
 }
 
 const firstState = (tx: Tx, egressPoolId: string | null, at: number): AccountState => {
-  const reason = whyUnrouted(tx, egressPoolId)
+  const reason = getUnroutedReason(tx, egressPoolId)
   return reason === null ? ACTIVE : pausedWithout(reason, at)
 }
 
@@ -100,14 +100,14 @@ export const renewAccount = (
   const { planType } = identity
   const event = { accountId: row.id, at: actor.at }
   if (state.status !== row.status)
-    noteAccountEvent(tx, {
+    recordAccountEvent(tx, {
       ...event,
       kind: 'state',
       result: state.status,
       detail: `New tokens were stored. Before: ${STATE_NAMES[row.status].toLowerCase()}.`,
     })
   if (planType !== row.planType)
-    noteAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
+    recordAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
   notice(tx, 'accounts')
 }
 
@@ -133,7 +133,7 @@ export const isNewer = (
   existing: AccountRow,
   { sealer, now }: { sealer: Sealer; now: number },
 ): boolean => {
-  const status = statusBeneath(existing)
+  const status = getStatusUnderPause(existing)
   if (status === 'reauth_required' || status === 'deactivated') return true
   const held = openTokens(sealer, existing)
   if (held === UNREADABLE_TOKENS) return true
@@ -142,7 +142,7 @@ export const isNewer = (
 }
 
 /** The account this identity would update, comparing e-mails case-insensitively; an exact match comes first. */
-export const findSeat = (
+export const findMatchingAccount = (
   db: Db,
   { email, chatgptAccountId, chatgptUserId }: AccountIdentity,
 ): AccountRow | undefined => {

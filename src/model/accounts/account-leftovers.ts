@@ -21,7 +21,7 @@ const FACT = 'deleted_account:'
 const LOOKED_FOR_MS = DAY_MS
 
 /** Call in the commit that deletes the account; `at` is ms since epoch. `clearLeftovers` does the rest. */
-export const noteDeleted = (
+export const recordDeletion = (
   tx: Tx,
   accountId: string,
   { at, withHistory }: { at: number; withHistory: boolean },

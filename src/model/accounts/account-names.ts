@@ -18,7 +18,7 @@ const ID_CHARS = 8
  * Names by id. One user may have seats in several workspaces with the same e-mail, so shared names get the plan and the
  * start of the id.
  */
-export const tellApart = (called: readonly Called[]): ReadonlyMap<string, string> => {
+export const getUniqueNames = (called: readonly Called[]): ReadonlyMap<string, string> => {
   const namesakes = Map.groupBy(called, ({ name }) => name)
   return new Map(
     called.map(({ id, name, planType }) => {
@@ -29,8 +29,8 @@ export const tellApart = (called: readonly Called[]): ReadonlyMap<string, string
 }
 
 /** The same accounts with unambiguous names. */
-export const namedApart = (views: readonly AccountView[]): AccountView[] => {
-  const names = tellApart(
+export const withUniqueNames = (views: readonly AccountView[]): AccountView[] => {
+  const names = getUniqueNames(
     views.map(({ accountId, displayName, planType }) => ({ id: accountId, name: displayName, planType })),
   )
   return views.map((view) => ({ ...view, displayName: names.get(view.accountId)! })) // every view has a name
@@ -43,7 +43,7 @@ export const accountNames = (
 ): ReadonlyMap<string, string> => {
   const { id, email, alias, planType } = accounts
   const rows = db.select({ id, email, alias, planType }).from(accounts).all()
-  return tellApart(
+  return getUniqueNames(
     rows.map((row) => ({ ...row, name: hidesAccounts ? maskEmails(displayName(row)) : displayName(row) })),
   )
 }

@@ -15,7 +15,7 @@ export const byPosition = (a: Pick<Placed, 'position'>, b: Pick<Placed, 'positio
   (a.position ?? UNPLACED) - (b.position ?? UNPLACED)
 
 /** Every account by position, the others after them by age. */
-export const inOrder = (db: Db): Placed[] =>
+export const listByPosition = (db: Db): Placed[] =>
   db
     .select({ id: accounts.id, position: accounts.position })
     .from(accounts)
@@ -28,12 +28,13 @@ export const moveAccount = (tx: Tx, id: string, position: number | null): void =
   if (position === null) {
     place(tx, id, null)
     closeGaps(tx)
-  } else for (const [at, account] of moved(inOrder(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
+  } else
+    for (const [at, account] of moved(listByPosition(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
 }
 
 /** Numbers the accounts that have a position from 1. Call it after one was deleted. */
 export const closeGaps = (tx: Tx): void => {
-  const placed = inOrder(tx).filter(({ position }) => position !== null)
+  const placed = listByPosition(tx).filter(({ position }) => position !== null)
   for (const [at, { id, position }] of placed.entries()) if (position !== at + 1) place(tx, id, at + 1)
 }
 

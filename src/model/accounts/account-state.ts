@@ -129,7 +129,7 @@ export const isInUse = (state: Pick<AccountState, 'status'>): boolean => state.s
  * The status without the pause. Only users end a pause, so a need for sign-in or a closed account is kept as its cause
  * until the next sign-in.
  */
-export const statusBeneath = ({ status, cause }: Pick<AccountState, 'status' | 'cause'>): AccountStatus =>
+export const getStatusUnderPause = ({ status, cause }: Pick<AccountState, 'status' | 'cause'>): AccountStatus =>
   status !== 'paused' || cause === null || cause === PAUSED ? status : getStatus(cause)
 
 /** `resetAt` if plausible: after `at`, and at most 366 days ahead. */
@@ -258,7 +258,7 @@ const refuseAuth = (
   { at, code, evidence }: Extract<AccountEvent, { kind: 'auth_failed' }>,
 ): AccountState => {
   const status = getStatus(code)
-  const before = statusBeneath(state)
+  const before = getStatusUnderPause(state)
   if (before === status || before === 'deactivated') return state
   const refusal = { cause: code, evidence: evidence || code }
   return state.status === 'paused' ? { ...state, ...refusal } : { ...ACTIVE, ...refusal, status, since: at }
@@ -283,7 +283,7 @@ const pause = (state: AccountState, at: number): AccountState => {
 }
 
 const reactivate = (state: AccountState): AccountState => {
-  if (statusBeneath(state) === 'reauth_required') {
+  if (getStatusUnderPause(state) === 'reauth_required') {
     throw new AppError('account_state_transition_invalid', {
       message: 'This account needs sign-in. Sign in again first.',
     })

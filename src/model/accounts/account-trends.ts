@@ -31,7 +31,7 @@ export const accountTrend = (db: Db, accountId: string, now: number): Trend => {
 }
 
 /** Ends the trend with the current values if they were reported in the hour of `now` (`usageAt`, ms). */
-export const withPresent = (trend: Trend, windows: UsageWindows, usageAt: number | null): Trend => {
+export const withCurrentUsage = (trend: Trend, windows: UsageWindows, usageAt: number | null): Trend => {
   if (usageAt === null || usageAt < trend.from + (TREND_HOURS - 1) * HOUR_MS) return trend
   const ended = (length: WindowLength) => {
     const window = windows[length]

@@ -8,8 +8,8 @@ import { getChanges } from '../audit/changes-of.ts'
 import { requireVersion } from '../edit-version.ts'
 import { unassignAccount } from '../keys/api-keys.ts'
 import { findPerson } from '../users/people.ts'
-import { noteAccountEvent } from './account-events.ts'
-import { noteDeleted } from './account-leftovers.ts'
+import { recordAccountEvent } from './account-events.ts'
+import { recordDeletion } from './account-leftovers.ts'
 import { closeGaps, moveAccount } from './account-order.ts'
 import { type AccountState, nextState } from './account-state.ts'
 import { getTags, replaceTags } from './account-tags.ts'
@@ -66,7 +66,7 @@ const transition = (tx: Tx, id: string, actor: Actor, kind: 'pause' | 'reactivat
   if (state === before) return state
   saveState(tx, id, state)
   append(tx, actor, kind === 'pause' ? 'account_paused' : 'account_reactivated', { target: id })
-  noteAccountEvent(tx, {
+  recordAccountEvent(tx, {
     accountId: id,
     at: actor.at,
     kind: 'state',
@@ -135,7 +135,7 @@ export const deleteAccount = (tx: Tx, id: string, actor: Actor, { withHistory = 
   tx.delete(accounts).where(eq(accounts.id, id)).run()
   unassignAccount(tx, id)
   closeGaps(tx)
-  noteDeleted(tx, id, { at: actor.at, withHistory })
+  recordDeletion(tx, id, { at: actor.at, withHistory })
   append(tx, actor, 'account_deleted', { target: id, details: { email } })
   for (const topic of ['accounts', 'affinity', 'catalog'] as const) notice(tx, topic)
 }

@@ -7,8 +7,8 @@ import type { Random } from '../../lib/random.ts'
 import type { Sealer } from '../../lib/seal.ts'
 import { inSlices } from '../../lib/slices.ts'
 import { type AuthFile, type ImportFailure, readAuthFiles } from './account-import.ts'
-import { findSeat, isNewer } from './account-intake.ts'
-import { statusBeneath } from './account-state.ts'
+import { findMatchingAccount, isNewer } from './account-intake.ts'
+import { getStatusUnderPause } from './account-state.ts'
 import { openTokens } from './account-tokens.ts'
 import { displayName } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
@@ -33,7 +33,7 @@ export interface PreflightEntry {
  * Compares all files with the database and with each other: of two for the same account only the newest counts. Writes
  * nothing.
  */
-export const judgeFiles = async (
+export const checkFiles = async (
   db: Db,
   files: readonly AuthFile[],
   { sealer, clock, failures }: { sealer: Sealer; clock: Clock; failures: readonly ImportFailure[] },
@@ -49,14 +49,14 @@ const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: n
   const { accounts, failures } = readAuthFiles([file])
   const account = accounts[0]
   if (!account) return brokenEntry(file.name, failures[0]?.message ?? 'cannot be read.')
-  const row = findSeat(db, account.identity)
+  const row = findMatchingAccount(db, account.identity)
   const entry = { id: '', file: file.name, account }
   if (!row) return { ...entry, verdict: 'new', reason: null, existing: null }
   const existing = { accountId: row.id, displayName: displayName(row) }
   const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
   if (isNewer(account, row, { sealer, now })) {
     const why = isSame ? 'these are the same tokens, so importing them only tries them again' : 'these tokens may work'
-    const reason = statusBeneath(row) === 'reauth_required' ? `The account needs sign-in, and ${why}.` : null
+    const reason = getStatusUnderPause(row) === 'reauth_required' ? `The account needs sign-in, and ${why}.` : null
     return { ...entry, verdict: 'newer', reason, existing }
   }
   if (isSame) return { ...entry, verdict: 'same', reason: 'These tokens are already stored.', existing }

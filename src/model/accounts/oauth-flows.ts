@@ -7,7 +7,7 @@ import { AppError } from '../../errors.ts'
 import { type Actor, append } from '../audit/audit.ts'
 import { findPerson } from '../users/people.ts'
 import { holds } from '../users/permissions.ts'
-import { noteAccountEvent } from './account-events.ts'
+import { recordAccountEvent } from './account-events.ts'
 import { importAccount, isSameSeat, renewAccount, type TakingIn } from './account-intake.ts'
 import { displayName, getAccount } from './accounts.ts'
 import type { ImportedAccount } from './auth-json.ts'
@@ -29,7 +29,7 @@ export const flowContext = (id: string): string => `oauth_flows/secret/${id}`
 export const getStateHash = (state: string): string => createHash('sha256').update(state).digest('hex')
 
 /** The flow at `now`: a pending one past its time counts as expired even if not yet stored. */
-export const asOf = (row: FlowRow, now: number): FlowRow =>
+export const flowAt = (row: FlowRow, now: number): FlowRow =>
   row.status === 'pending' && row.expiresAt <= now ? { ...row, status: 'error', errorMessage: EXPIRED } : row
 
 /**
@@ -149,7 +149,7 @@ export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessag
     details: { flowId: id, method, reason: errorMessage },
   })
   if (accountId !== null)
-    noteAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'sign-in failed', detail: errorMessage })
+    recordAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'sign-in failed', detail: errorMessage })
 }
 
 /**
@@ -175,7 +175,7 @@ const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, do
   renewAccount(tx, getAccount(tx, accountId), imported, doing)
   const { actor } = doing
   append(tx, actor, 'account_reauthenticated', { target: accountId, details: { email: imported.identity.email } })
-  noteAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: byWhom(actor) })
+  recordAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: byWhom(actor) })
   return accountId
 }
 

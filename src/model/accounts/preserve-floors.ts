@@ -1,7 +1,7 @@
 /** How much of an account of the policy `preserve` must be left before requests that can wait may use it. */
 import type { RoutingPolicy } from '../../../db/schema/accounts.ts'
 import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
-import { leftIn, type UsageSnapshot, type UsageWindow } from './usage-windows.ts'
+import { getPercentLeft, type UsageSnapshot, type UsageWindow } from './usage-windows.ts'
 
 /** Usage is polled every minute, and after a rejected poll in five. */
 const FRESH_MS = 10 * MINUTE_MS
@@ -23,7 +23,7 @@ export const isAboveFloors = (
 ): boolean => {
   if (!usage || now - usage.at > FRESH_MS) return false
   const { fiveHour, weekly } = usage.windows
-  const [shortLeft, weeklyLeft] = [leftIn(fiveHour, now), leftIn(weekly, now)]
+  const [shortLeft, weeklyLeft] = [getPercentLeft(fiveHour, now), getPercentLeft(weekly, now)]
   if (shortLeft === null || weeklyLeft === null) return false
   const isJustUsed = now - lastForegroundAt < JUST_USED_MS
   return (

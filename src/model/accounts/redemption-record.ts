@@ -2,7 +2,7 @@
 import type { Tx } from '../../../db/commit.ts'
 import type { ResetPolicy } from '../../../db/schema/accounts.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { noteAccountEvent } from './account-events.ts'
+import { recordAccountEvent } from './account-events.ts'
 import type { Redemption } from './reset-credits.ts'
 
 interface Recorded extends Redemption {
@@ -22,5 +22,5 @@ export const recordRedemption = (
   append(tx, actor, 'reset_credit_redeemed', { target: accountId, details })
   const parts = [...(code === 'reset' ? [`Windows reset: ${windowsReset}.`] : []), ...(rule ? ['Used by rule.'] : [])]
   const detail = parts.join(' ') || null
-  noteAccountEvent(tx, { accountId, at: actor.at, kind: 'reset', result: code, detail })
+  recordAccountEvent(tx, { accountId, at: actor.at, kind: 'reset', result: code, detail })
 }

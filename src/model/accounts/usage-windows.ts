@@ -80,7 +80,7 @@ export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): U
  * Whether both show the same whole percents and, within a minute, the same resets. Reports repeat the same figures with
  * slightly different times.
  */
-export const looksSame = (a: UsageSnapshot | null, b: UsageSnapshot | null): boolean =>
+export const isSameUsage = (a: UsageSnapshot | null, b: UsageSnapshot | null): boolean =>
   a === b ||
   (a !== null &&
     b !== null &&
@@ -120,7 +120,7 @@ export const isUnstarted = (usage: UsageSnapshot | null, now: number): boolean =
 const FIVE_HOURS = 300
 
 /** Percent left at `now`; null for an unknown window. */
-export const leftIn = (window: UsageWindow | null, now: number): number | null => {
+export const getPercentLeft = (window: UsageWindow | null, now: number): number | null => {
   const used = usedNow(window, now)
   return used === null ? null : 100 - used
 }

@@ -5,7 +5,7 @@ import { accounts } from '../../../db/schema/accounts.ts'
 import { windowStarts } from '../../../db/schema/history.ts'
 import { DAY_MS, MINUTE_MS } from '../../lib/durations.ts'
 import { type Actor, append } from '../audit/audit.ts'
-import { noteAccountEvent } from './account-events.ts'
+import { recordAccountEvent } from './account-events.ts'
 import { type AccountRow, getAccount } from './accounts.ts'
 
 export type WindowStart = typeof windowStarts.$inferSelect
@@ -44,7 +44,7 @@ export const endWindowStart = (
     .set({ result, endedAt: at, errorCode: error?.code ?? null, errorMessage: error?.message ?? null })
     .where(and(eq(windowStarts.accountId, accountId), eq(windowStarts.resetAt, resetAt)))
     .run()
-  noteAccountEvent(tx, {
+  recordAccountEvent(tx, {
     accountId,
     at,
     kind: 'window',

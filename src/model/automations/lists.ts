@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'
 import { automationRuns, automations, RUN_STATUSES, RUN_TRIGGERS } from '../../../db/schema/automations.ts'
 import { AppError } from '../../errors.ts'
-import { many } from '../form-query.ts'
+import { oneOrMany } from '../form-query.ts'
 import { type AutomationRow, listAutomations } from './automations.ts'
 import type { NamedRun, Shown } from './view.ts'
 
@@ -18,21 +18,21 @@ const page = (limit: number, most: number) => ({
 
 export const AutomationFilters = z.object({
   search: Search.describe('Searches names and models.'),
-  accountId: many(z.string()).describe('Only automations that use one of these accounts.'),
-  model: many(z.string()).describe('Only automations with one of these models.'),
-  status: many(z.enum(JOB_STATUSES)).describe('Only enabled or disabled ones.'),
-  scheduleType: many(z.literal('daily')).describe('There is one type.'),
+  accountId: oneOrMany(z.string()).describe('Only automations that use one of these accounts.'),
+  model: oneOrMany(z.string()).describe('Only automations with one of these models.'),
+  status: oneOrMany(z.enum(JOB_STATUSES)).describe('Only enabled or disabled ones.'),
+  scheduleType: oneOrMany(z.literal('daily')).describe('There is one type.'),
 })
 export type AutomationFilters = z.output<typeof AutomationFilters>
 export const AutomationQuery = AutomationFilters.extend(page(25, 1000))
 
 export const RunFilters = z.object({
   search: Search.describe('Searches the names of automations, and models.'),
-  accountId: many(z.string()).describe('Only runs with one of these accounts.'),
-  model: many(z.string()).describe('Only runs with one of these models.'),
-  status: many(z.enum(RUN_STATUSES)).describe('Only runs with one of these statuses.'),
-  trigger: many(z.enum(RUN_TRIGGERS)).describe('Only scheduled or manual runs.'),
-  automationId: many(z.string()).describe('Only runs of these automations.'),
+  accountId: oneOrMany(z.string()).describe('Only runs with one of these accounts.'),
+  model: oneOrMany(z.string()).describe('Only runs with one of these models.'),
+  status: oneOrMany(z.enum(RUN_STATUSES)).describe('Only runs with one of these statuses.'),
+  trigger: oneOrMany(z.enum(RUN_TRIGGERS)).describe('Only scheduled or manual runs.'),
+  automationId: oneOrMany(z.string()).describe('Only runs of these automations.'),
 })
 export type RunFilters = z.output<typeof RunFilters>
 export const RunQuery = RunFilters.extend(page(25, 1000))

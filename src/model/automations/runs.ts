@@ -31,7 +31,7 @@ export const claimSlot = (tx: Tx, slot: number, { automation, accountIds, now, r
 }
 
 /** A scheduled time that has passed too long ago: a failed run says so. Null when it was used before. */
-export const noteMissedSlot = (tx: Tx, slot: number, run: Omit<NewRun, 'accountIds'>): RunRow | null => {
+export const recordMissedSlot = (tx: Tx, slot: number, run: Omit<NewRun, 'accountIds'>): RunRow | null => {
   const missed = { status: 'failed', finishedAt: run.now, errorCode: 'missed' } as const
   return insertRun(tx, run.automation, { slot, trigger: 'scheduled', accounts: [], ...run, ...missed })
 }

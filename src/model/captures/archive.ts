@@ -176,7 +176,7 @@ export const readRequest = async (
 }
 
 /** All bytes of the request, or of the answer to its last attempt, read as they are sent. */
-export const streamSide = (
+export const streamCapturedBytes = (
   deps: ArchiveDeps,
   captureId: string,
   { id, side, attempts }: { id: string; side: 'request' | 'answer'; attempts: number },

@@ -2,7 +2,7 @@
 import { sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
-import { faulty } from '../log/turn-fault.ts'
+import { isFaultCondition } from '../log/turn-fault.ts'
 
 /** Sums of requests that agree in account, key, model and effort. */
 export interface Part {
@@ -57,7 +57,7 @@ export const getParts = (db: Db, reach: readonly Reach[]): Part[] => {
   return db.all<Part>(sql`
     SELECT conversation_hash AS "conversationId", account_id AS "accountId", key_id AS "keyId", model,
       reasoning_effort AS effort, count(*) AS requests, min(started_at) AS first, max(started_at) AS last,
-      coalesce(sum(${faulty()}), 0) AS errors, sum(status = 'cancelled') AS cancelled, sum(moved) AS moves,
+      coalesce(sum(${isFaultCondition()}), 0) AS errors, sum(status = 'cancelled') AS cancelled, sum(moved) AS moves,
       coalesce(sum(${inputTokens}), 0) AS "inputTokens",
       coalesce(sum(min(${cachedInputTokens}, ${inputTokens})), 0) AS "cachedInputTokens",
       coalesce(sum(coalesce(output_tokens, reasoning_tokens)), 0) AS "outputTokens",

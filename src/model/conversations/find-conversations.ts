@@ -8,7 +8,7 @@ import { apiKeys } from '../../../db/schema/keys.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import type { Cursor } from '../log/request-log-query.ts'
-import { beyond } from '../log/request-log-where.ts'
+import { pastCursor } from '../log/request-log-where.ts'
 import type { HiddenFields } from '../log/request-view.ts'
 
 export interface ConversationSearch {
@@ -84,7 +84,7 @@ interface Row extends Cursor {
 const rowsBefore = (db: Db, { from, since, size }: { from: Cursor | undefined; since: number; size: number }): Row[] =>
   db.all<Row>(sql`
     SELECT started_at AS "startedAt", id, conversation_hash AS "conversationId" FROM ${requests}
-    WHERE ${and(gte(requests.startedAt, since), from && beyond(from, 'older'))}
+    WHERE ${and(gte(requests.startedAt, since), from && pastCursor(from, 'older'))}
     ORDER BY started_at DESC, id DESC LIMIT ${size}`)
 
 const isFirstOf = ({ conversationId }: Row, seen: Set<string>): boolean => {

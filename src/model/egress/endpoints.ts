@@ -109,7 +109,7 @@ export const deleteEndpoint = (tx: Tx, id: string, actor: Actor): void => {
 }
 
 /** Stores the result of a test, unless the endpoint was deleted or changed in the meantime. */
-export const noteTest = (tx: Tx, tested: EgressEndpointRow, lastTest: EgressTest, actor: Actor): void => {
+export const recordTest = (tx: Tx, tested: EgressEndpointRow, lastTest: EgressTest, actor: Actor): void => {
   const row = tx.select().from(egressEndpoints).where(eq(egressEndpoints.id, tested.id)).get()
   if (!row || endpointKey(row) !== endpointKey(tested)) return
   tx.update(egressEndpoints).set({ lastTest }).where(eq(egressEndpoints.id, row.id)).run()

@@ -18,7 +18,7 @@ export const getDefaultPool = (db: Db): string | null => {
 }
 
 /** Why an account with this pool would have no route, as far as the rows say; null: it has one. */
-export const whyUnrouted = (db: Db, accountPoolId: string | null): EgressReason | null => {
+export const getUnroutedReason = (db: Db, accountPoolId: string | null): EgressReason | null => {
   if (accountPoolId === null && setting(db, 'egressRouting') !== true) return null
   const poolId = accountPoolId ?? getDefaultPool(db)
   if (poolId === null) return 'default_pool_unconfigured'
@@ -43,6 +43,6 @@ export const resumeRouted = (tx: Tx, actor: Actor): void => {
   for (const row of listAccounts(tx)) {
     const { status, evidence } = getState(row)
     const isWaiting = status === 'paused' && evidence?.startsWith(PREFIX)
-    if (isWaiting && whyUnrouted(tx, row.egressPoolId) === null) reactivateAccount(tx, row.id, actor)
+    if (isWaiting && getUnroutedReason(tx, row.egressPoolId) === null) reactivateAccount(tx, row.id, actor)
   }
 }

@@ -92,7 +92,7 @@ export const reserve = (policy: Limited, estimate: Estimate, now: number): Reser
 }
 
 /** The error `reserve` would throw for a turn of `model` at `now`, or null. Changes nothing. */
-export const refusalByLimit = (policy: Limited, model: string | null, now: number): AppError | null => {
+export const getLimitError = (policy: Limited, model: string | null, now: number): AppError | null => {
   const full = limitsFor(policy, model).find((limit) => isRunning(now, limit.resetAt, limit.window) && !hasRoom(limit))
   return full ? exceeded(full, now) : null
 }

@@ -8,7 +8,7 @@ import { TRANSCRIPTION_MODEL } from '../catalog/audio-models.ts'
 import { isImageModel } from '../catalog/image-models.ts'
 import type { KeyPolicy } from '../keys/key-ring.ts'
 import type { KeyScope } from '../keys/key-scope.ts'
-import { refusalByLimit } from '../keys/reservations.ts'
+import { getLimitError } from '../keys/reservations.ts'
 import type { Choice } from '../sources/choices.ts'
 import { skipText } from './skip-reasons.ts'
 
@@ -131,7 +131,7 @@ const getRefusal = (key: KeyPolicy, model: string | null, now: number): string |
   if (key.expiresAt !== null && key.expiresAt <= now) return 'This key has expired, so the request would be rejected.'
   if (model !== null && key.allowedModels && !key.allowedModels.has(model))
     return `This key is not allowed to use the model ${model}, so the request would be rejected.`
-  const overLimit = refusalByLimit(key, model, now)
+  const overLimit = getLimitError(key, model, now)
   return overLimit && `${overLimit.message} Until then requests are rejected.`
 }
 

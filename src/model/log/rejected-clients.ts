@@ -21,7 +21,7 @@ import { apiKeys } from '../../../db/schema/keys.ts'
 import { REJECTION_REASONS, rejectedClients } from '../../../db/schema/rejections.ts'
 import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
 import { iso } from '../../lib/iso.ts'
-import { filled, many } from '../form-query.ts'
+import { filled, oneOrMany } from '../form-query.ts'
 import { total } from '../sums.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
 import type { RejectionReason } from './rejections.ts'
@@ -37,9 +37,9 @@ export const RejectedQuery = z.object({
     .max(200)
     .default('')
     .describe('Searches client address, key start, model, route and user agent.'),
-  reason: many(z.enum(REJECTION_REASONS)).describe('Only these reasons.'),
-  apiKeyId: many(z.string()).describe('Only these keys (IDs).'),
-  model: many(z.string()).describe('Only these models, where the key does not allow the model.'),
+  reason: oneOrMany(z.enum(REJECTION_REASONS)).describe('Only these reasons.'),
+  apiKeyId: oneOrMany(z.string()).describe('Only these keys (IDs).'),
+  model: oneOrMany(z.string()).describe('Only these models, where the key does not allow the model.'),
   since: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
   until: filled(Moment).describe('ISO 8601, inclusive. UTC if it has no zone.'),
   limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows per page.'),

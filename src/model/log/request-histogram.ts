@@ -5,7 +5,7 @@ import { rejectedClients } from '../../../db/schema/rejections.ts'
 import { requestHours, requestSpans, requests } from '../../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
 import { iso, isoOrNull } from '../../lib/iso.ts'
-import { addedUpTo } from '../reports/request-spans.ts'
+import { getSummedUntil } from '../reports/request-spans.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
 import { type RejectedQuery, rejectedBySpan } from './rejected-clients.ts'
 import type { LogQuery } from './request-log-query.ts'
@@ -138,7 +138,7 @@ const indexCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount
 /** From the hourly totals, of hours already added up and of the latest ones. */
 const hourCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
   const from = getStart(since, stepMs)
-  const upTo = addedUpTo(db)
+  const upTo = getSummedUntil(db)
   const rows = db.all<{ at: number; requests: number; errors: number; cancelled: number }>(sql`
     SELECT hour - hour % ${stepMs} AS at, sum(requests) AS requests, sum(errors) AS errors, sum(cancelled) AS cancelled
     FROM (

@@ -1,7 +1,7 @@
 /** Query parameters of the log page: those of the list, a named range, columns, an open request, and display options. */
 import { z } from 'zod'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
-import { filled, many } from '../form-query.ts'
+import { filled, oneOrMany } from '../form-query.ts'
 import type { RejectedQuery } from './rejected-clients.ts'
 import { LogQuery, STATUS_FILTERS } from './request-log-query.ts'
 
@@ -27,7 +27,7 @@ export type PageStatus = (typeof PAGE_STATUSES)[number]
 /** A single-choice form may send a value twice, of which the first is used; invalid values are rejected. */
 export const LogPageQuery = LogQuery.omit({ offset: true }).extend({
   range: filled(z.enum(RANGE_NAMES)),
-  status: many(z.enum(PAGE_STATUSES)),
+  status: oneOrMany(z.enum(PAGE_STATUSES)),
   columns: z.preprocess((value) => [value ?? []].flat(), z.array(z.enum(MORE_COLUMNS)).max(MORE_COLUMNS.length)),
   open: z.string().max(100).optional(),
   live: filled(z.stringbool()).describe('Show new requests as they end.'),

@@ -1,7 +1,7 @@
 /** The query parameters of the request log. */
 import { z } from 'zod'
 import { REQUEST_KINDS } from '../../../db/schema/requests.ts'
-import { filled, many } from '../form-query.ts'
+import { filled, oneOrMany } from '../form-query.ts'
 
 /** How a request ended: `rate_limit` and `quota` are errors with certain codes. */
 export const LOG_STATUSES = ['ok', 'cancelled', 'rate_limit', 'quota', 'error'] as const
@@ -33,14 +33,14 @@ export const getCursor = ({ startedAt, id }: Cursor): string => Buffer.from(`${s
 /** Filters shared by the list and its options. */
 export const LogFilters = z.object({
   conversation_id: filled(z.string().max(200)).describe('The hash shown as `conversationId`.'),
-  accountId: many(z.string()).describe('Only requests on one of these accounts.'),
-  apiKeyId: many(z.string()).describe('Only requests with one of these keys (IDs).'),
-  model: many(z.string()).describe('Only requests for one of these models.'),
-  reasoningEffort: many(z.string()).describe('Only requests with one of these reasoning efforts.'),
-  modelOption: many(ModelOption).describe('`model:::effort`: one model with one effort.'),
-  kind: many(z.enum(REQUEST_KINDS)).describe('Only requests of these kinds.'),
-  code: many(z.string().trim().max(100)).describe('Only requests with one of these error codes.'),
-  client: many(
+  accountId: oneOrMany(z.string()).describe('Only requests on one of these accounts.'),
+  apiKeyId: oneOrMany(z.string()).describe('Only requests with one of these keys (IDs).'),
+  model: oneOrMany(z.string()).describe('Only requests for one of these models.'),
+  reasoningEffort: oneOrMany(z.string()).describe('Only requests with one of these reasoning efforts.'),
+  modelOption: oneOrMany(ModelOption).describe('`model:::effort`: one model with one effort.'),
+  kind: oneOrMany(z.enum(REQUEST_KINDS)).describe('Only requests of these kinds.'),
+  code: oneOrMany(z.string().trim().max(100)).describe('Only requests with one of these error codes.'),
+  client: oneOrMany(
     z
       .string()
       .max(100)
@@ -65,7 +65,7 @@ export const LogQuery = LogFilters.extend({
     .max(200)
     .default('')
     .describe('Searches IDs, route, model, errors, account, key, client address and user agent.'),
-  status: many(z.enum(STATUS_FILTERS)).describe('How the request ended. `failed` is any error.'),
+  status: oneOrMany(z.enum(STATUS_FILTERS)).describe('How the request ended. `failed` is any error.'),
   slow: filled(z.stringbool()).describe(`Only requests whose first token took more than ${SLOW_MS / 1000} s.`),
   limit: z.coerce.number().int().min(1).max(1000).default(50).describe('Rows per page.'),
   offset: z.coerce

@@ -5,7 +5,7 @@ import { requests } from '../../../db/schema/requests.ts'
 import { getKeyIds } from '../users/view-scope.ts'
 import type { SpanCount } from './request-histogram.ts'
 import type { Cursor, LogQuery } from './request-log-query.ts'
-import { beyond, getPlan, type Plan, type Visibility } from './request-log-where.ts'
+import { getPlan, type Plan, pastCursor, type Visibility } from './request-log-where.ts'
 
 /** Reading adjacent rows costs a microsecond each (SQLite 3.54: 50 ms with a search in every column). */
 export const MAX_SCANNED = 50_000
@@ -77,7 +77,7 @@ const placedPlan = (db: Db, query: LogQuery, visibility: Visibility): Plan => {
   const keys = getKeyIds(db, visibility.scope)
   const plan = getPlan(query, visibility, { isRequestId: isRequestId(db, query.search), keys })
   const from = query.cursor ?? query.newer
-  return { ...plan, within: and(plan.within, from && beyond(from, getDirection(query))) }
+  return { ...plan, within: and(plan.within, from && pastCursor(from, getDirection(query))) }
 }
 
 /** The newest rows `plan` may read, aliased as the table. */

@@ -61,7 +61,7 @@ export const filterPlan = (filters: LogFilters, keys: readonly string[] | null):
  * Rows after `cursor` (newest first), or before it. With an index without ids, only rows of the same time are read for
  * it.
  */
-export const beyond = ({ startedAt, id }: Cursor, direction: 'older' | 'newer'): SQL => {
+export const pastCursor = ({ startedAt, id }: Cursor, direction: 'older' | 'newer'): SQL => {
   const sign = sql.raw(direction === 'older' ? '<' : '>')
   return sql`(${requests.startedAt} ${sign}= ${startedAt} AND (${requests.startedAt} ${sign} ${startedAt} OR ${requests.id} ${sign} ${id}))`
 }

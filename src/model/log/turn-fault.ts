@@ -10,5 +10,5 @@ const ASKED_TO_RESEND = 'previous_response_not_found'
 export const isFault = ({ status, errorCode }: Ended): boolean => status === 'error' && errorCode !== ASKED_TO_RESEND
 
 /** The same as a condition on log rows. */
-export const faulty = (): SQL | undefined =>
+export const isFaultCondition = (): SQL | undefined =>
   and(eq(requests.status, 'error'), or(isNull(requests.errorCode), ne(requests.errorCode, ASKED_TO_RESEND)))

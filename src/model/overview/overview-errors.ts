@@ -5,7 +5,7 @@ import { requests } from '../../../db/schema/requests.ts'
 import { counted } from '../log/counted-requests.ts'
 import { type LogEntry, selectJoined, toEntry } from '../log/request-log-entry.ts'
 import { resultText } from '../log/request-result.ts'
-import { faulty } from '../log/turn-fault.ts'
+import { isFaultCondition } from '../log/turn-fault.ts'
 
 export interface ErrorGroup {
   count: number
@@ -53,7 +53,7 @@ const combinations = (db: Db, since: number) => {
   const groups = db
     .select({ count: count(), at: max(requests.startedAt).as('at'), id: requests.id })
     .from(requests)
-    .where(and(TROUBLE, gte(requests.startedAt, since), faulty(), counted()))
+    .where(and(TROUBLE, gte(requests.startedAt, since), isFaultCondition(), counted()))
     .groupBy(requests.errorCode, requests.accountId, requests.model)
     .orderBy(desc(sql`at`))
     .limit(MAX_COMBINATIONS)

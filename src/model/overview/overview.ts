@@ -7,7 +7,7 @@ import { attempts, requestHours, requests } from '../../../db/schema/requests.ts
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
 import { counted } from '../log/counted-requests.ts'
 import { type RejectedLately, rejectedLately } from '../log/rejected-clients.ts'
-import { faulty } from '../log/turn-fault.ts'
+import { isFaultCondition } from '../log/turn-fault.ts'
 import { total } from '../sums.ts'
 import { type ErrorGroup, errorGroups } from './overview-errors.ts'
 import { slotsOfHours } from './overview-hours.ts'
@@ -141,7 +141,7 @@ const outcomes = (db: Db, span: Span) =>
       status: requests.status,
       requests: count(),
       begun: count(requests.firstEventMs),
-      faults: total(sql`${faulty()}`),
+      faults: total(sql`${isFaultCondition()}`),
       inputTokens: total(requests.inputTokens),
       cachedInputTokens: total(sql`min(${requests.cachedInputTokens}, ${requests.inputTokens})`),
       outputTokens: total(requests.outputTokens),

@@ -3,7 +3,7 @@ import type { Bindings } from '../../boot/bindings.ts'
 
 /**
  * `failing`: request after request fails though accounts are available; `empty`: no accounts; `blocked`: none is
- * available; `faulty`: readiness is red; `draining`: shutting down.
+ * available; `isFaultCondition`: readiness is red; `draining`: shutting down.
  */
 export type ServiceLevel = 'serving' | 'failing' | 'empty' | 'blocked' | 'faulty' | 'draining'
 
@@ -14,7 +14,7 @@ interface Facts {
   isFailing: boolean
 }
 
-/** The readiness route is red exactly when this says `faulty` or `draining`. */
+/** The readiness route is red exactly when this says `isFaultCondition` or `draining`. */
 export const serviceLevel = ({ isDraining, isLedgerHealthy, accounts, isFailing }: Facts): ServiceLevel => {
   if (isDraining) return 'draining'
   if (!isLedgerHealthy) return 'faulty'

@@ -68,7 +68,7 @@ const isWorkingAt = ({ days, startMinute, endMinute }: WorkingTime, weekday: num
 }
 
 /** The working day that the time belongs to by its date: YYYY-MM-DD, and when its work starts and ends (ms). */
-export const workOn = (working: WorkingTime, at: number): { date: string; from: number; to: number } => {
+export const getWorkingDay = (working: WorkingTime, at: number): { date: string; from: number; to: number } => {
   const date = localDate(at, working.zone)
   const wall = Date.parse(date)
   const from = startInZone(wall + working.startMinute * MINUTE_MS, working.zone)

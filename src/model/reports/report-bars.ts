@@ -14,8 +14,8 @@ import { clientWhere } from '../log/request-log-where.ts'
 import type { HiddenFields } from '../log/request-view.ts'
 import { getTicks, type Tick, ticksOfBars } from '../overview/time-axis.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
-import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
-import { addTo, getWhole, NOTHING, type Span, type Sums } from './report-sums.ts'
+import { NONE_FILTER, OTHER_CLIENTS } from './report-filters.ts'
+import { addSums, getWhole, NOTHING, type Span, type Sums } from './report-sums.ts'
 import { sumsBySpan } from './report-whole.ts'
 import { getNames, getRange, getWhere, type ReportQuery } from './reports.ts'
 
@@ -142,7 +142,7 @@ const withFewClients = (layers: ReportBars['layers']): ReportBars['layers'] => {
   const sums = others[0]!.sums.map((_, n) => {
     // there is at least one
     const all: Sums = { ...NOTHING }
-    for (const layer of others) addTo(all, layer.sums[n] ?? NOTHING)
+    for (const layer of others) addSums(all, layer.sums[n] ?? NOTHING)
     return all
   })
   return [...layers.filter(isKept), { id: OTHER_CLIENTS, name: OTHER_CLIENTS, sums }]
@@ -172,7 +172,7 @@ const getFirstToken = (
     idWhere(requests.accountId, accounts),
     hidesKeys ? undefined : idWhere(requests.keyId, keys),
     idWhere(requests.model, model),
-    or(client.includes(WITHOUT) ? isNull(requests.userAgent) : undefined, clientWhere(client)),
+    or(client.includes(NONE_FILTER) ? isNull(requests.userAgent) : undefined, clientWhere(client)),
   )
   const parts = span.to - span.from <= HOUR_MS ? 1 : PARTS
   const sample = ({ from, to }: Span): number[] =>
@@ -196,7 +196,9 @@ const getFirstToken = (
 }
 
 const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefined =>
-  asked.length === 0 ? undefined : or(inArray(column, [...asked]), asked.includes(WITHOUT) ? isNull(column) : undefined)
+  asked.length === 0
+    ? undefined
+    : or(inArray(column, [...asked]), asked.includes(NONE_FILTER) ? isNull(column) : undefined)
 
 /** The pace of less than a day is meaningless. */
 const toMonth = (getSum: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {

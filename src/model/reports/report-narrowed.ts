@@ -3,7 +3,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
 import {
-  addTo,
+  addSums,
   getWhole,
   NOTHING,
   type Range,
@@ -19,7 +19,7 @@ import {
 const DAYS_AT_ONCE = 31
 
 /** `narrowing` is a condition on rows of `request_hours`. */
-export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use => {
+export const getFilteredUsage = (db: Db, { days, before }: Range, narrowing: SQL): Use => {
   const sums = days.map(nothing)
   const accounts = days.map(() => new Set<string>())
   const by = { account: newSums(), key: newSums(), model: newSums(), client: newSums(), source: newSums() }
@@ -29,10 +29,10 @@ export const useOfSome = (db: Db, { days, before }: Range, narrowing: SQL): Use 
     for (const row of rowsIn(db, getWhole(some), narrowing)) {
       const place = places.get(row.hour)
       if (place === undefined) continue
-      addTo(sums[place]!, row) // every day has an entry
+      addSums(sums[place]!, row) // every day has an entry
       if (row.account !== '') accounts[place]!.add(row.account)
       for (const dimension of ['account', 'key', 'model', 'client', 'source'] as const)
-        addTo(by[dimension].getOrInsertComputed(row[dimension], nothing), row)
+        addSums(by[dimension].getOrInsertComputed(row[dimension], nothing), row)
     }
   }
   return {

@@ -25,7 +25,7 @@ export const NOTHING: Sums = Object.freeze({
 })
 
 /** Written out, because a report calls it a hundred thousand times. */
-export const addTo = (sums: Sums, row: Sums): void => {
+export const addSums = (sums: Sums, row: Sums): void => {
   sums.requests += row.requests
   sums.errors += row.errors
   sums.cancelled += row.cancelled

@@ -4,7 +4,7 @@ import type { Db } from '../../../db/commit.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
 import { activeAccounts } from './report-active.ts'
 import {
-  addTo,
+  addSums,
   getWhole,
   KEPT_COLUMNS,
   NOTHING,
@@ -15,10 +15,10 @@ import {
   TOTALS,
   type Use,
 } from './report-sums.ts'
-import { addedUpTo, DAY_HOURS, type Dimension, ID_OF, LONG_HOURS } from './request-spans.ts'
+import { DAY_HOURS, type Dimension, getSummedUntil, ID_OF, LONG_HOURS } from './request-spans.ts'
 
-export const useOfAll = (db: Db, { days, before }: Range): Use => {
-  const upTo = addedUpTo(db)
+export const getUsage = (db: Db, { days, before }: Range): Use => {
+  const upTo = getSummedUntil(db)
   const all = getWhole(days)
   const [past = NOTHING, ...sums] = getSums(db, [before, ...days], upTo)
   const by = (dimension: Exclude<Dimension, 'all'>) => getShares(db, dimension, all, upTo)
@@ -41,7 +41,7 @@ const getSums = (db: Db, spans: readonly Span[], upTo: number): Sums[] => {
       SELECT piece.key AS place, ${sql.raw(TOTALS)} FROM json_each(${list}) AS piece
       CROSS JOIN ${keptIn({ spanHours, from: sql`piece.value ->> 0`, to: sql`piece.value ->> 1` }, 'all')}
       GROUP BY piece.key`)
-    for (const { place, ...row } of rows) addTo(sums[some[place]!.n]!, row) // index in this list
+    for (const { place, ...row } of rows) addSums(sums[some[place]!.n]!, row) // index in this list
   }
   return sums
 }
@@ -91,7 +91,7 @@ export const sumsBySpan = (
   spans: readonly Span[],
   { dimension, narrowing }: { dimension: Dimension; narrowing: SQL | undefined },
 ): Map<string, Sums>[] => {
-  const upTo = addedUpTo(db)
+  const upTo = getSummedUntil(db)
   const sizes = narrowing ? [] : dimension === 'all' ? [DAY_HOURS, 1] : [DAY_HOURS]
   const pieces = spans.flatMap((span, n) => getPieces(span, { sizes, upTo }).map((piece) => ({ n, ...piece })))
   const found = spans.map(() => new Map<string, Sums>())
@@ -104,7 +104,7 @@ export const sumsBySpan = (
       CROSS JOIN ${keptIn(bounds, dimension)} AND ${narrowing ?? sql`TRUE`}
       GROUP BY piece.key, "group"`)
     for (const { place, group, ...row } of rows)
-      addTo(
+      addSums(
         found[some[place]!.n]!.getOrInsertComputed(group, () => ({ ...NOTHING })), // index in this list
         row,
       )

@@ -7,17 +7,17 @@ import { AppError } from '../../errors.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import { daysBefore, daysBetween, isZone, localDate } from '../../lib/zoned-days.ts'
 import { accountNames } from '../accounts/account-names.ts'
-import { filled, many } from '../form-query.ts'
+import { filled, oneOrMany } from '../form-query.ts'
 import { MAX_CLIENTS } from '../log/counted-clients.ts'
 import { keyNames } from '../log/request-log-choices.ts'
 import type { HiddenFields } from '../log/request-view.ts'
 import { sourceNames } from '../sources/source-rows.ts'
 import { HOUR_SUMS } from '../sums.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
-import { OTHER_CLIENTS, WITHOUT } from './report-filters.ts'
-import { useOfSome } from './report-narrowed.ts'
-import { addTo, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
-import { useOfAll } from './report-whole.ts'
+import { NONE_FILTER, OTHER_CLIENTS } from './report-filters.ts'
+import { getFilteredUsage } from './report-narrowed.ts'
+import { addSums, NOTHING, type Shares, type Sums, type Use } from './report-sums.ts'
+import { getUsage } from './report-whole.ts'
 import { type DayDigest, getDigests } from './request-digests.ts'
 import type { Dimension } from './request-spans.ts'
 
@@ -25,7 +25,7 @@ const MAX_DAYS = 730
 /** Days shown by default. */
 const USUAL_DAYS = 7
 
-const ids = many(z.string().max(255))
+const ids = oneOrMany(z.string().max(255))
 const date = filled(z.iso.date())
 
 /** The query string (dashboard API §1.16). Both days are included; an unknown zone is UTC. */
@@ -89,7 +89,7 @@ export interface Report {
 export const report = (db: Db, query: ReportQuery, hiddenFields: HiddenFields, now: number): Report => {
   const { startDate, endDate, timezone, days, before } = getRange(query, now)
   const narrowing = getWhere(query, hiddenFields)
-  const use = narrowing ? useOfSome(db, { days, before }, narrowing) : useOfAll(db, { days, before })
+  const use = narrowing ? getFilteredUsage(db, { days, before }, narrowing) : getUsage(db, { days, before })
   const digests = narrowing ? null : getDigests(db, days)
   const total = addUp(use.days)
   const isOwn = hiddenFields.scope !== 'all'
@@ -217,7 +217,7 @@ export const getWhere = (
 }
 
 /** Hourly totals have an empty id there. */
-const idsIn = (asked: readonly string[]): string[] => asked.map((id) => (id === WITHOUT ? '' : id))
+const idsIn = (asked: readonly string[]): string[] => asked.map((id) => (id === NONE_FILTER ? '' : id))
 
 const { costMicros, ...COUNTED } = HOUR_SUMS
 const SUMS = { ...COUNTED, costUsd: sql<number>`${costMicros} / 1e6` }
@@ -266,7 +266,7 @@ const toDay = (date: string, { days, activeAccounts }: Use, place: number) => ({
 
 const addUp = (rows: readonly Sums[]): Sums => {
   const sums: Sums = { ...NOTHING }
-  for (const row of rows) addTo(sums, row)
+  for (const row of rows) addSums(sums, row)
   return sums
 }
 

@@ -57,14 +57,14 @@ const TO_THOSE_THERE = `ON CONFLICT DO UPDATE SET ${SUMMED.map((column) => `${co
 const FACT = 'hours_added_up_to'
 
 /** Hours that began before this (ms since epoch) are in the spans; later ones are not. */
-export const addedUpTo = (db: Db): number => Number(readFact(db, FACT) ?? 0)
+export const getSummedUntil = (db: Db): number => Number(readFact(db, FACT) ?? 0)
 
 /**
  * Adds up the next hours, with about `rows` totals, up to `before` (a full hour, ms since epoch). Returns whether there
  * may be more.
  */
 export const addUpHours = (tx: Tx, { before, rows }: { before: number; rows: number }): boolean => {
-  const from = addedUpTo(tx)
+  const from = getSummedUntil(tx)
   if (from >= before) return false
   const next = hourAt(tx, from, rows)
   const to = Math.min(before, next === null ? before : Math.max(next, firstHour(tx, from) + HOUR_MS))
@@ -80,7 +80,7 @@ const addSql = (spanHours: number, dimension: Dimension, { from, to }: { from: n
   GROUP BY span_start, span_id ${TO_THOSE_THERE}`
 
 /** For the ledger: adds a long request to an hour already added up. The schema must exist. */
-export const lateHours = (sqlite: Database) => {
+export const lateHourWriter = (sqlite: Database) => {
   const upTo = sqlite.prepare<{ value: string }, [string]>('SELECT value FROM facts WHERE name = ?')
   const add = sqlite.prepare(`${ADD} VALUES ($spanHours, $dimension, $start, $id, $requests, $errors, $cancelled,
     $inputTokens, $cachedInputTokens, $outputTokens, $costMicros, $unpriced, $activeHours) ${TO_THOSE_THERE}`)

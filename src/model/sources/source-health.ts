@@ -14,7 +14,7 @@ interface Outcome {
 }
 
 /** For every request that a source ended; reads and writes nothing while the health stays the same. */
-export const noteHealth = (db: Db, source: Pick<Source, 'id' | 'health'>, { code, at }: Outcome): void => {
+export const recordHealth = (db: Db, source: Pick<Source, 'id' | 'health'>, { code, at }: Outcome): void => {
   const health = code === null ? 'ok' : 'failing'
   if (health === source.health) return
   commit(db, (tx) => {

@@ -1,7 +1,7 @@
 /** A model source as clients of the API see it: never its key. */
 import { iso, isoOrNull } from '../../lib/iso.ts'
 import { type SourceModelRow, type StoredSource, sourceVersion } from './source-rows.ts'
-import { storedResult, withoutWords } from './test-result.ts'
+import { storedResult, withoutSourceText } from './test-result.ts'
 
 /** Users who do not manage sources see no addresses of the network and no words of a source. */
 export const toSource = (row: StoredSource, { isManager }: { isManager: boolean }) => {
@@ -17,7 +17,7 @@ export const toSource = (row: StoredSource, { isManager }: { isManager: boolean 
     /** The error code behind `failing`. */
     healthCode: row.healthCode,
     healthCheckedAt: isoOrNull(row.healthAt),
-    lastTest: lastTest && (isManager ? lastTest : withoutWords(lastTest)),
+    lastTest: lastTest && (isManager ? lastTest : withoutSourceText(lastTest)),
     supportsChatCompletions: row.supportsChat,
     supportsResponses: row.supportsResponses,
     supportsAudioTranscriptions: row.supportsAudio,

@@ -39,7 +39,7 @@ export const problemIn = ({ models, calls }: Pick<TestResult, 'models' | 'calls'
   calls.find(({ error }) => error !== null)?.error ?? (calls.length > 0 ? null : models.error)
 
 /** Without the words of the source, which may name what only operators know. */
-export const withoutWords = (result: TestResult): TestResult => {
+export const withoutSourceText = (result: TestResult): TestResult => {
   const silent = (error: z.output<typeof Problem> | null) => error && { ...error, message: null }
   return {
     ...result,

@@ -10,7 +10,7 @@ import { type InviteRow, voidReason } from './invite-standing.ts'
 import { findPerson, getPerson, type Person } from './people.ts'
 import { holds } from './permissions.ts'
 import { isAscii, usernameFrom } from './usernames.ts'
-import { endWaiting, waitingFor } from './waiting-users.ts'
+import { endWaiting, findWaitingUser } from './waiting-users.ts'
 
 interface Arrival {
   random: Random
@@ -35,7 +35,7 @@ export type Match = { via: 'invite' | 'email'; userId: string } | { via: 'first_
  */
 export const matchFor = (db: Db, subject: string, now: number): Match | null => {
   if (subject.length > MAX_SUBJECT) return null
-  const waiting = waitingFor(db, subject)
+  const waiting = findWaitingUser(db, subject)
   if (waiting) return waiting.isStanding ? { via: 'invite', userId: waiting.userId } : null
   const { linkByEmail, unknownIdentityRoleId: roleId } = getProvider(db)
   const owner = linkByEmail ? ownerOfAddress(db, subject) : null
@@ -65,7 +65,7 @@ export const isSightingDue = (db: Db, subject: string, now: number): boolean => 
   return seen !== undefined && now - (seen.at ?? 0) >= SEEN_MS
 }
 
-export const noteSighting = (tx: Tx, subject: string, now: number): void => {
+export const recordSighting = (tx: Tx, subject: string, now: number): void => {
   const seen = tx
     .update(identities)
     .set({ lastSeenAt: now })

@@ -14,7 +14,7 @@ import { type NewPerson, roleReference } from './people-input.ts'
 import { getRole } from './roles.ts'
 import { hashToken } from './sessions.ts'
 import { isEmailTaken, isTaken, requireFreeUsername } from './usernames.ts'
-import { awaiting } from './waiting-users.ts'
+import { toWaitingInvite } from './waiting-users.ts'
 
 /** The invited user in its current state. */
 interface Invitation {
@@ -55,7 +55,7 @@ export const invitePerson = (tx: Tx, input: NewPerson, doing: Doing): { person: 
   dropExpiredInvites(tx, at)
   if (isTaken(tx, username)) throw new AppError('username_taken', { param: 'username' })
   if (email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
-  const expected = ssoOnly ? awaiting(tx, input.expectedIdentity?.subject ?? '') : null
+  const expected = ssoOnly ? toWaitingInvite(tx, input.expectedIdentity?.subject ?? '') : null
   const id = random.id('usr')
   tx.insert(users)
     .values({ id, username, displayName, email, roleId: role.id, status: 'invited', createdAt: at, createdBy })

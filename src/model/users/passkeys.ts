@@ -169,7 +169,7 @@ const getPasskey = (db: Db, id: string, userId: string): PasskeyRow => {
  * Records a use. A counter must grow, so that of two equal answers, or of an original and its copy, one is rejected;
  * authenticators without a counter stay at 0. Throws `invalid_passkey`.
  */
-export const notePasskeyUse = (tx: Tx, id: string, { counter, now }: { counter: number; now: number }): void => {
+export const recordPasskeyUse = (tx: Tx, id: string, { counter, now }: { counter: number; now: number }): void => {
   const hasGrown = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter)
   const { changes } = tx
     .update(passkeys)

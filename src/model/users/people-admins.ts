@@ -6,7 +6,11 @@ import { AppError } from '../../errors.ts'
 import { ADMIN_ROLE_ID } from './roles.ts'
 
 /** Sets role and status together. Throws `last_admin_protected`; the user must exist. */
-export const setStanding = (tx: Tx, id: string, standing: { roleId: string; status: 'active' | 'disabled' }): void => {
+export const setRoleAndStatus = (
+  tx: Tx,
+  id: string,
+  standing: { roleId: string; status: 'active' | 'disabled' },
+): void => {
   const isStillAdmin = standing.roleId === ADMIN_ROLE_ID && standing.status === 'active'
   const where = and(eq(users.id, id), isStillAdmin ? undefined : isAnotherAdminLeft(id))
   requireChanged(tx.update(users).set(standing).where(where).run().changes)

@@ -9,7 +9,7 @@ import { requireVersion } from '../edit-version.ts'
 import { type Caller, requireDelegation, requireGrantable } from './delegation.ts'
 import { voidLinks } from './invites.ts'
 import { getPerson, hasPasskey, type Person, personVersion, type UserRow } from './people.ts'
-import { setStanding } from './people-admins.ts'
+import { setRoleAndStatus } from './people-admins.ts'
 import { type PersonPatch, roleReference } from './people-input.ts'
 import { deactivateKeysOf } from './people-keys.ts'
 import { getRole, type Role } from './roles.ts'
@@ -73,7 +73,7 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
     if (role) changeInvitedRole(tx, { row, role: before }, { role, actor })
     return
   }
-  setStanding(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
+  setRoleAndStatus(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
   if (status === 'active') requireCredential(tx, row, editor)
   if (role) append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
   if (status) append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })

@@ -1,6 +1,6 @@
 /** The request bodies that add and change a user. */
 import { z } from 'zod'
-import { subjectText } from '../../lib/subject.ts'
+import { normalizeSubject } from '../../lib/subject.ts'
 import { ExpectedVersion } from '../edit-version.ts'
 import { FreeUsername, Username } from './usernames.ts'
 
@@ -40,7 +40,7 @@ export const roleReference = ({ role, roleId }: { role?: string; roleId?: string
 const Subject = z
   .string()
   .trim()
-  .overwrite(subjectText)
+  .overwrite(normalizeSubject)
   .max(512)
   .regex(/^[^,]*$/, 'must not contain a comma')
 

@@ -8,7 +8,7 @@ import { voidReason } from './invite-standing.ts'
 import { findPerson, getPerson } from './people.ts'
 
 /** The user waiting for this identity, if any; `isStanding`: the invite is valid. */
-export const waitingFor = (db: Db, subject: string): { userId: string; isStanding: boolean } | null => {
+export const findWaitingUser = (db: Db, subject: string): { userId: string; isStanding: boolean } | null => {
   const invite = db.select().from(invites).where(eq(invites.expectedSubject, subject)).get()
   const person = invite && findPerson(db, invite.userId)
   if (!person) return null
@@ -16,9 +16,9 @@ export const waitingFor = (db: Db, subject: string): { userId: string; isStandin
 }
 
 /** Invite columns for waiting on an identity instead of a link. One user per identity. Throws `identity_taken`. */
-export const awaiting = (db: Db, subject: string) => {
+export const toWaitingInvite = (db: Db, subject: string) => {
   const isLinked = db.select({ id: identities.id }).from(identities).where(eq(identities.subject, subject)).get()
-  if (isLinked || waitingFor(db, subject)) throw new AppError('identity_taken', { param: 'expectedIdentity' })
+  if (isLinked || findWaitingUser(db, subject)) throw new AppError('identity_taken', { param: 'expectedIdentity' })
   return { expectedProvider: 'trusted_header' as const, expectedSubject: subject }
 }
 

@@ -32,7 +32,7 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
   const opening = begin(served, sent)
-  const flow = await timed(served, inTime(opening, clock)).catch((err: unknown) => {
+  const flow = await withServerTiming(served, inTime(opening, clock)).catch((err: unknown) => {
     if (contract instanceof NativeContract && err instanceof AppError && err.extra.inStream) return null
     throw err
   })
@@ -57,7 +57,7 @@ export const answerWithJson = (served: Answered, toText: (response: JsonObject) 
 }
 
 const getDocument = async (served: Answered, toText: (response: JsonObject) => string): Promise<Response> => {
-  const flow = await timed(served, begin(served, { headers: false }))
+  const flow = await withServerTiming(served, begin(served, { headers: false }))
   const response = await collected(flow)
   if (flow.end?.error) throw flow.end.error
   const text = toText(withoutFacts(response()))
@@ -66,7 +66,7 @@ const getDocument = async (served: Answered, toText: (response: JsonObject) => s
 }
 
 /** Adds `Server-Timing` to failed answers as well. */
-export const timed = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
+export const withServerTiming = <T>({ c, turn }: Answered, opening: Promise<T>): Promise<T> =>
   opening.catch((err: unknown) => {
     c.header('server-timing', serverTiming(turn))
     if (turn.log.source) c.header(SOURCE_HEADER, encoded(turn.log.source.name))

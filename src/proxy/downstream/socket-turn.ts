@@ -18,7 +18,7 @@ import {
 } from '../ingress/socket-create.ts'
 import { listTextOf } from '../ingress/splice.ts'
 import { conversationHash } from '../pool/affinity.ts'
-import { whyNotBySource } from '../sources/source-body.ts'
+import { unsupportedBySourceError } from '../sources/source-body.ts'
 import { admit, orReject, requireOpen } from '../turn/admit.ts'
 import { begin } from '../turn/begin.ts'
 import type { Flow } from '../turn/flow.ts'
@@ -134,7 +134,7 @@ export class SocketTurn {
     const model = client.key?.enforcedModel ?? frame.model
     const wanted = { model, key: client.key, capability: 'responses', isStreamed: true } as const
     if (this.#session.isRestricted || choicesFor(env, wanted).length === 0) return
-    if (env.pool.offers(getText(model)) && whyNotBySource(frame) !== null) return
+    if (env.pool.offers(getText(model)) && unsupportedBySourceError(frame) !== null) return
     const thread = conversationHash(headers, null, client.key?.id ?? null)
     if (thread !== null) env.proxyDeps.sourceThreads.note(thread, env.clock.monotonic())
     throw new AppError('model_source_requires_http_transport')

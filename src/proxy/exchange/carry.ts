@@ -12,7 +12,7 @@ import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { asFrame, asRequest, handshakeHeaders, requestHeaders } from './frame-body.ts'
 import { PrewarmStream } from './prewarm.ts'
-import { isOnHttp, noteSocketFailure, shouldFallBackToHttp } from './socket-fallback.ts'
+import { isOnHttp, recordSocketFailure, shouldFallBackToHttp } from './socket-fallback.ts'
 import { MAX_FRAME_BYTES, transportFor } from './transport.ts'
 import type { Connection } from './upstream-session.ts'
 
@@ -38,7 +38,7 @@ interface Carried {
 }
 
 /** The upstream answered with an error status. */
-export class Refused extends Error {
+export class UpstreamStatusError extends Error {
   override readonly name = 'Refused'
 
   constructor(
@@ -53,7 +53,7 @@ export class Refused extends Error {
 }
 
 /**
- * Rejects with `Refused`, with what the transport throws, or with `previous_response_not_found` when the connection of
+ * Rejects with `UpstreamStatusError`, with what the transport throws, or with `previous_response_not_found` when the connection of
  * the chain is lost.
  */
 export const carry = (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Carried> => {
@@ -113,7 +113,8 @@ export const refusedBy = async (
   { clock }: ProxyDeps,
   response: Response,
   { accessToken }: AccountCredentials,
-): Promise<Refused> => new Refused(response.status, response.headers, await errorText(response, clock), accessToken)
+): Promise<UpstreamStatusError> =>
+  new UpstreamStatusError(response.status, response.headers, await errorText(response, clock), accessToken)
 
 /** We request no compression, so an intermediary compressed this. The account is not to blame. */
 export const compressedStream = (response: Response): AppError => {
@@ -138,7 +139,7 @@ const overSocket = (
       if (session && proxyDeps.pool.isInUse(accountId)) session.keep(connection)
       else socket.close()
     } else if (!signal.aborted && !(error instanceof SocketClosed && error.isTooLarge))
-      noteSocketFailure(proxyDeps, turn, account) // the socket failed, and not because the turn was aborted
+      recordSocketFailure(proxyDeps, turn, account) // the socket failed, and not because the turn was aborted
   })
   const abort = () => stream.cancel(signal.reason)
   signal.addEventListener('abort', abort, { once: true }) // as fetch does on its own
@@ -162,6 +163,6 @@ const newConnection = async (proxyDeps: ProxyDeps, turn: Turn, load: Load): Prom
     if (controller.signal.aborted || getEgressReason(err)) throw err
     if (shouldFallBackToHttp(proxyDeps, turn, { account, err, isRenewed })) return null
     if (!(err instanceof HandshakeRefused)) throw err
-    throw new Refused(err.status, err.headers, err.body, credentials.accessToken)
+    throw new UpstreamStatusError(err.status, err.headers, err.body, credentials.accessToken)
   }
 }

@@ -59,10 +59,10 @@ export const shouldFallBackToHttp = (
   const status = err instanceof HandshakeRefused ? err.status : null
   if (status === null && wouldBypassProxy(proxyDeps, turn)) return false
   if (status !== null && !NO_SOCKETS_HERE.has(status) && !(status === 401 && isRenewed)) {
-    if (status >= 500) noteSocketFailure(proxyDeps, turn, account)
+    if (status >= 500) recordSocketFailure(proxyDeps, turn, account)
     return false
   }
-  if (status === null) noteSocketFailure(proxyDeps, turn, account, isTimeout(err) ? MAX_FAILURES : 1)
+  if (status === null) recordSocketFailure(proxyDeps, turn, account, isTimeout(err) ? MAX_FAILURES : 1)
   else account.httpUntil = proxyDeps.clock.now() + REFUSED_MS
   proxyDeps.log.info('ChatGPT did not accept a WebSocket, using HTTP', {
     account: account.id,
@@ -73,7 +73,7 @@ export const shouldFallBackToHttp = (
 }
 
 /** Counts a handshake without answer or with a 5xx, or a turn that ended with its socket, as `failures` failures. */
-export const noteSocketFailure = (proxyDeps: ProxyDeps, turn: Turn, account: LiveAccount, failures = 1): void => {
+export const recordSocketFailure = (proxyDeps: ProxyDeps, turn: Turn, account: LiveAccount, failures = 1): void => {
   if (wouldBypassProxy(proxyDeps, turn)) return
   const { clock, failedSockets } = proxyDeps
   if (turn.conversation !== null) failedSockets.note(turn.conversation, clock.monotonic())

@@ -68,7 +68,7 @@ const isServiceErrorCut = (text: string): boolean =>
 export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | null => {
   if (!isObject(event)) return null
   if (event.type !== 'response.failed' && event.type !== 'error') return null
-  const facts = getFacts(statedError(event), getHeaders(event.headers), at)
+  const facts = getFacts(getErrorObject(event), getHeaders(event.headers), at)
   const message = facts.message ?? 'ChatGPT reported a failure without a reason.'
   return {
     ...facts,
@@ -80,7 +80,7 @@ export const failureFromEvent = (event: unknown, at: number): UpstreamFailure | 
 }
 
 /** The error object of a `response.failed` or `error` event, or of a failed response; its members are unchecked. */
-export const statedError = (source: JsonObject): JsonObject => {
+export const getErrorObject = (source: JsonObject): JsonObject => {
   if (isObject(source.error)) return source.error
   const response = getObject(source.response)
   if (isObject(response.error)) return response.error
@@ -92,7 +92,7 @@ export const statedError = (source: JsonObject): JsonObject => {
 
 /** The request member that the error in `body`, an answer or an event, is about. */
 export const getParam = (body: unknown): string | null => {
-  const { param } = statedError(getObject(body))
+  const { param } = getErrorObject(getObject(body))
   return typeof param === 'string' ? param : null
 }
 

@@ -69,10 +69,10 @@ export const isAnswer = ({ phase }: JsonObject): boolean => getText(phase).endsW
 const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isOtherOutput) ?? {})
 
 const isOtherOutput = (item: JsonObject): boolean =>
-  callKind(item) !== undefined || (!isCommentary(item) && saysAnything(item))
+  callKind(item) !== undefined || (!isCommentary(item) && hasContent(item))
 
 /** An answer may be started and stay empty. */
-export const saysAnything = ({ content }: JsonObject): boolean =>
+export const hasContent = ({ content }: JsonObject): boolean =>
   getObjects(content).some(({ type, text, refusal }) => (type === 'output_text' ? text : type === 'refusal' && refusal))
 
 type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'function_call'

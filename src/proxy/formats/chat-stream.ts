@@ -2,7 +2,7 @@
 import { type AppError, openAiError } from '../../errors.ts'
 import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { chatCitations, chatUsage, finishReason, isAnswer, isCommentary, saysAnything } from './chat-json.ts'
+import { chatCitations, chatUsage, finishReason, hasContent, isAnswer, isCommentary } from './chat-json.ts'
 import { ChatReasoning, summaryTexts } from './chat-reasoning.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { dataFrame, jsonLine } from './data-frame.ts'
@@ -199,7 +199,7 @@ export class ChatStream {
 
   /** Call when all text of the item has been sent or held, and nothing after it. */
   #cite(key: unknown, item: JsonObject): void {
-    if (this.#citations.has(key) || !saysAnything(item)) return // already ended, or ended again without held text
+    if (this.#citations.has(key) || !hasContent(item)) return // already ended, or ended again without held text
     const length = getObjects(item.content).reduce((sum, { text }) => sum + getText(text).length, 0)
     if (!isCommentary(item)) this.#citations.set(key, chatCitations([item], this.#contentLength - length))
     else if (this.#held !== '') this.#heldCitations.push({ key, item, before: this.#held.length - length })

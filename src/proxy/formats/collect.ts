@@ -3,7 +3,7 @@ import { AppError } from '../../errors.ts'
 import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
 import { isTerminal } from '../../upstream/terminal.ts'
 import { callKind } from './call-kinds.ts'
-import { saysAnything } from './chat-json.ts'
+import { hasContent } from './chat-json.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'
 
 interface PartialItem {
@@ -99,7 +99,7 @@ export class ResponseCollector {
 const isHollow = (item: JsonObject): boolean => {
   const kind = callKind(item)
   if (kind) return getText(item[kind.text]) === ''
-  if (item.type === 'message') return !saysAnything(item)
+  if (item.type === 'message') return !hasContent(item)
   return item.type === 'reasoning' && THOUGHTS.every((member) => isEmpty(item[member]))
 }
 

@@ -1,14 +1,14 @@
 /** Request parameters the upstream names differently, rejects or cannot honour; shared by `/v1` and chat. */
 import { AppError } from '../../errors.ts'
 import { getObject, isObject, type JsonObject } from '../../lib/json.ts'
-import { sentEffort, sentTier } from '../ingress/key-policy.ts'
+import { toUpstreamEffort, toUpstreamTier } from '../ingress/key-policy.ts'
 import { invalid } from './invalid-request.ts'
 
 /**
  * Public Responses parameters that the upstream answers with "Unsupported parameter". Unknown parameters pass, so new
  * upstream parameters work immediately.
  */
-export const REFUSED_UPSTREAM: ReadonlySet<string> = new Set([
+export const REJECTED_UPSTREAM: ReadonlySet<string> = new Set([
   'context_management',
   'frequency_penalty',
   'logit_bias',
@@ -70,7 +70,7 @@ export function foldAliases(body: JsonObject): JsonObject {
     ...getReasoning(body),
     ...withMember(body, 'text', 'verbosity', verbosity),
     ...(key != null && { prompt_cache_key: key }),
-    ...(typeof body.service_tier === 'string' && { service_tier: sentTier(body.service_tier) }),
+    ...(typeof body.service_tier === 'string' && { service_tier: toUpstreamTier(body.service_tier) }),
   }
 }
 
@@ -130,8 +130,8 @@ function getFirst(body: JsonObject, names: readonly string[], read: (value: unkn
 function getReasoning(body: JsonObject): JsonObject {
   const folded = withMember(body, 'reasoning', 'effort', getFirst(body, EFFORT_ALIASES, getEffort))
   const { effort } = getObject(folded.reasoning)
-  if (typeof effort !== 'string' || sentEffort(effort) === effort) return folded
-  return { reasoning: { ...getObject(folded.reasoning), effort: sentEffort(effort) } }
+  if (typeof effort !== 'string' || toUpstreamEffort(effort) === effort) return folded
+  return { reasoning: { ...getObject(folded.reasoning), effort: toUpstreamEffort(effort) } }
 }
 
 /** `thinking` and `enable_thinking` are switches in other APIs: on means `medium`, off the model's default. */

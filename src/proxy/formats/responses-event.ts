@@ -1,7 +1,7 @@
 /** An event of the upstream's Responses stream, and the error in it. */
 import { AppError } from '../../errors.ts'
 import { getText, type JsonObject } from '../../lib/json.ts'
-import { statedError } from '../exchange/upstream-failure.ts'
+import { getErrorObject } from '../exchange/upstream-failure.ts'
 
 /** A Responses event after `JSON.parse`; only `type` has been checked. */
 export type ResponsesEvent = { type: string } & JsonObject
@@ -11,7 +11,7 @@ export type ResponsesEvent = { type: string } & JsonObject
  * upstream's code, type and message.
  */
 export function upstreamFailure(source: JsonObject): AppError {
-  const error = statedError(source)
+  const error = getErrorObject(source)
   return new AppError('upstream_error', {
     ...(getText(error.message) && { message: getText(error.message) }),
     ...(getText(error.param) && { param: getText(error.param) }),

@@ -4,7 +4,7 @@ import { getObjects, getText, isObject, type JsonObject } from '../../lib/json.t
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
 import { type Conversation, type History, NO_HISTORY, type Placing, placed } from './instructions.ts'
-import { ALIASES, checkParameters, foldAliases, isImplied, REFUSED_UPSTREAM, rejectStateful } from './parameters.ts'
+import { ALIASES, checkParameters, foldAliases, isImplied, REJECTED_UPSTREAM, rejectStateful } from './parameters.ts'
 import { filledTool } from './required-members.ts'
 
 export interface NormalisedRequest {
@@ -97,11 +97,11 @@ function rebuilt(body: JsonObject, changed: JsonObject): JsonObject {
 const STATE = new Set(['messages', 'conversation', 'prompt', 'previous_response_id'])
 
 const isLeftOut = (name: string) =>
-  REFUSED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name) || isImplied(name)
+  REJECTED_UPSTREAM.has(name) || ALIASES.has(name) || STATE.has(name) || isImplied(name)
 
 /** Dropping a null loses nothing. `store` is reported only when the client set it. */
 function droppedFrom(body: JsonObject, { hadCacheBreakpoint }: InputItems): string[] {
-  const names = Object.keys(body).filter((name) => REFUSED_UPSTREAM.has(name) && body[name] != null)
+  const names = Object.keys(body).filter((name) => REJECTED_UPSTREAM.has(name) && body[name] != null)
   if (body.store === true) names.push('store')
   if (hadCacheBreakpoint) names.push('prompt_cache_breakpoint')
   return names

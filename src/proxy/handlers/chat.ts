@@ -9,7 +9,7 @@ import { withCiphertext } from '../formats/v1-responses.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { withKeyPolicy } from '../ingress/key-policy.ts'
 import { OTHER_BODY_BYTES } from '../ingress/raw-body.ts'
-import { rewritten } from '../ingress/rewrite.ts'
+import { rewriteBody } from '../ingress/rewrite.ts'
 import { storeScope } from '../responses-store/stateful-request.ts'
 import { getChoices } from '../sources/choose.ts'
 import type { TurnBody } from '../turn/turn.ts'
@@ -59,7 +59,7 @@ const admitChat = async (c: Ctx, raw: TurnBody) => {
     const request = chatToResponses(asked.body.json, isStored ? reasoningBefore : undefined)
     c.set('droppedFields', [...asked.dropped, ...request.dropped])
     const whole = isStored ? withCiphertext(request.body) : request.body
-    return { body: rewritten(asked.body, withSummary(withKeyPolicy(whole, asked.key))), chat: request.chat }
+    return { body: rewriteBody(asked.body, withSummary(withKeyPolicy(whole, asked.key))), chat: request.chat }
   })
   const served = admitTurn(c, { ...CHAT, route: c.req.path, body })
   if (isStored) served.turn.recording = responses.record({ ...NO_ITEMS, scope: storeScope(client), callIds })

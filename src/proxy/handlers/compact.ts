@@ -10,11 +10,11 @@ import { compactFromResponse, compactToResponses } from '../formats/compact.ts'
 import { normaliseResponses } from '../formats/v1-responses.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { enforcedMembers, withKeyPolicy } from '../ingress/key-policy.ts'
-import { rewritten } from '../ingress/rewrite.ts'
-import { spliced } from '../ingress/splice.ts'
-import { recalledFor } from '../responses-store/stateful-request.ts'
+import { rewriteBody } from '../ingress/rewrite.ts'
+import { spliceBody } from '../ingress/splice.ts'
+import { recallRequest } from '../responses-store/stateful-request.ts'
 import { getChoices } from '../sources/choose.ts'
-import { cannotCompact } from '../sources/source-errors.ts'
+import { cannotCompactError } from '../sources/source-errors.ts'
 import { attempt } from '../turn/attempts.ts'
 import type { Flow } from '../turn/flow.ts'
 import { newProgress, type Progress } from '../turn/progress.ts'
@@ -41,7 +41,7 @@ const compact = (isNative: boolean) => {
         const request = compactToResponses(turn.body.json)
         retained = request.retained
         c.set('droppedFields', [...(c.get('droppedFields') ?? []), ...request.dropped])
-        return attemptLongWay(proxyDeps, turn, { body: rewritten(turn.body, request.body), progress })
+        return attemptLongWay(proxyDeps, turn, { body: rewriteBody(turn.body, request.body), progress })
       }
     }
     return answerWithJson({ ...served, open }, (response) =>
@@ -55,11 +55,11 @@ const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
   const raw = await readTurnBody(c, turns)
   const isOfSource = getChoices(c, raw, 'responses').length > 0
   const body = prepared(c, raw, turns, () => {
-    if (isOfSource && !c.env.pool.offers(getText(raw.json.model))) throw cannotCompact()
+    if (isOfSource && !c.env.pool.offers(getText(raw.json.model))) throw cannotCompactError()
     if (!turns.isNative) return translated(c, raw)
     rejectPreviousResponse(raw.json.previous_response_id)
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
-    return spliced(body, enforcedMembers(body.json, key))
+    return spliceBody(body, enforcedMembers(body.json, key))
   })
   return admitTurn(c, { ...turns, route: c.req.path, body })
 }
@@ -86,11 +86,11 @@ const attemptLongWay = async (
  */
 const translated = (c: Ctx, raw: TurnBody): TurnBody => {
   const asked = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
-  const recalled = recalledFor(c.env, asked.body, c.get('client'))
+  const recalled = recallRequest(c.env, asked.body, c.get('client'))
   const { body, dropped } = normaliseResponses(recalled.body, {}, recalled.history)
   c.set('droppedFields', [...asked.dropped, ...dropped])
   const { stream: _stream, store: _store, ...unary } = withKeyPolicy(body, asked.key)
-  return rewritten(asked.body, unary, recalled.texts)
+  return rewriteBody(asked.body, unary, recalled.texts)
 }
 
 /** A 404 about the route has no code; one about the model has. */

@@ -7,7 +7,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import { iso, isoOrNull } from '../../lib/iso.ts'
 import { inLanes } from '../../lib/lanes.ts'
-import { tellApart } from '../../model/accounts/account-names.ts'
+import { getUniqueNames } from '../../model/accounts/account-names.ts'
 import { isInUse, nextState } from '../../model/accounts/account-state.ts'
 import { maskEmails } from '../../model/accounts/account-summary.ts'
 import { nextReset, type UsageWindow, usedNow } from '../../model/accounts/usage-windows.ts'
@@ -96,7 +96,7 @@ const namesFor = (c: Ctx, key: KeyPolicy): ReadonlyMap<string, { label: string; 
   const seesAddresses = owner !== null && holds(owner.role.grants, 'accounts:write')
   const shown = (text: string) => (seesAddresses ? text : maskEmails(text))
   const accounts = getAccounts(c, key)
-  const labels = tellApart(
+  const labels = getUniqueNames(
     accounts.map(({ id, displayName, planType }) => ({ id, name: shown(displayName), planType })),
   )
   return new Map(accounts.map(({ id, row }) => [id, { label: labels.get(id) ?? '', email: shown(row.email) }]))

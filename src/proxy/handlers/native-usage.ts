@@ -4,10 +4,10 @@
  */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
-import { notAnOwner } from '../../auth/client-key.ts'
+import { notOwnerError } from '../../auth/client-key.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { carrying } from '../../http/body.ts'
+import { withInput } from '../../http/body.ts'
 import { keyOrOwner, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { isoOrNull } from '../../lib/iso.ts'
@@ -16,31 +16,38 @@ import { type ResetCredit, redeemable } from '../../model/accounts/reset-credits
 import { redeem } from '../../upstream/redeem.ts'
 import { fetchResetCredits } from '../../upstream/reset-credits.ts'
 import { parseAt } from '../formats/invalid-request.ts'
-import { provedOwner } from '../ingress/owner-proofs.ts'
+import { requireProvedOwner } from '../ingress/owner-proofs.ts'
 import { usageDocument } from '../pool/rate-limit-formats.ts'
 import { readSmallBody } from './small-body.ts'
 
 /** `GET /api/codex/usage`, `/wham/usage`, `/backend-api/wham/usage`. */
-export const showNativeUsage = createHandlers(keyOrOwner('key-or-owner'), provedOwner, restricted('local'), (c) => {
-  const { clientLimits, pool, resetCredits, settings, clock } = c.env
-  const { key } = c.get('client')
-  const now = clock.now()
-  const accountId = c.get('ownedAccount')
-  if (accountId === null) {
-    const credits = resetCredits.listFor(key?.scope ?? null, pool.all(), now).length
-    return c.json(usageDocument({ planType: 'api_key', limits: clientLimits.forKey(key), resetCredits: credits, now }))
-  }
-  const seesPool = settings.current().pooledUsageForOwners && !clientLimits.hidesPool(null)
-  const limits = seesPool ? clientLimits.forScope(null).limits : clientLimits.forAccount(accountId)
-  const planType = pool.get(accountId)?.planType ?? 'unknown'
-  const credits = redeemable(resetCredits.of(accountId) ?? [], now).length
-  return c.json(usageDocument({ planType, limits, resetCredits: credits, now }))
-})
+export const showNativeUsage = createHandlers(
+  keyOrOwner('key-or-owner'),
+  requireProvedOwner,
+  restricted('local'),
+  (c) => {
+    const { clientLimits, pool, resetCredits, settings, clock } = c.env
+    const { key } = c.get('client')
+    const now = clock.now()
+    const accountId = c.get('ownedAccount')
+    if (accountId === null) {
+      const credits = resetCredits.listFor(key?.scope ?? null, pool.all(), now).length
+      return c.json(
+        usageDocument({ planType: 'api_key', limits: clientLimits.forKey(key), resetCredits: credits, now }),
+      )
+    }
+    const seesPool = settings.current().pooledUsageForOwners && !clientLimits.hidesPool(null)
+    const limits = seesPool ? clientLimits.forScope(null).limits : clientLimits.forAccount(accountId)
+    const planType = pool.get(accountId)?.planType ?? 'unknown'
+    const credits = redeemable(resetCredits.of(accountId) ?? [], now).length
+    return c.json(usageDocument({ planType, limits, resetCredits: credits, now }))
+  },
+)
 
 /** `GET …/wham/rate-limit-reset-credits`: of the account the client owns. */
 export const showNativeResetCredits = createHandlers(
   keyOrOwner('owner'),
-  provedOwner,
+  requireProvedOwner,
   restricted('local'),
   async (c) => {
     const { proxyDeps, resetCredits, clock } = c.env
@@ -80,14 +87,14 @@ const consume = async (c: Ctx): Promise<Response> => {
 /** `POST /api/codex/rate-limit-reset-credits/consume`: redeems the credit of the owned account that expires first. */
 export const consumeNativeResetCredit = createHandlers(
   keyOrOwner('owner'),
-  provedOwner,
+  requireProvedOwner,
   restricted('refuse'),
-  carrying(consume, { in: 'body', schema: Wish }),
+  withInput(consume, { in: 'body', schema: Wish }),
 )
 
 const ownedAccount = (c: Ctx): string => {
   const accountId = c.get('ownedAccount')
-  if (accountId === null) throw notAnOwner(c.req.header('authorization') ?? null)
+  if (accountId === null) throw notOwnerError(c.req.header('authorization') ?? null)
   if (!c.env.pool.get(accountId)) throw new AppError('account_not_found')
   return accountId
 }

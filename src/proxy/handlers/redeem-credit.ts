@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { carrying } from '../../http/body.ts'
+import { withInput } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { isoOrNull } from '../../lib/iso.ts'
@@ -42,5 +42,5 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
 export const redeemCredit = createHandlers(
   clientKey('always'),
   restricted('refuse'),
-  carrying(redeemWished, { in: 'body', schema: Wish }),
+  withInput(redeemWished, { in: 'body', schema: Wish }),
 )

@@ -8,6 +8,8 @@ import { contractOptions, NativeContract, publicContract } from '../downstream/c
 import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { enforcedMembers } from '../ingress/key-policy.ts'
 import { alwaysStreamed, spliced } from '../ingress/splice.ts'
+import { alwaysStreamed, spliceBody } from '../ingress/splice.ts'
+import { rateEventsFor } from '../pool/client-limits.ts'
 import { echoed, type ResponseEcho } from '../responses-store/response-echo.ts'
 import { statefulRequest } from '../responses-store/stateful-request.ts'
 import { getChoices } from '../sources/choose.ts'
@@ -26,7 +28,7 @@ const answerNative = (c: Ctx, raw: TurnBody): Promise<Response> => {
   const body = prepared(c, raw, NATIVE, () => {
     rejectPreviousResponse(raw.json.previous_response_id)
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
-    return spliced(body, { ...alwaysStreamed(body.json), ...enforcedMembers(body.json, key) })
+    return spliceBody(body, { ...alwaysStreamed(body.json), ...enforcedMembers(body.json, key) })
   })
   const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
   return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'), served.turn.model)))

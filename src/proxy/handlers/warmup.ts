@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { carrying } from '../../http/body.ts'
+import { withInput } from '../../http/body.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import { inLanes } from '../../lib/lanes.ts'
 import { isInUse } from '../../model/accounts/account-state.ts'
@@ -95,6 +95,6 @@ const byBody = turnRoute(async (c) => {
 })
 
 const [key, capability, serve] = byBody
-export const warmUpByBody = [key, capability, carrying(serve, { in: 'body', schema: Wish })] as const
+export const warmUpByBody = [key, capability, withInput(serve, { in: 'body', schema: Wish })] as const
 
 export const warmUpByPath = turnRoute((c) => warmUp(c, getMode(c.req.param('mode') ?? '')))

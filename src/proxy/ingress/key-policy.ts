@@ -13,7 +13,7 @@ export const enforcedMembers = (json: JsonObject, key: KeyPolicy | null): JsonOb
   return {
     ...(enforcedModel !== null && json.model !== enforcedModel && { model: enforcedModel }),
     ...(efforts.enforced !== null &&
-      !getText(reasoning.effort) && { reasoning: { ...reasoning, effort: sentEffort(efforts.enforced) } }),
+      !getText(reasoning.effort) && { reasoning: { ...reasoning, effort: toUpstreamEffort(efforts.enforced) } }),
     ...(tier !== null && isNamed(tier) && !getText(json.service_tier) && { service_tier: tier }),
   }
 }
@@ -26,19 +26,19 @@ export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObje
     ...body,
     ...(enforcedModel !== null && { model: enforcedModel }),
     ...(efforts.enforced !== null && {
-      reasoning: { ...getObject(body.reasoning), effort: sentEffort(efforts.enforced) },
+      reasoning: { ...getObject(body.reasoning), effort: toUpstreamEffort(efforts.enforced) },
     }),
-    ...(tier !== null && { service_tier: sentTier(tier) }),
+    ...(tier !== null && { service_tier: toUpstreamTier(tier) }),
   }
 }
 
 /** `ultra` is a mode of the native client; the upstream's highest effort is `max`. */
-export const sentEffort = (effort: string): string => (effort === 'ultra' ? 'max' : effort)
+export const toUpstreamEffort = (effort: string): string => (effort === 'ultra' ? 'max' : effort)
 
 /** One name per tier: some clients call `priority` `fast`; `auto` and `default` both mean no tier was requested. */
 export const tierName = (name: string): string => (name === 'fast' ? 'priority' : name === 'auto' ? 'default' : name)
 
 /** The upstream rejects other tier names, and also `default`, which is requested by omission. */
-export const sentTier = (tier: string): string | undefined => (isNamed(tier) ? tierName(tier) : undefined)
+export const toUpstreamTier = (tier: string): string | undefined => (isNamed(tier) ? tierName(tier) : undefined)
 
 const isNamed = (tier: string): boolean => tierName(tier) !== 'default'

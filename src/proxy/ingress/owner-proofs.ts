@@ -3,7 +3,7 @@
  * usage and redeem reset credits of their account; they need a key to send model requests.
  */
 import { z } from 'zod'
-import { notAnOwner } from '../../auth/client-key.ts'
+import { notOwnerError } from '../../auth/client-key.ts'
 import type { FailureBudget } from '../../auth/failure-budget.ts'
 import { AppError } from '../../errors.ts'
 import { createMiddleware } from '../../http/handlers.ts'
@@ -113,14 +113,14 @@ export class OwnerProofs {
 }
 
 /** Sets `c.var.ownedAccount`: null for a client with a key. Must come after `keyOrOwner`. Throws `invalid_api_key`. */
-export const provedOwner = createMiddleware(async (c, next) => {
+export const requireProvedOwner = createMiddleware(async (c, next) => {
   const token = c.get('ownerToken')
   let accountId: string | null = null
   if (token !== null) {
     const chatgptAccountId = c.req.header('chatgpt-account-id') ?? ''
     const client = getClient(c.get('clientIp') ?? c.get('peer'))
     accountId = await c.env.ownerProofs.toAccount({ token, chatgptAccountId, client })
-    if (accountId === null) throw notAnOwner(c.req.header('authorization') ?? null)
+    if (accountId === null) throw notOwnerError(c.req.header('authorization') ?? null)
   }
   c.set('ownedAccount', accountId)
   return next()

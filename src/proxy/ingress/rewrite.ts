@@ -14,7 +14,7 @@ import { requireShallow } from './body-bounds.ts'
  * text where that matters. Items of `input` that have a text in `texts` are written with it; the text of
  * every other item is added to `texts`. Throws `invalid_request_error`.
  */
-export const rewritten = (asked: TurnBody, json: JsonObject, texts?: Map<unknown, string>): TurnBody => {
+export const rewriteBody = (asked: TurnBody, json: JsonObject, texts?: Map<unknown, string>): TurnBody => {
   if (texts) return rewrittenWithInput(asked, json, texts).body
   return written(asked, json, writeJson(json, getOwnTexts(asked)))
 }

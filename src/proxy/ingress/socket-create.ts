@@ -13,8 +13,8 @@ import type { TurnBody } from '../turn/turn.ts'
 import type { CreateFrame } from './client-frames.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
 import type { BodyHold } from './raw-body.ts'
-import { rewritten } from './rewrite.ts'
-import { alwaysStreamed, cutMembers, type ListText, spliced, withItemsAhead } from './splice.ts'
+import { rewriteBody } from './rewrite.ts'
+import { alwaysStreamed, cutMembers, type ListText, spliceBody, withItemsBefore } from './splice.ts'
 
 /** What the last response leaves for a turn that continues it. */
 export interface Earlier {
@@ -63,9 +63,9 @@ export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earli
   // The upstream would look up `null` as an earlier response.
   const kept = follows || frame.previous_response_id === null ? cutMembers(bytes, ['previous_response_id']) : bytes
   const json = follows ? { ...frame, previous_response_id: null } : frame
-  const body = spliced({ bytes: kept, json, hold }, members)
+  const body = spliceBody({ bytes: kept, json, hold }, members)
   return {
-    body: follows ? withItemsAhead(body, 'input', follows) : body,
+    body: follows ? withItemsBefore(body, 'input', follows) : body,
     chain: follows ? null : getChain(frame),
     isInstructed: false,
   }
@@ -90,8 +90,8 @@ export const publicBody = (create: Create, key: KeyPolicy | null, last: Earlier 
     ...(generate === false && { generate }),
     ...withKeyPolicy(withCiphertext(body), key),
   }
-  const own = rewritten({ bytes, json: frame, hold }, json)
-  const whole = earlier?.input ? withItemsAhead(own, 'input', earlier.input) : own
+  const own = rewriteBody({ bytes, json: frame, hold }, json)
+  const whole = earlier?.input ? withItemsBefore(own, 'input', earlier.input) : own
   return { body: whole, chain, isInstructed: placing.isInstructed || hasInstruction(said) }
 }
 

@@ -12,7 +12,7 @@ export const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({
 })
 
 /** The body with `members` set. */
-export const spliced = (body: TurnBody, members: JsonObject): TurnBody => {
+export const spliceBody = (body: TurnBody, members: JsonObject): TurnBody => {
   if (Object.keys(members).length === 0) return body
   return { bytes: spliceMembers(body.bytes, members), json: { ...body.json, ...members }, hold: body.hold }
 }
@@ -67,7 +67,7 @@ export interface ListText {
 export const listTextOf = (body: TurnBody, name: string): ListText | null => placedList(body, name)
 
 /** The body with `ahead` before the elements of the named list. Adjusts the budget. */
-export const withItemsAhead = (body: TurnBody, name: string, ahead: ListText): TurnBody => {
+export const withItemsBefore = (body: TurnBody, name: string, ahead: ListText): TurnBody => {
   const own = placedList(body, name)
   if (!own || ahead.items.length === 0) return body
   const text = own.items.length > 0 ? `${ahead.text},${own.text}` : ahead.text

@@ -9,7 +9,7 @@ import { deltaStatement, type LimitDelta } from '../../model/keys/reservations.t
 import { CountedClients } from '../../model/log/counted-clients.ts'
 import { isCounted } from '../../model/log/counted-requests.ts'
 import { isFault } from '../../model/log/turn-fault.ts'
-import { lateHours } from '../../model/reports/request-spans.ts'
+import { lateHourWriter } from '../../model/reports/request-spans.ts'
 import type { AffinityRow } from '../pool/affinity.ts'
 import type { AttemptRecord } from '../turn/turn.ts'
 
@@ -38,7 +38,7 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
   const addToKey = sqlite.prepare(ADD_TO_KEY)
   const addToAccount = sqlite.prepare(ADD_TO_ACCOUNT)
   const addToHour = sqlite.prepare(ADD_TO_HOUR)
-  const addLate = lateHours(sqlite)
+  const addLate = lateHourWriter(sqlite)
   const clients = new CountedClients()
   const saveAffinity = sqlite.prepare(SAVE_AFFINITY)
   const saveUsage = sqlite.prepare(SAVE_USAGE)

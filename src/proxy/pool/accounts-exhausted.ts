@@ -50,13 +50,13 @@ export const exhaustedError = (
 }
 
 /** The native client retries a 503 for up to half an hour, and shows a 400 immediately (decisions §3 "Selection failure"). */
-export const forClient = ({ isNative }: Turn, err: AppError): AppError =>
+export const toClientError = ({ isNative }: Turn, err: AppError): AppError =>
   isNative && err.extra.shouldRetry === false && err.code !== 'file_owner_unavailable'
     ? new AppError(err.code, { ...err.extra, status: 400 })
     : err
 
 /** Logs why no account was chosen, in the place of an attempt. */
-export const noteNoAccount = (proxyDeps: ProxyDeps, turn: Turn, { needs, err, began }: NoAccount): void => {
+export const logNoAccount = (proxyDeps: ProxyDeps, turn: Turn, { needs, err, began }: NoAccount): void => {
   const durationMs = elapsedMs(began, proxyDeps.clock.monotonic())
   noteNoAttempt(proxyDeps, turn, { needs, durationMs, code: err.code, message: err.message })
 }
@@ -68,7 +68,7 @@ interface NoAccount {
 }
 
 /** Logs why the request ends although accounts are left. */
-export const noteUpstreamFailing = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): void =>
+export const logUpstreamFailing = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): void =>
   noteNoAttempt(proxyDeps, turn, {
     needs: getNeeds(proxyDeps, turn, tried),
     durationMs: 0,

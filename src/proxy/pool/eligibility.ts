@@ -40,7 +40,7 @@ export const isUnlisted = (candidates: readonly Candidate[], model: string | nul
   getListing(candidates, model) === 'unlisted'
 
 /** Reasons that waiting cannot change come first, so that an error names the decisive one. */
-export const judge = (
+export const checkEligibility = (
   candidate: Candidate,
   needs: SelectionNeeds,
   ctx: PolicyContext,
@@ -93,7 +93,7 @@ const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolea
 
 /** Whether an account has quota for a request of any model: it may be busy or cooling down. */
 export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): boolean =>
-  candidates.some((candidate) => SERVES.has(judge(candidate, needs, ctx, 'unknown').skipped))
+  candidates.some((candidate) => SERVES.has(checkEligibility(candidate, needs, ctx, 'unknown').skipped))
 
 const SERVES: ReadonlySet<SkipReason | null> = new Set([null, 'at_cap', 'cooling_down'])
 
@@ -117,7 +117,7 @@ export const isUpstreamFailing = (
   ctx: PolicyContext,
 ): boolean => {
   const listing = listingFor(candidates, needs)
-  const usable = candidates.filter((candidate) => USABLE.has(judge(candidate, needs, ctx, listing).skipped))
+  const usable = candidates.filter((candidate) => USABLE.has(checkEligibility(candidate, needs, ctx, listing).skipped))
   const failing = usable.filter(({ health }) => isFailing(health, ctx.now)).length
   return failing > 0 && failing >= Math.min(FAILING_ACCOUNTS, usable.length)
 }

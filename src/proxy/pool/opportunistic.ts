@@ -4,7 +4,7 @@
  */
 
 import { isAboveFloors } from '../../model/accounts/preserve-floors.ts'
-import { leftIn } from '../../model/accounts/usage-windows.ts'
+import { getPercentLeft } from '../../model/accounts/usage-windows.ts'
 import { isInScope, type KeyScope } from '../../model/keys/key-scope.ts'
 import type { Candidate } from './policies.ts'
 
@@ -41,6 +41,6 @@ const isReplaceable = ({ id }: Candidate, able: ReadonlySet<string>): boolean =>
 /** Windows that the account does not have are no limit, but one must be known. */
 const hasReserve = ({ usage }: Candidate, now: number): boolean => {
   const { fiveHour = null, weekly = null, monthly = null } = usage?.windows ?? {}
-  const left = [fiveHour, weekly ?? monthly].flatMap((window) => leftIn(window, now) ?? [])
+  const left = [fiveHour, weekly ?? monthly].flatMap((window) => getPercentLeft(window, now) ?? [])
   return left.length > 0 && left.every((percent) => percent > RESERVE_PERCENT)
 }

@@ -14,7 +14,7 @@ import { foregroundUses } from '../../model/accounts/foreground-uses.ts'
 import { JUST_USED_MS } from '../../model/accounts/preserve-floors.ts'
 import {
   isQuotaUsedUp,
-  looksSame,
+  isSameUsage,
   mergeUsage,
   type UsageSnapshot,
   usedNow,
@@ -289,7 +289,7 @@ export class Pool {
     const account = this.#accounts.get(id)
     if (!account) return
     const usage = mergeUsage(beforeNow(account.usage, this.#deps.clock.now()), snapshot)
-    if (!looksSame(account.usage, usage)) this.revision++
+    if (!isSameUsage(account.usage, usage)) this.revision++
     account.usage = usage
     this.#deps.saveUsage(id, usage)
     if (snapshot.additional && !snapshot.additional.some((quota) => isQuotaUsedUp(quota, snapshot.at)))

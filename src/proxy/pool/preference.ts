@@ -27,7 +27,7 @@ export const choose = (
       for (const candidate of pool) if (!keep.includes(candidate)) verdicts.get(candidate.id)!.skipped = reason
     return keep
   }
-  let pool = narrow(eligible, unpaid(eligible, ctx), 'paid_credits_last')
+  let pool = narrow(eligible, withIncludedQuota(eligible, ctx), 'paid_credits_last')
   const owner = keptOwner(pool, needs, ctx)
   if (owner) pool = narrow(pool, [owner], 'not_owner')
   else if (bypassesTiers(ctx.strategy)) pool = narrow(pool, getSteady(pool, ctx.now), 'lower_tier')
@@ -52,7 +52,10 @@ export const isMove = (owner: Owner | null, id: string): boolean =>
   owner !== null && owner.id !== id && owner.successor !== id
 
 /** When paid credits come last: accounts with included quota, if any. Otherwise all. */
-export const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyContext): readonly Candidate[] => {
+export const withIncludedQuota = (
+  pool: readonly Candidate[],
+  { paidCredits, now }: PolicyContext,
+): readonly Candidate[] => {
   if (paidCredits !== 'last' || !pool.some(({ usage }) => usesPaidCredits(usage, now))) return pool
   const included = pool.filter(({ usage }) => !usesPaidCredits(usage, now))
   return included.length > 0 ? included : pool
@@ -64,7 +67,7 @@ export const unpaid = (pool: readonly Candidate[], { paidCredits, now }: PolicyC
  */
 const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
   if (!owner) return null
-  const mayStay = (kept: Candidate) => staysAnyway(kept, ctx) || !eligible.some((other) => isFit(other, ctx.now))
+  const mayStay = (kept: Candidate) => isAlwaysSticky(kept, ctx) || !eligible.some((other) => isFit(other, ctx.now))
   for (const name of [owner.id, owner.successor]) {
     const kept = eligible.find(({ id }) => id === name)
     if (kept && mayStay(kept)) return kept
@@ -73,7 +76,7 @@ const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ct
 }
 
 /** Whether an available owner keeps its conversation whatever the other accounts are like. */
-export const staysAnyway = (owner: Candidate, { strategy, now }: PolicyContext): boolean =>
+export const isAlwaysSticky = (owner: Candidate, { strategy, now }: PolicyContext): boolean =>
   bypassesTiers(strategy) || isFit(owner, now)
 
 const isFit = (kept: Candidate, now: number): boolean => isUnderBudget(kept, now) && !keepsFailing(kept, now)

@@ -3,10 +3,10 @@
  * always matches the decision.
  */
 import type { SkipReason } from '../../model/log/skip-reasons.ts'
-import { COSTS_NO_ALLOWANCE, judge, listingFor, USABLE, type Verdicts } from './eligibility.ts'
+import { COSTS_NO_ALLOWANCE, checkEligibility, listingFor, USABLE, type Verdicts } from './eligibility.ts'
 import { heldForForeground } from './opportunistic.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
-import { choose, isMove, unpaid } from './preference.ts'
+import { choose, isMove, withIncludedQuota } from './preference.ts'
 import { getFailure, type SelectionFailure } from './selection-error.ts'
 import type { Considered, SelectionNeeds } from './selection-needs.ts'
 import { OWN_WORDS } from './state-reasons.ts'
@@ -22,7 +22,7 @@ export type Selection =
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {
   const verdicts: Verdicts = new Map()
   const listing = listingFor(candidates, needs)
-  for (const candidate of candidates) verdicts.set(candidate.id, judge(candidate, needs, ctx, listing))
+  for (const candidate of candidates) verdicts.set(candidate.id, checkEligibility(candidate, needs, ctx, listing))
   const held = needs.isOpportunistic ? holdForForeground(candidates, needs, ctx, verdicts) : NONE_HELD
 
   let eligible: readonly Candidate[] = candidates.filter(({ id }) => verdicts.get(id)?.skipped === null)
@@ -60,7 +60,9 @@ const holdForForeground = (
   if (COSTS_NO_ALLOWANCE.has(surface)) return NONE_HELD
   const listing = listingFor(candidates, needs)
   const unowned = { ...needs, owner: null }
-  const foreground = owner?.hard ? candidates.map((each) => judge(each, unowned, ctx, listing)) : verdicts.values()
+  const foreground = owner?.hard
+    ? candidates.map((each) => checkEligibility(each, unowned, ctx, listing))
+    : verdicts.values()
   const held = heldForForeground(candidates, { verdicts: foreground, scope, now: ctx.now })
   for (const verdict of verdicts.values())
     if (held.has(verdict.id) && USABLE.has(verdict.skipped))
@@ -100,7 +102,7 @@ const WAITING: ReadonlySet<SkipReason | null> = new Set([
 const lastResort = (candidates: readonly Candidate[], ctx: PolicyContext, verdicts: Verdicts): readonly Candidate[] => {
   const cooling = candidates.filter(({ id }) => verdicts.get(id)?.skipped === 'cooling_down')
   const due = (c: Candidate) => c.health.backoffUntil ?? 0
-  return unpaid(cooling, ctx)
+  return withIncludedQuota(cooling, ctx)
     .toSorted((a, b) => due(a) - due(b) || (a.id < b.id ? -1 : 1))
     .slice(0, 1)
 }
@@ -120,9 +122,9 @@ const mayHaveModel = (
   const listing = listingFor(candidates, needs)
   const since = ({ rejectedModels }: Candidate) => rejectedModels.get(needs.model ?? '') ?? 0
   const rejected = candidates.filter(
-    (c) => since(c) > ctx.now && judge({ ...c, rejectedModels: NONE }, needs, ctx, listing).skipped === null,
+    (c) => since(c) > ctx.now && checkEligibility({ ...c, rejectedModels: NONE }, needs, ctx, listing).skipped === null,
   )
-  return unpaid(rejected, ctx)
+  return withIncludedQuota(rejected, ctx)
     .toSorted((a, b) => since(a) - since(b) || (a.id < b.id ? -1 : 1))
     .slice(0, 1)
 }

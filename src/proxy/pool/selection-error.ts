@@ -6,7 +6,7 @@ import type { EgressReason } from '../../model/egress/route.ts'
 import { OWNER_AT_LIMIT } from '../../model/log/request-result.ts'
 import { SKIP_REASONS, type SkipReason, skipCount } from '../../model/log/skip-reasons.ts'
 import { isWorkspaceLimit, REACHED_TYPE_HEADER } from '../exchange/upstream-failure.ts'
-import { wordsIn } from '../turn/penalties.ts'
+import { getUpstreamMessage } from '../turn/penalties.ts'
 import { type Candidate, getLimit } from './policies.ts'
 import type { Considered, SelectionNeeds } from './selection-needs.ts'
 
@@ -223,7 +223,7 @@ const getRejection = ({ status, cause, evidence }: AccountState): Rejection | nu
   if (status !== 'quota_exceeded' || cause === null) return null
   // A usage report names a workspace limit without a message; `cause` is then Sluice's own code.
   const code = /\bworkspace_[a-z_]+\b/.exec(evidence ?? '')?.[0] ?? cause
-  const message = wordsIn(evidence, code) ?? (isWorkspaceLimit(code) ? WORKSPACE_LIMIT : null)
+  const message = getUpstreamMessage(evidence, code) ?? (isWorkspaceLimit(code) ? WORKSPACE_LIMIT : null)
   return message === null ? null : { code, message }
 }
 

@@ -8,7 +8,7 @@ import { accounts } from '../../../db/schema/accounts.ts'
 import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import { noteAccountEvent } from '../../model/accounts/account-events.ts'
+import { recordAccountEvent } from '../../model/accounts/account-events.ts'
 import { type AccountEvent, type AccountState, nextState } from '../../model/accounts/account-state.ts'
 import { recoveryText } from '../../model/accounts/account-words.ts'
 import { type AccountRow, getState, savePlan, saveState } from '../../model/accounts/accounts.ts'
@@ -125,7 +125,13 @@ const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: n
   for (const change of getChanges(states)) noteState(tx, id, change)
   if (planType !== null) {
     savePlan(tx, id, planType)
-    noteAccountEvent(tx, { accountId: id, at: now, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
+    recordAccountEvent(tx, {
+      accountId: id,
+      at: now,
+      kind: 'plan',
+      result: planType,
+      detail: `Before: ${row.planType}.`,
+    })
   }
   notice(tx, 'accounts')
 }
@@ -141,7 +147,7 @@ const getChanges = (states: readonly StateAfter[]): StateAfter[] =>
   states.filter(({ before, state }) => state.status !== before.status)
 
 const noteState = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
-  noteAccountEvent(tx, {
+  recordAccountEvent(tx, {
     accountId,
     at: event.at,
     kind: 'state',

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import type { Ctx } from '../../boot/bindings.ts'
 import { getObject, getText, parseJson } from '../../lib/json.ts'
 import { decodeUtf8, encodeUtf8 } from '../../lib/utf8.ts'
-import { type Answered, answerHeaders, timed } from '../downstream/answer.ts'
+import { type Answered, answerHeaders, withServerTiming } from '../downstream/answer.ts'
 import { parseAt } from '../formats/invalid-request.ts'
 import { parseObject } from '../ingress/raw-body.ts'
 import { beginWith } from '../turn/begin.ts'
@@ -113,7 +113,7 @@ export const finalizeFile = turnRoute(async (c) => {
   const served = admitRelay(c, request, { bytes: EMPTY, json: {}, hold })
   const row = owner === null ? null : rememberFile(getDeps(served), { fileId, accountId: owner })
   if (row) served.turn.log.owned.push(row)
-  const { flow, bytes } = await timed(
+  const { flow, bytes } = await withServerTiming(
     served,
     beginWith(served, { headers: false }, (proxyDeps, turn) => finalized(proxyDeps, turn)),
   )

@@ -3,7 +3,7 @@ import type { Client } from '../../auth/client-key.ts'
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { sentEffort } from '../ingress/key-policy.ts'
+import { toUpstreamEffort } from '../ingress/key-policy.ts'
 import { BodyHold } from '../ingress/raw-body.ts'
 import { admit, requireOpen } from '../turn/admit.ts'
 import { attempt } from '../turn/attempts.ts'
@@ -100,7 +100,7 @@ const bodyFor = ({ bodies }: Bindings, { model, effort, prompt = 'warmup' }: Pin
     model,
     instructions: 'Answer with one word.',
     input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: prompt }] }],
-    ...(effort !== null && { reasoning: { effort: sentEffort(effort) } }),
+    ...(effort !== null && { reasoning: { effort: toUpstreamEffort(effort) } }),
     stream: true,
     store: false,
   }

@@ -5,9 +5,9 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
 import { isCompressed } from '../../upstream/bounded-body.ts'
-import { passedOn } from '../../upstream/headers.ts'
+import { toClientHeaders } from '../../upstream/headers.ts'
 import { openTurn } from '../../upstream/open.ts'
-import { type Answered, answerHeaders, STALLED_SECONDS, timed } from '../downstream/answer.ts'
+import { type Answered, answerHeaders, STALLED_SECONDS, withServerTiming } from '../downstream/answer.ts'
 import { compressedStream, refusedBy } from '../exchange/carry.ts'
 import { absorbRateHeaders } from '../exchange/rate-headers.ts'
 import { admitTurn, prepared, readRelayBody, type TurnKindOf } from '../handlers/turn-route.ts'
@@ -116,7 +116,7 @@ export const openRelay = (
   sent = { headers: false },
   open: Open = exchangeAgain,
 ): Promise<RelayFlow> =>
-  timed(
+  withServerTiming(
     served,
     beginWith(served, sent, (proxyDeps, turn) => open(proxyDeps, turn)),
   )
@@ -156,6 +156,6 @@ const exchange: Exchange<RelayFlow> = async (proxyDeps, turn, { lease }, control
     lease,
     response,
     controller,
-    passedOn: passedOn(response.headers, lease.account.id),
+    passedOn: toClientHeaders(response.headers, lease.account.id),
   })
 }

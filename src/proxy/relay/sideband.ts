@@ -14,7 +14,7 @@ import { socketHeaders } from '../../upstream/headers.ts'
 import type { LiveSocket } from '../../upstream/live-socket.ts'
 import { socketUrl } from '../../upstream/open.ts'
 import type { SocketRequest } from '../../upstream/socket.ts'
-import { timed } from '../downstream/answer.ts'
+import { withServerTiming } from '../downstream/answer.ts'
 import { takePlace } from '../handlers/sockets.ts'
 import type { Lease } from '../pool/pool.ts'
 import { keyNeeds } from '../pool/turn-needs.ts'
@@ -76,7 +76,7 @@ const connectTo = async (c: Ctx, accountId: string, request: RelayRequest): Prom
   try {
     const served = admitRelay(c, request, noBody(c))
     const open = (_: unknown, turn: Turn) => joined(c, turn, { accountId, leave })
-    session = await timed(served, beginWith(served, sent, open))
+    session = await withServerTiming(served, beginWith(served, sent, open))
   } catch (err) {
     leave()
     throw err

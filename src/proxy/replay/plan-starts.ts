@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
 import { listAccounts } from '../../model/accounts/accounts.ts'
 import { cycleKey, decidedCycles, startsMadeOn } from '../../model/planner/decisions.ts'
 import { ENOUGH_DAYS, type ForecastSlot, SLOT_MS } from '../../model/planner/demand.ts'
-import { getWorkingTime, type WorkingTime, workOn } from '../../model/planner/working-time.ts'
+import { getWorkingDay, getWorkingTime, type WorkingTime } from '../../model/planner/working-time.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { readSettings } from '../../settings/store.ts'
 import { expectedWorld, type ReplayedSlots, replaySlots } from './forecast.ts'
@@ -69,10 +69,10 @@ interface Context {
 const startTimes = (working: WorkingTime, now: number): number[] => {
   const first = Math.ceil((now + 1) / STEP_MS) * STEP_MS
   const all = Array.from({ length: DAY_MS / STEP_MS }, (_, n) => first + n * STEP_MS)
-  const isWorkday = (at: number) => working.days.has((new Date(workOn(working, at).date).getUTCDay() + 6) % 7)
+  const isWorkday = (at: number) => working.days.has((new Date(getWorkingDay(working, at).date).getUTCDay() + 6) % 7)
   return all.filter((at) =>
     [at - DAY_MS, at, at + DAY_MS].some((day) => {
-      const { from, to } = workOn(working, day)
+      const { from, to } = getWorkingDay(working, day)
       return isWorkday(day) && at >= from - LEAD_MS && at < to
     }),
   )
@@ -88,9 +88,9 @@ const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: SoFar
   let best: { proposal: Proposal; credits: number; replayed: ReplayedSlots } | null = null
   const counts = new Map<string, number>()
   for (const at of times) {
-    const { date } = workOn(working, at)
+    const { date } = getWorkingDay(working, at)
     const planned = counts.getOrInsertComputed(date, () => startsMadeOn(context.db, date))
-    const own = chosen.filter((proposal) => workOn(working, proposal.at).date === date).length
+    const own = chosen.filter((proposal) => getWorkingDay(working, proposal.at).date === date).length
     if (planned + own >= context.settings.plannerMaxStartsPerDay) continue
     for (const account of getKinds(context, world.accounts, { date, chosen })) {
       const starts = [...chosen, { accountId: account.id, at }].toSorted((a, b) => a.at - b.at)

@@ -7,9 +7,9 @@ import { ACTIVE, nextState } from '../../model/accounts/account-state.ts'
 import type { UsageSnapshot, UsageWindow } from '../../model/accounts/usage-windows.ts'
 import type { KeyScope } from '../../model/keys/key-scope.ts'
 import type { SkipReason } from '../../model/log/skip-reasons.ts'
-import { judge } from '../pool/eligibility.ts'
+import { checkEligibility } from '../pool/eligibility.ts'
 import type { Candidate, PolicyContext } from '../pool/policies.ts'
-import { staysAnyway } from '../pool/preference.ts'
+import { isAlwaysSticky } from '../pool/preference.ts'
 import { select } from '../pool/select.ts'
 import type { Considered, SelectionNeeds } from '../pool/selection-needs.ts'
 import { EndQueue } from './end-queue.ts'
@@ -204,7 +204,7 @@ export class Replay {
     const isAlone = needs.owner && !needs.isOpportunistic && !this.#looksAtAll
     const kept = needs.owner && isAlone ? this.#byId.get(needs.owner.id) : undefined
     const ctx = this.#ctx
-    if (kept && staysAnyway(kept, ctx) && judge(kept, needs, ctx, 'listed').skipped === null)
+    if (kept && isAlwaysSticky(kept, ctx) && checkEligibility(kept, needs, ctx, 'listed').skipped === null)
       return { account: kept, moved: false }
     for (const account of this.#accounts) account.tick(ctx.now)
     const selection = select(this.#accounts, needs, ctx)

@@ -24,18 +24,18 @@ interface StatefulRequest {
 export const storeScope = ({ key }: Client): string => key?.id ?? NO_KEY
 
 /** The request with everything it refers to. Throws what `recall` does, and `busy`. */
-export const recalledFor = ({ responses, bodies }: Bindings, raw: TurnBody, client: Client): Recalled =>
+export const recallRequest = ({ responses, bodies }: Bindings, raw: TurnBody, client: Client): Recalled =>
   recall(raw.json, {
     store: responses,
     scope: storeScope(client),
     admit: (bytes) => bodies.grow(raw.hold, raw.bytes.length + bytes),
   })
 
-/** Throws what `underFastModeRule`, `recalledFor` and `normaliseResponses` do. */
+/** Throws what `underFastModeRule`, `recallRequest` and `normaliseResponses` do. */
 export const statefulRequest = (env: Bindings, sent: TurnBody, client: Client): StatefulRequest => {
   const asked = underFastModeRule(sent, client.key, env.settings.current())
   const raw = asked.body
-  const recalled = recalledFor(env, raw, client)
+  const recalled = recallRequest(env, raw, client)
   const { body: normal, dropped, own } = normaliseResponses(recalled.body, {}, recalled.history)
   // Usually the request's own items are exactly what is sent, so their text is written once for both.
   const isSentAsIs = recalled.previous === null && recalled.texts.size === 0 && own.system.size === 0

@@ -1,18 +1,18 @@
 /** Replaces the API key of a source in whatever the source sends back, also where it is split over chunks. */
-import { BLOT, blotOut, spellings } from '../../lib/blot.ts'
+import { REDACTED, redactSecret, spellings } from '../../lib/blot.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 
-export interface Blot {
+export interface Redactor {
   text(text: string): string
   /** For one stream. */
   stream(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>
 }
 
 /** `key` null: nothing to remove. */
-export const getBlot = (key: string | null): Blot => {
+export const getRedactor = (key: string | null): Redactor => {
   const needles = spellings(key).map((text) => Buffer.from(text))
   return {
-    text: (text) => blotOut(text, key),
+    text: (text) => redactSecret(text, key),
     stream: (body) => (needles.length === 0 ? body : blotted(body, needles)),
   }
 }
@@ -38,7 +38,7 @@ const blotted = (body: ReadableStream<Uint8Array>, needles: readonly Buffer[]): 
   )
 }
 
-const BLOT_BYTES = encodeUtf8(BLOT)
+const BLOT_BYTES = encodeUtf8(REDACTED)
 
 /** `rest` may be the beginning of a key and is held back until more arrives. */
 const replaced = (

@@ -7,7 +7,7 @@ import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
 import { failureFromThrown } from '../exchange/classify.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
-import { type Blot, getBlot } from './blot.ts'
+import { getRedactor, type Redactor } from './blot.ts'
 import { credentialsRejected, notJson, sourceFailure } from './source-errors.ts'
 
 export interface SourceRequest {
@@ -21,7 +21,7 @@ export interface SourceRequest {
 export interface Called {
   /** The status is 2xx, and there is a body. */
   response: Response
-  blot: Blot
+  blot: Redactor
 }
 
 /**
@@ -39,7 +39,7 @@ export const callSource = async (
     turn.log.isSent = true
     const response = await proxyDeps.sourceFetch.fetch(source, { ...request, signal })
     turn.log.connectMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
-    const blot = getBlot(source.key())
+    const blot = getRedactor(source.key())
     turn.capture?.answered(response.status, withoutKey(response.headers, blot))
     if (!response.ok) throw await rejected(proxyDeps, turn, { source, response, blot })
     if (isCompressed(response)) throw refuse(response, notJson(source, 'compressed data'))
@@ -50,7 +50,7 @@ export const callSource = async (
   }
 }
 
-const withoutKey = (headers: Headers, blot: Blot): Headers =>
+const withoutKey = (headers: Headers, blot: Redactor): Headers =>
   new Headers([...headers].map(([name, value]) => [name, blot.text(value)]))
 
 /** Notes for a capture why the attempt failed, with the code that the log has. */

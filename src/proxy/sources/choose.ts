@@ -1,7 +1,7 @@
 /** A place at a model source for a request. */
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import type { Seats } from '../../lib/seats.ts'
+import type { ConcurrencyLimits } from '../../lib/seats.ts'
 import { type Choice, choicesFor } from '../../model/sources/choices.ts'
 import type { Capability } from '../../model/sources/sources.ts'
 import type { TurnBody } from '../turn/turn.ts'
@@ -15,13 +15,13 @@ export const getChoices = (
 ): Choice[] =>
   choicesFor(env, { model: client.key?.enforcedModel ?? json.model, key: client.key, capability, isStreamed })
 
-export interface Seated extends Choice {
+export interface SourceSlot extends Choice {
   /** Repeated calls do nothing. */
   release: () => void
 }
 
 /** A place at the first source that is not at its limit of parallel requests; null: all are. */
-export const seatAt = (seats: Seats, choices: readonly Choice[]): Seated | null => {
+export const reserveSlot = (seats: ConcurrencyLimits, choices: readonly Choice[]): SourceSlot | null => {
   for (const choice of choices) {
     const { id, maxConcurrency } = choice.source
     const release = seats.take(maxConcurrency === 0 ? [] : [{ of: `source ${id}`, most: maxConcurrency }])

@@ -23,7 +23,7 @@ interface Fitted {
 }
 
 /** The members of a Responses request about tools as this model takes them. */
-export const fitTools = (json: JsonObject, model: Pick<SourceModel, 'metadata'>): Fitted => {
+export const toSupportedTools = (json: JsonObject, model: Pick<SourceModel, 'metadata'>): Fitted => {
   const declared = declaredTools(model)
   const isLost = (tool: unknown) => isObject(tool) && isUndeclared(getText(tool.type), declared)
   const tools = Array.isArray(json.tools) ? json.tools : []

@@ -3,7 +3,7 @@ import type { Db } from '../../../db/commit.ts'
 import type { AppError, Code } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import { noteHealth } from '../../model/sources/source-health.ts'
+import { recordHealth } from '../../model/sources/source-health.ts'
 import type { Sources } from '../../model/sources/sources.ts'
 
 /** Errors of the source rather than of one request. */
@@ -22,7 +22,7 @@ export interface HealthDeps {
 }
 
 /** `error` null: it answered. Never throws: the request is over, and the next one notes it again. */
-export const noteSourceHealth = (
+export const recordSourceHealth = (
   { db, sources, clock, log }: HealthDeps,
   sourceId: string,
   error: AppError | null,
@@ -32,7 +32,7 @@ export const noteSourceHealth = (
     error !== null && (FAILING.has(error.code) || (error.code === 'model_source_error' && error.status >= 500))
   if (!source || (error !== null && !isFault)) return
   try {
-    noteHealth(db, source, { code: error?.code ?? null, at: clock.now() })
+    recordHealth(db, source, { code: error?.code ?? null, at: clock.now() })
   } catch (err) {
     log.error('the health of a model source cannot be written', { source: sourceId, err })
   }

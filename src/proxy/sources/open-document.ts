@@ -11,8 +11,8 @@ import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
 import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
 import { getTokens, isUsage } from './chat-answer.ts'
-import type { Seated } from './choose.ts'
-import { notJson, noUsage, sourceFailure, tooSlow } from './source-errors.ts'
+import type { SourceSlot } from './choose.ts'
+import { notJson, noUsage, sourceFailure, sourceTimeoutError } from './source-errors.ts'
 
 /** Embeddings of many long texts are tens of MiB. */
 const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -20,7 +20,7 @@ const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 const UNKNOWN_OUTPUT_TOKENS = 2048
 
 export interface DocumentRequest {
-  seat: Seated
+  seat: SourceSlot
   request: SourceRequest
   /** Transcripts may be plain text. */
   mayBeText?: boolean
@@ -47,7 +47,7 @@ export const openDocument = async (
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort)
   if (turn.signal.aborted) onAbort()
-  const cancelLimit = proxyDeps.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
+  const cancelLimit = proxyDeps.clock.after(source.timeoutMs, () => controller.abort(sourceTimeoutError(source)))
   try {
     const { response, blot } = await callSource(proxyDeps, turn, { source, request, signal: controller.signal })
     turn.log.phase = 'stream'
@@ -86,7 +86,7 @@ const isPlainText = (contentType: string): boolean =>
 const getBody = async (
   { bodies }: Pick<Bindings, 'bodies'>,
   { body: request, capture }: Turn,
-  { body, seat, signal }: { body: ReadableStream<Uint8Array> | null; seat: Seated; signal: AbortSignal },
+  { body, seat, signal }: { body: ReadableStream<Uint8Array> | null; seat: SourceSlot; signal: AbortSignal },
 ): Promise<Uint8Array> => {
   const parts: Uint8Array[] = []
   const requestBytes = request?.bytes.length ?? 0
@@ -109,7 +109,7 @@ interface Read {
   text: string
   contentType: string
   json: JsonObject
-  seat: Seated
+  seat: SourceSlot
 }
 
 const getDocument = (turn: Turn, { text, contentType, json, seat }: Read): SourceDocument => {

@@ -11,13 +11,13 @@ import type { Turn } from '../turn/turn.ts'
 import { AudioMeter } from './audio-answer.ts'
 import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
 import { ChatEvents, ChatMeter } from './chat-answer.ts'
-import type { Seated } from './choose.ts'
-import { notJson, sourceFailure, tooSlow } from './source-errors.ts'
+import type { SourceSlot } from './choose.ts'
+import { notJson, sourceFailure, sourceTimeoutError } from './source-errors.ts'
 
 type Dialect = 'chat' | 'responses' | 'audio' | 'embeddings'
 
 export interface StreamRequest {
-  seat: Seated
+  seat: SourceSlot
   request: SourceRequest
   dialect: Dialect
 }
@@ -33,7 +33,7 @@ export const openStream = async (
   const onAbort = () => controller.abort(turn.signal.reason)
   turn.signal.addEventListener('abort', onAbort)
   if (turn.signal.aborted) onAbort()
-  const cancelLimit = proxyDeps.clock.after(source.timeoutMs, () => controller.abort(tooSlow(source)))
+  const cancelLimit = proxyDeps.clock.after(source.timeoutMs, () => controller.abort(sourceTimeoutError(source)))
   try {
     const { response, blot } = await callSource(proxyDeps, turn, { source, request, signal: controller.signal })
     const { body, headers } = response

@@ -5,7 +5,7 @@
 import { AppError } from '../../errors.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
 import { getObjects } from '../../lib/json.ts'
-import type { Seats } from '../../lib/seats.ts'
+import type { ConcurrencyLimits } from '../../lib/seats.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { type Choice, isInSourceScope } from '../../model/sources/choices.ts'
 import type { Source, Sources } from '../../model/sources/sources.ts'
@@ -20,7 +20,7 @@ interface Deps extends HealthDeps {
   sources: Sources
   settings: () => Readonly<Settings>
   budget: OverflowBudget
-  seats: Seats
+  seats: ConcurrencyLimits
 }
 
 /** What the attention list says. */

@@ -1,6 +1,6 @@
 /** One request served by the overflow source: its budget, its body, and what is logged of it. */
 import { AppError } from '../../errors.ts'
-import type { Seats } from '../../lib/seats.ts'
+import type { ConcurrencyLimits } from '../../lib/seats.ts'
 import { estimateTokens } from '../../model/keys/reservations.ts'
 import type { Choice } from '../../model/sources/choices.ts'
 import type { Settings } from '../../settings/schema.ts'
@@ -8,11 +8,11 @@ import { asRequest } from '../exchange/frame-body.ts'
 import type { Flow } from '../turn/flow.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn, TurnBody } from '../turn/turn.ts'
-import { type Seated, seatAt } from './choose.ts'
+import { reserveSlot, type SourceSlot } from './choose.ts'
 import { sourceCostMicros } from './cost.ts'
-import { fitTools } from './hosted-tools.ts'
+import { toSupportedTools } from './hosted-tools.ts'
 import { needsUsage } from './needs-usage.ts'
-import { type HealthDeps, noteSourceHealth } from './note-health.ts'
+import { type HealthDeps, recordSourceHealth } from './note-health.ts'
 import { openStream } from './open-stream.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
 import { withMembers } from './source-body.ts'
@@ -21,7 +21,7 @@ interface Served extends HealthDeps {
   choice: Choice
   settings: () => Pick<Settings, 'overflowCostUsdPerDay'>
   budget: OverflowBudget
-  seats: Seats
+  seats: ConcurrencyLimits
   /** Called when the budget of the day does not allow the request. */
   onBudget: () => void
 }
@@ -32,7 +32,7 @@ export const serveByOverflow = async (proxyDeps: ProxyDeps, turn: Turn, served: 
   if (!body) return null
   const charge = heldFor(body, served)
   if (!charge) return null
-  const seat = seatAt(served.seats, [served.choice])
+  const seat = reserveSlot(served.seats, [served.choice])
   if (!seat) {
     charge(0)
     return null
@@ -56,7 +56,7 @@ export const serveByOverflow = async (proxyDeps: ProxyDeps, turn: Turn, served: 
     Object.assign(turn.log, before)
     const error = AppError.from(err)
     const { code, message } = error
-    noteSourceHealth(served, seat.source.id, error)
+    recordSourceHealth(served, seat.source.id, error)
     const durationMs = proxyDeps.clock.monotonic() - began.monotonic
     const outcome = { outcome: 'failed', upstreamStatus: null, code, message, considered: [] } as const
     attempts.push({ n: attempts.length + 1, accountId: null, startedAt: began.at, durationMs, ...outcome })
@@ -87,7 +87,7 @@ const heldFor = ({ bytes }: TurnBody, { choice, settings, budget, clock, onBudge
 }
 
 /** From here on the turn is the source's: no account is charged for it or owns its conversation. */
-const takeOver = (turn: Turn, { source, model }: Seated, charge: (costMicros: number) => void): void => {
+const takeOver = (turn: Turn, { source, model }: SourceSlot, charge: (costMicros: number) => void): void => {
   turn.session?.drop() // its connection does not know the response, so the client sends the whole conversation next time
   Object.assign(turn.log, {
     accountId: null,
@@ -105,8 +105,8 @@ const takeOver = (turn: Turn, { source, model }: Seated, charge: (costMicros: nu
   } satisfies Partial<Turn['log']>)
 }
 
-const bodyFor = (turn: Turn, body: TurnBody, { model }: Seated): Uint8Array<ArrayBuffer> => {
-  const { members } = fitTools(body.json, model)
+const bodyFor = (turn: Turn, body: TurnBody, { model }: SourceSlot): Uint8Array<ArrayBuffer> => {
+  const { members } = toSupportedTools(body.json, model)
   const renamed = body.json.model === model.model ? {} : { model: model.model }
   return asRequest(turn, withMembers(body, { ...members, ...renamed }).bytes)
 }

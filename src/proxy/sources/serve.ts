@@ -5,6 +5,9 @@ import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import type { Choice } from '../../model/sources/choices.ts'
 import { type Answered, answerHeaders, answerWithStream, timed } from '../downstream/answer.ts'
 import { type Contract, contractOptions, NativeContract, publicContract } from '../downstream/contracts.ts'
+import { type Answered, answerHeaders, answerWithStream, withServerTiming } from '../downstream/answer.ts'
+import { type Contract, NativeContract, publicContract } from '../downstream/contracts.ts'
+import { contractOptions } from '../handlers/responses.ts'
 import { admitTurn, prepared, type TurnKindOf } from '../handlers/turn-route.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
 import { beginWith } from '../turn/begin.ts'
@@ -12,12 +15,19 @@ import type { TurnBody } from '../turn/turn.ts'
 import { audioCopy } from './audio-answer.ts'
 import type { SourceRequest } from './call.ts'
 import { chatCopy } from './chat-answer.ts'
-import { allBusy, type Seated, seatAt } from './choose.ts'
-import { fitTools } from './hosted-tools.ts'
+import { allBusy, reserveSlot, type SourceSlot } from './choose.ts'
+import { toSupportedTools } from './hosted-tools.ts'
 import { needsUsage } from './needs-usage.ts'
 import { openDocument, type SourceDocument } from './open-document.ts'
 import { openStream } from './open-stream.ts'
-import { admittedChat, chatBody, responsesBody, type SourceBody, whyNotBySource, withMembers } from './source-body.ts'
+import {
+  admittedChat,
+  chatBody,
+  responsesBody,
+  type SourceBody,
+  unsupportedBySourceError,
+  withMembers,
+} from './source-body.ts'
 
 /** `choices` is not empty. */
 export const serveChat = async (
@@ -45,7 +55,7 @@ export const serveResponses = async (
 ): Promise<Response | null> => {
   const { isNative } = turns
   const key = c.get('client').key
-  const whyNot = whyNotBySource(raw.json)
+  const whyNot = unsupportedBySourceError(raw.json)
   if (whyNot && c.env.pool.offers(choices[0]!.model.model)) return null // there is one
   const { body, dropped } = prepared(c, raw, turns, () => {
     if (whyNot) throw whyNot
@@ -122,7 +132,7 @@ const streamed = (served: Answered, way: Way, contract: Contract): Promise<Respo
 
 const document = async (served: Answered, way: Way): Promise<Response> => {
   const { env } = served
-  const opened: SourceDocument = await timed(
+  const opened: SourceDocument = await withServerTiming(
     served,
     beginWith(served, { headers: false }, async (proxyDeps, turn) => {
       const seat = seated(served, way)
@@ -136,8 +146,8 @@ const document = async (served: Answered, way: Way): Promise<Response> => {
 }
 
 /** A place at a source, noted in the turn's log. Throws `model_source_busy`. */
-const seated = ({ env, turn }: Answered, { choices, key }: Way): Seated => {
-  const seat = seatAt(env.seats, choices)
+const seated = ({ env, turn }: Answered, { choices, key }: Way): SourceSlot => {
+  const seat = reserveSlot(env.seats, choices)
   if (!seat) throw allBusy()
   const { source, model } = seat
   turn.log.source = {
@@ -156,11 +166,11 @@ const seated = ({ env, turn }: Answered, { choices, key }: Way): Seated => {
 const getRequest = (
   { c, turn }: Answered,
   { path, dialect, contentType = 'application/json' }: Way,
-  { seat, accept }: { seat: Seated; accept: string },
+  { seat, accept }: { seat: SourceSlot; accept: string },
 ): SourceRequest => {
   const body = turn.body! // kept until the commit point
   if (dialect !== 'responses') return { path, body: body.bytes, contentType, accept }
-  const { members, dropped } = fitTools(body.json, seat.model)
+  const { members, dropped } = toSupportedTools(body.json, seat.model)
   c.set('droppedFields', [...(c.get('droppedFields') ?? []), ...dropped])
   return { path, body: withMembers(body, members).bytes, contentType, accept }
 }

@@ -4,8 +4,8 @@ import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { isReference } from '../formats/input-items.ts'
-import { enforcedMembers, sentEffort, sentTier } from '../ingress/key-policy.ts'
-import { alwaysStreamed, cutMembers, spliced } from '../ingress/splice.ts'
+import { enforcedMembers, toUpstreamEffort, toUpstreamTier } from '../ingress/key-policy.ts'
+import { alwaysStreamed, cutMembers, spliceBody } from '../ingress/splice.ts'
 import { getFileIds } from '../relay/file-owners.ts'
 import { getMarks } from '../turn/continuity.ts'
 import type { TurnBody } from '../turn/turn.ts'
@@ -23,7 +23,7 @@ export const withMembers = (body: TurnBody, members: JsonObject): TurnBody => {
   const json = { ...body.json }
   for (const name of cut) delete json[name]
   const shorter = cut.length === 0 ? body : { ...body, bytes: cutMembers(body.bytes, cut), json }
-  return spliced(shorter, set)
+  return spliceBody(shorter, set)
 }
 
 /** The usage of a stream comes only when it is requested. Nothing is stored at the source, where no key could find it. */
@@ -31,8 +31,8 @@ export const chatBody = (body: TurnBody, key: KeyPolicy | null): SourceBody => {
   const { stream, stream_options: options, store } = body.json
   const members = {
     ...(key?.enforcedModel && { model: key.enforcedModel }),
-    ...(key?.efforts.enforced && { reasoning_effort: sentEffort(key.efforts.enforced) }),
-    ...(key && key.tier !== null && { service_tier: sentTier(key.tier) }),
+    ...(key?.efforts.enforced && { reasoning_effort: toUpstreamEffort(key.efforts.enforced) }),
+    ...(key && key.tier !== null && { service_tier: toUpstreamTier(key.tier) }),
     ...(stream === true && { stream_options: { ...getObject(options), include_usage: true } }),
     ...(store === true && { store: undefined }),
   }
@@ -59,13 +59,13 @@ export const responsesBody = (
 const publicPolicy = (json: JsonObject, { enforcedModel, efforts, tier }: KeyPolicy): JsonObject => ({
   ...(enforcedModel !== null && { model: enforcedModel }),
   ...(efforts.enforced !== null && {
-    reasoning: { ...getObject(json.reasoning), effort: sentEffort(efforts.enforced) },
+    reasoning: { ...getObject(json.reasoning), effort: toUpstreamEffort(efforts.enforced) },
   }),
-  ...(tier !== null && { service_tier: sentTier(tier) }),
+  ...(tier !== null && { service_tier: toUpstreamTier(tier) }),
 })
 
 /** Why a source cannot serve this Responses request; null: it can. Sources keep no state and read no one's ciphertext. */
-export const whyNotBySource = (json: JsonObject): AppError | null => {
+export const unsupportedBySourceError = (json: JsonObject): AppError | null => {
   const { input, previous_response_id: previous } = json
   if (previous !== undefined && previous !== null)
     return new AppError('previous_response_not_found', {

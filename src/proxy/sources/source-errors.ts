@@ -4,10 +4,10 @@ import type { UpstreamFailure } from '../exchange/upstream-failure.ts'
 
 type Named = { readonly name: string }
 
-export const unreachable = ({ name }: Named, cause?: unknown): AppError =>
+export const sourceUnreachableError = ({ name }: Named, cause?: unknown): AppError =>
   new AppError('model_source_unreachable', { message: `The model source '${name}' could not be reached.`, cause })
 
-export const tooSlow = ({ name }: Named): AppError =>
+export const sourceTimeoutError = ({ name }: Named): AppError =>
   new AppError('upstream_timeout', { message: `The model source '${name}' did not answer in time.` })
 
 export const credentialsRejected = ({ name }: Named, cause?: unknown): AppError =>
@@ -34,14 +34,14 @@ const brokenOff = ({ name }: Named, cause: unknown): AppError =>
 /** The error of a call that failed, wherever it failed. Sluice's own errors stay as they are. */
 export const sourceFailure = (source: Named, failure: UpstreamFailure): AppError => {
   const { where, code, type, message, body } = failure
-  if (code === 'upstream_timeout') return tooSlow(source)
+  if (code === 'upstream_timeout') return sourceTimeoutError(source)
   if (body instanceof AppError && body.code !== 'upstream_error') return body
   if (where === 'event') return new AppError('model_source_error', { message, upstream: { code, type } })
   if (where === 'stream') return brokenOff(source, body)
-  return unreachable(source, body)
+  return sourceUnreachableError(source, body)
 }
 
-export const cannotCompact = (): AppError =>
+export const cannotCompactError = (): AppError =>
   new AppError('invalid_request_error', {
     message: 'The model of this request is served by a model source, which cannot compact conversations.',
     param: 'model',

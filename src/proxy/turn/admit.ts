@@ -10,7 +10,7 @@ import { captureOf } from '../capture/capture-of.ts'
 import type { UpstreamSession } from '../exchange/upstream-session.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { withoutFastTier } from '../ingress/fast-mode.ts'
-import { sentEffort, tierName } from '../ingress/key-policy.ts'
+import { tierName, toUpstreamEffort } from '../ingress/key-policy.ts'
 import { conversationHash, threadHash } from '../pool/affinity.ts'
 import { getOpening } from '../pool/conversation-fingerprint.ts'
 import type { Surface } from '../pool/selection-needs.ts'
@@ -311,4 +311,4 @@ const requireAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }:
     })
 }
 
-const isSameEffort = (one: string, other: string): boolean => sentEffort(one) === sentEffort(other)
+const isSameEffort = (one: string, other: string): boolean => toUpstreamEffort(one) === toUpstreamEffort(other)

@@ -5,9 +5,9 @@ import { eventJson } from '../../lib/sse-payload.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { getEgressReason } from '../../model/egress/route.ts'
-import { passedOn } from '../../upstream/headers.ts'
+import { toClientHeaders } from '../../upstream/headers.ts'
 import { CapturedStream } from '../capture/captured-stream.ts'
-import { carry, Refused } from '../exchange/carry.ts'
+import { carry, UpstreamStatusError } from '../exchange/carry.ts'
 import {
   type Classified,
   classify,
@@ -47,7 +47,7 @@ export interface AttemptOptions {
   progress: Readonly<Pick<Progress, 'refreshed' | 'dropReasoning' | 'deadline' | 'byHttp'>>
 }
 
-/** Opens the upstream and resolves at the commit point with what then holds the lease. Rejects with `Refused` or with what the transport throws. */
+/** Opens the upstream and resolves at the commit point with what then holds the lease. Rejects with `UpstreamStatusError` or with what the transport throws. */
 export type Exchange<Committed> = (
   proxyDeps: ProxyDeps,
   turn: Turn,
@@ -74,7 +74,7 @@ export const attemptOn = async <Committed>(
     record(proxyDeps, turn, options.lease, { began, outcome: 'ok', failure: null })
     return committed
   } catch (cause) {
-    const err = cause instanceof Refused ? refused(proxyDeps, turn, options.lease.account.id, cause) : cause
+    const err = cause instanceof UpstreamStatusError ? refused(proxyDeps, turn, options.lease.account.id, cause) : cause
     controller.abort(err)
     if (turn.signal.aborted) {
       record(proxyDeps, turn, options.lease, { began, outcome: 'cancelled', failure: null })
@@ -161,12 +161,12 @@ export const openAndRead: Exchange<Flow> = async (
     lease,
     stream,
     controller,
-    headers: passedOn(headers, account.id),
+    headers: toClientHeaders(headers, account.id),
     accessToken,
   })
 }
 
-const refused = (proxyDeps: ProxyDeps, turn: Turn, accountId: string, refusal: Refused): AttemptFailed => {
+const refused = (proxyDeps: ProxyDeps, turn: Turn, accountId: string, refusal: UpstreamStatusError): AttemptFailed => {
   const { status, headers, text, accessToken } = refusal
   const at = proxyDeps.clock.now()
   absorbRateHeaders(proxyDeps, accountId, headers)

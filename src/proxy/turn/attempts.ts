@@ -10,8 +10,8 @@ import { FAILURE_COOLDOWN_MS, passingFailure } from '../../upstream/credentials.
 import { isFrameTooLarge, mayWorkOverHttp } from '../exchange/socket-fallback.ts'
 import {
   exhaustedError,
-  noteNoAccount,
-  noteUpstreamFailing,
+  logNoAccount,
+  logUpstreamFailing,
   preferredError,
   withShorterWait,
 } from '../pool/accounts-exhausted.ts'
@@ -23,15 +23,15 @@ import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
 import { getEvidence, penalise } from './penalties.ts'
 import {
-  backOff,
   excludeAccount,
+  hasAttemptsLeft,
   MAX_ACCOUNTS,
   MAX_SAME_ACCOUNT_RETRIES,
-  mayTryMore,
   newProgress,
+  onSameAccount,
   type Progress,
-  retryUnread,
-  sameAccount,
+  retryWithoutReasoning,
+  waitBeforeRetry,
 } from './progress.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
 import { elapsedMs, type Turn } from './turn.ts'
@@ -102,8 +102,8 @@ const leaseFor = async (proxyDeps: ProxyDeps, turn: Turn, progress: Progress): P
   } catch (err) {
     if (!(err instanceof AppError) || turn.signal.aborted) throw err
     if (next && excludeAccount(progress, next.id)) return leaseFor(proxyDeps, turn, progress)
-    if (retryUnread(progress)) return leaseFor(proxyDeps, turn, progress)
-    noteNoAccount(proxyDeps, turn, { needs, err, began })
+    if (retryWithoutReasoning(progress)) return leaseFor(proxyDeps, turn, progress)
+    logNoAccount(proxyDeps, turn, { needs, err, began })
     if (turn.chain !== null && err.code !== 'no_security_work_authorized_accounts') throw chainLost(err)
     // a fixed account was required
     throw next === null ? preferredError(last, err) : exhaustedError(proxyDeps, turn, { error: last ?? err, last })
@@ -152,11 +152,11 @@ const prepareNext = async (proxyDeps: ProxyDeps, turn: Turn, step: Step): Promis
   if (!mayBeSentAgain(turn, err)) throw error
   if (verdict === 'encrypted_owner') refreshReasoningOwners(proxyDeps, turn, step)
   else if (verdict === 'refresh' && (await untilAborted(renew(proxyDeps, turn, step), turn.signal)))
-    progress.next = sameAccount(id)
+    progress.next = onSameAccount(id)
   else if (shouldRetryAccount(proxyDeps, turn, step)) {
-    await backOff(proxyDeps, turn, progress)
-    progress.next = sameAccount(id)
-  } else if (!excludeAccount(progress, id) && !retryUnread(progress))
+    await waitBeforeRetry(proxyDeps, turn, progress)
+    progress.next = onSameAccount(id)
+  } else if (!excludeAccount(progress, id) && !retryWithoutReasoning(progress))
     throw exhaustedError(proxyDeps, turn, { error, last: progress.last })
 }
 
@@ -184,8 +184,8 @@ const isRetriedForItsSocket = async (
   turn.session?.drop()
   const isTooLarge = isFrameTooLarge(failure)
   if (isTooLarge || progress.sameAccountRetries >= MAX_SAME_ACCOUNT_RETRIES - 1) progress.byHttp.add(id)
-  if (!isTooLarge) await backOff(proxyDeps, turn, progress)
-  progress.next = sameAccount(id)
+  if (!isTooLarge) await waitBeforeRetry(proxyDeps, turn, progress)
+  progress.next = onSameAccount(id)
   return true
 }
 
@@ -204,7 +204,7 @@ const wouldFailEverywhere = (proxyDeps: ProxyDeps, turn: Turn, { err, id, progre
   const isFault = verdict === 'refused' || progress.slow.has(id)
   if (!progress.isUpstreamFailing || !progress.stillFailing.has(id)) return false
   if (!isFault || progress.unread !== null) return false
-  noteUpstreamFailing(proxyDeps, turn, progress.tried)
+  logUpstreamFailing(proxyDeps, turn, progress.tried)
   return true
 }
 
@@ -235,7 +235,8 @@ const shouldRetryAccount = (proxyDeps: ProxyDeps, turn: Turn, { err, id, progres
   if (verdict !== 'slow_account') return verdict === 'same_account'
   const tried = new Set([...progress.tried, id])
   return (
-    mayTryMore({ ...progress, tried }) && proxyDeps.pool.explain(getNeeds(proxyDeps, turn, tried)).kind !== 'chosen'
+    hasAttemptsLeft({ ...progress, tried }) &&
+    proxyDeps.pool.explain(getNeeds(proxyDeps, turn, tried)).kind !== 'chosen'
   )
 }
 
@@ -288,7 +289,7 @@ const refreshReasoningOwners = (proxyDeps: ProxyDeps, turn: Turn, { err, id, pro
     if (!turn.isAnchored) progress.unread = id
   } else if (!progress.dropReasoning && !turn.isAnchored) {
     progress.dropReasoning = true
-    progress.next = sameAccount(id)
+    progress.next = onSameAccount(id)
     proxyDeps.log.info('left out reasoning that the account cannot read', { request: turn.requestId, account: id })
   } else throw err.classified.error
 }

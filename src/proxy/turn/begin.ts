@@ -2,12 +2,14 @@
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { forClient } from '../pool/accounts-exhausted.ts'
+import type { Stopper } from '../../lib/stopper.ts'
+import { toClientError } from '../pool/accounts-exhausted.ts'
 import { attempt } from './attempts.ts'
 import type { Flow } from './flow.ts'
 import type { Metered } from './meter.ts'
 import type { FlowEnd, FlowListener } from './open-answer.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
-import { failedEnd, getStatus, settle } from './settle.ts'
+import { getStatus, settle, toFailedEnd } from './settle.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 export interface Served {
@@ -44,8 +46,8 @@ export const beginWith = async <Opened extends { whenEnded(listener: FlowListene
     return flow
   } catch (err) {
     const isGone = err instanceof ClientGone
-    const error = isGone ? new AppError('stream_incomplete', { cause: err }) : forClient(turn, AppError.from(err))
-    scope.ended(failedEnd(turn, error), null)
+    const error = isGone ? new AppError('stream_incomplete', { cause: err }) : toClientError(turn, AppError.from(err))
+    scope.ended(toFailedEnd(turn, error), null)
     throw error
   }
 }

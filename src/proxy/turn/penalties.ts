@@ -56,7 +56,7 @@ export const getEvidence = (failure: UpstreamFailure): string => {
 }
 
 /** The upstream's message within `getEvidence` text for a failure with this cause; null when it has none. */
-export const wordsIn = (evidence: string | null, cause: string | null): string | null => {
+export const getUpstreamMessage = (evidence: string | null, cause: string | null): string | null => {
   const mark = ` ${cause}: `
   const at = evidence?.indexOf(mark) ?? -1
   return evidence !== null && at > 0 ? evidence.slice(at + mark.length) || null : null

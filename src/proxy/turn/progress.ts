@@ -72,31 +72,35 @@ const budgetMs = ({ kind, relay, settings }: Turn): number =>
   relay?.timeoutMs ?? (kind === 'compaction' ? settings.compactTimeoutSeconds : settings.commitTimeoutSeconds) * 1000
 
 /** Retries the same account. */
-export const sameAccount = (id: string): Owner => ({ id, hard: true, isRetried: true })
+export const onSameAccount = (id: string): Owner => ({ id, hard: true, isRetried: true })
 
 /** Excludes an account that failed or became unavailable. False when no other may be tried. */
 export const excludeAccount = (progress: Progress, id: string): boolean => {
   progress.next = null
   progress.tried.add(id)
-  return mayTryMore(progress)
+  return hasAttemptsLeft(progress)
 }
 
-export const mayTryMore = ({ tried, slow, maxAccounts }: Pick<Progress, 'tried' | 'slow' | 'maxAccounts'>): boolean =>
+export const hasAttemptsLeft = ({
+  tried,
+  slow,
+  maxAccounts,
+}: Pick<Progress, 'tried' | 'slow' | 'maxAccounts'>): boolean =>
   tried.size < maxAccounts && slow.size < MAX_SLOW_ACCOUNTS
 
 /** Retries the account that could not read the ciphertext, without reasoning. False when there is none. */
-export const retryUnread = (progress: Progress): boolean => {
+export const retryWithoutReasoning = (progress: Progress): boolean => {
   const { unread } = progress
   if (unread === null) return false
   progress.unread = null
   progress.tried.delete(unread)
-  progress.next = sameAccount(unread)
+  progress.next = onSameAccount(unread)
   progress.dropReasoning = true
   return true
 }
 
 /** 200 ms before the first retry, 400 ms before later ones, ±10 %, but never past the deadline. */
-export const backOff = ({ clock, random }: ProxyDeps, turn: Turn, progress: Progress): Promise<void> => {
+export const waitBeforeRetry = ({ clock, random }: ProxyDeps, turn: Turn, progress: Progress): Promise<void> => {
   const pauseMs = 200 * 2 ** Math.min(progress.sameAccountRetries++, 1) * (0.9 + 0.2 * random())
   return clock.sleep(Math.min(pauseMs, Math.max(0, progress.deadline - clock.monotonic())), turn.signal)
 }

@@ -7,7 +7,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { AffinityMap } from '../pool/affinity.ts'
 import type { Pool } from '../pool/pool.ts'
 import { sourceCostMicros } from '../sources/cost.ts'
-import { type HealthDeps, noteSourceHealth } from '../sources/note-health.ts'
+import { type HealthDeps, recordSourceHealth } from '../sources/note-health.ts'
 import { rememberOwners } from './continuity.ts'
 import type { Metered } from './meter.ts'
 import type { FlowEnd } from './open-answer.ts'
@@ -26,7 +26,7 @@ interface Outcome extends FlowEnd {
 }
 
 /** The end of a turn that failed before its commit point. */
-export const failedEnd = (turn: Turn, error: AppError): FlowEnd =>
+export const toFailedEnd = (turn: Turn, error: AppError): FlowEnd =>
   turn.signal.reason instanceof ClientGone ? { status: 'cancelled', error: null } : { status: 'error', error }
 
 /** The status the client got, or would have got: headers already sent say 200. */
@@ -46,7 +46,7 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
   const { meter } = outcome
   const { usage, cost, use } = getCharge(turn, outcome)
   log.source?.charge?.(cost ?? 0)
-  if (log.source && outcome.status !== 'cancelled') noteSourceHealth(deps, log.source.id, outcome.error)
+  if (log.source && outcome.status !== 'cancelled') recordSourceHealth(deps, log.source.id, outcome.error)
   if (outcome.status === 'ok') log.phase = 'finish'
   // A prewarm answered here used no account, even if one was leased.
   const isOurs = outcome.status === 'ok' && log.upstreamTransport === null

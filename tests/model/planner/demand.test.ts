@@ -1,7 +1,7 @@
 /** The expected demand, against numbers computed by hand, and working time in zones. */
 import { describe, expect, test } from 'bun:test'
 import { forecastDemand, percentile75, SLOT_MS } from '../../../src/model/planner/demand.ts'
-import { localTimes, type WorkingTime, workOn } from '../../../src/model/planner/working-time.ts'
+import { getWorkingDay, localTimes, type WorkingTime } from '../../../src/model/planner/working-time.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -87,7 +87,7 @@ describe('working time', () => {
     expect(at(Date.UTC(2026, 0, 5, 8)).isWorking).toBe(true)
     expect(at(Date.UTC(2026, 6, 6, 7)).isWorking).toBe(true)
     expect(at(Date.UTC(2026, 6, 6, 16)).isWorking).toBe(false)
-    expect(workOn(berlin, Date.UTC(2026, 2, 30, 12))).toEqual({
+    expect(getWorkingDay(berlin, Date.UTC(2026, 2, 30, 12))).toEqual({
       date: '2026-03-30',
       from: Date.UTC(2026, 2, 30, 7),
       to: Date.UTC(2026, 2, 30, 16),
@@ -102,7 +102,7 @@ describe('working time', () => {
     expect(at(friday + 29 * HOUR).isWorking).toBe(true)
     expect(at(friday + 30 * HOUR).isWorking).toBe(false)
     expect(at(friday + 5 * HOUR).isWorking).toBe(false)
-    expect(workOn(night, friday + HOUR)).toEqual({
+    expect(getWorkingDay(night, friday + HOUR)).toEqual({
       date: '2026-02-06',
       from: friday + 22 * HOUR,
       to: friday + 30 * HOUR,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
 import type { JsonObject } from '../../../src/lib/json.ts'
 import { NEUTRAL_INSTRUCTIONS } from '../../../src/proxy/formats/instructions.ts'
-import { REFUSED_UPSTREAM } from '../../../src/proxy/formats/parameters.ts'
+import { REJECTED_UPSTREAM } from '../../../src/proxy/formats/parameters.ts'
 import { normaliseResponses, withCiphertext } from '../../../src/proxy/formats/v1-responses.ts'
 
 const aRequest = (extra: JsonObject = {}): JsonObject => ({
@@ -231,7 +231,7 @@ describe('parameters', () => {
     expect(normaliseResponses(aRequest({ store: false })).dropped).toEqual([])
   })
 
-  test.each([...REFUSED_UPSTREAM])('%s is dropped and named', (name) => {
+  test.each([...REJECTED_UPSTREAM])('%s is dropped and named', (name) => {
     const value = name === 'truncation' ? 'auto' : 7
     const { body, dropped } = normaliseResponses(aRequest({ [name]: value }))
     expect(dropped).toEqual([name])

@@ -29,7 +29,7 @@ const LEAVE = 0.3
 export const EXPLAINED = 10_000
 const ROUTE = '/backend-api/codex/responses'
 
-interface Talk {
+interface Conversation {
   accountId: string
   keyId: string
   model: string
@@ -45,14 +45,14 @@ export function writeHistory(sqlite: Database, plan: HistoryPlan): void {
   const considered = explanations(plan.accountIds, random)
   const first = plan.now - (plan.now % HOUR_MS) - (plan.hours - 1) * HOUR_MS
   const perHour = plan.logRows / plan.logHours
-  let talks: Talk[] = Array.from({ length: TALKS }, () => newTalk(plan, random))
+  let talks: Conversation[] = Array.from({ length: TALKS }, () => newConversation(plan, random))
   let written = 0
   for (let hour = 0; hour < plan.hours; hour++) {
     const at = first + hour * HOUR_MS
-    talks = talks.map((talk) => (random.float() < LEAVE ? newTalk(plan, random) : talk))
+    talks = talks.map((talk) => (random.float() < LEAVE ? newConversation(plan, random) : talk))
     const logged = hour - (plan.hours - plan.logHours) + 1
     if (logged <= 0) {
-      for (const sum of madeUpHour(talks, at, random)) addHour(sum)
+      for (const sum of generateHour(talks, at, random)) addHour(sum)
       continue
     }
     const length = Math.min(HOUR_MS, plan.now - at)
@@ -74,7 +74,7 @@ export function writeHistory(sqlite: Database, plan: HistoryPlan): void {
 type Turn = typeof requests.$inferInsert
 type HourSum = typeof requestHours.$inferInsert
 
-const newTalk = ({ accountIds, keyIds }: HistoryPlan, random: Random): Talk => ({
+const newConversation = ({ accountIds, keyIds }: HistoryPlan, random: Random): Conversation => ({
   accountId: one(accountIds, random),
   keyId: one(keyIds, random),
   model: one(MODELS, random),
@@ -83,7 +83,10 @@ const newTalk = ({ accountIds, keyIds }: HistoryPlan, random: Random): Talk => (
 
 const one = <T>(list: readonly T[], random: Random): T => list[Math.floor(random.float() * list.length)]!
 
-const getTurn = (talk: Talk, { id, startedAt, random }: { id: string; startedAt: number; random: Random }): Turn => {
+const getTurn = (
+  talk: Conversation,
+  { id, startedAt, random }: { id: string; startedAt: number; random: Random },
+): Turn => {
   const chance = random.float()
   const status = chance < FAILED ? 'error' : chance < FAILED + CANCELLED ? 'cancelled' : 'ok'
   const isError = status === 'error'
@@ -149,7 +152,7 @@ const explanations = (accountIds: readonly string[], random: Random): string[] =
     ),
   )
 
-const madeUpHour = (talks: readonly Talk[], hour: number, random: Random): Iterable<HourSum> => {
+const generateHour = (talks: readonly Conversation[], hour: number, random: Random): Iterable<HourSum> => {
   const sums = new Map<string, HourSum>()
   for (const talk of talks)
     for (let n = 0; n < 2; n++) addUp(sums, getTurn(talk, { id: '', startedAt: hour, random }), hour)

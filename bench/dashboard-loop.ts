@@ -30,7 +30,7 @@ export async function measureLoop(lab: Lab, big: BigFolder): Promise<void> {
 async function measureCopy(lab: Lab, folder: BigFolder): Promise<void> {
   lab.report.heading('longest hold of the event loop, ms')
   const file = join(folder.dataDir, '..', 'lag.json')
-  const server = await startDashboard(folder, { BUN_OPTIONS: '--preload ./bench/lag-told.ts', BENCH_LAG_FILE: file })
+  const server = await startDashboard(folder, { BUN_OPTIONS: '--preload ./bench/lag-report.ts', BENCH_LAG_FILE: file })
   const rows: [string, number, Lag][] = []
   const during = async (name: string, work: () => Promise<unknown>) => {
     await getLag(server, file)
@@ -108,5 +108,5 @@ async function getLag(server: DashboardServer, file: string): Promise<Lag> {
   rmSync(file, { force: true })
   process.kill(server.pid, 'SIGUSR1')
   while (!(await Bun.file(file).exists())) await Bun.sleep(5)
-  return (await Bun.file(file).json()) as Lag // as: written by lag-told.ts
+  return (await Bun.file(file).json()) as Lag // as: written by lag-report.ts
 }

@@ -1,7 +1,7 @@
 /** How long the server takes for every page of a large folder, by its own clock, and what the first page weighs. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { getPlaces, type Ids, KINDS, type Kind, type Place } from './dashboard-places.ts'
+import { getFolderPaths, type Ids, KINDS, type Kind, type Place } from './dashboard-places.ts'
 import type { BigFolder } from './dashboard-seed.ts'
 import { type DashboardServer, startDashboard, type Visit } from './dashboard-server.ts'
 import type { Lab } from './lab.ts'
@@ -13,7 +13,7 @@ const HTML_BYTES = 40 * 1024
 
 /** All places in turn, round by round, so that whatever else the machine does falls on all of them alike. */
 export async function measurePages(lab: Lab, folder: BigFolder): Promise<void> {
-  const places = getPlaces(getIds(folder)).filter(({ path }) => lab.options.paths?.test(path) ?? true)
+  const places = getFolderPaths(getIds(folder)).filter(({ path }) => lab.options.paths?.test(path) ?? true)
   const server = await startDashboard(folder)
   await Bun.sleep(5000) // nobody opens the dashboard in the second in which the service starts
   try {

@@ -178,7 +178,7 @@ const filteredConversations = ({ account, middle }: Ids): string[] =>
     `search=${account}`,
   ].map((query) => `/logs/conversations?${query}`)
 
-export const getPlaces = (ids: Ids): Place[] => {
+export const getFolderPaths = (ids: Ids): Place[] => {
   const forgotten = everyRoute.filter(
     ({ method, path }) =>
       method === 'GET' && !LEFT_OUT.test(path) && !(path in PAGES) && ![...ENTRANCE, ...LISTS].includes(path),

@@ -3,9 +3,9 @@
  * -->`.
  */
 import { join } from 'node:path'
+import { accessLabel } from '../src/api-docs/access-text.ts'
 import { type Field, getField, getFields } from '../src/api-docs/fields.ts'
 import { getOperations, type Operation } from '../src/api-docs/operations.ts'
-import { accessLabel } from '../src/api-docs/who.ts'
 import { CODES } from '../src/errors.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
 

@@ -1,7 +1,7 @@
 /** Confirming a sensitive change: a dialog over the form, or a page without script. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
-import { Entrance, PasskeyButton, withReturn } from './ui/entrance.tsx'
+import { CenteredCard, PasskeyButton, withReturn } from './ui/centered-card.tsx'
 import { CodeField, Field, Form, Problem, RecoveryCodeField } from './ui/form.tsx'
 
 interface ConfirmProps {
@@ -18,7 +18,7 @@ interface ConfirmProps {
 export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem }) => {
   const hasSecret = methods.includes('password') || methods.includes('totp')
   return (
-    <Entrance title="Confirm it’s you">
+    <CenteredCard title="Confirm it’s you">
       <p class="muted">You won’t be asked again in this browser for 5 minutes.</p>
       {hasSecret && (
         <Form
@@ -51,7 +51,7 @@ export const Confirm: FC<ConfirmProps> = ({ methods, username, returnTo, problem
         <PasskeyButton action="confirm-passkey" then={returnTo} isAlternative={hasSecret} />
       )}
       {!hasSecret && <Cancel returnTo={returnTo} />}
-    </Entrance>
+    </CenteredCard>
   )
 }
 

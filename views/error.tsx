@@ -45,7 +45,7 @@ export const ErrorPage: FC<ErrorProps> & { title: typeof getTitle } = (props) =>
       )}
     </p>
     <p>
-      <WayOn {...props} />
+      <NextStep {...props} />
     </p>
   </section>
 )
@@ -58,7 +58,7 @@ const WAYS: Readonly<Record<string, [label: string, href: string]>> = {
   oauth_flow_not_found: ['Add an account', '/accounts/new'],
 }
 
-const WayOn: FC<ErrorProps> = ({ code }) => {
+const NextStep: FC<ErrorProps> = ({ code }) => {
   const [label, href] = WAYS[code] ?? ['Back to the overview', '/dashboard']
   return (
     <ButtonLink isMain href={href}>

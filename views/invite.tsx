@@ -1,7 +1,7 @@
 /** Accepting an invite: who sent it, the role, and a new password. */
 import type { FC } from 'hono/jsx'
 import { Submit } from './ui/button.tsx'
-import { Entrance } from './ui/entrance.tsx'
+import { CenteredCard } from './ui/centered-card.tsx'
 import { Field, Form, NewPassword } from './ui/form.tsx'
 import { Until } from './ui/time.tsx'
 
@@ -21,7 +21,7 @@ interface InviteProps {
 export const InvitePage: FC<InviteProps> = (props) => {
   const { token, roleName, inviterDisplayName, suggestedUsername, usernameLocked, expiresAt, now, problem } = props
   return (
-    <Entrance title="Join Sluice">
+    <CenteredCard title="Join Sluice">
       <p data-now={now}>
         {inviterDisplayName ? <strong>{inviterDisplayName}</strong> : 'An administrator'} invited you to this Sluice as{' '}
         <strong>{roleName}</strong>. The link works once and expires <Until at={expiresAt} now={now} />.
@@ -43,7 +43,7 @@ export const InvitePage: FC<InviteProps> = (props) => {
         <NewPassword autofocus />
         <Submit isWide>Set password and sign in</Submit>
       </Form>
-    </Entrance>
+    </CenteredCard>
   )
 }
 

@@ -1,7 +1,7 @@
 /** The recovery codes of a user, shown once: after setting up two-factor, and when they are replaced. */
 import type { Titled } from './titles.ts'
 import { ButtonLink, Command } from './ui/button.tsx'
-import { Entrance } from './ui/entrance.tsx'
+import { CenteredCard } from './ui/centered-card.tsx'
 
 interface ShownCodes {
   status: string
@@ -11,7 +11,7 @@ interface ShownCodes {
 /** `isNew`: two-factor was just turned on; otherwise the codes replace earlier ones. */
 export const recoveryCodesAt = ({ isNew, returnTo }: { isNew: boolean; returnTo: string }): Titled<ShownCodes> => {
   const Codes: Titled<ShownCodes> = ({ recoveryCodes }) => (
-    <Entrance title="Save your recovery codes">
+    <CenteredCard title="Save your recovery codes">
       <p>
         {isNew ? 'Two-factor authentication is on. ' : 'Your previous recovery codes no longer work. '}
         If you lose your authenticator, sign in with one of these codes. Each code works once.
@@ -25,7 +25,7 @@ export const recoveryCodesAt = ({ isNew, returnTo }: { isNew: boolean; returnTo:
           I saved the codes
         </ButtonLink>
       </div>
-    </Entrance>
+    </CenteredCard>
   )
   Codes.title = () => 'Recovery codes'
   return Codes

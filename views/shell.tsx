@@ -123,7 +123,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
           {alarm && `● ${alarm} · `}
           {title ?? getTitle(path)} · Sluice
         </title>
-        <link rel="icon" href={alarm ? redden(FAVICON) : FAVICON} />
+        <link rel="icon" href={alarm ? toAlarmColors(FAVICON) : FAVICON} />
         <link rel="stylesheet" href={assets.style} />
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
@@ -320,4 +320,5 @@ const FAVICON = `data:image/svg+xml,${shorter(
 )}`
 
 /** Two reds, so that the script can restore them: see `alarm` in views/assets/app.js. */
-const redden = (icon: string): string => icon.replaceAll('%230e7f93', '%23d33a2c').replaceAll('%237b8a92', '%23d33a2d')
+const toAlarmColors = (icon: string): string =>
+  icon.replaceAll('%230e7f93', '%23d33a2c').replaceAll('%237b8a92', '%23d33a2d')

@@ -1,7 +1,7 @@
 /** Sign-in: password or passkey, the second factor, the first password, and why a user cannot sign in. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
-import { Entrance, Logout, PasskeyButton, withReturn } from './ui/entrance.tsx'
+import { CenteredCard, Logout, PasskeyButton, withReturn } from './ui/centered-card.tsx'
 import { CodeField, Done, Field, Form, NewPassword, RecoveryCodeField } from './ui/form.tsx'
 
 interface LoginProps {
@@ -81,7 +81,7 @@ interface TotpProps {
 }
 
 export const TotpPage: FC<TotpProps> = ({ username, returnTo, problem }) => (
-  <Entrance title="Enter the code">
+  <CenteredCard title="Enter the code">
     <p class="muted">
       Enter the six-digit code for <strong>{username}</strong> from your authenticator app.
     </p>
@@ -103,7 +103,7 @@ export const TotpPage: FC<TotpProps> = ({ username, returnTo, problem }) => (
       </p>
     </details>
     <Logout label="Sign in as a different user" />
-  </Entrance>
+  </CenteredCard>
 )
 
 interface SetupProps {
@@ -114,7 +114,7 @@ interface SetupProps {
 }
 
 export const SetupPage: FC<SetupProps> = ({ asksToken, returnTo, problem }) => (
-  <Entrance title="Choose a password">
+  <CenteredCard title="Choose a password">
     <p>
       This creates the first user, <strong>admin</strong>, with full access. You can rename it and add more users later.
     </p>
@@ -137,13 +137,13 @@ export const SetupPage: FC<SetupProps> = ({ asksToken, returnTo, problem }) => (
       <NewPassword username="admin" autofocus={!asksToken} />
       <Submit isWide>Set password</Submit>
     </Form>
-    {asksToken && <WhereTheTokenIs />}
-  </Entrance>
+    {asksToken && <TokenHint />}
+  </CenteredCard>
 )
 
 /** Behind a reverse proxy that signs users in. */
 export const LocalAdminPage: FC<Omit<SetupProps, 'asksToken'>> = ({ returnTo, problem }) => (
-  <Entrance title="Create a local administrator">
+  <CenteredCard title="Create a local administrator">
     <p>
       Sign in as <strong>admin</strong> with this password when the reverse proxy is down. This user has full access, so
       keep the password somewhere safe.
@@ -161,10 +161,10 @@ export const LocalAdminPage: FC<Omit<SetupProps, 'asksToken'>> = ({ returnTo, pr
         <ButtonLink href={returnTo}>Cancel</ButtonLink>
       </div>
     </Form>
-  </Entrance>
+  </CenteredCard>
 )
 
-const WhereTheTokenIs: FC = () => (
+const TokenHint: FC = () => (
   <details class="fold" open>
     <summary class="reveal">Where do I find the token?</summary>
     <ul class="bullets">
@@ -192,7 +192,7 @@ interface PendingProps {
 }
 
 export const PendingPage: FC<PendingProps> = ({ reason, subject, hasLocalLogin, returnTo }) => (
-  <Entrance title={reason === 'disabled' ? 'Your user is disabled' : 'You don’t have access yet'}>
+  <CenteredCard title={reason === 'disabled' ? 'Your user is disabled' : 'You don’t have access yet'}>
     <p>
       The reverse proxy signed you in as <code>{subject}</code>.
     </p>
@@ -207,5 +207,5 @@ export const PendingPage: FC<PendingProps> = ({ reason, subject, hasLocalLogin, 
       </ButtonLink>
       {hasLocalLogin && <ButtonLink href={withReturn('/login', returnTo)}>Sign in with a password</ButtonLink>}
     </div>
-  </Entrance>
+  </CenteredCard>
 )

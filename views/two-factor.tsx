@@ -1,7 +1,7 @@
 /** Setting up two-factor: a QR code, the secret as text, and a code that proves it worked. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
-import { Entrance, Logout, withReturn } from './ui/entrance.tsx'
+import { CenteredCard, Logout, withReturn } from './ui/centered-card.tsx'
 import { CodeField, Form } from './ui/form.tsx'
 
 interface TwoFactorProps {
@@ -20,7 +20,7 @@ interface TwoFactorProps {
 export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
   const { secret, otpauthUri, qrSvgDataUri, isRequired, isForLocalAdmin, returnTo, problem } = props
   return (
-    <Entrance title="Set up two-factor authentication">
+    <CenteredCard title="Set up two-factor authentication">
       {isRequired && <p class="note">Your role requires two-factor authentication. Set it up to continue.</p>}
       {isForLocalAdmin && (
         <p class="note">Creating a local administrator needs a confirmation. Set up two-factor authentication first.</p>
@@ -53,6 +53,6 @@ export const TwoFactorPage: FC<TwoFactorProps> = (props) => {
         </div>
       </Form>
       {isRequired && <Logout label="Sign out" />}
-    </Entrance>
+    </CenteredCard>
   )
 }

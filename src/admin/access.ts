@@ -22,9 +22,9 @@ import { listUsers, type User } from '../model/users/people-view.ts'
 import { holds, isAdminLevel, PERMISSIONS } from '../model/users/permissions.ts'
 import { listRoles } from '../model/users/roles.ts'
 import { getSessions } from './auth/sessions.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { purgeInvites } from './people/invites.ts'
 import { proxyProvider } from './people/providers.ts'
-import { getFormFeedback } from './said.ts'
 import { getFrame, settingsOfTab } from './settings-frame.ts'
 
 /** Shown on the settings page; the others have their own page. */

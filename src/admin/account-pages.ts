@@ -41,10 +41,10 @@ import { holds, mayWrite as holdsWrite } from '../model/users/permissions.ts'
 import { REFRESH_AFTER_MS } from '../upstream/credentials.ts'
 import { getStartObstacle } from './account-window.ts'
 import { routeView } from './egress.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { ownerChoices } from './owner-choices.ts'
 import { toReader } from './reader-for-caller.ts'
 import { getHiddenFields } from './requests.ts'
-import { getFormFeedback } from './said.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
 /** Masked before filtering, so that users cannot search for hidden values. */

@@ -25,8 +25,8 @@ import { EFFORTS } from '../model/catalog/efforts.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
 import { automationHiddenFields, getRuns } from './automations.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { listedModels } from './key-models.ts'
-import { getFormFeedback } from './said.ts'
 import { type Frame, getFrame } from './settings-frame.ts'
 
 interface Page {
@@ -123,14 +123,14 @@ const NewQuery = z.object({ ready: z.enum(READY_MADE).optional() })
 
 export const showNewAutomation = createHandlers(writes(), query(NewQuery), (c) => {
   const { ready } = c.req.valid('query')
-  const draft = readyMade(ready ?? null, viewerZone(c) ?? SERVER_ZONE)
+  const draft = fromTemplate(ready ?? null, viewerZone(c) ?? SERVER_ZONE)
   return reply(c, { ...getPage(c), draft, choices: choicesFor(c) } satisfies NewAutomationForm, NewAutomationPage)
 })
 
 const WORKING_DAYS: AutomationDraft['schedule']['days'] = ['mon', 'tue', 'wed', 'thu', 'fri']
 const EVERY_DAY: AutomationDraft['schedule']['days'] = [...WORKING_DAYS, 'sat', 'sun']
 
-const readyMade = (ready: (typeof READY_MADE)[number] | null, timezone: string): AutomationDraft => {
+const fromTemplate = (ready: (typeof READY_MADE)[number] | null, timezone: string): AutomationDraft => {
   const same = {
     ...{ enabled: true, includePausedAccounts: false, model: null, reasoningEffort: null, prompt: 'ping' },
     accountIds: [],

@@ -28,8 +28,8 @@ import { getCurl } from '../model/captures/curl.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { type CaptureView, captureOf, captureView } from './captures.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { getHiddenFields } from './requests.ts'
-import { getFormFeedback } from './said.ts'
 
 const ListQuery = z.object({
   captureId: z.string().max(60).optional().describe('Only requests of this capture.'),
@@ -160,7 +160,7 @@ export const showCapturedRequest = createHandlers(
     const { part, q } = c.req.valid('query')
     const id = getPathId(c)
     const content = await getContent(c, id, part ? 0 : MAX_JSON_BYTES)
-    noteRead(c, content)
+    recordRead(c, content)
     if (!part) return c.json(getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
     const attempts = content.attempts.length
     const stream = streamCapturedBytes(getArchive(c), content.captureId, { id, side: part, attempts })
@@ -189,7 +189,7 @@ export const showCapturedTab = createHandlers(
   async (c) => {
     const { q } = c.req.valid('query')
     const content = await getContent(c, getPathId(c), MAX_PAGE_BYTES)
-    noteRead(c, content)
+    recordRead(c, content)
     const all = getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
     const shown = getView(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
     const value: CapturedTab = {
@@ -222,7 +222,7 @@ const asUnreadable = (cause: unknown): never => {
   })
 }
 
-const noteRead = (c: Ctx, { id, captureId }: CapturedContent): void => {
+const recordRead = (c: Ctx, { id, captureId }: CapturedContent): void => {
   const who = actor(c)
   commit(c.env.db, (tx) => append(tx, who, 'captured_request_read', { target: id, details: { capture: captureId } }))
 }

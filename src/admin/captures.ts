@@ -20,8 +20,8 @@ import type { Capture, EndReason } from '../model/captures/capture.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { getHiddenFields } from './requests.ts'
-import { getFormFeedback } from './said.ts'
 
 const MIB = 1024 * 1024
 

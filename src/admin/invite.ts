@@ -5,8 +5,8 @@ import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { invitationView } from '../model/users/people-view.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { openInvitation } from './people/accept.ts'
-import { getFormFeedback } from './said.ts'
 
 /** Throws `invite_not_found` for every invalid link, `invite_rate_limited`. */
 export const showInvitePage = createHandlers(open('anyone with an invite link'), (c) => {

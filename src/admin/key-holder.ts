@@ -27,10 +27,10 @@ import { getKey, regenerateKey } from '../model/keys/api-keys.ts'
 import { keyState } from '../model/keys/key-list.ts'
 import { LogQuery } from '../model/log/request-log-query.ts'
 import { ReportQuery } from '../model/reports/reports.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { listedModels } from './key-models.ts'
 import { connectionFor } from './key-pages.ts'
 import { poolLeftFor } from './own-overview.ts'
-import { getFormFeedback } from './said.ts'
 
 const REASON = 'anyone with an API key, if the page is on'
 /** Shown on the page. */

@@ -23,12 +23,12 @@ import { keyTrends, keyUsage7d } from '../model/keys/key-trends.ts'
 import { sourceNames } from '../model/sources/source-rows.ts'
 import { mayWrite } from '../model/users/permissions.ts'
 import { accountChoices } from './account-choices.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { listedModels } from './key-models.ts'
 import { optionalKeys } from './key-requirement.ts'
 import { getWeek } from './key-week.ts'
 import { ownerChoices } from './owner-choices.ts'
 import { getHiddenFields } from './requests.ts'
-import { getFormFeedback } from './said.ts'
 
 /** More would exceed the page size limit. */
 const PAGE_SIZE = 20

@@ -115,7 +115,7 @@ const NOTHING: Omit<KeyTest, 'keyId' | 'requestId' | 'isKeyRequired'> = {
   error: { status: 503, code: 'no_accounts', message: 'No model is known yet: add an account first.' },
 }
 
-type Heard = Pick<KeyTest, 'firstTokenMs' | 'totalMs' | 'text' | 'error'>
+type ReadAnswer = Pick<KeyTest, 'firstTokenMs' | 'totalMs' | 'text' | 'error'>
 
 interface Sending {
   policy: KeyPolicy | null
@@ -124,7 +124,7 @@ interface Sending {
 }
 
 /** Sends the request and reads to the end or the deadline. */
-const send = async (c: Ctx, serve: Serve, sending: Sending): Promise<Heard> => {
+const send = async (c: Ctx, serve: Serve, sending: Sending): Promise<ReadAnswer> => {
   const { clock } = c.env
   const controller = new AbortController()
   const startedAt = clock.monotonic()
@@ -183,11 +183,11 @@ interface Listening {
 }
 
 /** A stream does not end when its client disconnects, so the reader is cancelled. */
-const listen = async (response: Response, { signal, elapsedMs }: Listening): Promise<Omit<Heard, 'totalMs'>> => {
+const listen = async (response: Response, { signal, elapsedMs }: Listening): Promise<Omit<ReadAnswer, 'totalMs'>> => {
   const reader = response.body?.getReader()
   signal.addEventListener('abort', () => void reader?.cancel(), { once: true })
   const scanner = new SseScanner()
-  const heard: Omit<Heard, 'totalMs'> = { firstTokenMs: null, text: '', error: INCOMPLETE }
+  const heard: Omit<ReadAnswer, 'totalMs'> = { firstTokenMs: null, text: '', error: INCOMPLETE }
   for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
     for (const { bytes, type } of scanner.push(chunk.value)) {
       if (type === 'response.output_text.delta') {

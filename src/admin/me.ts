@@ -19,7 +19,7 @@ import { listPeople, personVersion } from '../model/users/people.ts'
 import { countRecoveryCodes } from '../model/users/recovery-codes.ts'
 import { getPasskeys } from './auth/passkeys.ts'
 import { ownSessions } from './auth/sessions.ts'
-import { getFormFeedback } from './said.ts'
+import { getFormFeedback } from './form-feedback.ts'
 
 export const showMyAccount = createHandlers(signedIn(), (c) => {
   if (c.var.principal.kind !== 'account') return c.redirect('/settings')

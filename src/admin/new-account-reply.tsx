@@ -17,7 +17,7 @@ const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !getPa
 /** Response after starting or changing a sign-in. */
 export const replyWithSignIn = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
   const view = { flow: value, target: value.target, pools: [], problem: null }
-  return goOn(
+  return redirectHtmx(
     c,
     { value, path: `${HERE}/${value.method}?flow=${value.flowId}`, view },
     value.method === 'device' ? NewDevice : NewBrowser,
@@ -26,13 +26,13 @@ export const replyWithSignIn = (c: Ctx, value: SignInValue): Response | Promise<
 
 /** The same for an import. */
 export const replyWithImport = (c: Ctx, value: ImportValue): Response | Promise<Response> =>
-  goOn(
+  redirectHtmx(
     c,
     { value, path: `${HERE}/import?draft=${value.preflightId}`, view: { draft: value, problem: null } },
     NewImport,
   )
 
-const goOn = <T extends object>(
+const redirectHtmx = <T extends object>(
   c: Ctx,
   { value, path, view }: { value: object; path: string; view: T },
   View: FC<T>,

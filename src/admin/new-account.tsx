@@ -11,7 +11,7 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { draftValue } from './account-import.ts'
 import { poolChoices } from './egress.ts'
-import { getFormFeedback } from './said.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { type SignInValue, signInValue, targetAccount } from './sign-in-value.ts'
 
 const id = z.string().max(128).optional()

@@ -21,8 +21,8 @@ import { getVariables, type Variable } from './about.ts'
 import { getBackups, mayDownload } from './backups.ts'
 import { type EgressPage, getEgressPage } from './egress.ts'
 import { getFirewall } from './firewall.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { toReader } from './reader-for-caller.ts'
-import { getFormFeedback } from './said.ts'
 import {
   type Frame,
   getFrame,

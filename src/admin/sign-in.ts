@@ -16,7 +16,7 @@ import { returnPath, withReturn } from '../http/return-path.ts'
 import { guestPasswordHash } from '../model/users/guest.ts'
 import { isAnyPasskey } from '../model/users/passkeys.ts'
 import { hasPasswordAccount, passwordHolders } from '../model/users/people.ts'
-import { getFormFeedback } from './said.ts'
+import { getFormFeedback } from './form-feedback.ts'
 
 /**
  * Without a password or passkey, redirects to setup, or behind a proxy shows that signing in there is required (spec §5

@@ -10,7 +10,7 @@ import { iso } from '../lib/iso.ts'
 import { getSource } from '../model/sources/source-rows.ts'
 import { type ShownSource, toSource } from '../model/sources/source-view.ts'
 import { mayWrite } from '../model/users/permissions.ts'
-import { getFormFeedback } from './said.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { type Frame, getFrame, type ShownSettings, settingsOfTab } from './settings-frame.ts'
 import { isManager, shownSources } from './sources.ts'
 

@@ -12,7 +12,7 @@ import { iso } from '../lib/iso.ts'
 import type { STICKY_SORTS } from '../model/sticky/sticky-sessions.ts'
 import { mayWrite } from '../model/users/permissions.ts'
 import { accountChoices, type Choice } from './account-choices.ts'
-import { getFormFeedback } from './said.ts'
+import { getFormFeedback } from './form-feedback.ts'
 import { type Frame, getFrame } from './settings-frame.ts'
 import { getStickyPage, STICKY_PAGE, type StickyPage, StickyQuery } from './sticky-sessions.ts'
 

@@ -10,7 +10,7 @@ import { mayWrite } from '../model/users/permissions.ts'
 import type { StrategyReport } from '../proxy/replay/compare-strategies.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { ReplayState } from '../threads/replayer.ts'
-import { getFormFeedback } from './said.ts'
+import { getFormFeedback } from './form-feedback.ts'
 
 const Asked = z.object({
   days: z.coerce.number().int().min(1).max(90).default(28).describe('How many days of the log are replayed.'),

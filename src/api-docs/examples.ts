@@ -40,7 +40,7 @@ export const getCurl = (operation: Operation, baseUrl: string): string | null =>
   if (isPage || isPlanned || words.status === 101) return null
   const body = bodyPart(operation)
   const url = baseUrl + operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => placeholder(name))
-  const parts = [commandPart(operation, body.length > 0), ...whoPart(operation), ...body, url]
+  const parts = [commandPart(operation, body.length > 0), ...authPart(operation), ...body, url]
   const line = parts.join(' ')
   return line.length <= LINE_CHARS ? line : parts.join(' \\\n  ')
 }
@@ -52,7 +52,7 @@ const placeholder = (name: string): string => name.replaceAll(/[A-Z]/g, '_$&').t
 const commandPart = ({ method }: Operation, hasBody: boolean): string =>
   method === (hasBody ? 'POST' : 'GET') ? 'curl' : `curl -X ${method}`
 
-const whoPart = ({ access, words }: Operation): string[] => {
+const authPart = ({ access, words }: Operation): string[] => {
   if (access.access === 'client-key') return ['-H "Authorization: Bearer $OPENAI_API_KEY"']
   if (words.cookie) return ['-b cookies.txt -c cookies.txt']
   return access.access !== 'open' || words.account ? ['-b cookies.txt'] : []

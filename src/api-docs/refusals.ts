@@ -104,7 +104,7 @@ const getKinds = (row: RouteRow, words: Words): Kind[] => {
     capability: row.capability === 'refuse',
     session: row.access.some(({ access }) => isForPeople(access)),
     account: words.account !== undefined,
-    confirmation: row.access.some(asksForConfirmation),
+    confirmation: row.access.some(needsConfirmation),
     site: isDashboardChange(row),
     body: reads('body'),
     query: reads('query'),
@@ -115,7 +115,7 @@ const getKinds = (row: RouteRow, words: Words): Kind[] => {
 
 const isForPeople = (access: AccessRule['access']): boolean => access !== 'client-key' && access !== 'open'
 
-const asksForConfirmation = (rule: AccessRule): boolean =>
+const needsConfirmation = (rule: AccessRule): boolean =>
   ('stepUp' in rule && rule.stepUp === true) || ('sometimes' in rule && rule.sometimes !== undefined)
 
 const isDashboardChange = ({ method, path, access }: RouteRow): boolean =>

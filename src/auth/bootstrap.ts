@@ -15,8 +15,8 @@ import {
   storeBootstrapToken,
 } from '../model/users/bootstrap-token.ts'
 import { hasPasswordAccount, isEmptyInstall } from '../model/users/people.ts'
-import { attempt } from './attempt.ts'
 import { isLocal } from './caller.ts'
+import { attempt } from './secret-attempt.ts'
 
 type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
 

@@ -8,7 +8,7 @@ import { append } from '../model/audit/audit.ts'
 import { admitIdentity, isSightingDue, MAX_SUBJECT, matchFor, recordSighting } from '../model/users/admit-identity.ts'
 import { findByIdentity, type Person } from '../model/users/people.ts'
 import { budgetClient } from './failure-budget.ts'
-import { tryCommit } from './note.ts'
+import { tryCommit } from './try-commit.ts'
 
 /** Whether a reverse proxy identifies users. Otherwise its header is ignored. */
 export const isProxyTrusted = ({ env: { env } }: Ctx): boolean => env.DASHBOARD_AUTH_MODE === 'trusted_header'

@@ -6,7 +6,7 @@ import { type Actor, append } from '../model/audit/audit.ts'
 import { hashKey } from '../model/keys/api-keys.ts'
 import type { KeyPolicy } from '../model/keys/key-ring.ts'
 import { createKeySession, endKeySession, findKeySession } from '../model/keys/key-sessions.ts'
-import { attempt } from './attempt.ts'
+import { attempt } from './secret-attempt.ts'
 import { tokenCookie } from './session-cookie.ts'
 
 const cookie = tokenCookie('sluice_key', { outlivesMs: 0 })

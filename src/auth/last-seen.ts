@@ -1,8 +1,8 @@
 /** Records that a session was used, for the list in which users look for unknown browsers. */
 import type { Ctx } from '../boot/bindings.ts'
 import { isTouchDue, touchSession } from '../model/users/sessions.ts'
-import { tryCommit } from './note.ts'
 import type { Principal } from './principal.ts'
+import { tryCommit } from './try-commit.ts'
 
 /** Writes at most once per minute and session. */
 export const recordLastSeen = (c: Ctx, principal: Principal): void => {

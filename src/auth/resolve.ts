@@ -30,14 +30,14 @@ export type Resolution =
 export const resolve = (c: Ctx): Resolution => {
   const { DASHBOARD_AUTH_MODE: mode, PUBLIC_URL } = c.env.env
   if (mode === 'disabled')
-    return isServedHost(c) ? principal(UNGUARDED) : nobody(new AppError('bad_host', { message: OPEN }))
+    return isServedHost(c) ? principal(UNGUARDED) : noPrincipal(new AppError('bad_host', { message: OPEN }))
   const cookie = fromCookie(c)
   const local = isConfirmationOnly(cookie) ? null : cookie
   if (mode === 'standard') return local ?? withoutCookie(c)
   const subject = proxySubject(c)
   if (subject === null) return local ?? fallback(c)
   // A page that points its own name here can set the header itself, from a browser on the proxy's machine.
-  if (PUBLIC_URL && !isOwnHost(c)) return local ?? nobody(new AppError('bad_host', { message: ANNOUNCED }))
+  if (PUBLIC_URL && !isOwnHost(c)) return local ?? noPrincipal(new AppError('bad_host', { message: ANNOUNCED }))
   const identified = identify(c, subject)
   if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? refused(c, subject, identified)
   return resolveAccount(c, identified, { method: 'trusted_header', session: getConfirmation(cookie, identified) })
@@ -64,7 +64,7 @@ export const resolvePrincipal = (c: Ctx): Principal => {
 }
 
 const principal = (who: Principal): Resolution => ({ kind: 'principal', principal: who, mustEnroll: false })
-const nobody = (error: AppError, { isSessionOver = false } = {}): Resolution => ({
+const noPrincipal = (error: AppError, { isSessionOver = false } = {}): Resolution => ({
   kind: 'nobody',
   error,
   isSessionOver,
@@ -77,7 +77,7 @@ const ANNOUNCED =
 
 const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
   recordRefusal(c, subject, error)
-  return nobody(error)
+  return noPrincipal(error)
 }
 
 const fromCookie = (c: Ctx): Resolution | null => {
@@ -151,7 +151,7 @@ const guest = (session: SessionRow | null): Principal => ({
 
 /** Behind a proxy, everyone must be announced or sign in with a Sluice password (spec §5 Trusted-header 1). */
 const fallback = (c: Ctx): Resolution =>
-  nobody(new AppError('proxy_auth_required', { details: { fallback: passwordHolders(c.env.db).length > 0 } }))
+  noPrincipal(new AppError('proxy_auth_required', { details: { fallback: passwordHolders(c.env.db).length > 0 } }))
 
 /** Only if they can sign in again: only they get a page that offers to continue as a guest. */
 const wasSignedIn = (c: Ctx): boolean =>
@@ -163,6 +163,8 @@ const withoutCookie = (c: Ctx): Resolution => {
   const isEmpty = isEmptyInstall(db)
   if (isEmpty && isLocal(c)) return principal(BOOTSTRAP)
   if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null)
-    return wasSignedIn(c) ? nobody(new AppError('authentication_required'), { isSessionOver: true }) : getGuest(null)
-  return nobody(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))
+    return wasSignedIn(c)
+      ? noPrincipal(new AppError('authentication_required'), { isSessionOver: true })
+      : getGuest(null)
+  return noPrincipal(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))
 }

@@ -55,7 +55,7 @@ export const signIn = (c: Ctx, { person, method, isComplete, event = 'login_succ
     dropSessionOfCookie(c, tx)
     const made = createSession(tx, random, { ...draft, isConfirmed: isComplete })
     if (!isComplete) return made
-    noteSignIn(tx, person, draft)
+    recordSignIn(tx, person, draft)
     append(tx, actorFor(c, person, method), event, { target: person.row.id, details: { method } })
     return made
   })
@@ -77,7 +77,7 @@ export const completeSession = (c: Ctx, half: SessionRow, person: Person, factor
   const { row, token } = commit(c.env.db, (tx) => {
     requireSecondFactor(tx, person.row, factor, actor)
     if (!endSession(tx, half.id, person.row.id)) throw new AppError('totp_required')
-    noteSignIn(tx, person, draft)
+    recordSignIn(tx, person, draft)
     append(tx, actor, 'login_success', { target: person.row.id, details: { method } })
     return createSession(tx, c.env.random, { ...draft, isConfirmed: true })
   })
@@ -183,7 +183,7 @@ interface Confirmation {
   first?: (tx: Tx) => void
 }
 
-const noteSignIn = (tx: Tx, { row }: Person, { method, now }: Pick<NewSession, 'method' | 'now'>): void => {
+const recordSignIn = (tx: Tx, { row }: Person, { method, now }: Pick<NewSession, 'method' | 'now'>): void => {
   tx.update(users).set({ lastLoginAt: now, lastLoginMethod: method }).where(eq(users.id, row.id)).run()
   notice(tx, 'people')
 }

@@ -10,6 +10,7 @@ import type { Principal } from '../auth/principal.ts'
 import type { FormDrafts, Typed } from '../http/form-drafts.ts'
 import type { SocketPeer } from '../http/websocket.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { ConcurrencyLimits } from '../lib/concurrency-limits.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
@@ -27,8 +28,8 @@ import type { KeyRing } from '../model/keys/key-ring.ts'
 import type { OverviewPeriods } from '../model/overview/overview-periods.ts'
 import type { Sources } from '../model/sources/sources.ts'
 import type { Ops } from '../ops/ops.ts'
-import type { Pulse } from '../proxy/downstream/pulse.ts'
 import type { SocketSession } from '../proxy/downstream/socket-session.ts'
+import type { StreamTimer } from '../proxy/downstream/stream-timer.ts'
 import type { ArrivingFrames } from '../proxy/ingress/arriving-frames.ts'
 import type { OwnerProofs } from '../proxy/ingress/owner-proofs.ts'
 import type { BodyBudget } from '../proxy/ingress/raw-body.ts'
@@ -92,7 +93,7 @@ export interface Bindings {
   /** Open WebSockets of live calls. */
   liveCalls: Set<LiveSession>
   /** One timer for every open stream: keepalives and silence. */
-  pulse: Pulse
+  pulse: StreamTimer
   bodies: BodyBudget
   /** Answered `/v1` requests that later ones can refer to. */
   responses: ResponseStore

@@ -6,11 +6,11 @@ import type { Passwords } from '../auth/passwords.ts'
 import type { Folder } from '../cli/open-folder.ts'
 import { FormDrafts } from '../http/form-drafts.ts'
 import type { Clock } from '../lib/clock.ts'
+import { ConcurrencyLimits } from '../lib/concurrency-limits.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import { Seats } from '../lib/seats.ts'
 import { Roster } from '../lib/roster.ts'
-import { ConcurrencyLimits } from '../lib/seats.ts'
 import { openTcpInfo } from '../lib/tcp-info.ts'
 import { LiveHub } from '../live.ts'
 import { ImportDrafts } from '../model/accounts/import-preflight.ts'
@@ -26,7 +26,7 @@ import { OverviewPeriods } from '../model/overview/overview-periods.ts'
 import { serviceLevelNow } from '../model/overview/service-level.ts'
 import { Sources } from '../model/sources/sources.ts'
 import { createOps, type Ops } from '../ops/ops.ts'
-import { Pulse } from '../proxy/downstream/pulse.ts'
+import { StreamTimer } from '../proxy/downstream/stream-timer.ts'
 import { FailedSockets } from '../proxy/exchange/socket-fallback.ts'
 import type { Connection } from '../proxy/exchange/upstream-session.ts'
 import { ArrivingFrames } from '../proxy/ingress/arriving-frames.ts'
@@ -91,7 +91,7 @@ export const buildBindings = (world: World): Bindings => {
   const ops = getOps(world, { settings, pool })
   const credentials = getCredentials(world, { oauth, pool, egress })
   const affinity = getAffinity(db, pool)
-  const pulse = new Pulse(clock)
+  const pulse = new StreamTimer(clock)
   const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
   const bindings: Omit<Bindings, 'views'> = {

@@ -4,8 +4,8 @@
  */
 import { isIP } from 'node:net'
 import { withoutControls } from '../lib/controls.ts'
-import { databaseTrouble } from '../ops/database-trouble.ts'
-import { getPlaces } from '../ops/places.ts'
+import { getDatabaseProblem } from '../ops/database-problem.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import type { Outside } from './serve.ts'
 
@@ -62,7 +62,7 @@ const explain = (err: unknown, environment: Outside['environment']): string => {
   if (err instanceof ConfigError) return err.message
   const config = readConfig(withEnvFile(environment))
   if ('syscall' in err && LISTENING.includes(err.syscall)) return explainListening(err, config)
-  const trouble = databaseTrouble(err, getPlaces(config).databasePath)
+  const trouble = getDatabaseProblem(err, getFolderPaths(config).databasePath)
   return trouble ? `${trouble.says} ${trouble.advice}` : err.message
 }
 

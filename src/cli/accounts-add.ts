@@ -12,7 +12,7 @@ import { readSettings } from '../settings/store.ts'
 import { signedInAccount } from '../upstream/code-exchanges.ts'
 import { createDial } from '../upstream/dial.ts'
 import { type OAuthCall, type OAuthContext, SignInError } from '../upstream/oauth.ts'
-import { type DeviceCode, requestDeviceCode, untilGranted, verificationUrl } from '../upstream/oauth-device.ts'
+import { type DeviceCode, requestDeviceCode, verificationUrl, waitForGrant } from '../upstream/oauth-device.ts'
 import { type CliIo, cliActor, getConfig, type Run, withNewFolder } from './command.ts'
 
 export const addAccount: Run = (io) =>
@@ -69,7 +69,7 @@ const getGrant = async (oauth: OAuthCall, device: DeviceCode) => {
   const expired = new SignInError('The code has expired. Run the command again for a new one.')
   const cancel = systemClock.after(device.expiresAt - systemClock.now(), () => limit.abort(expired))
   try {
-    return await untilGranted(oauth, device, { clock: systemClock, signal: limit.signal })
+    return await waitForGrant(oauth, device, { clock: systemClock, signal: limit.signal })
   } finally {
     cancel()
   }

@@ -6,7 +6,7 @@ import { plural } from '../model/overview/pool-words.ts'
 import { makeBackup, toKey } from '../ops/backup-file.ts'
 import { BackupError, type BackupVerdict, isRestorable, verifyBackup } from '../ops/backup-verify.ts'
 import { backupPath, makeBackupFolder } from '../ops/backups.ts'
-import { getPlaces } from '../ops/places.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 import { getConfig, printJson, type Run, yieldToTurns } from './command.ts'
 
 interface BackupOptions {
@@ -17,7 +17,7 @@ interface BackupOptions {
 
 /** Works while the server runs. Does not migrate, because the running server may be a different release. */
 export const makeBackupFile: Run<BackupOptions> = async (io, _args, { out, withKey, json }) => {
-  const { dir, databasePath, keyPath } = getPlaces(getConfig(io))
+  const { dir, databasePath, keyPath } = getFolderPaths(getConfig(io))
   if (withKey && !existsSync(keyPath)) throw new BackupError(`There is no encryption key at ${keyPath}.`)
   yieldToTurns()
   if (out === undefined && existsSync(databasePath)) await makeBackupFolder(dir)
@@ -41,7 +41,7 @@ const keyBeside = (keyFile: string): string =>
 /** Exit code 1 when it cannot be restored. A broken audit log is reported but allowed. */
 export const verifyBackupFile: Run = (io, [name = ''], { json }) => {
   const file = resolve(name)
-  const verdict = verifyBackup(file, existsSync(toKey(file)) ? toKey(file) : getPlaces(getConfig(io)).keyPath)
+  const verdict = verifyBackup(file, existsSync(toKey(file)) ? toKey(file) : getFolderPaths(getConfig(io)).keyPath)
   if (json) printJson(io, { ...verdict, isRestorable: isRestorable(verdict) })
   else io.stdout(`${sentences(verdict).join('\n')}\n`)
   return isRestorable(verdict) ? 0 : 1

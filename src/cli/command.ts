@@ -6,8 +6,8 @@ import { systemClock } from '../lib/clock.ts'
 import { escapeControls } from '../lib/controls.ts'
 import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit/audit.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 import { getUserCommand } from '../ops/own-command.ts'
-import { getPlaces } from '../ops/places.ts'
 import { asFolderError, type Folder, FolderError, openFolder } from './open-folder.ts'
 
 export interface CliIo {
@@ -38,7 +38,7 @@ export class UsageError extends Error {
 /** Opens the folder while `run` runs; a running server notices writes within two seconds. Throws without a database. */
 export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   const config = getConfig(io)
-  const { dir, databasePath } = getPlaces(config)
+  const { dir, databasePath } = getFolderPaths(config)
   if (existsSync(databasePath)) return opened(io, config, run)
   throw new FolderError(
     `There is no database in ${dir} yet. To create one, start the server: ${getUserCommand()} serve\n` +
@@ -49,7 +49,7 @@ export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Prom
 /** `withFolder` for commands that can be the first: creates the database if missing. */
 export const withNewFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   const config = getConfig(io)
-  const { databasePath } = getPlaces(config)
+  const { databasePath } = getFolderPaths(config)
   const isNew = !existsSync(databasePath)
   return opened(io, config, (folder) => {
     // The server may have SLUICE_DATA_DIR set and this shell not: then this is another database.

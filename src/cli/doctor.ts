@@ -10,7 +10,7 @@ import type { Finding, Verdict } from '../ops/checks.ts'
 import { readThrough } from '../ops/database-check.ts'
 import { runDoctor } from '../ops/doctor.ts'
 import type { FolderFacts } from '../ops/folder-checks.ts'
-import { getPlaces, type Places } from '../ops/places.ts'
+import { type FolderPaths, getFolderPaths } from '../ops/folder-paths.ts'
 import { DEFAULTS } from '../settings/schema.ts'
 import { readSettings } from '../settings/store.ts'
 import { createDial } from '../upstream/dial.ts'
@@ -22,7 +22,7 @@ export const doctor: Run = async (io, _args, { json }) => {
   yieldToTurns()
   const report = await runDoctor({
     clock: systemClock,
-    folder: () => folderFacts(getPlaces(config)),
+    folder: () => folderFacts(getFolderPaths(config)),
     upstream: {
       dial: createDial(config.raw, io.fetch, {
         trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,
@@ -38,7 +38,7 @@ export const doctor: Run = async (io, _args, { json }) => {
   return report.verdict === 'problem' ? 1 : 0
 }
 
-const folderFacts = (places: Places): FolderFacts => {
+const folderFacts = (places: FolderPaths): FolderFacts => {
   const { dir } = places
   const backups = new Backups({ dir, clock: systemClock, write: async () => 'this command makes none' })
   return { ...places, ...storedFacts(places), backups: () => backups.list(), now: systemClock.now() }
@@ -46,7 +46,7 @@ const folderFacts = (places: Places): FolderFacts => {
 
 type StoredFacts = Pick<FolderFacts, 'keyFingerprint' | 'backupIntervalHours' | 'databaseFinding'>
 
-const storedFacts = ({ databasePath }: Places): StoredFacts => {
+const storedFacts = ({ databasePath }: FolderPaths): StoredFacts => {
   const { backupIntervalHours } = DEFAULTS
   if (!existsSync(databasePath)) return { keyFingerprint: null, backupIntervalHours, databaseFinding: null }
   return {

@@ -12,8 +12,8 @@ import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
 import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
 import { claimEncryptionKeyId, getEncryptionKeyId } from '../model/encryption-key-id.ts'
-import { databaseTrouble } from '../ops/database-trouble.ts'
-import { getPlaces } from '../ops/places.ts'
+import { getDatabaseProblem } from '../ops/database-problem.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 
 export interface Folder {
   dir: string
@@ -48,7 +48,7 @@ export const openFolder = (
   config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
   { clock, random, isLocked = false }: OpenDeps,
 ): Folder => {
-  const { dir, databasePath, keyPath } = getPlaces(config)
+  const { dir, databasePath, keyPath } = getFolderPaths(config)
   makePrivateFolder(dir)
   const { sqlite, db } = openFile(databasePath)
   try {
@@ -105,7 +105,7 @@ const lockToMigrate = (sqlite: Database, dir: string): FolderLock | null => {
 
 /** Converts errors of the database at `path` to a `FolderError` with advice; returns others unchanged. */
 export const asFolderError = (err: unknown, path: string): unknown => {
-  const trouble = databaseTrouble(err, path)
+  const trouble = getDatabaseProblem(err, path)
   return trouble ? new FolderError(`${trouble.says} ${trouble.advice}`, { cause: err }) : err
 }
 

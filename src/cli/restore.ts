@@ -1,14 +1,14 @@
 /** `sluice restore FILE`: replaces the database with a backup while no server runs. */
 import { resolve } from 'node:path'
 import { plural } from '../model/overview/pool-words.ts'
-import { getPlaces } from '../ops/places.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 import type { Reactivated } from '../ops/reactivated-by-restore.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
 import { contentText } from './backup.ts'
 import { cliActor, getConfig, printJson, type Run } from './command.ts'
 
 export const restore: Run = (io, [file = ''], { json }) => {
-  const restored = restoreBackup({ file: resolve(file), ...getPlaces(getConfig(io)), actor: cliActor() })
+  const restored = restoreBackup({ file: resolve(file), ...getFolderPaths(getConfig(io)), actor: cliActor() })
   if (json) printJson(io, restored)
   else io.stdout(`${sentences(restored).join('\n')}\n`)
   return 0
@@ -20,7 +20,7 @@ const sentences = ({ verdict, migrated, tokensKept, revived, isForeign, aside }:
   ...(tokensKept === 0 ? [] : [`Kept the current tokens of ${plural(tokensKept, 'account')}, because they are newer.`]),
   ...(verdict.audit.isWhole ? [] : [`Its audit log is broken: ${verdict.audit.problem}.`]),
   ...(isForeign ? [FOREIGN] : []),
-  ...(revived === null ? [] : revivedSentences(revived)),
+  ...(revived === null ? [] : reactivatedSentences(revived)),
   ...(aside === null ? [] : [`The previous database is in ${aside}. Delete it once everything works.`]),
   'All users have to sign in again. Start the server with "sluice serve".',
   'Accounts whose tokens were refreshed after the backup may need a new sign-in.',
@@ -28,7 +28,7 @@ const sentences = ({ verdict, migrated, tokensKept, revived, isForeign, aside }:
 
 const FOREIGN = 'The backup is from another installation: its keys, users and settings replace the ones that were here.'
 
-const revivedSentences = ({ keys, people, passwords, passkeys, guests }: Reactivated): string[] => [
+const reactivatedSentences = ({ keys, people, passwords, passkeys, guests }: Reactivated): string[] => [
   ...valid(keys, (names) => `Keys revoked since the backup work again. Revoke them: ${names}.`),
   ...valid(people, (names) => `Users disabled since the backup can sign in again. Disable them: ${names}.`),
   ...valid(passwords, (names) => `Passwords changed since the backup are the old ones again. Change them: ${names}.`),

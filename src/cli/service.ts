@@ -1,8 +1,8 @@
 /** `sluice service print`: a systemd unit or launchd property list that runs this program with its current setup. */
 import { resolve } from 'node:path'
 import { variablesSet, withEnvFile } from '../boot/env.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 import { ownCommand, ownFolder } from '../ops/own-command.ts'
-import { getPlaces } from '../ops/places.ts'
 import { type CliIo, getConfig, type Run } from './command.ts'
 
 export const printService: Run<{ launchd?: true }> = (io, _args, { launchd }) => {
@@ -31,7 +31,7 @@ const getService = (io: CliIo): Service => {
   const config = getConfig(io)
   const dataDir = resolve(config.DATA_DIR)
   const command = [...ownCommand().map((part) => resolve(part)), 'serve']
-  const inHome = [dataDir, resolve(getPlaces(config).keyPath), ...command].find(isInHome)
+  const inHome = [dataDir, resolve(getFolderPaths(config).keyPath), ...command].find(isInHome)
   const user = inHome === undefined ? null : getUser(io)
   const { environment, warnings } = getEnvironment(io, { dataDir, host: config.HOST, port: config.PORT })
   return {

@@ -2,7 +2,7 @@
 import { commit, type Tx } from '../../db/commit.ts'
 import { parseJson } from '../lib/json.ts'
 import { append } from '../model/audit/audit.ts'
-import { getExpected } from '../settings/expected.ts'
+import { getExpected } from '../settings/allowed-values.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 import { cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'

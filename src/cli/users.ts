@@ -74,17 +74,17 @@ export const resetPassword = commandForOne(USER, async (db, { id, username, stat
 })
 
 /** Changes one user in one commit, and reports it. */
-const onOne = (change: (tx: Tx, person: Person, actor: Actor) => string): Run =>
+const onOneUser = (change: (tx: Tx, person: Person, actor: Actor) => string): Run =>
   commandForOne(USER, (db, { id }) => commit(db, (tx) => change(tx, getPerson(tx, id), cliActor())))
 
-export const resetTotp = onOne((tx, person, actor) => {
+export const resetTotp = onOneUser((tx, person, actor) => {
   if (person.row.totpSecretSealed === null)
     throw new AppError('invalid_totp_setup', { message: `"${person.row.username}" has no two-factor authentication.` })
   takeTotp(tx, person, actor)
   return `Removed two-factor authentication of "${person.row.username}" and signed them out everywhere.`
 })
 
-export const revokeSessions = onOne((tx, person, actor) => {
+export const revokeSessions = onOneUser((tx, person, actor) => {
   const count = signOutEverywhere(tx, person, actor)
   return `Signed "${person.row.username}" out of ${plural(count, 'browser')}.`
 })

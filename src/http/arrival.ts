@@ -17,7 +17,7 @@ export const arrival = createMiddleware(async (c, next) => {
   const preflight = preflightAnswer(c)
   if (preflight) c.res = preflight
   else await next()
-  noteDeparture(c)
+  logDisconnect(c)
 })
 
 /**
@@ -46,11 +46,11 @@ const run = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> =
 
 const finish = (c: Ctx, answer: Response): Response => {
   c.res = answer
-  noteDeparture(c)
+  logDisconnect(c)
   return c.res
 }
 
-const noteDeparture = (c: Ctx): void => {
+const logDisconnect = (c: Ctx): void => {
   setRequestIdHeader(c)
   allowOrigin(c)
   logAnswer(c)

@@ -6,13 +6,13 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code, openAiError, openAiErrorHeaders } from '../errors.ts'
 import type { Rejection, RejectionReason } from '../model/log/rejections.ts'
 import { holds } from '../model/users/permissions.ts'
-import { databaseTrouble, isNotAFolderError } from '../ops/database-trouble.ts'
-import { getPlaces } from '../ops/places.ts'
+import { getDatabaseProblem, isNotAFolderError } from '../ops/database-problem.ts'
+import { getFolderPaths } from '../ops/folder-paths.ts'
 import { loggedPath } from './access-log.ts'
 import { isModelPath } from './model-path.ts'
 
 type Answer = Response | Promise<Response>
-type AnswerPeople = (c: Ctx, err: AppError, requestId: string | null) => Answer
+type AnswerDashboard = (c: Ctx, err: AppError, requestId: string | null) => Answer
 
 const OUR_FAULTS: readonly Code[] = ['internal_error', 'database_unavailable']
 
@@ -21,7 +21,7 @@ const OUR_FAULTS: readonly Code[] = ['internal_error', 'database_unavailable']
  * envelope.
  */
 export const errorAnswer =
-  (answerPeople: AnswerPeople) =>
+  (answerPeople: AnswerDashboard) =>
   (thrown: unknown, c: Ctx): Answer => {
     const err = hasLeft(thrown, c) ? new AppError('invalid_request_error', { cause: thrown }) : asAppError(thrown, c)
     const requestId = (c.get('requestId') as string | undefined) ?? null // as: an error can occur before the id is set
@@ -89,8 +89,8 @@ const asAppError = (thrown: unknown, c: Ctx): AppError => {
 /** A full or failing disk or a lost folder, as a helpful message with paths for users who may see the doctor page. */
 const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   if (thrown instanceof AppError) return null
-  const { databasePath } = getPlaces(c.env.env)
-  const known = databaseTrouble(thrown, databasePath)
+  const { databasePath } = getFolderPaths(c.env.env)
+  const known = getDatabaseProblem(thrown, databasePath)
   if (known === null && !isNotAFolderError(thrown, databasePath)) return null
   const trouble = c.env.ops.lostDatabase() ?? known // a missing file is neither damaged nor unreadable
   if (trouble === null) return null

@@ -103,14 +103,14 @@ export const proceed = (
     case 'page':
       return c.redirect(then, 303)
     case 'fragment':
-      return goOn(c, then)
+      return redirectHtmx(c, then)
     case 'json':
       return value === null ? c.body(null, 204) : c.json(value, status)
   }
 }
 
 /** Redirects htmx. A page of the same path is fetched and morphed, so that open elements stay open. */
-const goOn = (c: Ctx, then: string): Response => {
+const redirectHtmx = (c: Ctx, then: string): Response => {
   const [path = then] = then.split('#')
   if (getPage(c)?.pathname === path.split('?')[0])
     c.header('HX-Location', JSON.stringify({ path, target: '#main', swap: 'innerMorph', push: 'false' }))

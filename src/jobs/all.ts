@@ -8,7 +8,7 @@ import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import { type JobDeps, toAccountCallDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
-import { pollNewAccounts } from './newcomers.ts'
+import { pollNewAccounts } from './first-poll.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
 import { QUOTA_PLANNER_BEAT_MS, type QuotaPlannerDeps, quotaPlannerJob } from './quota-planner.ts'
 import { type RedeemByRuleDeps, redeemByRule } from './redeem-by-rule.ts'
@@ -22,7 +22,7 @@ import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
 import { WINDOW_STARTS_BEAT_MS, type WindowStartDeps, windowStartsJob } from './window-starts.ts'
 
 /** The part of `Bindings` that jobs use. */
-type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
+type JobSources = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<RetentionDeps, 'settings'> &
   Pick<CaptureRetentionDeps, 'settings' | 'captures'> &
   Pick<BackupJobDeps, 'settings'> &
@@ -45,7 +45,7 @@ type Workplace = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
  */
 export const scheduleJobs = (
   schedule: Schedule,
-  workplace: Workplace,
+  workplace: JobSources,
   { startWindow, ping }: { startWindow: WindowStartDeps['ping']; ping: AutomationDeps['ping'] },
 ): void => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace

@@ -5,7 +5,7 @@ import type { Log } from '../lib/log.ts'
 import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
 import type { Catalog } from '../model/catalog/catalog.ts'
-import type { AccountCallDeps } from '../upstream/ask.ts'
+import type { AccountCallDeps } from '../upstream/account-call.ts'
 import type { Credentials } from '../upstream/credentials.ts'
 
 /** The part of the live pool that jobs use. */

@@ -35,7 +35,7 @@ export const quotaPlannerJob = (deps: QuotaPlannerDeps): Work => {
       if (dueDecisions(db, Number.MAX_SAFE_INTEGER - 1).length > 0) commit(db, dropPlans)
       return
     }
-    for (const decision of dueDecisions(db, clock.now())) await carryOut(deps, decision, signal)
+    for (const decision of dueDecisions(db, clock.now())) await makePlannedStart(deps, decision, signal)
     const version = JSON.stringify(settings.current())
     if (planned?.version === version && clock.now() - planned.at < HOUR_MS) return
     await plan(deps, signal)
@@ -69,7 +69,7 @@ const plan = async (
   commit(db, (tx) => storePlan(tx, decisions, now))
 }
 
-const carryOut = async (deps: QuotaPlannerDeps, decision: Decision, signal: AbortSignal): Promise<void> => {
+const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, signal: AbortSignal): Promise<void> => {
   const { db, clock, pool, settings } = deps
   const { id, scheduledAt, accountId } = decision
   const skip = (reason: string) => commit(db, (tx) => endDecision(tx, id, { status: 'skipped', reason }))

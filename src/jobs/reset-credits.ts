@@ -4,7 +4,7 @@ import type { Random } from '../lib/random.ts'
 import type { Work } from '../lib/schedule.ts'
 import { type AccountState, isInUse } from '../model/accounts/account-state.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
-import { getWhy, UpstreamRejection } from '../upstream/ask.ts'
+import { getWhy, UpstreamRejection } from '../upstream/account-call.ts'
 import { fetchResetCredits } from '../upstream/reset-credits.ts'
 import { type JobDeps, toAccountCallDeps } from './context.ts'
 

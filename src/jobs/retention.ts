@@ -14,7 +14,7 @@ import { purgeRuns } from '../model/automations/runs.ts'
 import { dropExpiredCalls } from '../model/conversations/live-calls.ts'
 import { FILE_LIFE_MS } from '../model/conversations/uploaded-files.ts'
 import { dropExpiredKeySessions } from '../model/keys/key-sessions.ts'
-import { trimConsidered } from '../model/log/trim-considered.ts'
+import { trimConsidered } from '../model/log/trim-candidates.ts'
 import { dropExpiredInvites } from '../model/users/expired-invites.ts'
 import { dropExpiredChallenges } from '../model/users/passkeys.ts'
 import { dropExpiredSessions } from '../model/users/sessions.ts'
@@ -53,9 +53,9 @@ const EXPLANATIONS = 20
 
 /** Keeps the hourly totals. Rejects with the reason of `signal` when it aborts between slices. */
 export const retain = (deps: RetentionDeps, signal: AbortSignal): Promise<void> =>
-  withShortLog(deps.db, () => forgetAll(deps, signal))
+  withShortLog(deps.db, () => deleteExpired(deps, signal))
 
-const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
+const deleteExpired = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
   const { requestLogRetentionDays, auditRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
   const now = clock.now()
   const pause = () => clock.sleep(PAUSE_MS, signal)
@@ -68,21 +68,21 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
   }
   if (requestLogRetentionDays > 0) {
     const before = now - requestLogRetentionDays * DAY_MS
-    await inSlices((tx) => forgetRequests(tx, { before, limit: TURNS }), TURNS)
-    await inSlices((tx) => forgetRejected(tx, before))
+    await inSlices((tx) => deleteRequests(tx, { before, limit: TURNS }), TURNS)
+    await inSlices((tx) => deleteRejected(tx, before))
     await inSlices((tx) => purgeAccountEvents(tx, { before, limit: SLICE }))
   }
   await inSlices((tx) => trimConsidered(tx, { keep: EXPLAINED_TURNS, limit: EXPLANATIONS }), EXPLANATIONS)
-  await inSlices((tx) => forgetOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
-  await inSlices((tx) => forgetFiles(tx, now - FILE_LIFE_MS))
+  await inSlices((tx) => deleteOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
+  await inSlices((tx) => deleteFiles(tx, now - FILE_LIFE_MS))
   await inSlices((tx) => purgeRuns(tx, { before: now - RUN_DAYS * DAY_MS, limit: SLICE }))
   if (auditRetentionDays > 0) {
     const before = startOfDay(now) - auditRetentionDays * DAY_MS
     await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))
   }
-  commit(db, (tx) => forgetExpired(tx, now))
+  commit(db, (tx) => deleteExpiredRows(tx, now))
   await pause()
-  commit(db, (tx) => forgetSamples(tx, now - SAMPLE_DAYS * DAY_MS))
+  commit(db, (tx) => deleteSamples(tx, now - SAMPLE_DAYS * DAY_MS))
   await pause()
   await clearLeftovers({ db, clock }, signal)
 }
@@ -91,7 +91,7 @@ const forgetAll = async ({ db, clock, settings }: RetentionDeps, signal: AbortSi
 const startOfDay = (now: number): number => now - (now % DAY_MS)
 
 /** Expired rows are rejected anyway; few enough for one commit. */
-const forgetExpired = (tx: Tx, now: number): void => {
+const deleteExpiredRows = (tx: Tx, now: number): void => {
   dropExpiredSessions(tx, now)
   dropExpiredKeySessions(tx, now)
   dropExpiredChallenges(tx, now)
@@ -100,12 +100,12 @@ const forgetExpired = (tx: Tx, now: number): void => {
 }
 
 /** Attempts are deleted with their request. Returns the number of requests. */
-const forgetRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
+const deleteRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
   const old = tx.select({ id: requests.id }).from(requests).where(lt(requests.startedAt, before)).limit(limit)
   return tx.delete(requests).where(inArray(requests.id, old)).run().changes
 }
 
-const forgetRejected = (tx: Tx, before: number): number => {
+const deleteRejected = (tx: Tx, before: number): number => {
   const old = tx
     .select({ id: rejectedClients.id })
     .from(rejectedClients)
@@ -115,12 +115,12 @@ const forgetRejected = (tx: Tx, before: number): number => {
 }
 
 /** Deletes one hour of samples per run, by account, to use the index. */
-const forgetSamples = (tx: Tx, before: number): void => {
+const deleteSamples = (tx: Tx, before: number): void => {
   tx.run(sql`DELETE FROM usage_samples WHERE account_id IN (SELECT id FROM accounts) AND hour < ${before}`)
 }
 
 /** The in-memory map checks the age itself and needs no update. */
-const forgetOwners = (tx: Tx, before: number): number =>
+const deleteOwners = (tx: Tx, before: number): number =>
   tx
     .delete(affinity)
     .where(
@@ -130,7 +130,7 @@ const forgetOwners = (tx: Tx, before: number): number =>
     .run().changes
 
 /** By kind, which the primary key begins with. */
-const forgetFiles = (tx: Tx, before: number): number =>
+const deleteFiles = (tx: Tx, before: number): number =>
   tx
     .delete(affinity)
     .where(

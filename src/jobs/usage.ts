@@ -1,7 +1,7 @@
 /** Polls each account's usage every minute, spread over the minute, and immediately when a block should have ended. */
 import { inLanes } from '../lib/lanes.ts'
 import { isInUse } from '../model/accounts/account-state.ts'
-import { getWhy } from '../upstream/ask.ts'
+import { getWhy } from '../upstream/account-call.ts'
 import { fetchUsage, judgeUsageFailure } from '../upstream/usage.ts'
 import { type JobDeps, type Poll, toAccountCallDeps } from './context.ts'
 
@@ -17,7 +17,7 @@ export const pollUsage = async (deps: JobDeps, signal: AbortSignal): Promise<voi
   const now = deps.clock.now()
   const elapsed = deps.clock.monotonic()
   const inUse = deps.pool.all().filter(({ state }) => isInUse(state))
-  forgetOthers(deps.polls, new Set(inUse.map(({ id }) => id)))
+  dropOthers(deps.polls, new Set(inUse.map(({ id }) => id)))
   const urgent: string[] = []
   const due: { id: string; at: number }[] = []
   for (const { id, state } of inUse) {
@@ -62,6 +62,6 @@ const getPoll = ({ polls }: JobDeps, id: string): Poll => polls.getOrInsertCompu
 const newPoll = (): Poll => ({ at: null, holdUntil: 0, blockEndsAt: null, isFailing: false })
 
 /** An account that returns is polled immediately. */
-const forgetOthers = (polls: Map<string, Poll>, ids: ReadonlySet<string>): void => {
+const dropOthers = (polls: Map<string, Poll>, ids: ReadonlySet<string>): void => {
   for (const id of polls.keys()) if (!ids.has(id)) polls.delete(id)
 }

@@ -18,7 +18,7 @@ const SPELLING = [0x35, 0x36, 0x37]
  * parsing.
  */
 export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): string | null {
-  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => getPlaces(bytes, nameIn(path)).length < 2)
+  const isPlain = !hasSpelledNames(bytes) && paths.every((path) => getFolderPaths(bytes, nameIn(path)).length < 2)
   return isPlain ? null : firstRepeated(bytes, new Set(paths))
 }
 
@@ -27,7 +27,7 @@ export function repeatedMember(bytes: Uint8Array, paths: readonly string[]): str
  * occurs elsewhere or could be escaped.
  */
 export function placeOfValue(bytes: Uint8Array, name: string): number | null {
-  const [at, other] = getPlaces(bytes, nameIn(name))
+  const [at, other] = getFolderPaths(bytes, nameIn(name))
   if (at === undefined || other !== undefined || hasSpelledNames(bytes)) return null
   return afterBlanks(bytes, afterBlanks(bytes, at + nameIn(name).length) + 1)
 }
@@ -111,7 +111,7 @@ const nameIn = (path: string): Buffer => {
 const NAMES = new Map<string, Buffer>()
 
 /** The first two positions where it is a member name, at any depth. */
-function getPlaces(json: Uint8Array, quoted: Buffer): number[] {
+function getFolderPaths(json: Uint8Array, quoted: Buffer): number[] {
   const places: number[] = []
   for (let at = getPlace(json, quoted); at !== -1 && places.length < 2; at = getPlace(json, quoted, at + quoted.length))
     if (isName(json, at + quoted.length - 1)) places.push(at)

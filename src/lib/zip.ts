@@ -36,7 +36,7 @@ export const isZip = (bytes: Uint8Array): boolean =>
 export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, wants }: ZipLimits): Promise<ZipFile[]> => {
   const entries = getDirectory(bytes).filter(({ name }) => !name.endsWith('/') && wants(name))
   if (entries.length > budget.files) throw new ZipError(`contains more than ${budget.files} files`)
-  demand(areApart(entries))
+  demand(areDisjoint(entries))
   const read: ZipFile[] = []
   for (const entry of entries) {
     if (budget.bytes <= 0) throw new ZipError('unpacks to more than is allowed')
@@ -50,7 +50,7 @@ export const readZip = async (bytes: Uint8Array, { budget, bytes: maxBytes, want
 }
 
 /** A small archive whose entries share the same packed bytes would unpack to gigabytes. */
-const areApart = (entries: readonly Entry[]): boolean => {
+const areDisjoint = (entries: readonly Entry[]): boolean => {
   const inOrder = entries.toSorted((a, b) => a.offset - b.offset)
   return inOrder.every(({ offset, packedBytes }, index) => {
     const next = inOrder[index + 1]

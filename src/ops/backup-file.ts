@@ -59,11 +59,11 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
     removeLeftovers(dirname(target), statSync(partial).mtimeMs, (name) => name === basename(target))
     requireRoom(source, roomFor(target))
     vacuumInto(source, partial)
-    carryOver(source)
+    checkpointBefore(source)
     requireWhole(partial, keyFile)
     if (keyFile !== null) copyPrivately(keyFile, toKey(partial))
-    giveName(partial, target, link)
-    if (keyFile !== null) giveName(toKey(partial), toKey(target), link)
+    moveIntoPlace(partial, target, link)
+    if (keyFile !== null) moveIntoPlace(toKey(partial), toKey(target), link)
   } catch (cause) {
     throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${getMessage(cause)}`, { cause })
   } finally {
@@ -76,13 +76,13 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
  * Copies through the connection of a server whose database file was deleted, which no other process can read. Blocks
  * all streams, which is better than losing everything. Returns null, or why it failed, like `writeInChild`.
  */
-export const rescue = (sqlite: Database, target: string): string | null => {
+export const copyThroughServer = (sqlite: Database, target: string): string | null => {
   const partial = getPartial(target)
   try {
     createPrivately(partial)
     sqlite.run('VACUUM INTO ?', [partial])
     requireWhole(partial)
-    giveName(partial, target, linkSync)
+    moveIntoPlace(partial, target, linkSync)
     return null
   } catch (err) {
     return getMessage(err)
@@ -144,7 +144,7 @@ const freeBytes = (path: string): number => {
 }
 
 /** By a link, because a rename would replace a file created in the meantime. */
-const giveName = (partial: string, target: string, link: typeof linkSync): void => {
+const moveIntoPlace = (partial: string, target: string, link: typeof linkSync): void => {
   try {
     link(partial, target)
   } catch {
@@ -204,7 +204,7 @@ const vacuumInto = (source: string, target: string): void => {
  * During the copy, all writes stay in the server's log. Checkpointing here spares the server's next commit from it,
  * which would block requests for as long (SQLite 3.54: 0.4 s after half a minute).
  */
-const carryOver = (source: string): void => {
+const checkpointBefore = (source: string): void => {
   try {
     checkpoint(source)
   } catch {

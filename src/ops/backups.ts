@@ -92,7 +92,7 @@ export class Backups {
     const { dir, clock, write } = this.#deps
     if (kind === 'manual') await this.#requirePause()
     const target = backupPath(dir, clock.now(), kind)
-    const problem = await makeReady(dir, clock.now()).then(
+    const problem = await prepareFolder(dir, clock.now()).then(
       () => write(target, signal),
       (err: Error) => err.message,
     )
@@ -133,7 +133,7 @@ export class Backups {
   }
 }
 
-const makeReady = async (dir: string, now: number): Promise<void> => {
+const prepareFolder = async (dir: string, now: number): Promise<void> => {
   await makeBackupFolder(dir)
   removeLeftovers(backupFolder(dir), now, (name) => NAME.test(name))
 }

@@ -4,7 +4,7 @@ import { schemaProblem } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { readerDatabase } from '../../db/open.ts'
 import { type Found, problem, unknown } from './checks.ts'
-import { damaged, databaseTrouble } from './database-trouble.ts'
+import { damaged, getDatabaseProblem } from './database-problem.ts'
 
 /** Why a server cannot use the existing database at `path`; null: it can. Never throws. */
 export const readThrough = (path: string): Found | null => {
@@ -16,7 +16,7 @@ export const readThrough = (path: string): Found | null => {
       sqlite.close()
     }
   } catch (err) {
-    const trouble = databaseTrouble(err, path)
+    const trouble = getDatabaseProblem(err, path)
     return trouble ? problem(trouble.says, trouble.advice) : unknown(`The check failed: ${err}`)
   }
 }

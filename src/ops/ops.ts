@@ -6,14 +6,14 @@ import type { Clock } from '../lib/clock.ts'
 import type { LedgerEntry } from '../proxy/ledger/ledger.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { Dial } from '../upstream/dial.ts'
-import { rescue } from './backup-file.ts'
+import { copyThroughServer } from './backup-file.ts'
 import { Backups, writeInChild } from './backups.ts'
 import { problem } from './checks.ts'
-import { type DatabaseProblem, lost, lostFolder } from './database-trouble.ts'
+import { type DatabaseProblem, lost, missingFolderProblem } from './database-problem.ts'
 import { Doctor } from './doctor.ts'
+import { getFolderPaths } from './folder-paths.ts'
 import { LoopLag } from './loop-lag.ts'
 import { OutageWatch } from './outage.ts'
-import { getPlaces } from './places.ts'
 import { TurnCounts } from './turn-counts.ts'
 
 export interface Ops {
@@ -42,14 +42,14 @@ interface OpsDeps {
 /** Starts nothing yet. */
 export const createOps = (deps: OpsDeps): Ops => {
   const { config, database, keyFingerprint, clock, dial, settings } = deps
-  const places = getPlaces(config)
+  const places = getFolderPaths(config)
   const writeNamed = writeInChild(config.raw)
   const write: typeof writeNamed = async (target, signal) =>
-    database.isNamed() ? writeNamed(target, signal) : rescue(database.sqlite, target)
+    database.isNamed() ? writeNamed(target, signal) : copyThroughServer(database.sqlite, target)
   const backups = new Backups({ dir: places.dir, clock, write })
   const lostDatabase = () => {
     if (database.isNamed()) return null
-    return isReplaced(places.dir) ? lostFolder(places.dir) : lost(places.databasePath)
+    return isReplaced(places.dir) ? missingFolderProblem(places.dir) : lost(places.databasePath)
   }
   const databaseFinding = () => {
     const trouble = lostDatabase()

@@ -80,7 +80,7 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
     const prepared = prepare(incoming, request)
     const isOtherKey = chosenKey !== keyPath && !isSameKey(chosenKey, keyPath)
     const incomingKey = isOtherKey ? prepareKey(chosenKey, keyPath) : null
-    const aside = putAside(asked, { withKey: isOtherKey })
+    const aside = moveAside(asked, { withKey: isOtherKey })
     renameSync(incoming, databasePath)
     if (incomingKey !== null) renameSync(incomingKey, keyPath)
     flush(home)
@@ -132,7 +132,7 @@ const prepare = (
   try {
     const migrated = migrate(opened.sqlite, MIGRATIONS, request.actor.at)
     const present = withPresent(request.databasePath, ({ db }) => tokensIn(db, opened)) ?? []
-    const isForeign = withPresent(request.databasePath, ({ db }) => areStrangers(opened.db, db)) ?? false
+    const isForeign = withPresent(request.databasePath, ({ db }) => areUnrelated(opened.db, db)) ?? false
     const revived = isForeign ? null : withPresent(request.databasePath, ({ db }) => getReactivated(opened.db, db))
     const tokensKept = commit(opened.db, (tx) => {
       tx.delete(sessions).run()
@@ -165,7 +165,7 @@ const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
 }
 
 /** Releases without fingerprints count as the same installation. */
-const areStrangers = (restored: Db, present: Db): boolean => {
+const areUnrelated = (restored: Db, present: Db): boolean => {
   const [ours, theirs] = [getEncryptionKeyId(restored), getEncryptionKeyId(present)]
   return ours !== null && theirs !== null && ours !== theirs
 }
@@ -196,7 +196,7 @@ const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
  * Keeps the old files by a second link under their usual names, so that the database keeps its name until the final
  * rename.
  */
-const putAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
+const moveAside = ({ dir, databasePath, keyPath, actor }: RestoreRequest, { withKey }: { withKey: boolean }) => {
   const database = resolveLinks(databasePath)
   const files = [database, ...getLogs(database), ...(withKey ? [keyPath] : [])]
   if (!files.some((path) => existsSync(path))) return null

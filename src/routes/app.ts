@@ -10,9 +10,9 @@ export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
 
 /** Answers one request. */
 export const answer = (request: Request, env: Bindings): Response | Promise<Response> =>
-  isForGateway(request.url) ? gateway.fetch(request, env) : answerPeople(request, env)
+  isForGateway(request.url) ? gateway.fetch(request, env) : answerDashboard(request, env)
 
-const answerPeople = async (request: Request, env: Bindings): Promise<Response> => {
+const answerDashboard = async (request: Request, env: Bindings): Promise<Response> => {
   const dashboard = await loadDashboard().catch((err: unknown) => {
     loading = null
     env.log.error('the dashboard could not be loaded; restart Sluice', { err })

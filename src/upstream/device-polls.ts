@@ -6,7 +6,7 @@ import type { FlowRow } from '../model/accounts/oauth-flows.ts'
 import type { RouteOfSignIn } from './code-exchanges.ts'
 import { getDeviceAuthId } from './flow-secrets.ts'
 import { type CodeGrant, type OAuthContext, SignInError } from './oauth.ts'
-import { untilGranted } from './oauth-device.ts'
+import { waitForGrant } from './oauth-device.ts'
 
 interface DevicePollsDeps {
   sealer: Sealer
@@ -66,6 +66,6 @@ export class DevicePolls {
     const { sealer, oauth, clock, getRoute } = this.#deps
     const { intervalSeconds } = flow
     const device = { deviceAuthId: getDeviceAuthId(flow, sealer), userCode: flow.userCode ?? '', intervalSeconds }
-    return untilGranted({ ...oauth, route: getRoute(flow) }, device, { clock, signal })
+    return waitForGrant({ ...oauth, route: getRoute(flow) }, device, { clock, signal })
   }
 }

@@ -6,7 +6,7 @@ import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import { saveCatalog } from '../model/catalog/catalog.ts'
 import type { ModelEntry } from '../model/catalog/catalog-entry.ts'
-import { type AccountCallDeps, callAsAccount, getWhy } from './ask.ts'
+import { type AccountCallDeps, callAsAccount, getWhy } from './account-call.ts'
 
 const TIMEOUT_MS = 15_000
 

@@ -120,7 +120,7 @@ interface Waiting {
 }
 
 /** Polls until the user has signed in. Throws `SignInError` when the sign-in is over, and the reason of `signal`. */
-export const untilGranted = async (
+export const waitForGrant = async (
   context: OAuthCall,
   device: Pick<DeviceCode, 'deviceAuthId' | 'userCode'> & { intervalSeconds: number | null },
   { clock, signal }: Waiting,

@@ -61,7 +61,7 @@ export const openTurn = async (
 }
 
 /**
- * Connects a socket for turns of the account. Rejects with `HandshakeRefused`, the runtime's error or the reason of
+ * Connects a socket for turns of the account. Rejects with `HandshakeRejected`, the runtime's error or the reason of
  * `attempt`.
  */
 export const connect = async (

@@ -1,7 +1,7 @@
 /** Sends one tiny real turn to check whether the upstream serves an account. */
 import { AppError } from '../errors.ts'
 import { getEgressReason } from '../model/egress/route.ts'
-import type { AccountCallDeps } from './ask.ts'
+import type { AccountCallDeps } from './account-call.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
 import { SseStream } from './stream.ts'
 import { isTerminal } from './terminal.ts'

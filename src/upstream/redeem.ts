@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts'
 import { type AccountEvent, type AccountState, isInUse } from '../model/accounts/account-state.ts'
 import { type Redemption, type ResetCredit, type ResetCredits, redeemable } from '../model/accounts/reset-credits.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
-import type { AccountCallDeps } from './ask.ts'
+import type { AccountCallDeps } from './account-call.ts'
 import { fetchResetCredits, type Redeemed, redeemResetCredit } from './reset-credits.ts'
 import { fetchUsage } from './usage.ts'
 
@@ -19,7 +19,7 @@ interface RedeemDeps extends AccountCallDeps {
   }
 }
 
-interface RedeemWish {
+interface RedeemRequest {
   accountId: string
   /** Null: the one that expires first. */
   creditId: string | null
@@ -34,7 +34,7 @@ interface RedeemWish {
  * `account_not_found`, `account_not_reset_credit_applicable`, `no_available_reset_credit`,
  * `target_reset_credit_changed`, `reset_credit_redeem_in_progress`, `busy`, and what `ask` throws.
  */
-export const redeem = async (deps: RedeemDeps, wish: RedeemWish): Promise<Redemption> => {
+export const redeem = async (deps: RedeemDeps, wish: RedeemRequest): Promise<Redemption> => {
   requireApplicable(deps, wish.accountId)
   const { redemptions } = deps.resetCredits
   const known = redemptions.known(wish, deps.clock.now())
@@ -63,7 +63,7 @@ const requireApplicable = ({ pool }: RedeemDeps, accountId: string): void => {
 }
 
 /** Lists again, because credits may have been redeemed elsewhere. */
-const choose = async (deps: RedeemDeps, { accountId, creditId }: RedeemWish): Promise<ResetCredit> => {
+const choose = async (deps: RedeemDeps, { accountId, creditId }: RedeemRequest): Promise<ResetCredit> => {
   const credits = await fetchResetCredits(deps, accountId)
   deps.resetCredits.set(accountId, credits)
   const available = redeemable(credits, deps.clock.now())

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { ResetCredit } from '../model/accounts/reset-credits.ts'
-import { type AccountCallDeps, callAsAccount, UpstreamRejection } from './ask.ts'
+import { type AccountCallDeps, callAsAccount, UpstreamRejection } from './account-call.ts'
 
 const TIMEOUT_MS = 10_000
 

@@ -4,7 +4,7 @@ import WebSocket from 'ws' // the runtime's own; its global one hides status, he
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FrameEvent } from './frame-event.ts'
-import { HandshakeRefused } from './handshake-refused.ts'
+import { HandshakeRejected } from './handshake-rejected.ts'
 import { closedWith } from './socket-closed.ts'
 import { MAX_QUEUED_BYTES, SocketStream } from './socket-stream.ts'
 import { isTerminal } from './terminal.ts'
@@ -48,7 +48,7 @@ export const openSocket = (request: SocketRequest): Promise<UpstreamSocket> =>
 
 /**
  * Connects; `take` gets the open socket before any of its frames, and the headers of the 101. Rejects with
- * `HandshakeRefused` (also for redirects), `SubprotocolMismatch`, `upstream_timeout`, the reason of `signal`, or the
+ * `HandshakeRejected` (also for redirects), `SubprotocolMismatch`, `upstream_timeout`, the reason of `signal`, or the
  * runtime's error with the `code` of the failed connection (ECONNREFUSED, ENOTFOUND, ECONNRESET, EPROTO, …), or fetch's
  * ERR_PROXY_TUNNEL when the proxy behind `agent` gave no code.
  */
@@ -96,7 +96,7 @@ export const openHandshake = async <Taken>(
 /** Agents may throw without a code when the proxy rejects or is unreachable (Bun 1.4.5). */
 const withCode = (err: Error): Error => ('code' in err && err.code ? err : Object.assign(err, { code: PROXY_FAILED }))
 
-const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => {
+const refusal = async (response: IncomingMessage): Promise<HandshakeRejected> => {
   const chunks: Buffer[] = []
   let left = MAX_REFUSAL_BYTES
   try {
@@ -109,7 +109,7 @@ const refusal = async (response: IncomingMessage): Promise<HandshakeRefused> => 
   } catch {
     // the status and the part of the body received are enough
   }
-  return new HandshakeRefused(response.statusCode ?? 0, getHeaders(response), Buffer.concat(chunks).toString())
+  return new HandshakeRejected(response.statusCode ?? 0, getHeaders(response), Buffer.concat(chunks).toString())
 }
 
 const getHeaders = ({ rawHeaders }: IncomingMessage): Headers => {
@@ -119,12 +119,12 @@ const getHeaders = ({ rawHeaders }: IncomingMessage): Headers => {
 }
 
 /** `error`: what the stream rejects with, if anything. */
-type WhenOver = (isClean: boolean, error: Error | null) => void
+type OnClosed = (isClean: boolean, error: Error | null) => void
 
 interface RunningTurn {
   stream: SocketStream
   hasBegun: boolean
-  whenOver: WhenOver | undefined
+  whenOver: OnClosed | undefined
 }
 
 /** Created by `openSocket`. Runs one turn at a time; frames between turns are dropped. */
@@ -172,7 +172,7 @@ export class UpstreamSocket {
    * ECONNRESET when the connection is lost or a reused one ends before answering. `whenOver` runs once: true after the
    * terminal event, when the next turn can follow; false when the turn was cancelled or broke.
    */
-  turn(frame: Uint8Array | string, whenOver?: WhenOver): SocketStream {
+  turn(frame: Uint8Array | string, whenOver?: OnClosed): SocketStream {
     if (this.#turn) throw new Error('a request is already running on this socket')
     const stream = new SocketStream({
       pause: () => this.#pause(),

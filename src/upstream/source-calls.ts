@@ -1,8 +1,8 @@
 /** Short calls to a model source whose whole answer is JSON: its list of models, and tests. */
 import { AppError } from '../errors.ts'
-import { redactSecret } from '../lib/blot.ts'
 import type { Clock } from '../lib/clock.ts'
 import { getObject, getText, parseJson } from '../lib/json.ts'
+import { redactSecret } from '../lib/redact-secret.ts'
 import type { Source } from '../model/sources/sources.ts'
 import { errorText, wholeText } from './bounded-body.ts'
 import type { SourceFetch } from './source-fetch.ts'

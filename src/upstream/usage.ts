@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts'
 import { PERMANENT_AUTH_CODES } from '../model/accounts/account-state.ts'
 import { fromWhamUsage } from '../model/accounts/usage-reports.ts'
 import type { UsageSnapshot } from '../model/accounts/usage-windows.ts'
-import { type AccountCallDeps, callAsAccount, UpstreamRejection } from './ask.ts'
+import { type AccountCallDeps, callAsAccount, UpstreamRejection } from './account-call.ts'
 
 const TIMEOUT_MS = 10_000
 const RETRIES = 2

@@ -10,7 +10,7 @@ import { routedPath } from '../../src/http/routed-path.ts'
 import { securityHeaders } from '../../src/http/security-headers.ts'
 import type { Fields, Level } from '../../src/lib/log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { Pulse } from '../../src/proxy/downstream/pulse.ts'
+import { StreamTimer } from '../../src/proxy/downstream/stream-timer.ts'
 import { ManualClock } from '../support/clock.ts'
 
 interface Line {
@@ -44,7 +44,7 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
   }
   const ops = { lostDatabase: () => null }
   const clock = new ManualClock()
-  const bindings = { clock, pulse: new Pulse(clock), random: seededRandom(1), log, env, ops, ...over }
+  const bindings = { clock, pulse: new StreamTimer(clock), random: seededRandom(1), log, env, ops, ...over }
   const app = new Hono<AppEnv>({ getPath: routedPath })
   app.onError(renderError)
   app.notFound(renderNotFound)

@@ -31,7 +31,7 @@ import { auditLogs, settings } from '../../db/schema/system.ts'
 import { type Folder, openFolder } from '../../src/cli/open-folder.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { append } from '../../src/model/audit/audit.ts'
-import { makeBackup, rescue, toKey } from '../../src/ops/backup-file.ts'
+import { copyThroughServer, makeBackup, toKey } from '../../src/ops/backup-file.ts'
 import { isRestorable, verifyBackup } from '../../src/ops/backup-verify.ts'
 import { Backups, backupPath } from '../../src/ops/backups.ts'
 import { restoreBackup } from '../../src/ops/restore.ts'
@@ -374,12 +374,12 @@ describe('saving what a server holds whose file was removed', () => {
   test('says why it failed, and leaves nothing behind', () => {
     const folder = open()
     rmSync(folder.databasePath)
-    expect(rescue(folder.sqlite, join(root, 'missing', 'copy.db'))).toStartWith('ENOENT')
+    expect(copyThroughServer(folder.sqlite, join(root, 'missing', 'copy.db'))).toStartWith('ENOENT')
     folder.sqlite.run('BEGIN')
-    expect(rescue(folder.sqlite, backup)).toBe('cannot VACUUM from within a transaction')
+    expect(copyThroughServer(folder.sqlite, backup)).toBe('cannot VACUUM from within a transaction')
     folder.sqlite.run('ROLLBACK')
     expect(readdirSync(root)).toEqual(['data'])
-    expect([rescue(folder.sqlite, backup), idsIn(backup)]).toEqual([null, []])
+    expect([copyThroughServer(folder.sqlite, backup), idsIn(backup)]).toEqual([null, []])
     folder.close()
   })
 })

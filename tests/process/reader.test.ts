@@ -11,7 +11,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { LogQuery } from '../../src/model/log/request-log-query.ts'
 import { ReportQuery } from '../../src/model/reports/reports.ts'
-import { databaseTrouble } from '../../src/ops/database-trouble.ts'
+import { getDatabaseProblem } from '../../src/ops/database-problem.ts'
 import { createReader, type Reader } from '../../src/threads/reader.ts'
 import { DEADLINE_MS } from '../../src/threads/reader-lane.ts'
 import type { FromWorker } from '../../src/threads/reader-worker.ts'
@@ -116,7 +116,7 @@ test('a damaged database is told as one', async () => {
   closeSync(file)
   reader = createReader({ path, clock: systemClock, log: log() })
   const err: unknown = await reader.requestLogs(NEWEST, OPEN).catch((thrown: unknown) => thrown)
-  expect(databaseTrouble(err, path)?.says).toBe(`${path} is damaged: database disk image is malformed.`)
+  expect(getDatabaseProblem(err, path)?.says).toBe(`${path} is damaged: database disk image is malformed.`)
 })
 
 const WHERE_REQUESTS_ARE = `

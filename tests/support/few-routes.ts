@@ -8,7 +8,7 @@ import { requestContext } from '../../src/http/request-context.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Firewall } from '../../src/model/firewall.ts'
 import { KeyRing } from '../../src/model/keys/key-ring.ts'
-import { Pulse } from '../../src/proxy/downstream/pulse.ts'
+import { StreamTimer } from '../../src/proxy/downstream/stream-timer.ts'
 import { ClientLimitsView } from '../../src/proxy/pool/client-limits.ts'
 import { SettingsCache } from '../../src/settings/cache.ts'
 import { ManualClock } from './clock.ts'
@@ -43,7 +43,7 @@ export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bind
     settings,
     env,
     ledger,
-    pulse: new Pulse(clock),
+    pulse: new StreamTimer(clock),
     random: seededRandom(3),
     clientLimits: new ClientLimitsView({ pool: over.pool ?? NO_ACCOUNTS, settings, clock }),
     ...over,

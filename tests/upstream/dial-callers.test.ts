@@ -14,7 +14,7 @@ const METHODS: Readonly<Record<string, number>> = { fetch: 3, fetchAt: 0, socket
  */
 const CALLERS: Readonly<Record<string, readonly string[]>> = {
   // usage, reset credits (list and redeem), model catalogs
-  'src/upstream/ask.ts fetch': ['account.route'],
+  'src/upstream/account-call.ts fetch': ['account.route'],
   'src/upstream/probe.ts fetch': ['account.route'],
   // turns over HTTP, and what is relayed: images, audio, files, control, warm-up, live calls
   'src/upstream/open.ts fetch': ['account.route'],

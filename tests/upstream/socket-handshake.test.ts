@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { AppError } from '../../src/errors.ts'
 import { failureFromThrown } from '../../src/proxy/exchange/upstream-failure.ts'
-import { HandshakeRefused } from '../../src/upstream/handshake-refused.ts'
+import { HandshakeRejected } from '../../src/upstream/handshake-rejected.ts'
 import { openerFor } from '../../src/upstream/tunnel.ts'
 import { tunnelAgent } from '../../src/upstream/tunnel-agent.ts'
 import { ManualClock } from '../support/clock.ts'
@@ -66,8 +66,8 @@ describe('a refusal tells its status, headers and body', () => {
         location: 'ws://127.0.0.1:1/',
       })
       const refused = await failure(connectTo(server.url))
-      expect(refused).toBeInstanceOf(HandshakeRefused)
-      if (!(refused instanceof HandshakeRefused)) return
+      expect(refused).toBeInstanceOf(HandshakeRejected)
+      if (!(refused instanceof HandshakeRejected)) return
       expect(refused.status).toBe(status)
       expect(refused.headers.get('retry-after')).toBe('7')
       expect(refused.body).toBe(`{"error":{"code":"c${status}"}}`)
@@ -77,7 +77,7 @@ describe('a refusal tells its status, headers and body', () => {
   test('of a long body the first 64 KiB, whatever its bytes', async () => {
     using server = await refusing(500, Buffer.alloc(1_000_000, 'x'))
     const refused = await failure(connectTo(server.url))
-    expect(refused instanceof HandshakeRefused && refused.body.length).toBe(64 * 1024)
+    expect(refused instanceof HandshakeRejected && refused.body.length).toBe(64 * 1024)
     using other = await refusing(500, Buffer.from([0xff, 0x41]), { 'x-odd': 'caf\xe9' })
     expect(await failure(connectTo(other.url))).toMatchObject({ status: 500, body: '\ufffdA' })
   })

@@ -1,7 +1,7 @@
 /** Asking for usage: patience with passing failures, one renewed token, and what a refusal says about the account. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { UpstreamRejection } from '../../src/upstream/ask.ts'
+import { UpstreamRejection } from '../../src/upstream/account-call.ts'
 import { fetchUsage, judgeUsageFailure } from '../../src/upstream/usage.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
 

@@ -1,8 +1,8 @@
 /** The accounts as cards. */
 import type { FC } from 'hono/jsx'
 import { StateBadge } from '../ui/badge.tsx'
+import { Eligibility, Evidence, Windows } from './availability.tsx'
 import type { AccountsProps } from './list.tsx'
-import { Eligibility, Evidence, Windows } from './standing.tsx'
 import { Name, SelectAccount } from './table.tsx'
 
 export const AccountCards: FC<AccountsProps> = ({ accounts, mayWrite, now }) => (

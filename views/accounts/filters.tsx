@@ -3,9 +3,9 @@ import type { FC } from 'hono/jsx'
 import type { AccountStatus } from '../../src/model/accounts/account-state.ts'
 import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
 import { type Option, Options, plainOptions, withChosenOption } from '../ui/select.tsx'
+import { planName } from './availability.tsx'
 import { listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
-import { planName } from './standing.tsx'
 
 export const Filters: FC<AccountsProps> = ({ query, plans, tags, states }) => (
   <div class="filters">

@@ -11,10 +11,10 @@ import { live } from '../ui/live.tsx'
 import { opens } from '../ui/modal.ts'
 import { Since, Until } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
+import { Eligibility, Evidence, getAddress, getBlockEvidence, getFacts, paidCreditsText } from './availability.tsx'
 import type { AccountProps } from './detail.tsx'
 import { accountPath } from './links.ts'
 import { DeleteDialog } from './modal.tsx'
-import { Eligibility, Evidence, getAddress, getFacts, getGrounds, paidCreditsText } from './standing.tsx'
 
 export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, mayWrite, probe, now }) => (
   <section class="card account-head" aria-labelledby="account-title" {...live(getPart(account))}>
@@ -41,7 +41,7 @@ export const AccountHead: FC<AccountProps> = ({ account, workspace, actions, may
       </dl>
     </div>
     {account.status !== 'active' || !account.eligible ? (
-      <FiveAnswers account={account} actions={actions} mayWrite={mayWrite} probe={probe} now={now} />
+      <HeadFacts account={account} actions={actions} mayWrite={mayWrite} probe={probe} now={now} />
     ) : (
       <div class="account-actions">
         <Actions account={account} actions={actions} probe={probe} now={now} />
@@ -61,7 +61,7 @@ const inFlightText = ({ inFlight }: WireAccount): string | null => (inFlight > 0
 
 type AnswersProps = Pick<AccountProps, 'account' | 'actions' | 'mayWrite' | 'probe' | 'now'>
 
-const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, probe, now }) => (
+const HeadFacts: FC<AnswersProps> = ({ account, actions, mayWrite, probe, now }) => (
   <dl class="answers">
     <Fact name="What">
       {whatText(account)}
@@ -77,7 +77,7 @@ const FiveAnswers: FC<AnswersProps> = ({ account, actions, mayWrite, probe, now 
     </Fact>
     <Fact name="Evidence">{evidenceText(account, mayWrite)}</Fact>
     <Fact name="Ends">
-      <UntilWhen account={account} now={now} />
+      <BlockEnd account={account} now={now} />
     </Fact>
     <Fact name="What you can do">
       <Actions account={account} actions={actions} probe={probe} now={now} />
@@ -123,7 +123,7 @@ const whatText = (account: WireAccount): string => {
 
 const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
   const { status } = account
-  const { evidence } = getGrounds(account)
+  const { evidence } = getBlockEvidence(account)
   if (isPinnedOut(account))
     return (
       <>
@@ -139,11 +139,11 @@ const evidenceText = (account: WireAccount, mayWrite: boolean): Child => {
 }
 
 const SinceWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
-  const { since } = getGrounds(account)
+  const { since } = getBlockEvidence(account)
   return since ? <Since at={since} now={now} /> : <>just now</>
 }
 
-const UntilWhen: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
+const BlockEnd: FC<{ account: WireAccount; now: string }> = ({ account, now }) => {
   if (account.until) return <Until at={account.until} now={now} />
   if (account.nextCheckAt)
     return (

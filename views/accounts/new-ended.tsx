@@ -5,7 +5,7 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { accountPath } from './links.ts'
-import { AddFrame, Begin, Frame, Leave, wayPath } from './new-frame.tsx'
+import { AddFrame, Begin, Frame, getTabPath, Leave } from './new-frame.tsx'
 
 export const Ended: FC<{ flow: SignInValue }> = ({ flow }) =>
   flow.status === 'success' ? <Succeeded flow={flow} /> : <Failed flow={flow} />
@@ -23,7 +23,7 @@ const Succeeded: FC<{ flow: SignInValue }> = ({ flow: { account, method, target,
     </p>
     <div class="actions">
       <Leave label="Done" isMain to={account ? accountPath(account.accountId) : undefined} />
-      {!target && <ButtonLink href={wayPath(method)}>Add another</ButtonLink>}
+      {!target && <ButtonLink href={getTabPath(method)}>Add another</ButtonLink>}
     </div>
   </Frame>
 )

@@ -16,7 +16,7 @@ const WAYS = [
 ] as const
 export type Way = (typeof WAYS)[number][0]
 
-export const wayPath = (way: Way): string => `/accounts/new/${way}`
+export const getTabPath = (way: Way): string => `/accounts/new/${way}`
 
 interface FrameProps {
   title: string
@@ -46,7 +46,7 @@ export const AddFrame: FC<PropsWithChildren<AddFrameProps>> = ({ way, target, ch
     <nav class="tabs" aria-label="Ways to sign in">
       {WAYS.filter(([path]) => !(target && path === 'import')).map(([path, label]) => (
         <a
-          href={withQuery(wayPath(path), { account: target?.accountId })}
+          href={withQuery(getTabPath(path), { account: target?.accountId })}
           aria-current={path === way ? 'page' : undefined}
         >
           {label}
@@ -161,7 +161,7 @@ export const Cancel: FC<{ flow: SignInValue }> = ({ flow }) => (
 
 /** Polls every two seconds and changes only once there is a result. Without scripts a link does it. */
 export const Waiting: FC<{ flow: SignInValue; text: string }> = ({ flow, text }) => {
-  const path = wayPath(flow.method)
+  const path = getTabPath(flow.method)
   return (
     <>
       <p

@@ -6,9 +6,9 @@ import { Badge, type Tone } from '../ui/badge.tsx'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { Since, Until } from '../ui/time.tsx'
+import { planName } from './availability.tsx'
 import { accountPath } from './links.ts'
-import { AddFrame, Frame, Leave, StepForm, wayPath } from './new-frame.tsx'
-import { planName } from './standing.tsx'
+import { AddFrame, Frame, getTabPath, Leave, StepForm } from './new-frame.tsx'
 
 interface ImportProps {
   /** Null: no files sent yet. */
@@ -79,7 +79,7 @@ const Preflight: FC<{ draft: ImportValue; problem: string | null }> = ({ draft, 
         </ul>
         <div class="actions">
           {useful > 0 && <Submit>Import selected</Submit>}
-          <ButtonLink isMain={useful === 0} href={wayPath('import')}>
+          <ButtonLink isMain={useful === 0} href={getTabPath('import')}>
             Select other files
           </ButtonLink>
           <Leave label="Cancel" />
@@ -156,7 +156,7 @@ const Imported: FC<{ accounts: NonNullable<ImportValue['accounts']> }> = ({ acco
     {accounts.some(({ isPaused }) => !isPaused) && <p class="muted">Usage and models are being fetched.</p>}
     <div class="actions">
       <Leave label="Done" isMain />
-      <ButtonLink href={wayPath('import')}>Add another</ButtonLink>
+      <ButtonLink href={getTabPath('import')}>Add another</ButtonLink>
     </div>
   </Frame>
 )

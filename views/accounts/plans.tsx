@@ -5,7 +5,7 @@ import { countText, dollarText } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
 import { LivePart } from '../ui/live.tsx'
 import { TableHead } from '../ui/table.tsx'
-import { planName } from './standing.tsx'
+import { planName } from './availability.tsx'
 
 export const PlanTotals: FC<{ plans: readonly PlanTotal[]; src: string }> = ({ plans, src }) => (
   <Card id="plans" title="Totals per plan">

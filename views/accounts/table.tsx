@@ -7,9 +7,9 @@ import { StateBadge } from '../ui/badge.tsx'
 import { getTone, leftPercent } from '../ui/meter.tsx'
 import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
+import { Eligibility, getAddress, getFacts } from './availability.tsx'
 import { accountPath, listLink } from './links.ts'
 import type { AccountsProps } from './list.tsx'
-import { Eligibility, getAddress, getFacts } from './standing.tsx'
 
 export const AccountTable: FC<AccountsProps> = ({ accounts, query, mayWrite, now }) => (
   <table class="list accounts">

@@ -41,7 +41,7 @@ export const AutomationsPage: FC<Automations> = ({ frame, now, done, problem, ca
         </LivePart>
       )}
     </Card>
-    {canWrite && <ReadyMade />}
+    {canWrite && <Templates />}
     <RunList runs={runs} now={now} path={AUTOMATIONS_PATH} isNamed />
   </SettingsFrame>
 )
@@ -97,7 +97,7 @@ export const RunBadge: FC<{ run: RunView; isAside?: boolean }> = ({ run: { statu
   return isAside ? <span class="card-link">{badge}</span> : badge
 }
 
-const ReadyMade: FC = () => (
+const Templates: FC = () => (
   <TextCard id="ready-made" title="Start from an example">
     <ul class="automation-examples">
       <li>

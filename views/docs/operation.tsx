@@ -1,7 +1,7 @@
 /** One operation as a fold: its name outside; access, input and answers inside. */
 import type { FC } from 'hono/jsx'
 import type { Field } from '../../src/api-docs/fields.ts'
-import type { ShownOperation } from '../../src/api-docs/shown.ts'
+import type { ShownOperation } from '../../src/api-docs/page-operations.ts'
 import { Command } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Codes, Text } from './text.tsx'

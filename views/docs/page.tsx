@@ -1,7 +1,7 @@
 /** The API reference on one page: every operation folded under its path, shared errors at the end. */
 import type { FC } from 'hono/jsx'
 import type { Docs } from '../../src/admin/docs.ts'
-import type { ShownGroup } from '../../src/api-docs/shown.ts'
+import type { ShownGroup } from '../../src/api-docs/page-operations.ts'
 import { Command } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Errors } from './errors.tsx'

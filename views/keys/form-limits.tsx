@@ -55,14 +55,14 @@ const LimitRow: FC<RowProps> = ({ limit, index, models, prefix }) => {
         placeholder="Amount"
         aria-label="Amount"
       />
-      <Bare name={name('type')} label="Unit" options={withChosenOption(TYPES, type)} value={type} />
-      <Bare
+      <BareSelect name={name('type')} label="Unit" options={withChosenOption(TYPES, type)} value={type} />
+      <BareSelect
         name={name('window')}
         label="Period"
         options={Object.entries(WINDOW_NAMES)}
         value={limit?.limitWindow ?? 'weekly'}
       />
-      <Bare
+      <BareSelect
         name={name('model')}
         label="Model"
         options={[['', 'all models'], ...withChosenOption(models, model)]}
@@ -72,7 +72,7 @@ const LimitRow: FC<RowProps> = ({ limit, index, models, prefix }) => {
   )
 }
 
-const Bare: FC<{ label: string; name: string; options: readonly Option[]; value: string }> = (select) => (
+const BareSelect: FC<{ label: string; name: string; options: readonly Option[]; value: string }> = (select) => (
   <select name={select.name} aria-label={select.label}>
     <Options of={select.options} chosen={select.value} />
   </select>

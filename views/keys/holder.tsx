@@ -7,7 +7,7 @@ import { Pool } from '../overview/own.tsx'
 import { costText, countText, dollarText, plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
-import { Entrance } from '../ui/entrance.tsx'
+import { CenteredCard } from '../ui/centered-card.tsx'
 import { Action, Field, Form, Outcome } from '../ui/form.tsx'
 import { ShareBar } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
@@ -25,13 +25,13 @@ export interface EnterKeyProps {
 }
 
 export const EnterKeyPage: FC<EnterKeyProps> = ({ problem }) => (
-  <Entrance title="Your key">
+  <CenteredCard title="Your key">
     <p class="muted">Enter your API key to see its limits, usage and latest requests.</p>
     <Form name="key-session" class="stack" action="/api/key/session" problem={problem}>
       <Field label="API key" name="secret" type="password" autocomplete="off" maxlength={512} autofocus required />
       <Submit isWide>Show</Submit>
     </Form>
-  </Entrance>
+  </CenteredCard>
 )
 
 export const KeyHolderPage: FC<KeyHolderView> = (view) => {

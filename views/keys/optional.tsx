@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import { ButtonLink } from '../ui/button.tsx'
-import { withReturn } from '../ui/entrance.tsx'
+import { withReturn } from '../ui/centered-card.tsx'
 import { Action, Check } from '../ui/form.tsx'
 import { WarningIcon } from '../ui/icons.tsx'
 import { LivePart } from '../ui/live.tsx'

@@ -77,7 +77,7 @@ const Facts: FC<RequestView> = (request) => (
           {request.movedAccount && <span class="muted"> · conversation moved to this account</span>}
         </Fact>
       )}
-      <Fact name="Key">{request.apiKeyName ?? namelessKey(request)}</Fact>
+      <Fact name="Key">{request.apiKeyName ?? noKeyText(request)}</Fact>
       <Fact name="Request">
         <code>{request.route}</code>
         <span class="muted"> {getWay(request)}</span>
@@ -118,7 +118,7 @@ const Facts: FC<RequestView> = (request) => (
 const paidText = ({ status }: RequestView): string =>
   status === 'ok' || status === 'cancelled' ? 'served with paid credits' : 'on paid credits'
 
-const namelessKey = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
+const noKeyText = ({ apiKeyId, unrecognizedKey }: RequestView): string | null =>
   apiKeyId ? 'Deleted key' : unrecognizedKey ? 'Unrecognized key (not checked, because keys are optional)' : null
 
 const getWay = ({ requestKind, transport, upstreamTransport }: RequestView): string =>

@@ -109,7 +109,7 @@ const RequestRow: FC<RequestRowProps> = ({
         <LogTime at={request.requestedAt} now={now} />
       </RequestLink>
     </td>
-    <td class="cell-key">{request.apiKeyName ?? <span class="muted">{namelessKey(request)}</span>}</td>
+    <td class="cell-key">{request.apiKeyName ?? <span class="muted">{noKeyText(request)}</span>}</td>
     {showsAccounts && (
       <td class="cell-account" title={request.accountName ?? undefined}>
         {request.accountName ?? <span class="muted">{request.accountId ? 'deleted account' : 'none'}</span>}
@@ -153,7 +153,7 @@ const tokensTitle = ({ inputTokens, cachedInputTokens, outputTokens }: LogEntry)
     ? undefined
     : `${countText(inputTokens ?? 0)} in (${countText(cachedInputTokens ?? 0)} cached), ${countText(outputTokens ?? 0)} out`
 
-const namelessKey = ({ apiKeyId, unrecognizedKey }: LogEntry): string =>
+const noKeyText = ({ apiKeyId, unrecognizedKey }: LogEntry): string =>
   apiKeyId ? 'deleted key' : unrecognizedKey ? 'unrecognized key' : '–'
 
 const RequestLink: FC<PropsWithChildren<{ id: string; here: string | null }>> = ({ id, here, children }) =>

@@ -1,7 +1,7 @@
 /** Inviting a user: the form, and the link that is shown once. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
-import { Entrance } from '../ui/entrance.tsx'
+import { CenteredCard } from '../ui/centered-card.tsx'
 import { Check, Field, Form } from '../ui/form.tsx'
 import { type RoleOption, RoleSelect } from './list.tsx'
 
@@ -58,17 +58,17 @@ export const newLinkAt =
 const getUrl = (origin: string, { token }: Invite): string => `${origin}/invite/${token}`
 
 const LinkCard: FC<{ url: string; username: string | null }> = (props) => (
-  <Entrance title="Send this link">
+  <CenteredCard title="Send this link">
     <Link {...props} />
     <DoneLink />
-  </Entrance>
+  </CenteredCard>
 )
 
 const WaitsCard: FC = () => (
-  <Entrance title="User added">
+  <CenteredCard title="User added">
     <p>The user becomes active at their first visit through the proxy under exactly this name.</p>
     <DoneLink />
-  </Entrance>
+  </CenteredCard>
 )
 
 /** Closing reloads the list behind the dialog. */

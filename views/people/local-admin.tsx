@@ -1,7 +1,7 @@
 /** Offers to create the local administrator that an install behind a reverse proxy does not have yet. */
 import type { FC } from 'hono/jsx'
 import { ButtonLink } from '../ui/button.tsx'
-import { withReturn } from '../ui/entrance.tsx'
+import { withReturn } from '../ui/centered-card.tsx'
 
 export const LocalAdminOffer: FC<{ returnTo: string }> = ({ returnTo }) => (
   <p class="split">

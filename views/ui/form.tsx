@@ -35,7 +35,7 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
     {...(rest.expected && expectedBadge(rest.expected))}
   >
     {rest.children}
-    {rest.confirm && method === 'post' && <AskedFirst question={rest.confirm} />}
+    {rest.confirm && method === 'post' && <ConfirmQuestion question={rest.confirm} />}
     <div id={`form-${name}-problem`} class="form-problem" role="alert">
       {problem && <Problem text={problem} />}
     </div>
@@ -46,7 +46,7 @@ export const Form: FC<PropsWithChildren<FormProps>> = ({ name, action, method = 
  * Without scripts, a required checkbox asks for confirmation. The script removes it: in a `noscript` it would appear
  * when the page is swapped.
  */
-const AskedFirst: FC<{ question: string }> = ({ question }) => (
+const ConfirmQuestion: FC<{ question: string }> = ({ question }) => (
   <label class="check without-script asked-first">
     <input type="checkbox" required />
     <span>{question}</span>

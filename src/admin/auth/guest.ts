@@ -1,9 +1,9 @@
 /** `/api/dashboard-auth/guest`: guest sign-in, and the guest password an administrator sets. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
-import { attempt } from '../../auth/attempt.ts'
 import { actor } from '../../auth/principal.ts'
 import { getGuest, type Resolution, resolve } from '../../auth/resolve.ts'
+import { attempt } from '../../auth/secret-attempt.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { admitGuest } from '../../auth/sign-in.ts'
@@ -39,13 +39,13 @@ export const logInAsGuest = createHandlers(
     if (!settings.current().guestAccessEnabled) throw new AppError('guest_access_disabled')
     const hash = guestPasswordHash(db)
     const resolution =
-      hash === null ? admitAnybody(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
+      hash === null ? admitWithoutPassword(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
     if (resolution.kind === 'nobody') throw resolution.error
     return proceed(c, sessionView(c, resolution), returnPath(c))
   },
 )
 
-const admitAnybody = (c: Ctx): Resolution => {
+const admitWithoutPassword = (c: Ctx): Resolution => {
   const resolution = resolve(c)
   if (resolution.kind !== 'nobody' || !resolution.isSessionOver) return resolution
   clearSessionToken(c)

@@ -1,9 +1,9 @@
 /** `/api/dashboard-auth/password/login`: user name and password start a session, complete or waiting for a second factor. */
 import { z } from 'zod'
 import type { Tx } from '../../../db/commit.ts'
-import { attempt } from '../../auth/attempt.ts'
 import { requireManaged } from '../../auth/own-account.ts'
 import type { Resolution } from '../../auth/resolve.ts'
+import { attempt } from '../../auth/secret-attempt.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { signIn } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'

@@ -4,11 +4,11 @@
  */
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
-import { attempt } from '../../auth/attempt.ts'
 import { budgetClient } from '../../auth/failure-budget.ts'
 import { isProxyTrusted } from '../../auth/identity.ts'
 import { countOwnChange, requireManaged } from '../../auth/own-account.ts'
 import { type AccountPrincipal, actor, requireOwnAccount } from '../../auth/principal.ts'
+import { attempt } from '../../auth/secret-attempt.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { confirm, signIn } from '../../auth/sign-in.ts'
 import {

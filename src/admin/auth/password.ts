@@ -1,7 +1,6 @@
 /** `/api/dashboard-auth/password`: changes or removes the user's own password. */
 import { z } from 'zod'
 import { commit } from '../../../db/commit.ts'
-import { attempt } from '../../auth/attempt.ts'
 import { showBootstrapToken } from '../../auth/bootstrap.ts'
 import {
   countOwnChange,
@@ -11,6 +10,7 @@ import {
   requireOwnSession,
 } from '../../auth/own-account.ts'
 import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
+import { attempt } from '../../auth/secret-attempt.ts'
 import { clearSessionToken } from '../../auth/session-cookie.ts'
 import { endOthers } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'

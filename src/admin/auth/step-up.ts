@@ -1,9 +1,9 @@
 /** `/api/dashboard-auth/step-up`: confirms the user's identity again before a sensitive change. */
 import { z } from 'zod'
-import { attempt } from '../../auth/attempt.ts'
 import { requireEnrolledAccount } from '../../auth/own-account.ts'
 import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { readSecondFactor, spendSecondFactor } from '../../auth/second-factor.ts'
+import { attempt } from '../../auth/secret-attempt.ts'
 import { confirm } from '../../auth/sign-in.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'

@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import { commit, type Tx } from '../../../db/commit.ts'
 import { recoveryCodesAt } from '../../../views/recovery-codes.tsx'
-import { attempt } from '../../auth/attempt.ts'
 import {
   countOwnChange,
   ownAccount,
@@ -13,6 +12,7 @@ import {
 import { type AccountPrincipal, getActor, requireOwnAccount } from '../../auth/principal.ts'
 import { type Resolution, resolveSecondStep } from '../../auth/resolve.ts'
 import { readSecondFactor, requireSecondFactor, type SecondFactor } from '../../auth/second-factor.ts'
+import { attempt } from '../../auth/secret-attempt.ts'
 import { sessionView } from '../../auth/session-view.ts'
 import { completeSession, confirm, endOthers } from '../../auth/sign-in.ts'
 import { offerTotp, stepOfCode, TOTP_SECRET } from '../../auth/totp.ts'
@@ -44,7 +44,7 @@ const Shown = z.strictObject({ code: AnyCode })
 export const startTotpSetup = createHandlers(
   open('the signed-in user, also before setting up required two-factor'),
   (c) => {
-    const { row } = newcomer(c).person
+    const { row } = userWithoutTotp(c).person
     return c.json(offerTotp(c.env.random, row.username))
   },
 )
@@ -53,7 +53,7 @@ export const startTotpSetup = createHandlers(
 export const confirmTotpSetup = createHandlers(
   open('the signed-in user, also before setting up required two-factor', {
     audit: 'totp_enabled',
-    check: (c) => newcomer(c),
+    check: (c) => userWithoutTotp(c),
   }),
   body(Confirmation),
   async (c) => {
@@ -94,11 +94,11 @@ export const renewRecoveryCodes = createHandlers(
  * `invalid_totp_code`, `totp_rate_limited` and the 401 of the case.
  */
 export const verifyTotp = createHandlers(
-  open('the second factor of signing in', { audit: 'login_success', check: (c) => whoWaits(c) }),
+  open('the second factor of signing in', { audit: 'login_success', check: (c) => getWaitingUser(c) }),
   body(Shown),
   async (c) => {
     const { code } = c.req.valid('json')
-    const { resolution, row } = whoWaits(c)
+    const { resolution, row } = getWaitingUser(c)
     const after = await attempt(c, { limited: 'totp_rate_limited', method: 'totp', target: row.id }, () =>
       accept(c, resolution, { row, factor: requireCode(c, row, code) }),
     )
@@ -130,7 +130,7 @@ export const removeTotp = createHandlers(
 )
 
 /** The user whose code it is: of the waiting session, or the signed-in user. */
-const whoWaits = (c: Ctx): { resolution: Resolution; row: UserRow } => {
+const getWaitingUser = (c: Ctx): { resolution: Resolution; row: UserRow } => {
   requireManaged(c)
   const resolution = resolveSecondStep(c)
   return { resolution, row: resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row }
@@ -156,7 +156,7 @@ const requireCode = (c: Ctx, row: UserRow, code: string): SecondFactor => {
   return factor
 }
 
-const newcomer = (c: Ctx): AccountPrincipal => {
+const userWithoutTotp = (c: Ctx): AccountPrincipal => {
   const principal = manager(c, ownAccount)
   if (principal.person.row.totpSecretSealed !== null) throw new AppError('invalid_totp_setup')
   return principal

@@ -5,7 +5,7 @@ import type { accountEvents } from '../../../db/schema/history.ts'
 
 export type AccountEventKind = (typeof accountEvents.$inferSelect)['kind']
 
-interface AccountEventNote {
+interface NewAccountEvent {
   accountId: string
   /** ms since epoch */
   at: number
@@ -19,7 +19,7 @@ interface AccountEventNote {
 const MAX_DETAIL_CHARS = 500
 
 /** Adds to the history; writes nothing for an account that has been deleted. */
-export const recordAccountEvent = (tx: Tx, { accountId, at, kind, result, detail }: AccountEventNote): void => {
+export const recordAccountEvent = (tx: Tx, { accountId, at, kind, result, detail }: NewAccountEvent): void => {
   const text = detail?.slice(0, MAX_DETAIL_CHARS) ?? null
   tx.run(sql`
     INSERT INTO account_events (account_id, at, kind, result, detail)

@@ -81,7 +81,7 @@ export const nextHealth = (health: Health, event: HealthEvent): Health => {
     case 'success':
       return succeed(health, event.at)
     case 'unserved':
-      return probeFailed({ ...health, failing: noteFailure(health, event) }, event.at)
+      return probeFailed({ ...health, failing: countFailure(health, event) }, event.at)
     case 'served_elsewhere':
       return servedElsewhere(health, event)
     case 'renewed':
@@ -115,7 +115,7 @@ const fail = (
   return hasRecentErrors(probed, at) ? enter(probed, 'draining', at) : probed
 }
 
-const noteFailure = (health: Health, { at, lostConnection }: Extract<HealthEvent, { kind: 'unserved' }>): Failing => {
+const countFailure = (health: Health, { at, lostConnection }: Extract<HealthEvent, { kind: 'unserved' }>): Failing => {
   const before = health.failing && at - health.failing.at < BLAME_MS ? health.failing : null
   return {
     at,

@@ -170,9 +170,11 @@ export const isSameSeat = (row: AccountRow, identity: AccountIdentity): boolean 
       ? row.chatgptUserId === identity.chatgptUserId
       : row.email.toLowerCase() === identity.email.toLowerCase()
   return (
-    isSameUser && agree(row.chatgptAccountId, identity.chatgptAccountId) && agree(row.workspaceId, identity.workspaceId)
+    isSameUser &&
+    isSameOrUnknown(row.chatgptAccountId, identity.chatgptAccountId) &&
+    isSameOrUnknown(row.workspaceId, identity.workspaceId)
   )
 }
 
 /** A missing value matches anything. */
-const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b
+const isSameOrUnknown = (a: string | null, b: string | null): boolean => a === null || b === null || a === b

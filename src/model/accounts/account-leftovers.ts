@@ -44,8 +44,8 @@ const clearAll = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Prom
     return hasFound
   }
   for (const { name, accountId, deletedAt, withHistory } of deletedAccounts(db)) {
-    await inSlices((tx) => disown(tx, accountId))
-    if (withHistory && (await inSlices((tx) => forgetLog(tx, accountId)))) commit(db, (tx) => notice(tx, 'log'))
+    await inSlices((tx) => deleteOwnership(tx, accountId))
+    if (withHistory && (await inSlices((tx) => deleteLog(tx, accountId)))) commit(db, (tx) => notice(tx, 'log'))
     if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => dropFact(tx, name))
   }
 }
@@ -63,12 +63,12 @@ const deletedAccounts = (db: Db) =>
       withHistory: value.endsWith(' with history'),
     }))
 
-const disown = (tx: Tx, accountId: string): number => {
+const deleteOwnership = (tx: Tx, accountId: string): number => {
   const some = sql`SELECT kind, key_hash FROM affinity WHERE account_id = ${accountId} LIMIT ${SLICE}`
   return tx.run(sql`DELETE FROM affinity WHERE (kind, key_hash) IN (${some})`).changes
 }
 
-const forgetLog = (tx: Tx, accountId: string): number => {
+const deleteLog = (tx: Tx, accountId: string): number => {
   const some = tx.select({ id: requests.id }).from(requests).where(eq(requests.accountId, accountId)).limit(SLICE)
   return tx.delete(requests).where(inArray(requests.id, some)).run().changes
 }

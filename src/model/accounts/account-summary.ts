@@ -14,7 +14,7 @@ import type { WindowStart } from './window-starts.ts'
 export type AccountSummary = ReturnType<typeof summarise>
 
 /** Primary, secondary and monthly are the five-hour, weekly and monthly window, whatever slot they came in. */
-export const summarise = (view: AccountView, row: AccountRow, surroundings: Surroundings) => {
+export const summarise = (view: AccountView, row: AccountRow, surroundings: SummaryContext) => {
   const { isEmailDuplicate, resetCredits, use, additional, tokens, windowStart } = surroundings
   const { fiveHour, weekly, monthly } = view.windows
   const left = (length: WindowLength) => remainingCredits(view, length)
@@ -101,7 +101,7 @@ const windowStartView = (start: WindowStart) => ({
   errorMessage: start.errorMessage,
 })
 
-interface Surroundings {
+interface SummaryContext {
   isEmailDuplicate: boolean
   use: AccountUse
   additional: ReturnType<typeof additionalQuotas>

@@ -96,11 +96,11 @@ export const beginFlow = (tx: Tx, flow: NewFlow, actor: Actor): FlowRow => {
     target: flow.accountId,
     details: { flowId: flow.id, method: flow.method },
   })
-  forgetOld(tx)
+  deleteOldFlows(tx)
   return getFlow(tx, flow.id)
 }
 
-const forgetOld = (tx: Tx): void => {
+const deleteOldFlows = (tx: Tx): void => {
   const kept = tx
     .select({ id: oauthFlows.id })
     .from(oauthFlows)
@@ -175,12 +175,12 @@ const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, do
   renewAccount(tx, getAccount(tx, accountId), imported, doing)
   const { actor } = doing
   append(tx, actor, 'account_reauthenticated', { target: accountId, details: { email: imported.identity.email } })
-  recordAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: byWhom(actor) })
+  recordAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: byActor(actor) })
   return accountId
 }
 
 /** null: an actor without a user. */
-const byWhom = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
+const byActor = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
 
 const getRefusal = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
   if (!mayStillAdd(tx, flow.createdBy)) return 'You no longer have permission to add accounts.'

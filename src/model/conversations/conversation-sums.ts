@@ -76,7 +76,7 @@ export const getSum = (parts: readonly Part[], name: Sum | 'costMicros' | 'moved
   parts.reduce((sum, part) => sum + part[name], 0)
 
 /** Most requests first; parts without a value are left out. */
-export const rankedBy = (
+export const countRequestsBy = (
   parts: readonly Part[],
   name: 'accountId' | 'keyId' | 'model',
 ): { id: string; requests: number }[] => {

@@ -8,7 +8,7 @@ import { clientName } from '../../lib/user-agent.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import { getCursor, type LogStatus, logStatus } from '../log/request-log-query.ts'
 import type { HiddenFields } from '../log/request-view.ts'
-import { cachedShare, getParts, getReach, getSum, type Part, type Reach, rankedBy } from './conversation-sums.ts'
+import { cachedShare, countRequestsBy, getParts, getReach, getSum, type Part, type Reach } from './conversation-sums.ts'
 import { type ConversationSearch, findConversations, getPlace } from './find-conversations.ts'
 
 export type ConversationEntry = ReturnType<typeof toEntry>
@@ -84,8 +84,8 @@ const getEntries = (db: Db, conversationIds: readonly string[], hiddenFields: Hi
 }
 
 const toEntry = (reach: Reach, parts: readonly Part[], names: Names) => {
-  const [account = null, ...otherAccounts] = rankedBy(parts, 'accountId')
-  const [model = null, ...otherModels] = rankedBy(parts, 'model')
+  const [account = null, ...otherAccounts] = countRequestsBy(parts, 'accountId')
+  const [model = null, ...otherModels] = countRequestsBy(parts, 'model')
   return {
     ...getTotals(reach, parts),
     firstRequest: iso(reach.first),
@@ -124,7 +124,7 @@ const getLast = ({ first }: Reach, parts: readonly Part[]): number => Math.max(f
 
 /** A conversation belongs to one key, because its hash includes it. */
 const toKey = (parts: readonly Part[], { keys, hidesKeys }: Names) => {
-  const [key] = hidesKeys ? [] : rankedBy(parts, 'keyId')
+  const [key] = hidesKeys ? [] : countRequestsBy(parts, 'keyId')
   return { apiKeyId: key?.id ?? null, apiKeyName: key ? (keys.get(key.id) ?? null) : null }
 }
 
@@ -136,7 +136,7 @@ export const conversation = (db: Db, conversationId: string, hiddenFields: Hidde
   if (!reach) return null
   const parts = getParts(db, [reach])
   const names = namesFor(db, hiddenFields)
-  const accounts = rankedBy(parts, 'accountId')
+  const accounts = countRequestsBy(parts, 'accountId')
   const ended = newest(db, conversationId)
   return {
     ...getTotals(reach, parts),

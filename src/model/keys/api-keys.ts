@@ -113,7 +113,7 @@ export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, require
   requireValid(tx, input)
   const maker = findPerson(tx, actor.id)?.row.id ?? null
   const ownerUserId = input.ownerUserId === undefined ? maker : input.ownerUserId
-  if (ownerUserId !== maker) demandOwner(tx, ownerUserId, requireAssign)
+  if (ownerUserId !== maker) requireOwner(tx, ownerUserId, requireAssign)
   const id = random.id('key')
   const { key, ...secret } = newSecret(random)
   tx.insert(apiKeys)
@@ -135,7 +135,7 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): St
   const before = getKey(tx, id, scope)
   requireVersion(expectedVersion, keyVersion(before))
   const { ownerUserId } = patch
-  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) demandOwner(tx, ownerUserId, requireAssign)
+  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) requireOwner(tx, ownerUserId, requireAssign)
   const columns = { ...getColumns(patch), ...activation(before, patch) }
   const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
   const newSources = patch.assignedSourceIds?.filter((source) => !before.assignedSourceIds?.includes(source))
@@ -217,7 +217,7 @@ const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Par
 }
 
 /** An owner must be an active user, or null. Throws `validation_error`, and what `requireAssign` does. */
-const demandOwner = (db: Db, ownerUserId: string | null, requireAssign?: () => void): void => {
+const requireOwner = (db: Db, ownerUserId: string | null, requireAssign?: () => void): void => {
   requireAssign?.()
   if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')
     throw invalid({ ownerUserId: ['There is no active account of this id.'] })

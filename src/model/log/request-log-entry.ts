@@ -46,7 +46,7 @@ export const selectJoined = (db: Db) =>
 /** All account names by id. */
 type Names = ReadonlyMap<string, string>
 
-interface Telling {
+interface Visible {
   names: Names
   /** Whether the user may also see sensitive fields. */
   sensitive: boolean
@@ -57,7 +57,7 @@ type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
 /** Phases are in ms since the request arrived, so each includes the previous ones. */
 export const toEntry = (
   { row, account, key, upstreamStatus, upstreamCode, accountsTried }: Joined,
-  { names, sensitive }: Telling,
+  { names, sensitive }: Visible,
 ) => {
   const outputTokens = row.outputTokens ?? row.reasoningTokens
   return {

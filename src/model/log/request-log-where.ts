@@ -126,17 +126,17 @@ const filterParts = (filters: LogFilters): Part[] => {
   } = filters
   return [
     part(conversation === undefined ? undefined : eq(requests.conversationHash, conversation), { leads: true }),
-    inTrouble(
+    isNotOk(
       anyOf(apiKeyId, (ids) => inArray(requests.keyId, ids)),
       { leads: apiKeyId.length === 1 },
     ),
-    inTrouble(
+    isNotOk(
       anyOf(accountId, (ids) => inArray(requests.accountId, ids)),
       { leads: accountId.length === 1 },
     ),
-    inTrouble(code.length > 0 ? TROUBLE : undefined, { leads: 'trouble' }),
-    inTrouble(anyOf(code, (codes) => inArray(requests.errorCode, codes))),
-    inTrouble(
+    isNotOk(code.length > 0 ? TROUBLE : undefined, { leads: 'trouble' }),
+    isNotOk(anyOf(code, (codes) => inArray(requests.errorCode, codes))),
+    isNotOk(
       anyOf(model, (models) => inArray(requests.model, models)),
       { leads: model.length === 1 },
     ),
@@ -164,7 +164,7 @@ type Leading = Partial<Pick<Part, 'leads'>>
 
 const part = (where: SQL | undefined, { leads = false }: Leading = {}): Part => ({ where, leads, isInTrouble: false })
 
-const inTrouble = (where: SQL | undefined, { leads = false }: Leading = {}): Part => ({
+const isNotOk = (where: SQL | undefined, { leads = false }: Leading = {}): Part => ({
   where,
   leads,
   isInTrouble: true,
@@ -198,8 +198,8 @@ const statusParts = (statuses: readonly StatusFilter[]): Part[] => {
   if (wanted.length === 0 || wanted.length < statuses.length) return []
   const isTrouble = !wanted.includes('ok')
   return [
-    inTrouble(isTrouble ? TROUBLE : undefined, { leads: 'trouble' }),
-    inTrouble(or(...wanted.map((status) => STATUS_WHERE[status]()))),
+    isNotOk(isTrouble ? TROUBLE : undefined, { leads: 'trouble' }),
+    isNotOk(or(...wanted.map((status) => STATUS_WHERE[status]()))),
   ]
 }
 

@@ -16,7 +16,7 @@ import { getTicks, type Tick, ticksOfBars } from '../overview/time-axis.ts'
 import { keyIdInScope } from '../users/view-scope.ts'
 import { NONE_FILTER, OTHER_CLIENTS } from './report-filters.ts'
 import { addSums, getWhole, NOTHING, type Span, type Sums } from './report-sums.ts'
-import { sumsBySpan } from './report-whole.ts'
+import { sumsBySpan } from './report-unfiltered.ts'
 import { getNames, getRange, getWhere, type ReportQuery } from './reports.ts'
 
 const MEASURES = ['cost', 'tokens', 'requests', 'latency', 'cache'] as const

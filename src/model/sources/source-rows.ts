@@ -94,7 +94,7 @@ export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSour
       id,
       name: input.name,
       baseUrl: input.baseUrl,
-      apiKeySealed: sealedKey(id, input.apiKey, doing),
+      apiKeySealed: sealKey(id, input.apiKey, doing),
       ...times,
     })
     .run()
@@ -122,7 +122,7 @@ export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doin
   const changes = getChanges(before, getColumns(patch))
   const columns = {
     ...changes,
-    ...(setsKey && { apiKeySealed: sealedKey(id, apiKey, doing) }),
+    ...(setsKey && { apiKeySealed: sealKey(id, apiKey, doing) }),
     ...((setsKey || isElsewhere) && ({ health: 'unknown', healthCode: null, healthAt: null, lastTest: null } as const)),
   }
   if (models) replaceModels(tx, id, models, doing)
@@ -188,7 +188,7 @@ const getColumns = (
   }
 }
 
-const sealedKey = (id: string, key: string | null | undefined, { sealer }: Pick<Doing, 'sealer'>): string | null =>
+const sealKey = (id: string, key: string | null | undefined, { sealer }: Pick<Doing, 'sealer'>): string | null =>
   key ? sealer.seal(key, keyContext(id)) : null
 
 const requireFreeName = (db: Db, name: string, own: string | null): void => {

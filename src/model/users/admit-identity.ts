@@ -6,7 +6,7 @@ import { HOUR_MS } from '../../lib/durations.ts'
 import type { Random } from '../../lib/random.ts'
 import { type Actor, append } from '../audit/audit.ts'
 import { getProvider } from './auth-providers.ts'
-import { type InviteRow, voidReason } from './invite-standing.ts'
+import { getVoidReason, type InviteRow } from './invite-validity.ts'
 import { findPerson, getPerson, type Person } from './people.ts'
 import { holds } from './permissions.ts'
 import { isAscii, usernameFrom } from './usernames.ts'
@@ -41,7 +41,7 @@ export const matchFor = (db: Db, subject: string, now: number): Match | null => 
   const owner = linkByEmail ? ownerOfAddress(db, subject) : null
   if (owner?.row.status === 'invited') {
     const invite = openInvite(db, owner, now)
-    if (invite) return voidReason(db, invite, owner.role) === null ? { via: 'email', userId: owner.row.id } : null
+    if (invite) return getVoidReason(db, invite, owner.role) === null ? { via: 'email', userId: owner.row.id } : null
   } else if (owner) return { via: 'email', userId: owner.row.id }
   return roleId === null ? null : { via: 'first_seen', roleId }
 }

@@ -8,7 +8,7 @@ import type { Random } from '../../lib/random.ts'
 import { append } from '../audit/audit.ts'
 import { type Caller, requireDelegation, requireGrantable } from './delegation.ts'
 import { dropExpiredInvites } from './expired-invites.ts'
-import { getAuthor, type InviteRow, VOID, voidReason } from './invite-standing.ts'
+import { getAuthor, getVoidReason, type InviteRow, VOID } from './invite-validity.ts'
 import { findPerson, getPerson, type Person, toPerson } from './people.ts'
 import { type NewPerson, roleReference } from './people-input.ts'
 import { getRole } from './roles.ts'
@@ -141,7 +141,7 @@ export const lookUpInvite = (db: Db, token: string, now: number): OpenInvite => 
 /** Throws `invite_not_found` for a void invite. */
 const standingInviter = (db: Db, invite: InviteRow, { role }: Person): Person => {
   const inviter = getAuthor(db, invite)
-  if (!inviter || voidReason(db, invite, role) !== null) throw new AppError('invite_not_found')
+  if (!inviter || getVoidReason(db, invite, role) !== null) throw new AppError('invite_not_found')
   return inviter
 }
 

@@ -52,11 +52,11 @@ export const openChallenge = (tx: Tx, random: Random, { purpose, sessionId, now 
   tx.insert(challenges)
     .values({ challenge, purpose, sessionId, expiresAt: now + CHALLENGE_MS })
     .run()
-  if (purpose === 'sign_in') makeRoom(tx)
+  if (purpose === 'sign_in') deleteOldest(tx)
   return challenge
 }
 
-const makeRoom = (tx: Tx): void => {
+const deleteOldest = (tx: Tx): void => {
   const isSignIn = eq(challenges.purpose, 'sign_in')
   const newest = tx
     .select({ expiresAt: challenges.expiresAt })

@@ -15,7 +15,7 @@ import { deactivateKeysOf } from './people-keys.ts'
 import { getRole, type Role } from './roles.ts'
 import { endSessionsOf } from './sessions.ts'
 import { isEmailTaken, requireFreeUsername } from './usernames.ts'
-import { vouchFor } from './waiting-users.ts'
+import { adoptInvite } from './waiting-users.ts'
 
 /**
  * Applies `patch`; unchanged values are ignored. Throws, in this order, `user_not_found`, `edit_conflict`,
@@ -26,7 +26,7 @@ import { vouchFor } from './waiting-users.ts'
 export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Person => {
   const target = getPerson(tx, id)
   requireVersion(patch.expectedVersion, personVersion(target.row))
-  const standing = wantedStanding(tx, target, patch)
+  const standing = getWantedStatus(tx, target, patch)
   requireNotSelf(caller, standing)
   if (standing.status !== undefined && target.row.status === 'invited') throw new AppError('invite_pending')
   if (standing.role) requireGrantable(caller, standing.role)
@@ -50,7 +50,7 @@ interface Standing {
   status?: 'active' | 'disabled'
 }
 
-const wantedStanding = (db: Db, { row }: Person, patch: PersonPatch): Standing => {
+const getWantedStatus = (db: Db, { row }: Person, patch: PersonPatch): Standing => {
   const reference = roleReference(patch)
   const role = reference === undefined ? undefined : getRole(db, reference)
   return {
@@ -84,7 +84,7 @@ const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }:
 
 /** Naming the role of an invited user makes the caller responsible for the invite; a role change has its own audit row. */
 const confirmInvite = (tx: Tx, { row, role }: Person, standing: Standing, caller: Caller): void => {
-  if (row.status !== 'invited' || !vouchFor(tx, row.id, caller) || standing.role) return
+  if (row.status !== 'invited' || !adoptInvite(tx, row.id, caller) || standing.role) return
   append(tx, caller.actor, 'invite_confirmed', { target: row.id, details: { role: role.slug } })
 }
 

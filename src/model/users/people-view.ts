@@ -4,7 +4,7 @@ import type { Db } from '../../../db/commit.ts'
 import { apiKeys } from '../../../db/schema/keys.ts'
 import { identities, invites, passkeys } from '../../../db/schema/people.ts'
 import { iso, isoOrNull } from '../../lib/iso.ts'
-import { type InviteRow, voidReason } from './invite-standing.ts'
+import { getVoidReason, type InviteRow } from './invite-validity.ts'
 import { type Link, listInvites, type OpenInvite } from './invites.ts'
 import { listPeople, type Person, personVersion } from './people.ts'
 import type { Role } from './roles.ts'
@@ -95,7 +95,7 @@ const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
           ssoOnly: invite.tokenHash === null,
           expectedSubject: invite.expectedSubject,
           /** Why the invite is void; null: it is valid. */
-          voidReason: voidReason(db, invite, role),
+          voidReason: getVoidReason(db, invite, role),
         }
       : null,
   }
@@ -109,7 +109,7 @@ export const listInviteViews = (db: Db) =>
     expiresAt: isoOrNull(invite.expiresAt),
     ssoOnly: invite.tokenHash === null,
     createdByUserId: invite.createdBy,
-    voidReason: voidReason(db, invite, role),
+    voidReason: getVoidReason(db, invite, role),
   }))
 
 export const linkView = ({ token, expiresAt }: Link) => ({ token, expiresAt: iso(expiresAt) })

@@ -51,12 +51,12 @@ export const createSession = (tx: Tx, random: Random, input: NewSession): { row:
     })
     .returning()
     .get()
-  if (row.userId !== null) makeRoom(tx, row, row.userId)
+  if (row.userId !== null) deleteOldest(tx, row, row.userId)
   return { row, token }
 }
 
 /** Complete and half sessions separately: a password alone must not push out sessions with a second factor. */
-const makeRoom = (tx: Tx, { id, isComplete }: SessionRow, userId: string): void => {
+const deleteOldest = (tx: Tx, { id, isComplete }: SessionRow, userId: string): void => {
   const others = and(eq(sessions.userId, userId), eq(sessions.isComplete, isComplete), ne(sessions.id, id))
   const kept = tx
     .select({ id: sessions.id })

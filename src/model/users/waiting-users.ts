@@ -4,7 +4,7 @@ import type { Db, Tx } from '../../../db/commit.ts'
 import { identities, invites } from '../../../db/schema/people.ts'
 import { AppError } from '../../errors.ts'
 import { type Caller, mayInviteAs } from './delegation.ts'
-import { voidReason } from './invite-standing.ts'
+import { getVoidReason } from './invite-validity.ts'
 import { findPerson, getPerson } from './people.ts'
 
 /** The user waiting for this identity, if any; `isStanding`: the invite is valid. */
@@ -12,7 +12,7 @@ export const findWaitingUser = (db: Db, subject: string): { userId: string; isSt
   const invite = db.select().from(invites).where(eq(invites.expectedSubject, subject)).get()
   const person = invite && findPerson(db, invite.userId)
   if (!person) return null
-  return { userId: person.row.id, isStanding: voidReason(db, invite, person.role) === null }
+  return { userId: person.row.id, isStanding: getVoidReason(db, invite, person.role) === null }
 }
 
 /** Invite columns for waiting on an identity instead of a link. One user per identity. Throws `identity_taken`. */
@@ -31,10 +31,10 @@ export const endWaiting = (tx: Tx, userId: string): void => {
  * Makes the caller the author of a waiting user's void invite, if they may grant its role; link invites are resent
  * instead. Returns whether anything changed.
  */
-export const vouchFor = (tx: Tx, userId: string, { person, actor }: Caller): boolean => {
+export const adoptInvite = (tx: Tx, userId: string, { person, actor }: Caller): boolean => {
   const invite = tx.select().from(invites).where(eq(invites.userId, userId)).get()
   const { role } = getPerson(tx, userId)
-  if (invite?.tokenHash !== null || voidReason(tx, invite, role) === null || !mayInviteAs(person, role)) return false
+  if (invite?.tokenHash !== null || getVoidReason(tx, invite, role) === null || !mayInviteAs(person, role)) return false
   tx.update(invites).set({ createdBy: actor.id }).where(eq(invites.userId, userId)).run()
   return true
 }

@@ -9,14 +9,14 @@ import type { Batch } from '../../upstream/stream.ts'
 import type { Flow } from '../turn/flow.ts'
 import { ClientGone } from '../turn/turn.ts'
 import type { Contract } from './contracts.ts'
-import type { Pulse, Watcher } from './pulse.ts'
+import type { StreamTimer, Watcher } from './stream-timer.ts'
 
 /** A keepalive is sent after this much silence. */
 const KEEPALIVE_MS = 8000
 
 interface StreamDeps {
   clock: Clock
-  pulse: Pulse
+  pulse: StreamTimer
   contract: Contract
   /** The turn's. A client that disconnects aborts it with `ClientGone`. */
   turnAbort: AbortController

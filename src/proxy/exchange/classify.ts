@@ -118,7 +118,7 @@ const unexplained = ({ status, body }: UpstreamFailure): AppError =>
   })
 
 /** Keeps the upstream's message, code, type, param and status. */
-const asItCame = (failure: UpstreamFailure): AppError => {
+const passThroughError = (failure: UpstreamFailure): AppError => {
   const { status } = failure
   if (status === 401) return authFailed(failure)
   const extra: ErrorExtra = {
@@ -133,14 +133,14 @@ const asItCame = (failure: UpstreamFailure): AppError => {
 
 /** ChatGPT's own messages about models carry no code, so this adds the usual one. */
 const withoutModel = (failure: UpstreamFailure): AppError =>
-  asItCame({ ...failure, code: failure.code ?? 'model_not_found' })
+  passThroughError({ ...failure, code: failure.code ?? 'model_not_found' })
 
 /** Passed on, but it is the account or the network path that was denied, not this request. */
 const denied = (failure: UpstreamFailure): AppError =>
   new AppError(
     'upstream_error',
     failure.code || failure.type
-      ? asItCame(failure).extra
+      ? passThroughError(failure).extra
       : { message: 'ChatGPT rejected the request.', cause: failure.body },
   )
 
@@ -188,9 +188,9 @@ const OUTCOMES: Record<Kind, Outcome> = {
   blocked: { verdict: 'blocked', penalty: null, error: blocked },
   unexplained: { verdict: 'refused', penalty: null, error: unexplained },
   model_unsupported: { verdict: 'other_account', penalty: 'model_unsupported', error: withoutModel },
-  route_missing: { verdict: 'other_account', penalty: 'route_missing', error: asItCame },
-  foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: asItCame },
-  request: { verdict: 'give_up', penalty: null, error: asItCame },
+  route_missing: { verdict: 'other_account', penalty: 'route_missing', error: passThroughError },
+  foreign_reasoning: { verdict: 'encrypted_owner', penalty: null, error: passThroughError },
+  request: { verdict: 'give_up', penalty: null, error: passThroughError },
   // Unknown codes are charged to no account until we know what they mean; clients retry a 502 on their own.
   unknown: { verdict: 'give_up', penalty: null, error: serverError },
 }

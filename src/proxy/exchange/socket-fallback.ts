@@ -3,7 +3,7 @@
  * "Transport pairings"). Never counts against an account.
  */
 import { MINUTE_MS } from '../../lib/durations.ts'
-import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
+import { HandshakeRejected } from '../../upstream/handshake-rejected.ts'
 import { socketUrl } from '../../upstream/open.ts'
 import { SocketClosed } from '../../upstream/socket-closed.ts'
 import type { LiveAccount } from '../pool/live-account.ts'
@@ -56,7 +56,7 @@ export const shouldFallBackToHttp = (
   turn: Turn,
   { account, err, isRenewed }: { account: LiveAccount; err: unknown; isRenewed: boolean },
 ): boolean => {
-  const status = err instanceof HandshakeRefused ? err.status : null
+  const status = err instanceof HandshakeRejected ? err.status : null
   if (status === null && wouldBypassProxy(proxyDeps, turn)) return false
   if (status !== null && !NO_SOCKETS_HERE.has(status) && !(status === 401 && isRenewed)) {
     if (status >= 500) recordSocketFailure(proxyDeps, turn, account)

@@ -17,7 +17,7 @@ interface Circumstances {
 }
 
 export const transportFor = (turn: Turn, { bytes, isOnHttp, modelPrefersSockets }: Circumstances): Transport => {
-  const setting = keyWish(turn) ?? turn.settings.upstreamStreamTransport
+  const setting = getRequiredTransport(turn) ?? turn.settings.upstreamStreamTransport
   const canUseSocket = turn.accept === 'text/event-stream' && bytes <= MAX_FRAME_BYTES && !isOnHttp
   if (setting === 'http' || !canUseSocket) return 'http'
   // A socket client continues responses that only its upstream socket knows, so it stays on one where possible.
@@ -27,7 +27,7 @@ export const transportFor = (turn: Turn, { bytes, isOnHttp, modelPrefersSockets 
 }
 
 /** A key may override the setting for HTTP clients; a socket client would lose the response it continues. */
-const keyWish = ({ client, transport }: Turn): Transport | null => {
+const getRequiredTransport = ({ client, transport }: Turn): Transport | null => {
   const wish = transport === 'http' ? client.key?.transport : null
   if (wish === 'always_http') return 'http'
   return wish === 'always_websocket' ? 'websocket' : null

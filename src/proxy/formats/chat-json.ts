@@ -27,7 +27,9 @@ export function chatFromResponse(response: unknown, opts: ChatJsonOptions): Json
   const output = getObjects(source.output)
   const toolCalls = output.flatMap(toolCall)
   const isAlone = opts.isJson && output.some(isOtherOutput)
-  const shown = output.filter((item, index) => !isCommentary(item) || !(isAlone || leadsToAnswer(output.slice(index))))
+  const shown = output.filter(
+    (item, index) => !isCommentary(item) || !(isAlone || isFollowedByAnswer(output.slice(index))),
+  )
   const text = joined(shown, 'output_text', 'text')
   const refusal = joined(output, 'refusal', 'refusal')
   const usage = chatUsage(source.usage)
@@ -66,7 +68,7 @@ export const isCommentary = ({ phase }: JsonObject): boolean => phase === 'comme
 /** `partial_answer` or `final_answer`. */
 export const isAnswer = ({ phase }: JsonObject): boolean => getText(phase).endsWith('_answer')
 
-const leadsToAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isOtherOutput) ?? {})
+const isFollowedByAnswer = (items: JsonObject[]): boolean => isAnswer(items.find(isOtherOutput) ?? {})
 
 const isOtherOutput = (item: JsonObject): boolean =>
   callKind(item) !== undefined || (!isCommentary(item) && hasContent(item))

@@ -6,7 +6,7 @@ import { withOutputKinds } from './call-kinds.ts'
 import { choiceOfFunction, getFunctions, usesFunctions, withToolCalls } from './chat-functions.ts'
 import { messageItems } from './chat-messages.ts'
 import { responsesFormat, responsesFunctions, responsesToolChoice, responsesTools } from './chat-tools.ts'
-import { type Conversation, placed } from './instructions.ts'
+import { type Conversation, toInstructions } from './instructions.ts'
 import { invalid, parseAt } from './invalid-request.ts'
 import { ALIASES, checkParameters, foldAliases, isImplied, rejectStateful } from './parameters.ts'
 import { type ReasoningBefore, withReasoningBefore } from './recalled-reasoning.ts'
@@ -107,7 +107,7 @@ function translated(body: JsonObject, said: Conversation, clientTools: unknown[]
   const tools = isLegacy ? responsesFunctions(functions) : clientTools && responsesTools(clientTools)
   const choice = body.tool_choice ?? choiceOfFunction(body.function_call)
   const members = withFormat(foldAliases(body), body.response_format)
-  const { instructions, input } = placed(getText(body.instructions), said, { text: members.text })
+  const { instructions, input } = toInstructions(getText(body.instructions), said, { text: members.text })
   return {
     body: {
       model: body.model,

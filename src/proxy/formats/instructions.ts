@@ -8,7 +8,7 @@ export interface Conversation {
   system: Set<JsonObject>
 }
 
-export interface Placing {
+export interface InstructionOptions {
   /** System messages stay in `input`, where requests that continue the conversation find them. */
   keepsSystem?: boolean
   /** `text` of the request. */
@@ -33,10 +33,10 @@ export const NEUTRAL_INSTRUCTIONS = 'You are a helpful assistant.'
  * `undefined`: developer messages suffice, as in the native client's requests. System messages stay in `input` in JSON
  * mode, where the upstream requires the word "JSON" there, and when `input` would be empty, which the upstream rejects.
  */
-export function placed(
+export function toInstructions(
   own: string,
   { items, system }: Conversation,
-  { keepsSystem = false, text, isInstructed = false }: Placing,
+  { keepsSystem = false, text, isInstructed = false }: InstructionOptions,
   first?: readonly JsonObject[],
 ): { instructions: string | undefined; input: JsonObject[] } {
   const others = items.filter((item) => !system.has(item))

@@ -3,7 +3,7 @@
 import { getObjects, getText, isObject, type JsonObject } from '../../lib/json.ts'
 import { checkCompactionTrigger } from './compaction-trigger.ts'
 import { type InputItems, inputItems } from './input-items.ts'
-import { type Conversation, type History, NO_HISTORY, type Placing, placed } from './instructions.ts'
+import { type Conversation, type History, type InstructionOptions, NO_HISTORY, toInstructions } from './instructions.ts'
 import { ALIASES, checkParameters, foldAliases, isImplied, REJECTED_UPSTREAM, rejectStateful } from './parameters.ts'
 import { filledTool } from './required-members.ts'
 
@@ -27,7 +27,7 @@ export interface NormalisedResponses extends NormalisedRequest {
  */
 export function normaliseResponses(
   body: JsonObject,
-  placing?: Omit<Placing, 'text'>,
+  placing?: Omit<InstructionOptions, 'text'>,
   history: History = NO_HISTORY,
 ): NormalisedResponses {
   checkParameters(body)
@@ -37,7 +37,7 @@ export function normaliseResponses(
   const isContinued = history !== NO_HISTORY
   const all = isContinued ? { items: [...history.items, ...said.items], system: history.system } : said
   const first = isContinued ? history.first : undefined
-  const whole = placed(getText(body.instructions), all, { ...placing, text: body.text }, first)
+  const whole = toInstructions(getText(body.instructions), all, { ...placing, text: body.text }, first)
   const system = isContinued || whole.input.length === all.items.length ? new Set<JsonObject>() : said.system
   return {
     body: rebuilt(body, changedMembers(body, whole)),
@@ -70,7 +70,7 @@ const isPreviewSearch = (tool: unknown): boolean =>
   isObject(tool) && getText(tool.type).startsWith('web_search_preview')
 
 /** New values of these members; `undefined` removes one. */
-function changedMembers(body: JsonObject, { instructions, input }: ReturnType<typeof placed>): JsonObject {
+function changedMembers(body: JsonObject, { instructions, input }: ReturnType<typeof toInstructions>): JsonObject {
   return {
     instructions,
     input: sameItems(body.input, input) ? body.input : input,

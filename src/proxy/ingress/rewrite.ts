@@ -12,6 +12,11 @@ import { requireShallow } from './body-bounds.ts'
 /**
  * `json` as the new body, with the budget adjusted to its size. Lists and objects of the client keep their original
  * text where that matters. Items of `input` that have a text in `texts` are written with it; the text of
+import { type ClientTexts, getClientTexts, writeJson } from './client-text.ts'
+
+/**
+ * `json` as the new body, with the budget adjusted to its size. Lists and objects of the client keep their original
+ * text where that matters (`client-text.ts`). Items of `input` that have a text in `texts` are written with it; the text of
  * every other item is added to `texts`. Throws `invalid_request_error`.
  */
 export const rewriteBody = (asked: TurnBody, json: JsonObject, texts?: Map<unknown, string>): TurnBody => {
@@ -38,12 +43,12 @@ export const rewrittenWithInput = (
 }
 
 /** Item by item: an item has the same text in whichever list it is. */
-const writeItems = (list: readonly unknown[], own: OwnTexts, texts: Map<unknown, string>): string =>
+const writeItems = (list: readonly unknown[], own: ClientTexts, texts: Map<unknown, string>): string =>
   `[${list.map((item) => texts.getOrInsertComputed(item, () => writeJson(item, own))).join(',')}]`
 
-const getOwnTexts = ({ bytes, json }: TurnBody): OwnTexts => {
+const getOwnTexts = ({ bytes, json }: TurnBody): ClientTexts => {
   requireShallow(bytes)
-  return ownTexts(bytes, json)
+  return getClientTexts(bytes, json)
 }
 
 const written = ({ hold }: TurnBody, json: JsonObject, text: string): TurnBody => {

@@ -58,7 +58,7 @@ export const toClientError = ({ isNative }: Turn, err: AppError): AppError =>
 /** Logs why no account was chosen, in the place of an attempt. */
 export const logNoAccount = (proxyDeps: ProxyDeps, turn: Turn, { needs, err, began }: NoAccount): void => {
   const durationMs = elapsedMs(began, proxyDeps.clock.monotonic())
-  noteNoAttempt(proxyDeps, turn, { needs, durationMs, code: err.code, message: err.message })
+  logNoAttempt(proxyDeps, turn, { needs, durationMs, code: err.code, message: err.message })
 }
 
 interface NoAccount {
@@ -69,7 +69,7 @@ interface NoAccount {
 
 /** Logs why the request ends although accounts are left. */
 export const logUpstreamFailing = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): void =>
-  noteNoAttempt(proxyDeps, turn, {
+  logNoAttempt(proxyDeps, turn, {
     needs: getNeeds(proxyDeps, turn, tried),
     durationMs: 0,
     code: 'upstream_failing',
@@ -77,7 +77,7 @@ export const logUpstreamFailing = (proxyDeps: ProxyDeps, turn: Turn, tried: Read
       'No other account was tried: earlier requests failed on several accounts, and none has served a request since.',
   })
 
-const noteNoAttempt = (
+const logNoAttempt = (
   { pool, clock }: ProxyDeps,
   turn: Turn,
   { needs, durationMs, code, message }: NoAttempt,

@@ -30,7 +30,7 @@ import { type Selection, select } from './select.ts'
 import { selectionError } from './selection-error.ts'
 import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
 import { StateWriter } from './state-writer.ts'
-import { WaitingLine } from './waiting-line.ts'
+import { WaitQueue } from './wait-queue.ts'
 
 export class Lease {
   readonly account: LiveAccount
@@ -74,7 +74,7 @@ export class Pool {
   /** The same as a list, for selection. */
   #all: readonly LiveAccount[] = []
   /** Turns waiting for a slot. */
-  readonly #waiting: WaitingLine
+  readonly #waiting: WaitQueue
   /** Overloaded model → until when that is remembered (ms). */
   readonly #overloaded = new Map<string, number>()
   /** Accounts whose health may have `failing` set. */
@@ -87,7 +87,7 @@ export class Pool {
   constructor(deps: PoolDeps) {
     this.#deps = deps
     this.#writer = new StateWriter(deps)
-    this.#waiting = new WaitingLine(deps.clock)
+    this.#waiting = new WaitQueue(deps.clock)
     this.reload(getUsage(deps.db))
     const uses = foregroundUses(deps.db, deps.clock.now() - JUST_USED_MS)
     for (const account of this.#all) account.lastForegroundAt = uses.get(account.id) ?? 0

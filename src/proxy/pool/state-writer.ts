@@ -122,7 +122,7 @@ const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: n
   if (!row) return
   const states = replay(row, events, now)
   saveState(tx, id, states.at(-1)?.state ?? getState(row))
-  for (const change of getChanges(states)) noteState(tx, id, change)
+  for (const change of getChanges(states)) recordStateChange(tx, id, change)
   if (planType !== null) {
     savePlan(tx, id, planType)
     recordAccountEvent(tx, {
@@ -146,7 +146,7 @@ interface StateAfter {
 const getChanges = (states: readonly StateAfter[]): StateAfter[] =>
   states.filter(({ before, state }) => state.status !== before.status)
 
-const noteState = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
+const recordStateChange = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
   recordAccountEvent(tx, {
     accountId,
     at: event.at,

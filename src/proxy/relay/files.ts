@@ -18,7 +18,7 @@ import { fileOwner, rememberFile } from './file-owners.ts'
 import type { RelayPlan } from './plan.ts'
 import {
   admitRelay,
-  exchangeAgain,
+  exchangeOnce,
   openRelay,
   preparedFor,
   type RelayRequest,
@@ -128,7 +128,7 @@ const finalized = async (proxyDeps: ProxyDeps, turn: Turn) => {
   const { deadline } = newProgress(proxyDeps, turn)
   const until = clock.monotonic() + POLL_FOR_MS
   for (;;) {
-    const flow = await exchangeAgain(proxyDeps, turn, { ...newProgress(proxyDeps, turn), deadline })
+    const flow = await exchangeOnce(proxyDeps, turn, { ...newProgress(proxyDeps, turn), deadline })
     const bytes = await flow.bytes(MAX_ANSWER_BYTES)
     const isPending = toMember(bytes, 'status') === 'retry'
     if (!isPending || clock.monotonic() + POLL_MS > until)

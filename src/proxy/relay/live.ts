@@ -9,6 +9,7 @@ import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { callIdIn, relayedQuery } from './call-ids.ts'
 import { admitRelay, exchangeAgain, type RelayRequest, readBodyFor, relay, turnRoute } from './relay.ts'
+import { admitRelay, exchangeOnce, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
 import type { RelayFlow } from './relay-flow.ts'
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024
@@ -52,7 +53,7 @@ const createCall = (path: string, { isNative }: { isNative: boolean }) =>
 
 /** The client connects to the call immediately, so its account is on disk before the answer leaves. */
 const createBound = async ({ env }: Ctx, proxyDeps: ProxyDeps, turn: Turn): Promise<RelayFlow> => {
-  const flow = await exchangeAgain(proxyDeps, turn)
+  const flow = await exchangeOnce(proxyDeps, turn)
   try {
     const callId = callIdIn(flow.headers.location)
     const keyId = turn.client.key?.id

@@ -8,8 +8,8 @@ import { isCompressed } from '../../upstream/bounded-body.ts'
 import { toClientHeaders } from '../../upstream/headers.ts'
 import { openTurn } from '../../upstream/open.ts'
 import { type Answered, answerHeaders, STALLED_SECONDS, withServerTiming } from '../downstream/answer.ts'
-import { compressedStream, refusedBy } from '../exchange/carry.ts'
 import { absorbRateHeaders } from '../exchange/rate-headers.ts'
+import { compressedStream, toStatusError } from '../exchange/send-attempt.ts'
 import { admitTurn, prepared, readRelayBody, type TurnKindOf } from '../handlers/turn-route.ts'
 import { BodyHold } from '../ingress/raw-body.ts'
 import type { Relayed } from '../turn/admit.ts'
@@ -81,7 +81,7 @@ type Open = (proxyDeps: ProxyDeps, turn: Turn) => Promise<RelayFlow>
  * Relays an admitted request and streams the answer as it arrives. Throws the `AppError` of one that failed before it.
  * `open` may look at the answer before the client gets it.
  */
-export const relay = async (served: Answered, open: Open = exchangeAgain): Promise<Response> => {
+export const relay = async (served: Answered, open: Open = exchangeOnce): Promise<Response> => {
   const { c } = served
   const sent = { headers: false }
   const flow = await openRelay(served, sent, open)
@@ -111,18 +111,14 @@ export const NOTHING_USED: Metered = Object.freeze({
 })
 
 /** The same for an answer that the handler reads itself: the flow must be read to its end, or ended with `fail`. */
-export const openRelay = (
-  served: Answered,
-  sent = { headers: false },
-  open: Open = exchangeAgain,
-): Promise<RelayFlow> =>
+export const openRelay = (served: Answered, sent = { headers: false }, open: Open = exchangeOnce): Promise<RelayFlow> =>
   withServerTiming(
     served,
     beginWith(served, sent, (proxyDeps, turn) => open(proxyDeps, turn)),
   )
 
 /** One exchange with attempts, without settling the request: for routes that ask the upstream more than once. */
-export const exchangeAgain = (
+export const exchangeOnce = (
   proxyDeps: ProxyDeps,
   turn: Turn,
   progress: Progress = newProgress(proxyDeps, turn),
@@ -145,7 +141,8 @@ const exchange: Exchange<RelayFlow> = async (proxyDeps, turn, { lease }, control
     attempt: controller,
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
-  if (!response.ok && !plan.answers?.includes(response.status)) throw await refusedBy(proxyDeps, response, credentials)
+  if (!response.ok && !plan.answers?.includes(response.status))
+    throw await toStatusError(proxyDeps, response, credentials)
   if (isCompressed(response)) throw compressedStream(response)
   turn.log.connectMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
   absorbRateHeaders(proxyDeps, lease.account.id, response.headers)

@@ -9,7 +9,7 @@ import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { accountOfCall } from '../../model/conversations/live-calls.ts'
 import { extraConnectMs } from '../../upstream/dial.ts'
-import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
+import { HandshakeRejected } from '../../upstream/handshake-rejected.ts'
 import { socketHeaders } from '../../upstream/headers.ts'
 import type { LiveSocket } from '../../upstream/live-socket.ts'
 import { socketUrl } from '../../upstream/open.ts'
@@ -140,7 +140,7 @@ const recorded = async (c: Ctx, turn: Turn, lease: Lease): Promise<LiveSocket> =
     note('ok', 101, null)
     return upstream
   } catch (err) {
-    const status = err instanceof HandshakeRefused ? err.status : null
+    const status = err instanceof HandshakeRejected ? err.status : null
     if (turn.signal.aborted) note('cancelled', null, null)
     else note('failed', status, toError(err))
     throw err
@@ -183,7 +183,7 @@ const ABOUT_THE_ACCOUNT: ReadonlySet<number> = new Set([401, 403])
 
 const toError = (cause: unknown): AppError => {
   if (cause instanceof AppError && cause.code === 'continuity_owner_unavailable') return cause
-  if (cause instanceof HandshakeRefused) {
+  if (cause instanceof HandshakeRejected) {
     const isPassed = cause.status >= 400 && cause.status <= 599 && !ABOUT_THE_ACCOUNT.has(cause.status)
     return new AppError('upstream_websocket_handshake_failed', isPassed ? { status: cause.status } : {})
   }

@@ -78,12 +78,12 @@ const startTimes = (working: WorkingTime, now: number): number[] => {
   )
 }
 
-interface SoFar {
+interface PlanState {
   base: ReplayedSlots
   chosen: readonly Proposal[]
 }
 
-const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: SoFar) => {
+const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: PlanState) => {
   const { slots, times, working } = context
   let best: { proposal: Proposal; credits: number; replayed: ReplayedSlots } | null = null
   const counts = new Map<string, number>()

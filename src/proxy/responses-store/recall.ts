@@ -83,7 +83,7 @@ const getPrevious = (store: ResponseStore, scope: string, id: string): StoredRes
   if (previous) return previous
   throw new AppError('previous_response_not_found', {
     param: 'previous_response_id',
-    message: `Previous response with id '${shown(id)}' not found. ${howToGoOn(store, 'Send the full conversation.')}`,
+    message: `Previous response with id '${shown(id)}' not found. ${getAdvice(store, 'Send the full conversation.')}`,
   })
 }
 
@@ -93,11 +93,11 @@ const getItem = (store: ResponseStore, scope: string, id: string, at: string): S
   if (item) return item
   throw new AppError('previous_response_not_found', {
     param: at,
-    message: `Item with id '${shown(id)}' not found. ${howToGoOn(store, 'Send the item itself; SDKs do that with store: false.')}`,
+    message: `Item with id '${shown(id)}' not found. ${getAdvice(store, 'Send the item itself; SDKs do that with store: false.')}`,
   })
 }
 
-const howToGoOn = ({ isOn }: ResponseStore, advice: string): string =>
+const getAdvice = ({ isOn }: ResponseStore, advice: string): string =>
   `${isOn ? 'It may have expired.' : 'Responses are not stored here.'} ${advice}`
 
 const MAX_SHOWN_CHARS = 80

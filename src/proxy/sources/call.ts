@@ -7,7 +7,7 @@ import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
 import { failureFromThrown } from '../exchange/classify.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
-import { getRedactor, type Redactor } from './blot.ts'
+import { getRedactor, type Redactor } from './redactor.ts'
 import { credentialsRejected, notJson, sourceFailure } from './source-errors.ts'
 
 export interface SourceRequest {

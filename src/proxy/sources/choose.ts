@@ -1,7 +1,7 @@
 /** A place at a model source for a request. */
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import type { ConcurrencyLimits } from '../../lib/seats.ts'
+import type { ConcurrencyLimits } from '../../lib/concurrency-limits.ts'
 import { type Choice, choicesFor } from '../../model/sources/choices.ts'
 import type { Capability } from '../../model/sources/sources.ts'
 import type { TurnBody } from '../turn/turn.ts'

@@ -3,9 +3,9 @@
  * Each request asks the pool first, so the pool serves again as soon as it can.
  */
 import { AppError } from '../../errors.ts'
+import type { ConcurrencyLimits } from '../../lib/concurrency-limits.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
 import { getObjects } from '../../lib/json.ts'
-import type { ConcurrencyLimits } from '../../lib/seats.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { type Choice, isInSourceScope } from '../../model/sources/choices.ts'
 import type { Source, Sources } from '../../model/sources/sources.ts'
@@ -13,8 +13,8 @@ import type { Settings } from '../../settings/schema.ts'
 import type { Flow } from '../turn/flow.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
-import type { HealthDeps } from './note-health.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
+import type { HealthDeps } from './record-health.ts'
 
 interface Deps extends HealthDeps {
   sources: Sources

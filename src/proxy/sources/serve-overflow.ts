@@ -1,6 +1,6 @@
 /** One request served by the overflow source: its budget, its body, and what is logged of it. */
 import { AppError } from '../../errors.ts'
-import type { ConcurrencyLimits } from '../../lib/seats.ts'
+import type { ConcurrencyLimits } from '../../lib/concurrency-limits.ts'
 import { estimateTokens } from '../../model/keys/reservations.ts'
 import type { Choice } from '../../model/sources/choices.ts'
 import type { Settings } from '../../settings/schema.ts'
@@ -12,9 +12,9 @@ import { reserveSlot, type SourceSlot } from './choose.ts'
 import { sourceCostMicros } from './cost.ts'
 import { toSupportedTools } from './hosted-tools.ts'
 import { needsUsage } from './needs-usage.ts'
-import { type HealthDeps, recordSourceHealth } from './note-health.ts'
 import { openStream } from './open-stream.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
+import { type HealthDeps, recordSourceHealth } from './record-health.ts'
 import { withMembers } from './source-body.ts'
 
 interface Served extends HealthDeps {

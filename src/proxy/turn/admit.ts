@@ -123,10 +123,10 @@ export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase
 }
 
 const requestedOptions = (arrival: Arrival, admission: Admission): Asked =>
-  admission.relay ? askedOfRelay(arrival, admission.relay) : askedOfTurn(arrival, admission)
+  admission.relay ? getRelayNeeds(arrival, admission.relay) : getTurnNeeds(arrival, admission)
 
 /** What a relayed request uses is not known before it is answered. */
-const askedOfRelay = ({ env }: Arrival, { model }: Relayed): Asked => ({
+const getRelayNeeds = ({ env }: Arrival, { model }: Relayed): Asked => ({
   model,
   reasoningEffort: null,
   serviceTier: null,
@@ -134,7 +134,7 @@ const askedOfRelay = ({ env }: Arrival, { model }: Relayed): Asked => ({
   now: env.clock.now(),
 })
 
-const askedOfTurn = (arrival: Arrival, { body }: Admission): Asked => ({
+const getTurnNeeds = (arrival: Arrival, { body }: Admission): Asked => ({
   model: requireModelName(body.json.model),
   reasoningEffort: getName(getObject(body.json.reasoning).effort, 'reasoning.effort'),
   serviceTier: getName(body.json.service_tier, 'service_tier'),
@@ -144,7 +144,7 @@ const askedOfTurn = (arrival: Arrival, { body }: Admission): Asked => ({
 
 /** What the log can store of a body that may not be a valid request. */
 const getReadable = (arrival: Arrival, { body, relay }: Admission): Asked => {
-  if (relay) return askedOfRelay(arrival, relay)
+  if (relay) return getRelayNeeds(arrival, relay)
   const { model, reasoning, service_tier } = body.json
   const short = (value: unknown, most: number) => {
     const text = getText(value)

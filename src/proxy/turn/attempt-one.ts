@@ -7,7 +7,6 @@ import { encodeUtf8 } from '../../lib/utf8.ts'
 import { getEgressReason } from '../../model/egress/route.ts'
 import { toClientHeaders } from '../../upstream/headers.ts'
 import { CapturedStream } from '../capture/captured-stream.ts'
-import { carry, UpstreamStatusError } from '../exchange/carry.ts'
 import {
   type Classified,
   classify,
@@ -18,6 +17,8 @@ import {
   type UpstreamFailure,
 } from '../exchange/classify.ts'
 import { absorbRateEvent, absorbRateHeaders } from '../exchange/rate-headers.ts'
+import { absorbRateHeaders } from '../exchange/rate-headers.ts'
+import { sendAttempt, UpstreamStatusError } from '../exchange/send-attempt.ts'
 import type { Lease } from '../pool/pool.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
 import { commitTo, type Flow, type FreshStream } from './flow.ts'
@@ -144,7 +145,7 @@ export const openAndRead: Exchange<Flow> = async (
     headers,
     stream: answer,
     accessToken,
-  } = await carry(proxyDeps, turn, {
+  } = await sendAttempt(proxyDeps, turn, {
     account,
     credentials,
     bytes,

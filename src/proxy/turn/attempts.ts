@@ -135,7 +135,7 @@ const prepareNext = async (proxyDeps: ProxyDeps, turn: Turn, step: Step): Promis
   })
   progress.waits.set(id, error.extra.retryAfterSeconds ?? Number.POSITIVE_INFINITY)
   if (error.code !== 'usage_limit_reached') progress.last = withShorterWait(error, Math.min(...progress.waits.values()))
-  if (verdict === 'refused' && turn.surface === 'turn') noteRejection(proxyDeps, step)
+  if (verdict === 'refused' && turn.surface === 'turn') recordRejection(proxyDeps, step)
   if (verdict === 'same_account' || verdict === 'slow_account') progress.slow.add(id)
   // the next attempt needs a new connection
   if (verdict !== 'give_up' && verdict !== 'encrypted_owner') turn.session?.drop()
@@ -190,7 +190,7 @@ const isRetriedForItsSocket = async (
 }
 
 /** Counts against the account only if another one serves this turn. */
-const noteRejection = ({ pool, clock }: ProxyDeps, { err, id, progress }: Step): void => {
+const recordRejection = ({ pool, clock }: ProxyDeps, { err, id, progress }: Step): void => {
   progress.rejectedBy.set(id, getEvidence(err.failure))
   pool.health(id, { kind: 'unserved', at: clock.now(), lostConnection: null })
 }
@@ -198,7 +198,7 @@ const noteRejection = ({ pool, clock }: ProxyDeps, { err, id, progress }: Step):
 /** Whether another account would fail the same way: overloaded model, unlisted model, or upstream down. */
 const wouldFailEverywhere = (proxyDeps: ProxyDeps, turn: Turn, { err, id, progress }: Step): boolean => {
   const { verdict, penalty } = err.classified
-  if (verdict === 'overloaded') return noteOverload(proxyDeps, turn, progress)
+  if (verdict === 'overloaded') return recordOverload(proxyDeps, turn, progress)
   if (verdict === 'blocked') return isBlockedAgain(progress)
   if (penalty?.kind === 'model_unsupported') return turn.surface === 'turn' && proxyDeps.pool.isUnlisted(turn.model)
   const isFault = verdict === 'refused' || progress.slow.has(id)
@@ -215,7 +215,7 @@ const isBlockedAgain = (progress: Progress): boolean => {
 }
 
 /** True when two accounts have reported it, for this request or for a recent one. */
-const noteOverload = ({ pool }: ProxyDeps, { model }: Turn, progress: Progress): boolean => {
+const recordOverload = ({ pool }: ProxyDeps, { model }: Turn, progress: Progress): boolean => {
   const isSecond = progress.isOverloaded || pool.isOverloaded(model)
   if (isSecond && model !== null) pool.noteOverload(model)
   progress.isOverloaded = true

@@ -1,6 +1,6 @@
 /** What a streamed turn and a relayed answer share past their commit point: how they end, exactly once, with the lease released. */
 import { AppError } from '../../errors.ts'
-import type { Watcher } from '../downstream/pulse.ts'
+import type { Watcher } from '../downstream/stream-timer.ts'
 import type { Metered } from './meter.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
 import { ClientGone, type Turn } from './turn.ts'

@@ -5,7 +5,7 @@ import type { Route } from '../../model/egress/route.ts'
 import type { Credentials } from '../../upstream/credentials.ts'
 import type { Upstream } from '../../upstream/open.ts'
 import type { SourceFetch } from '../../upstream/source-fetch.ts'
-import type { Pulse } from '../downstream/pulse.ts'
+import type { StreamTimer } from '../downstream/stream-timer.ts'
 import type { FailedSockets } from '../exchange/socket-fallback.ts'
 import type { AffinityMap } from '../pool/affinity.ts'
 import type { Pool } from '../pool/pool.ts'
@@ -26,7 +26,7 @@ export interface ProxyDeps {
   failedSockets: FailedSockets
   /** Conversations whose model a model source serves: their clients are to use HTTP. */
   sourceThreads: FailedSockets
-  pulse: Pulse
+  pulse: StreamTimer
   clock: Clock
   /** In [0,1). */
   random: () => number

@@ -5,6 +5,8 @@ import type { Bindings } from '../../../src/boot/bindings.ts'
 import { AppError } from '../../../src/errors.ts'
 import { type SocketPeer, websocket } from '../../../src/http/websocket.ts'
 import { Pulse } from '../../../src/proxy/downstream/pulse.ts'
+import { Stopper } from '../../../src/lib/stopper.ts'
+import { StreamTimer } from '../../../src/proxy/downstream/stream-timer.ts'
 import type { Lease } from '../../../src/proxy/pool/pool.ts'
 import { LiveSession } from '../../../src/proxy/relay/live-session.ts'
 import type { FlowEnd } from '../../../src/proxy/turn/open-answer.ts'
@@ -30,7 +32,7 @@ const upstreamAt = (url: string, clock: ManualClock): Promise<LiveSocket> =>
 /** A session between a client and an upstream, and what it leaves behind. */
 const between = async (to: string | LiveSocket, { isLate = false } = {}) => {
   const clock = new ManualClock()
-  const pulse = new Pulse(clock)
+  const pulse = new StreamTimer(clock)
   const upstream = typeof to === 'string' ? await upstreamAt(to, clock) : to
   const turnAbort = new AbortController()
   const left = { lease: 0, place: 0, ends: [] as FlowEnd[] }

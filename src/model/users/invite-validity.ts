@@ -14,7 +14,7 @@ export const VOID = 'void:'
  * Why an invite is void, or null: the role or its grants changed since the link was created, or the author is disabled,
  * deleted or may no longer grant the role.
  */
-export const voidReason = (db: Db, invite: InviteRow, role: Role): 'role_changed' | 'author_may_not' | null => {
+export const getVoidReason = (db: Db, invite: InviteRow, role: Role): 'role_changed' | 'author_may_not' | null => {
   if (invite.tokenHash?.startsWith(VOID)) return 'role_changed'
   const author = getAuthor(db, invite)
   return author && mayInviteAs(author, role) ? null : 'author_may_not'

@@ -1,6 +1,6 @@
 /** What the errors of SQLite and of the file system mean for a database: each has its file and its advice. */
 import { expect, test } from 'bun:test'
-import { databaseTrouble } from '../../src/ops/database-trouble.ts'
+import { getDatabaseProblem } from '../../src/ops/database-problem.ts'
 
 const PATH = '/data/sluice.db'
 const failed = (code: string, more: object = {}) => Object.assign(new Error('it failed'), { code, ...more })
@@ -13,10 +13,10 @@ test.each([
   ['SQLITE_CANTOPEN', 'cannot be opened', 'Make the user that runs Sluice the owner'],
   ['SQLITE_READONLY_DIRECTORY', 'cannot be opened', 'Make the user that runs Sluice the owner'],
 ])('%s %s', (code, says, advice) => {
-  const trouble = databaseTrouble(failed(code), PATH)
+  const trouble = getDatabaseProblem(failed(code), PATH)
   expect(trouble?.says).toContain(PATH)
   expect(trouble).toEqual({ says: expect.stringContaining(says), advice: expect.stringContaining(advice) })
-  expect(databaseTrouble(new Error('a migration failed', { cause: failed(code) }), PATH)).toEqual(trouble)
+  expect(getDatabaseProblem(new Error('a migration failed', { cause: failed(code) }), PATH)).toEqual(trouble)
 })
 
 test.each([
@@ -24,11 +24,11 @@ test.each([
   ['EROFS', 'cannot be opened'],
   ['ENOSPC', 'no space left'],
 ])('%s of the file itself, and of no other: %s', (code, says) => {
-  expect(databaseTrouble(failed(code, { path: PATH }), PATH)?.says).toContain(says)
-  expect(databaseTrouble(failed(code, { path: '/data/encryption.key' }), PATH)).toBeNull()
+  expect(getDatabaseProblem(failed(code, { path: PATH }), PATH)?.says).toContain(says)
+  expect(getDatabaseProblem(failed(code, { path: '/data/encryption.key' }), PATH)).toBeNull()
 })
 
 test('everything else is left as it is', () => {
   for (const err of [failed('SQLITE_BUSY'), new TypeError('x is not a function'), 'a text'])
-    expect(databaseTrouble(err, PATH)).toBeNull()
+    expect(getDatabaseProblem(err, PATH)).toBeNull()
 })

@@ -82,7 +82,7 @@ const PAID = { never: 'not used', last: 'used last', freely: 'used freely' } as 
 
 /** Why the account is not used, or less than others. */
 export const Evidence: FC<Props> = ({ account, now }) => {
-  const { evidence, since } = getGrounds(account)
+  const { evidence, since } = getBlockEvidence(account)
   return evidence === null ? null : (
     <span class="evidence muted">
       {evidence.replace(/\.$/, '')}
@@ -97,7 +97,7 @@ export const Evidence: FC<Props> = ({ account, now }) => {
 }
 
 /** An active account has no block to explain, but it may have failed recently. */
-export const getGrounds = (account: WireAccount): { evidence: string | null; since: string | null } => {
+export const getBlockEvidence = (account: WireAccount): { evidence: string | null; since: string | null } => {
   const { status, evidence, since, tier, lastError } = account
   if (status === 'paused') return { evidence: null, since }
   if (status !== 'active') return { evidence, since }

@@ -8,7 +8,7 @@ export interface Watcher {
   beat(now: number): void
 }
 
-export class Pulse {
+export class StreamTimer {
   readonly #clock: Clock
   readonly #watchers = new Set<Watcher>()
   #stop: (() => void) | null = null

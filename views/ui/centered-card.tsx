@@ -2,7 +2,7 @@
 import type { FC, PropsWithChildren } from 'hono/jsx'
 import { KeyIcon } from './icons.tsx'
 
-export const Entrance: FC<PropsWithChildren<{ title: string }>> = ({ title, children }) => (
+export const CenteredCard: FC<PropsWithChildren<{ title: string }>> = ({ title, children }) => (
   <div class="narrow">
     <section class="card panel">
       <h1>{title}</h1>

@@ -1,7 +1,7 @@
 /** A queue of waiters for a change, first come first served. */
 import type { Clock } from '../../lib/clock.ts'
 
-export class WaitingLine {
+export class WaitQueue {
   readonly #clock: Clock
   readonly #waiting = new Set<() => void>()
 

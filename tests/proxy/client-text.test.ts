@@ -2,12 +2,13 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ownTexts, writeJson } from '../../src/proxy/ingress/rewrite.ts'
+import { getClientTexts, writeJson } from '../../src/proxy/ingress/client-text.ts'
 import { holds } from '../support/property.ts'
 
 const rewritten = (text: string, change: (json: Record<string, unknown>) => unknown = (json) => ({ ...json })) => {
   const bytes = new TextEncoder().encode(text)
   const json = JSON.parse(text)
-  return writeJson(change(json), ownTexts(bytes, json))
+  return writeJson(change(json), getClientTexts(bytes, json))
 }
 
 test.each([

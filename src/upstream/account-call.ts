@@ -64,10 +64,10 @@ export const callAsAccount = async (
   question: AccountCall,
 ): Promise<unknown> => {
   const account = await deps.credentials.fresh(accountId)
-  const first = await askPatiently(deps, account, question)
+  const first = await callWithRetries(deps, account, question)
   if (first.status !== 401) return read(first)
   const renewed = await deps.credentials.refresh(accountId, account.accessToken)
-  return read(await askPatiently(deps, renewed, question))
+  return read(await callWithRetries(deps, renewed, question))
 }
 
 interface Answer {
@@ -80,7 +80,7 @@ const FIRST_PAUSE_MS = 500
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 /** Retries 408, 429, 5xx and broken connections; the pause doubles. */
-const askPatiently = async (
+const callWithRetries = async (
   deps: AccountCallDeps,
   account: AccountCredentials,
   question: AccountCall,

@@ -9,7 +9,7 @@ import { type Actor, append } from '../audit/audit.ts'
 import { isStickyKey, keyWhere, STICKY_KINDS, type StickyKind } from './session-key.ts'
 import { type StickyFilter, stickyWhere } from './sticky-sessions.ts'
 
-export interface ForgetDeps {
+export interface DeleteSessionsDeps {
   db: Db
   clock: Clock
   /** The owners in memory, which running requests use. */
@@ -38,7 +38,7 @@ export interface Deletion {
 }
 
 /** One commit, so at most some hundred. */
-export const deleteNamed = (deps: ForgetDeps, named: readonly NamedSession[], actor: Actor): Deletion => {
+export const deleteNamed = (deps: DeleteSessionsDeps, named: readonly NamedSession[], actor: Actor): Deletion => {
   deps.ledger.flush()
   const results = commit(deps.db, (tx) => {
     const each = named.map((session) => ({ session, rows: deleteOne(tx, session) }))
@@ -70,7 +70,7 @@ const isKind = (text: string): text is StickyKind => (STICKY_KINDS as readonly s
  * tells `count`, for which a thread has to read the table. Returns how many were deleted.
  */
 export const deleteMatching = async (
-  deps: ForgetDeps,
+  deps: DeleteSessionsDeps,
   filter: StickyFilter,
   { actor, count }: { actor: Actor; count: number },
 ): Promise<number> => {
@@ -101,7 +101,7 @@ const MAX_AUDITED = 20
  * `count`: of its conversations, for the audit row. Returns how many were released. Throws `account_not_found`.
  */
 export const releaseAccount = async (
-  deps: ForgetDeps,
+  deps: DeleteSessionsDeps,
   accountId: string,
   { actor, count }: { actor: Actor; count: number },
 ): Promise<number> => {
@@ -140,7 +140,7 @@ interface Work {
   inMemory: (row: Row) => void
 }
 
-const inSlices = (deps: ForgetDeps, { begin, slice, inMemory }: Work): Promise<number> =>
+const inSlices = (deps: DeleteSessionsDeps, { begin, slice, inMemory }: Work): Promise<number> =>
   withShortLog(deps.db, async () => {
     let changed = 0
     for (let isFirst = true; ; isFirst = false) {

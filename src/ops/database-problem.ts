@@ -7,10 +7,10 @@ export interface DatabaseProblem {
 }
 
 /** Explains `err` about the database at `path`; null: unrelated. */
-export const databaseTrouble = (err: unknown, path: string): DatabaseProblem | null => {
+export const getDatabaseProblem = (err: unknown, path: string): DatabaseProblem | null => {
   if (!(err instanceof Error)) return null
-  const trouble = TROUBLES[getCode(err, path)]
-  return trouble ? trouble(path, err.message) : databaseTrouble(err.cause, path)
+  const trouble = DATABASE_PROBLEMS[getCode(err, path)]
+  return trouble ? trouble(path, err.message) : getDatabaseProblem(err.cause, path)
 }
 
 /** SQLite's base code, without extensions as in `SQLITE_IOERR_READ`; a file system code only for this file. */
@@ -40,7 +40,7 @@ export const lost = (path: string): DatabaseProblem => ({
 })
 
 /** No backup is possible, because its folder would be inside a non-folder. */
-export const lostFolder = (dir: string): DatabaseProblem => ({
+export const missingFolderProblem = (dir: string): DatabaseProblem => ({
   says: `${dir} is no longer a folder, although the server is using it. Changes are lost when the server stops.`,
   advice:
     'Do not stop the server yet. Put the folder back, and nothing is lost. If the folder is gone, move away what took its ' +
@@ -63,7 +63,7 @@ const closed = (path: string, message: string): DatabaseProblem => ({
   advice: `Make the user that runs Sluice the owner of ${dirname(path)} and its files. Check that the disk is not mounted read-only.`,
 })
 
-const TROUBLES: Readonly<Record<string, (path: string, message: string) => DatabaseProblem>> = {
+const DATABASE_PROBLEMS: Readonly<Record<string, (path: string, message: string) => DatabaseProblem>> = {
   SQLITE_NOTADB: damaged,
   SQLITE_CORRUPT: damaged,
   SQLITE_FULL: full,

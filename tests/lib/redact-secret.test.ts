@@ -1,6 +1,6 @@
 /** A key that a server repeats is removed in every spelling that common JSON writers and URLs use. */
 import { expect, test } from 'bun:test'
-import { REDACTED, redactSecret } from '../../src/lib/blot.ts'
+import { REDACTED, redactSecret } from '../../src/lib/redact-secret.ts'
 
 const KEY = `sk/ab+cd=='"&<>é`
 

@@ -2,7 +2,7 @@
 import { AppError } from '../../errors.ts'
 import { getEgressReason } from '../../model/egress/route.ts'
 import { errorText, isCompressed } from '../../upstream/bounded-body.ts'
-import { HandshakeRefused } from '../../upstream/handshake-refused.ts'
+import { HandshakeRejected } from '../../upstream/handshake-rejected.ts'
 import type { AccountCredentials } from '../../upstream/headers.ts'
 import { connect, openTurn } from '../../upstream/open.ts'
 import { SocketClosed } from '../../upstream/socket-closed.ts'
@@ -16,7 +16,7 @@ import { isOnHttp, recordSocketFailure, shouldFallBackToHttp } from './socket-fa
 import { MAX_FRAME_BYTES, transportFor } from './transport.ts'
 import type { Connection } from './upstream-session.ts'
 
-interface Load {
+interface AttemptLoad {
   account: LiveAccount
   credentials: AccountCredentials
   /** The body for this account, in the client's formatting. */
@@ -29,7 +29,7 @@ interface Load {
   controller: AbortController
 }
 
-interface Carried {
+interface SentAttempt {
   /** Headers of the answer or of the socket handshake; empty on a kept connection. */
   headers: Headers
   stream: UpstreamStream
@@ -56,7 +56,7 @@ export class UpstreamStatusError extends Error {
  * Rejects with `UpstreamStatusError`, with what the transport throws, or with `previous_response_not_found` when the connection of
  * the chain is lost.
  */
-export const carry = (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Carried> => {
+export const sendAttempt = (proxyDeps: ProxyDeps, turn: Turn, load: AttemptLoad): Promise<SentAttempt> => {
   const wanted = transportFor(turn, {
     bytes: load.bytes.length,
     isOnHttp: load.byHttp || isOnHttp(proxyDeps, turn, load.account),
@@ -65,7 +65,7 @@ export const carry = (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Car
   return wanted === 'http' ? overHttp(proxyDeps, turn, load) : overSocketIfPossible(proxyDeps, turn, load)
 }
 
-const overSocketIfPossible = async (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Carried> => {
+const overSocketIfPossible = async (proxyDeps: ProxyDeps, turn: Turn, load: AttemptLoad): Promise<SentAttempt> => {
   turn.log.upstreamTransport = 'websocket'
   const frame = asFrame(turn, load.bytes) // may throw, so do it before connecting
   if (frame.length > MAX_FRAME_BYTES) return overHttp(proxyDeps, turn, load)
@@ -79,8 +79,8 @@ const overSocketIfPossible = async (proxyDeps: ProxyDeps, turn: Turn, load: Load
 const overHttp = async (
   proxyDeps: ProxyDeps,
   turn: Turn,
-  { credentials, bytes, controller }: Load,
-): Promise<Carried> => {
+  { credentials, bytes, controller }: AttemptLoad,
+): Promise<SentAttempt> => {
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   if (turn.kind === 'prewarm') return prewarmed(proxyDeps, turn, credentials)
   turn.log.upstreamTransport = 'http'
@@ -94,7 +94,7 @@ const overHttp = async (
     connectTimeoutMs: turn.settings.connectTimeoutSeconds * 1000,
   })
   const { ok, headers, body } = response
-  if (!ok || !body) throw await refusedBy(proxyDeps, response, credentials)
+  if (!ok || !body) throw await toStatusError(proxyDeps, response, credentials)
   const isDocument = turn.accept === 'application/json'
   if (!isDocument && isCompressed(response)) throw compressedStream(response)
   const stream = isDocument ? new DocumentStream(response) : new SseStream(body, proxyDeps.clock, turn.passesDeltas)
@@ -102,14 +102,14 @@ const overHttp = async (
 }
 
 /** HTTP has no prewarm: the upstream would answer the request in full. */
-const prewarmed = ({ clock }: ProxyDeps, turn: Turn, { accessToken }: AccountCredentials): Carried => {
+const prewarmed = ({ clock }: ProxyDeps, turn: Turn, { accessToken }: AccountCredentials): SentAttempt => {
   turn.log.upstreamTransport = null
   const createdAt = Math.floor(clock.now() / 1000)
   const stream = new PrewarmStream({ id: turn.id.replace(/^trn/, 'resp'), createdAt, model: turn.model })
   return { headers: new Headers(), stream, accessToken }
 }
 
-export const refusedBy = async (
+export const toStatusError = async (
   { clock }: ProxyDeps,
   response: Response,
   { accessToken }: AccountCredentials,
@@ -127,8 +127,8 @@ export const compressedStream = (response: Response): AppError => {
 const overSocket = (
   proxyDeps: ProxyDeps,
   turn: Turn,
-  { account, frame, controller, connection }: Load & { frame: Load['bytes']; connection: Connection },
-): Omit<Carried, 'headers'> => {
+  { account, frame, controller, connection }: AttemptLoad & { frame: AttemptLoad['bytes']; connection: Connection },
+): Omit<SentAttempt, 'headers'> => {
   const { session } = turn
   turn.log.isSent = true
   const { socket, accountId, accessToken } = connection
@@ -148,7 +148,7 @@ const overSocket = (
 }
 
 /** Null when the turn must use HTTP instead. */
-const newConnection = async (proxyDeps: ProxyDeps, turn: Turn, load: Load): Promise<Connection | null> => {
+const newConnection = async (proxyDeps: ProxyDeps, turn: Turn, load: AttemptLoad): Promise<Connection | null> => {
   const { account, credentials, isRenewed, controller } = load
   if (turn.chain !== null) throw new AppError('previous_response_not_found')
   try {
@@ -162,7 +162,7 @@ const newConnection = async (proxyDeps: ProxyDeps, turn: Turn, load: Load): Prom
   } catch (err) {
     if (controller.signal.aborted || getEgressReason(err)) throw err
     if (shouldFallBackToHttp(proxyDeps, turn, { account, err, isRenewed })) return null
-    if (!(err instanceof HandshakeRefused)) throw err
+    if (!(err instanceof HandshakeRejected)) throw err
     throw new UpstreamStatusError(err.status, err.headers, err.body, credentials.accessToken)
   }
 }

@@ -1,5 +1,5 @@
 /** Replaces the API key of a source in whatever the source sends back, also where it is split over chunks. */
-import { REDACTED, redactSecret, spellings } from '../../lib/blot.ts'
+import { REDACTED, redactSecret, spellings } from '../../lib/redact-secret.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 
 export interface Redactor {
@@ -13,11 +13,11 @@ export const getRedactor = (key: string | null): Redactor => {
   const needles = spellings(key).map((text) => Buffer.from(text))
   return {
     text: (text) => redactSecret(text, key),
-    stream: (body) => (needles.length === 0 ? body : blotted(body, needles)),
+    stream: (body) => (needles.length === 0 ? body : redactStream(body, needles)),
   }
 }
 
-const blotted = (body: ReadableStream<Uint8Array>, needles: readonly Buffer[]): ReadableStream<Uint8Array> => {
+const redactStream = (body: ReadableStream<Uint8Array>, needles: readonly Buffer[]): ReadableStream<Uint8Array> => {
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
   let held = Buffer.alloc(0)
   return new ReadableStream<Uint8Array>(
@@ -52,7 +52,7 @@ const replaced = (
     pieces.push(bytes.subarray(from, found.at), BLOT_BYTES)
     from = found.at + found.length
   }
-  const end = isLast ? bytes.length : bytes.length - heldBack(bytes.subarray(from), needles)
+  const end = isLast ? bytes.length : bytes.length - countHeldBack(bytes.subarray(from), needles)
   pieces.push(bytes.subarray(from, end))
   return { pieces, rest: Buffer.from(bytes.subarray(end)) }
 }
@@ -67,7 +67,7 @@ const getNext = (bytes: Buffer, needles: readonly Buffer[], from: number): { at:
 }
 
 /** Length of the longest end that is the beginning of a key. */
-const heldBack = (bytes: Buffer, needles: readonly Buffer[]): number => {
+const countHeldBack = (bytes: Buffer, needles: readonly Buffer[]): number => {
   let most = 0
   for (const needle of needles)
     for (let length = Math.min(needle.length - 1, bytes.length); length > most; length--)

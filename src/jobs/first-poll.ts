@@ -10,14 +10,14 @@ const LANES = 4
 /** Polls accounts that are not in `met`, including ones that are added later. */
 export const pollNewAccounts = async (deps: JobDeps, met: Set<string>, signal: AbortSignal): Promise<void> => {
   for (;;) {
-    const ids = newcomers(deps, met)
+    const ids = findNewAccounts(deps, met)
     if (ids.length === 0) return
     for (const id of ids) met.add(id)
     await greetAccounts(deps, ids, signal)
   }
 }
 
-const newcomers = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
+const findNewAccounts = ({ pool }: Pick<JobDeps, 'pool'>, met: ReadonlySet<string>): string[] =>
   pool.all().flatMap((account) => (isInUse(account.state) && !met.has(account.id) ? [account.id] : []))
 
 const greetAccounts = async (deps: JobDeps, ids: readonly string[], signal: AbortSignal): Promise<void> => {

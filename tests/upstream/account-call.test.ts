@@ -1,7 +1,7 @@
 /** What is logged of a question that failed. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
-import { getWhy, UpstreamRejection } from '../../src/upstream/ask.ts'
+import { getWhy, UpstreamRejection } from '../../src/upstream/account-call.ts'
 
 test('the log has the words of a failure that was named, and the whole of one that nobody expected', () => {
   const lost = new TypeError('ECONNREFUSED: Unable to connect.')

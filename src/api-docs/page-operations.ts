@@ -1,11 +1,11 @@
 /** The operations as shown on the page: grouped, aliases merged. */
 import { CODES } from '../errors.ts'
+import { accessSentence } from './access-text.ts'
 import { getCurl } from './examples.ts'
 import { type Field, getField, getFields } from './fields.ts'
 import { GROUPS } from './groups.ts'
 import type { Operation } from './operations.ts'
 import { KINDS, type Kind, type Refusal, refusalsOfKind } from './refusals.ts'
-import { accessSentence } from './who.ts'
 
 export interface ShownGroup {
   id: string

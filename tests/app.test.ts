@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dir, '..')
 const concrete = (path: string): string => path.replace(/:\w+(\{[^}]*\}+)?/g, 'rtc_x')
 const getPaths = (app: typeof gateway) => [...new Set(routeTable(app).map(({ path }) => concrete(path)))]
 
-test('each route is where its requests go, with a Host and without', () => {
+test('each route gets its requests, with a Host header and without', () => {
   const strays = (paths: string[], home: boolean) =>
     paths.flatMap((path) =>
       [`http://localhost:2455${path}`, `https://sluice.example${path}?x=/v1/models`, path, `${path}?a=1`].filter(
@@ -24,18 +24,18 @@ test('each route is where its requests go, with a Host and without', () => {
 })
 
 test.each([
-  ['a path of nobody under a prefix of the gateway', 'http://h/v1/nothing', true],
+  ['an unknown path under a gateway prefix', 'http://h/v1/nothing', true],
   ['a longer word', 'http://h/v10/models', false],
   ['a longer probe', 'http://h/health/live/x', false],
   ['a Host with a path in it', 'http://x/y@z/v1/models', false],
   ['a Host with a query in it', 'http://x?/v1/models', false],
-  ['letters written as numbers', 'http://h/%76%31/models', false],
+  ['percent-encoded letters', 'http://h/%76%31/models', false],
   ['nothing', '', false],
 ])('%s', (_, url, isGateway) => {
   expect(isForGateway(url)).toBe(isGateway)
 })
 
-test('a dashboard that cannot be loaded is said to whoever asks for it and in the log, each time', async () => {
+test('a dashboard that cannot be loaded is reported in the response and the log, each time', async () => {
   const script = `
     Bun.plugin({ name: 'broken', setup: (build) => void build.onLoad({ filter: /src.dashboard.ts$/ }, () => {
       throw new Error('no such page')

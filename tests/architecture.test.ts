@@ -181,12 +181,12 @@ const CONTROL_FLOW = /^\s*(\} )?(if|for|while|switch|else|catch|try|do)\b/
 const SOURCES = getFiles(EVERYTHING)
 const TESTS = getFiles(['tests'])
 
-describe('imports go downward', () => {
+describe('imports follow the layers', () => {
   test('every source file has a row in MAY_IMPORT', () => {
     expect(SOURCES.filter((path) => getRow(path) === undefined)).toEqual([])
   })
 
-  test.each(Object.keys(MAY_IMPORT))('%s imports only what it may', (row) => {
+  test.each(Object.keys(MAY_IMPORT))('%s imports only what it is allowed to', (row) => {
     const strays = SOURCES.filter((path) => getRow(path) === row).flatMap((path) =>
       getImports(path)
         .filter((target) => !mayImport(row, target))
@@ -195,7 +195,7 @@ describe('imports go downward', () => {
     expect(strays).toEqual([])
   })
 
-  test('every row is about something that may be imported or exists', () => {
+  test('every row is about something that can be imported or exists', () => {
     const targets = Object.values(MAY_IMPORT).flat()
     const isKnown = (name: string) =>
       EVERYTHING.includes(name) || Object.keys(MAY_IMPORT).some((row) => within(name, row))
@@ -203,21 +203,21 @@ describe('imports go downward', () => {
   })
 })
 
-describe('what waits for its first use', () => {
+describe('lazy modules', () => {
   const atStart = new Set(
     ['src/main.ts', 'src/boot/run.ts', 'src/boot/serve.ts'].flatMap((path) => [...loadedBy(path)]),
   )
 
-  test.each(LATE)('%s is not loaded with the service', (name) => {
+  test.each(LATE)('%s is not loaded at the start', (name) => {
     expect([...atStart].filter((one) => within(one, name))).toEqual([])
   })
 
-  test('and each of them is there', () => {
+  test('each of them exists', () => {
     const named = new Set(SOURCES.filter(isCode).flatMap((path) => [withoutExtension(path), ...getImports(path)]))
     expect(LATE.filter((name) => ![...named].some((one) => within(one, name)))).toEqual([])
   })
 
-  test('no late import stands in a `try`, where the bundler leaves out what it cannot find', () => {
+  test('no dynamic import is in a `try`, where the bundler omits what it cannot find', () => {
     expect(SOURCES.filter(isCode).filter((path) => importsInTry(read(path)).length > 0)).toEqual([])
     const source = [
       'const a = () => import("./b.ts")',
@@ -228,26 +228,26 @@ describe('what waits for its first use', () => {
     expect(importsInTry(source)).toEqual([3])
   })
 
-  test('a command does without the service', () => {
+  test('a CLI command does not load the server', () => {
     const loaded = loadedBy('src/cli/main.ts')
     expect(
       ['src/boot/server', 'src/routes/gateway', 'src/routes/app', 'views'].filter((name) => loaded.has(name)),
     ).toEqual([])
   })
 
-  test('what answers turns is', () => {
+  test('the modules that serve model requests are loaded at the start', () => {
     for (const name of ['src/proxy/turn/attempts', 'src/model/catalog/pricing', 'hono']) expect(atStart).toContain(name)
   })
 })
 
-describe('only what may reach for it does', () => {
+describe('restricted access', () => {
   test.each(BANNED)('$name', ({ pattern, allowed }) => {
     const offenders = SOURCES.filter((path) => isCode(path) && path !== 'src/main.ts' && !allowed.includes(path))
     const found = offenders.flatMap((path) => [...getCode(path).matchAll(pattern)].map(([text]) => `${path}: ${text}`))
     expect(found).toEqual([])
   })
 
-  test('a write to the database goes through a transaction', () => {
+  test('a write to the database uses a transaction', () => {
     const outside = SOURCES.filter((path) => isCode(path) && !path.startsWith('db/')).flatMap((path) =>
       [...read(path).matchAll(/\bdb\s*\.(insert|update|delete)\(/g)].map(([text]) => `${path}: ${text}`),
     )
@@ -255,8 +255,8 @@ describe('only what may reach for it does', () => {
   })
 })
 
-describe('pieces stay small enough to read', () => {
-  test('the first line of a file says what it is for', () => {
+describe('size limits', () => {
+  test('the first line of a file describes it', () => {
     const silent = [...SOURCES, ...TESTS, ...getFiles(['scripts', 'bench'])].filter(
       (path) => isCode(path) && !/^(#!.*\n)?(\/\*\* @jsx.*\n)?\/\*\*[ \n]/.test(read(path)),
     )
@@ -277,7 +277,7 @@ describe('pieces stay small enough to read', () => {
     expect(long).toEqual([])
   })
 
-  test('no test is left out, and none is left alone', () => {
+  test('no test is skipped, and none runs exclusively', () => {
     const marked = TESTS.filter(
       (path) => isCode(path) && /\b(test|it|describe)\.(only|skip|todo)\b/.test(getCode(path)),
     )
@@ -285,8 +285,8 @@ describe('pieces stay small enough to read', () => {
   })
 })
 
-describe('these checks can fail', () => {
-  test('the global is seen, the handed one is not', () => {
+describe('the checks detect violations', () => {
+  test('use of the global is detected, use of the injected one is not', () => {
     const banned = BANNED.find(({ name }) => name === 'the global fetch')
     const finds = (source: string) => [...bare(source, 'ts').matchAll(banned?.pattern ?? /$^/g)].length
     expect(finds('export const a = () => fetch("https://x")')).toBe(1)
@@ -295,7 +295,7 @@ describe('these checks can fail', () => {
     expect(finds('// fetch(x)\nexport const a = "could not fetch(x)"')).toBe(0)
   })
 
-  test('a parsed date is fine, the present one is not', () => {
+  test('parsing a date is allowed, reading the current one is not', () => {
     const banned = BANNED.find(({ name }) => name === 'the wall clock')
     const finds = (source: string) => [...bare(source, 'ts').matchAll(banned?.pattern ?? /$^/g)].length
     expect(finds('export const a = new Date(5)')).toBe(0)
@@ -313,7 +313,7 @@ describe('these checks can fail', () => {
     expect(getFunctions(`const table = {\n${body}}\n\nif (a) {\n${body}}\n`)).toEqual([])
   })
 
-  test('a folder may not be entered by the start of its name', () => {
+  test('a folder does not match by a prefix of its name', () => {
     expect(mayImport('src/proxy', 'src/auth/client-key')).toBe(true)
     expect(mayImport('src/proxy', 'src/auth/client-keys')).toBe(false)
     expect(mayImport('src/proxy', 'src/admin/accounts')).toBe(false)

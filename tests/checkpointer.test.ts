@@ -59,7 +59,7 @@ const setUp = () => {
   return { clock, workers, lines, file, starts, checkpointer, asked }
 }
 
-test('it is asked for a thousand pages and more, and a server that rests has no thread', () => {
+test('a checkpoint runs after a thousand pages, and an idle server has no thread', () => {
   const { checkpointer, workers, file } = setUp()
   file.pages = 999
   checkpointer.written()
@@ -74,7 +74,7 @@ test('it is asked for a thousand pages and more, and a server that rests has no 
   expect(workers.map(({ asked }) => asked)).toEqual([['/data/sluice.db', '/data/sluice.db']])
 })
 
-test('one checkpoint at a time: what comes in meanwhile is for the next', () => {
+test('only one checkpoint runs at a time: pages written during it are for the next', () => {
   const { checkpointer, workers, asked } = setUp()
   checkpointer.written()
   checkpointer.written()
@@ -84,7 +84,7 @@ test('one checkpoint at a time: what comes in meanwhile is for the next', () => 
   expect(asked()).toBe(2)
 })
 
-test('a file that was removed or replaced is left alone', () => {
+test('a removed or replaced file is not checkpointed', () => {
   const { checkpointer, file, asked } = setUp()
   file.isNamed = false
   checkpointer.written()
@@ -94,7 +94,7 @@ test('a file that was removed or replaced is left alone', () => {
   expect(asked()).toBe(1)
 })
 
-test('a failure is told once, and again only after it worked', () => {
+test('a failure is logged once, and again only after a success', () => {
   const { checkpointer, workers, lines } = setUp()
   for (const failure of ['disk I/O error', 'disk I/O error', null, 'disk I/O error']) {
     checkpointer.written()
@@ -104,24 +104,21 @@ test('a failure is told once, and again only after it worked', () => {
   expect(lines[0]).toContain('disk I/O error')
 })
 
-test.each(['it cannot be loaded', undefined])(
-  'a thread that ends (%p) is followed by another, and told once',
-  (message) => {
-    const { checkpointer, workers, lines } = setUp()
-    for (let threads = 0; threads < 3; threads++) {
-      checkpointer.written()
-      workers.at(-1)?.end(message)
-    }
-    expect(workers.map(({ asked }) => asked.length)).toEqual([1, 1, 1])
-    expect(lines).toEqual([expect.stringContaining(message ?? 'it ended')])
+test.each(['it cannot be loaded', undefined])('a thread that ends (%p) is replaced, and logged once', (message) => {
+  const { checkpointer, workers, lines } = setUp()
+  for (let threads = 0; threads < 3; threads++) {
     checkpointer.written()
-    workers.at(-1)?.answer()
-    workers.at(-1)?.end()
-    expect(lines).toHaveLength(1)
-  },
-)
+    workers.at(-1)?.end(message)
+  }
+  expect(workers.map(({ asked }) => asked.length)).toEqual([1, 1, 1])
+  expect(lines).toEqual([expect.stringContaining(message ?? 'it ended')])
+  checkpointer.written()
+  workers.at(-1)?.answer()
+  workers.at(-1)?.end()
+  expect(lines).toHaveLength(1)
+})
 
-test('where no thread can be had the ledger goes on, and one is tried for each time', async () => {
+test('without a thread the ledger continues, and a thread is tried each time', async () => {
   const { checkpointer, starts, lines, asked } = setUp()
   starts.fail = true
   checkpointer.written()
@@ -132,7 +129,7 @@ test('where no thread can be had the ledger goes on, and one is tried for each t
   expect(asked()).toBe(1)
 })
 
-test('a stop waits for what is under way, and for a second at most', async () => {
+test('a stop waits for a running checkpoint, for at most a second', async () => {
   const { checkpointer, workers, clock } = setUp()
   checkpointer.written()
   let hasStopped = false
@@ -177,7 +174,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
       log: createLog({ level: 'warn', format: 'text', now: () => 0, write: (line) => lines.push(line) }),
     })
 
-  test('writes what was committed into the file', async () => {
+  test('writes committed pages into the file', async () => {
     expect(statSync(logged.path).size).toBeLessThan(5_000_000)
     const checkpointer = getCheckpointer(logged.path)
     checkpointer.written()
@@ -186,7 +183,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
     expect(lines).toEqual([])
   })
 
-  test('says why it cannot, and makes no file', async () => {
+  test('reports why it cannot, and creates no file', async () => {
     const elsewhere = join(logged.dir, 'none.db')
     const checkpointer = getCheckpointer(elsewhere)
     checkpointer.written()
@@ -195,7 +192,7 @@ describe.skipIf(!CAN_TELL)('the real thread', () => {
     expect(existsSync(elsewhere)).toBe(false)
   })
 
-  test('keeps a process that has nothing else to do until it has stopped', async () => {
+  test('keeps an idle process alive until it has stopped', async () => {
     const script = `
       import { Checkpointer } from '../src/threads/checkpointer.ts'
       import { systemClock } from '../src/lib/clock.ts'

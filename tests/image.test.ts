@@ -45,14 +45,14 @@ describe('the build stage', () => {
     expect(getValues(building, 'RUN')[0]).toBe('bun install --frozen-lockfile --production')
   })
 
-  test.each(copiedFiles())('copies %s, which exists and is let into the build context', (path) => {
+  test.each(copiedFiles())('copies %s, which exists and is in the build context', (path) => {
     expect(existsSync(`${ROOT}/${path}`)).toBe(true)
     const ignore = readFileSync(`${ROOT}/.dockerignore`, 'utf8').split('\n')
     expect(ignore).toContain('*')
     expect(ignore).toContain(`!${path}`)
   })
 
-  test('has every source the executable is made of', () => {
+  test('has every source of the executable', () => {
     const entries = buildCommand({ outfile: 'dist/sluice' }).filter((word) => word.endsWith('.ts'))
     expect(entries).toContain('src/main.ts')
     expect(entries.every((entry) => copiedFiles().some((path) => entry.startsWith(`${path}/`)))).toBe(true)
@@ -67,7 +67,7 @@ describe('the final stage', () => {
     expect(getValues(final, 'RUN')).toEqual(['install -d -o 65532 -g 65532 -m 1777 /data'])
   })
 
-  test('serves by default, says whether it is well, and takes other commands', () => {
+  test('serves by default, has a health check, and takes other commands', () => {
     expect(getValues(final, 'ENTRYPOINT')).toEqual(['["/usr/local/bin/sluice"]'])
     expect(getValues(final, 'CMD')).toEqual(['["serve"]'])
     expect(getValues(final, 'HEALTHCHECK')[0]).toEndWith('CMD ["/usr/local/bin/sluice", "healthcheck"]')
@@ -91,7 +91,7 @@ describe('compose.yaml', () => {
     expect(ajv.validate(schema, { services: { sluice: { ...sluice, restrat: 'always' } } })).toBe(false)
   })
 
-  test('serves this machine only until its owner changes that', () => {
+  test('is published on this machine only until the owner changes that', () => {
     expect(sluice.ports.every((port) => port.startsWith('127.0.0.1:'))).toBe(true)
   })
 
@@ -101,7 +101,7 @@ describe('compose.yaml', () => {
     expect(sluice.healthcheck.test).toEqual(['CMD', '/usr/local/bin/sluice', 'healthcheck'])
   })
 
-  test('waits longer for the end than running requests may take', () => {
+  test('has a stop period longer than running requests can take', () => {
     expect(Number.parseInt(sluice.stop_grace_period, 10)).toBeGreaterThan(30)
   })
 })
@@ -112,7 +112,7 @@ interface Compose {
   }
 }
 
-test('the build command keeps a hostile working directory out and NODE_ENV right', () => {
+test('the build command ignores a hostile working directory and sets NODE_ENV', () => {
   const command = buildCommand({ outfile: 'out', target: 'bun-linux-arm64' })
   for (const flag of ['--compile', '--production', '--bytecode', '--splitting', '--format=esm', '--sourcemap']) {
     expect(command).toContain(flag)

@@ -66,7 +66,7 @@ const leave = async (reader: Reader, clock: ManualClock) => {
   expect(clock.pending).toBe(0)
 }
 
-test('one read at a time, callers in turns: the many of one do not keep others from theirs', async () => {
+test('one read at a time, clients in turns: many reads of one do not block the others', async () => {
   const { reader, clock, workers, ask, asked } = setUp()
   const all = ['g1', 'g2', 'g3', 'g4'].map((name) => ask('guest', name))
   all.push(ask('ada', 'a1'), ask('ada', 'a2'), ask('eve', 'e1'))
@@ -79,7 +79,7 @@ test('one read at a time, callers in turns: the many of one do not keep others f
   await leave(reader, clock)
 })
 
-test('waiting is not working: the deadline of a read begins when it does', async () => {
+test('the deadline of a read begins when it starts, not when it waits', async () => {
   const { reader, clock, workers, ask } = setUp()
   const first = ask('ada', '1')
   const second = ask('eve', '2')
@@ -113,7 +113,7 @@ describe('the start of a thread', () => {
     await leave(reader, clock)
   })
 
-  test('is waited for with a bound, and the next read starts another', async () => {
+  test('has a time limit, and the next read starts another', async () => {
     const { reader, clock, workers, ask } = setUp({ startsLate: true })
     const first = ask('ada', '1')
     await clock.advance(START_MS)
@@ -125,7 +125,7 @@ describe('the start of a thread', () => {
   })
 })
 
-test('a thread that closes by itself ends its read at once, and holds nobody back', async () => {
+test('a thread that closes by itself ends its read immediately, and blocks no other', async () => {
   const { reader, clock, workers, ask } = setUp()
   const first = ask('ada', '1')
   workers[0]?.close()
@@ -136,7 +136,7 @@ test('a thread that closes by itself ends its read at once, and holds nobody bac
   await leave(reader, clock)
 })
 
-test('nobody waits for ever', async () => {
+test('no read waits forever', async () => {
   const { reader, clock, workers, ask } = setUp()
   const waits = Array.from({ length: 9 }, (_, n) => ask(`somebody ${n}`, 'x'))
   for (let waited = 0; waited < WAIT_MS; waited += DEADLINE_MS - 1) {
@@ -147,8 +147,8 @@ test('nobody waits for ever', async () => {
   await leave(reader, clock)
 })
 
-describe('what waits is bounded', () => {
-  test('for one caller, who takes nothing from others', async () => {
+describe('the queue is bounded', () => {
+  test('for one client, without affecting others', async () => {
     const { reader, clock, ask } = setUp()
     const guests = Array.from({ length: 30 }, () => ask('guest', 'x'))
     expect(await guests[17]).toBe('busy')
@@ -166,7 +166,7 @@ describe('what waits is bounded', () => {
 })
 
 describe('a read that was given up', () => {
-  test('holds its caller until its thread ended, and nobody else', async () => {
+  test('blocks its client until its thread ended, and no other', async () => {
     const { reader, clock, workers, ask, asked } = setUp()
     const slow = ask('guest', 'slow')
     await clock.advance(DEADLINE_MS)
@@ -181,7 +181,7 @@ describe('a read that was given up', () => {
     await leave(reader, clock)
   })
 
-  test('is one of three threads at most that work on for nothing', async () => {
+  test('is one of at most three threads that continue without a reader', async () => {
     const { reader, clock, workers, ask } = setUp()
     for (const who of ['ada', 'eve', 'bob']) {
       const call = ask(who, 'slow')
@@ -196,7 +196,7 @@ describe('a read that was given up', () => {
   })
 })
 
-test('what reads whole tables has a thread of its own', async () => {
+test('reads of whole tables have their own thread', async () => {
   const { reader, clock, workers, ask } = setUp()
   const sizes = reader.tableSizes()
   const page = ask('ada', 'x')

@@ -47,21 +47,21 @@ const OPEN = [
   'POST /api/key/secret',
 ]
 
-test('the table is the one that was reviewed', () => {
+test('the table is the reviewed one', () => {
   expect(formatRoutes(rows)).toMatchSnapshot()
 })
 
-test('every route has exactly one access gate, ahead of its capability rule', () => {
+test('every route has exactly one access gate, before its capability rule', () => {
   expect(rows.length).toBeGreaterThan(10)
   for (const app of [gateway, dashboard]) expect(() => requireOneAccessGate(app)).not.toThrow()
 })
 
-test('no route that changes something in the dashboard is open, but those of signing in', () => {
+test('no dashboard route that changes something is open, except sign-in', () => {
   const open = rows.filter((row) => isMutation(row) && row.path.startsWith('/api/') && row.access[0]?.access === 'open')
   expect(open.map(getName).toSorted()).toEqual(OPEN.toSorted())
 })
 
-test('every route for model clients asks for a key and states what it does with a required capability', () => {
+test('every route for model clients requires a key and declares its handling of a required capability', () => {
   const model = rows.filter(({ path }) => path.startsWith('/v1/') || path.startsWith('/backend-api/'))
   expect(model.length).toBeGreaterThan(5)
   const careless = model.filter((row) => row.access[0]?.access !== 'client-key' || row.capability === null)

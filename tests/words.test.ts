@@ -158,7 +158,7 @@ describe('an account is a ChatGPT account, and someone who signs in is a user', 
   })
 })
 
-describe('what is read', () => {
+describe('the text that is checked', () => {
   test('in source: strings, templates and JSX, but no comments and no single words', () => {
     const source = [
       "// nobody's comment",

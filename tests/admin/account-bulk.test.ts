@@ -15,7 +15,7 @@ const statuses = ({ bindings }: TestApp) => bindings.pool.all().map(({ state }) 
 const events = (rows: { event: string }[]) =>
   rows.map(({ event }) => event).filter((event) => event !== 'account_imported')
 
-test('pausing and resuming changes every chosen account and nothing else', async () => {
+test('pausing and resuming changes only the selected accounts', async () => {
   const { app, ids, as, audit } = open()
   const operator = as('operator')
   const chosen = ids.slice(0, 2)
@@ -31,7 +31,7 @@ test('pausing and resuming changes every chosen account and nothing else', async
   expect(statuses(app)).toEqual(['active', 'active', 'active'])
 })
 
-test('what refuses is named and left alone, the others are changed', async () => {
+test('accounts that reject the change are named and left alone; the others are changed', async () => {
   const { app, ids, as, audit } = open()
   app.bindings.pool.apply(ids[0] ?? '', {
     kind: 'auth_failed',
@@ -53,7 +53,7 @@ test('what refuses is named and left alone, the others are changed', async () =>
   expect(events(audit())).toEqual(['account_paused'])
 })
 
-test('where all refuse the page says that nothing was done', async () => {
+test('when every account rejects the change, the page says that nothing was done', async () => {
   const { app, ids, as } = open(2)
   for (const id of ids)
     app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
@@ -73,14 +73,14 @@ test('where all refuse the page says that nothing was done', async () => {
   expect(html).not.toContain('Some of the chosen accounts')
 })
 
-test('one account alone that refuses is an error', async () => {
+test('a single account that rejects the change is an error', async () => {
   const response = await open()
     .as('operator')
     .ask('POST /api/accounts/pause', { json: { accountIds: ['acc_unknown'] } })
   expect(await problem(response)).toEqual([404, 'account_not_found'])
 })
 
-test('deletion keeps the log unless it is told not to', async () => {
+test('deletion keeps the log unless the request says otherwise', async () => {
   const { app, ids, as } = open(2)
   for (const id of ids)
     app.sqlite.run(
@@ -95,7 +95,7 @@ test('deletion keeps the log unless it is told not to', async () => {
   expect(app.sqlite.query('SELECT id FROM requests').values()).toEqual([[ids[0] ?? '']])
 })
 
-test('many are changed ten at a time, so that streams move on in between', async () => {
+test('many accounts are changed ten at a time, so that streams make progress in between', async () => {
   const { app, ids, as } = open(25)
   const pausing = as('operator').ask('POST /api/accounts/pause', { json: { accountIds: ids } })
   await app.clock.advance(0)
@@ -106,7 +106,7 @@ test('many are changed ten at a time, so that streams move on in between', async
   expect(await (await pausing).json()).toMatchObject({ changed: ids, refused: [] })
 })
 
-test('what a deleted account owns goes behind the answer, fifty rows at a time', async () => {
+test('rows of a deleted account are removed after the response, fifty at a time', async () => {
   const { app, ids, as } = open(2)
   app.sqlite.run(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
     INSERT INTO affinity (kind, key_hash, account_id, mixed, used_at) SELECT 'conversation', i, '${ids[0]}', 0, i FROM n`)
@@ -137,7 +137,7 @@ describe('deletion with its history', () => {
     await running
   }
 
-  test('is finished by the upkeep where the process ended in between', async () => {
+  test('is finished by the upkeep job if the process ended in between', async () => {
     const { app, ids } = open(1)
     log(app, ids[0]!, 450)
     await deleted(app, ids[0]!)
@@ -147,7 +147,7 @@ describe('deletion with its history', () => {
     expect(app.rows()).toEqual([])
   })
 
-  test('is gone from the overview, which keeps half hours that are over', async () => {
+  test('disappears from the overview, which keeps totals of past half hours', async () => {
     const { app, ids } = open(1)
     app.members[0]!.sim.next({ status: 400, body: { error: { code: 'invalid_value', message: 'No.' } } })
     await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
@@ -163,7 +163,7 @@ describe('deletion with its history', () => {
     expect(await shown()).toEqual([0, 0])
   })
 
-  test('takes along the turns that have ended and are not written yet', async () => {
+  test('also deletes requests that have ended and are not written yet', async () => {
     const { app, ids } = open(1)
     await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
     await deleted(app, ids[0]!)
@@ -171,7 +171,7 @@ describe('deletion with its history', () => {
     expect(app.rows()).toEqual([])
   })
 
-  test('takes along a turn that ends after it, and is done with after a day', async () => {
+  test('also deletes a request that ends after the deletion, and is complete after a day', async () => {
     const { app, ids } = open(1)
     await deleted(app, ids[0]!)
     await app.clock.advance('23h')
@@ -189,7 +189,7 @@ describe('deletion with its history', () => {
 describe.each(['pause', 'reactivate', 'delete'])('%s', (verb) => {
   const route = `POST /api/accounts/${verb}`
 
-  test.each(HOWS)('is for those who may change accounts (%s)', async (how) => {
+  test.each(HOWS)('requires the permission to change accounts (%s)', async (how) => {
     const { app, ids, as, guest } = open(1)
     for (const visitor of [as('viewer'), guest('192.0.2.9')])
       expect(await problem(await visitor.send(how, route, { accountIds: ids[0] ?? '' }))).toEqual([
@@ -199,20 +199,20 @@ describe.each(['pause', 'reactivate', 'delete'])('%s', (verb) => {
     expect(statuses(app)).toEqual(['active'])
   })
 
-  test('refuses a request from another site', async () => {
+  test('rejects a request from another site', async () => {
     const { ids, as } = open(1)
     const ask = { json: { accountIds: ids }, headers: { 'sec-fetch-site': 'cross-site' } }
     expect(await problem(await as('operator').ask(route, ask))).toEqual([403, 'cross_site_request_rejected'])
   })
 
   test.each([{}, { accountIds: [] }, { accountIds: 'all' }, { accountIds: ['a'], force: true }])(
-    'refuses %j',
+    'rejects %j',
     async (json) => {
       expect(await problem(await open(1).as('operator').ask(route, { json }))).toEqual([422, 'validation_error'])
     },
   )
 
-  test('from a form leads back to the list with its filters and says what was done', async () => {
+  test('a form redirects to the list with its filters and says what was done', async () => {
     const { ids, as } = open(1)
     const headers = { referer: 'http://localhost:2455/accounts?state=active&done=account_paused' }
     const body = new URLSearchParams([['accountIds', ids[0] ?? '']]).toString()
@@ -247,7 +247,7 @@ test('a routing policy is set for all selected accounts, each with its audit row
 })
 
 describe('probing several accounts', () => {
-  test('says for each what came of it', async () => {
+  test('reports the result of each', async () => {
     const { app, ids, as } = open()
     app.members[1]?.sim.next({ status: 429 })
     app.bindings.pool.apply(ids[2] ?? '', { kind: 'pause', at: app.clock.now() })
@@ -265,7 +265,7 @@ describe('probing several accounts', () => {
     [0, 'accounts_probed'],
     [1, 'accounts_probed_partly'],
     [3, 'accounts_probed_none'],
-  ])('of which %d fail leads back to the list, which says so', async (failing, done) => {
+  ])('with %d failures redirects to the list, which reports them', async (failing, done) => {
     const { app, ids, as } = open()
     for (const { sim } of app.members.slice(0, failing)) sim.next({ status: 500 })
     const body = new URLSearchParams(ids.map((id) => ['accountIds', id])).toString()

@@ -14,8 +14,8 @@ const open = () => {
   return { app, ...member, ...rest, exported, route }
 }
 
-describe('the export', () => {
-  test('needs the permission to export, which an operator has not', async () => {
+describe('exporting an account', () => {
+  test('requires the export permission, which an operator does not have', async () => {
     const { as, guest, route, exported } = open()
     for (const visitor of [as('operator'), as('viewer'), guest('192.0.2.9')])
       expect(await problem(await visitor.ask(route, { json: {} }))).toEqual([403, 'permission_required'])
@@ -29,7 +29,7 @@ describe('the export', () => {
     expect(exported()).toEqual([])
   })
 
-  test('refuses other sites and unknown accounts', async () => {
+  test('rejects other sites and unknown accounts', async () => {
     const { as, route } = open()
     const admin = as('admin')
     const foreign = { json: {}, headers: { 'sec-fetch-site': 'cross-site' } }
@@ -38,7 +38,7 @@ describe('the export', () => {
     expect(await problem(await unknown)).toEqual([404, 'account_not_found'])
   })
 
-  test('is written to the audit log, without a token, and kept by no cache', async () => {
+  test('is recorded in the audit log without a token, and is not cacheable', async () => {
     const { as, route, exported, id, sim } = open()
     const admin = as('admin')
     const response = await admin.ask(route, { json: {} })
@@ -48,14 +48,14 @@ describe('the export', () => {
   })
 })
 
-test('a format nobody knows is refused', async () => {
+test('an unknown format is rejected', async () => {
   const { as, route, exported } = open()
   const refused = await as('admin').ask(route, { json: { format: 'raw' } })
   expect(await problem(refused)).toEqual([422, 'validation_error'])
   expect(exported()).toEqual([])
 })
 
-test('everything at once has both formats and the tokens themselves', async () => {
+test('the complete export has both formats and the tokens themselves', async () => {
   const { as, route, id, sim } = open()
   const document = await (await as('admin').ask(route, { json: {} })).json()
   expect(document).toMatchObject({
@@ -68,7 +68,7 @@ test('everything at once has both formats and the tokens themselves', async () =
   expect(tokens.expiresAtMs).toBeGreaterThan(Date.UTC(2026, 0, 1))
 })
 
-test('the native format is what the importer reads', async () => {
+test('the native format can be imported', async () => {
   const { as, route, sim } = open()
   const authJson = await (await as('admin').submit(route, { format: 'codex' })).text()
   expect(parseAuthJson(authJson, 'auth.json')).toMatchObject({
@@ -78,7 +78,7 @@ test('the native format is what the importer reads', async () => {
   expect(JSON.parse(authJson)).toEqual({ ...JSON.parse(sim.authJson()), last_refresh: expect.any(String) })
 })
 
-test('a browser without script gets a file, with script the text in a dialog', async () => {
+test('a browser without scripts gets a file; with scripts it gets the text in a dialog', async () => {
   const { as, route, sim } = open()
   const admin = as('admin')
   const file = await admin.submit(route, { format: 'opencode' })
@@ -91,7 +91,7 @@ test('a browser without script gets a file, with script the text in a dialog', a
   expect(shown).not.toContain('<html')
 })
 
-test('tokens that cannot be read are not exported, cost only their own account, and are made good by an import', async () => {
+test('unreadable tokens are not exported, affect only their own account, and are repaired by an import', async () => {
   const { app, as, id, sim, exported, route } = open()
   const other = app.addAccount({ email: 'bob@example.test' })
   app.prefer(id)

@@ -36,8 +36,8 @@ const detail = async (visitor: Browser, id: string, query = ''): Promise<Account
 
 const emails = ({ accounts }: AccountsProps) => accounts.map(({ email }) => email.split('@')[0])
 
-describe('the list', () => {
-  test('tells two seats of one e-mail apart, without saying the address twice', async () => {
+describe('the account list', () => {
+  test('distinguishes two accounts with the same email without repeating the address', async () => {
     const seat = { email: 'ada@example.test', plan: 'plus' } as const
     const { app, as } = open({ accounts: [seat, seat] })
     const named = app.members.map(({ id }) => `ada@example.test (plus, ${id.slice(0, 8)})`)
@@ -48,7 +48,7 @@ describe('the list', () => {
     expect(page).not.toContain('ada@example.test · Plus')
   })
 
-  test('says the address of one that is called by a longer one', async () => {
+  test('shows the address of an account whose alias is longer', async () => {
     const { app, as, ada } = open()
     const alias = 'ada@example.test.invalid'
     await as('admin').ask(`PUT /api/accounts/${ada}/alias`, { json: { alias } })
@@ -57,7 +57,7 @@ describe('the list', () => {
     expect(page).toContain('ada@example.test · ')
   })
 
-  test('is narrowed by what its address says', async () => {
+  test('is filtered by its query string', async () => {
     const { app, as, ada, alan } = open()
     app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
     app.bindings.pool.apply(alan, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
@@ -73,7 +73,7 @@ describe('the list', () => {
     expect(emails(await list(operator, '?state=nonsense&sort=colour&page=x&per=7'))).toHaveLength(3)
   })
 
-  test('sorts what is not known last, whichever way', async () => {
+  test('sorts unknown values last in both directions', async () => {
     const { app, as, ada, grace } = open()
     const at = app.clock.now()
     const used = (id: string, usedPercent: number) =>
@@ -90,7 +90,7 @@ describe('the list', () => {
     expect(emails(await list(operator, '?sort=five_hour&order=desc'))).toEqual(['ada', 'grace', 'alan'])
   })
 
-  test('sorts names as people count: 2 before 10, whatever the case', async () => {
+  test('sorts names naturally: 2 before 10, ignoring case', async () => {
     const names = ['team-10', 'Team-2', 'team-1', 'beta']
     const { as } = open({ accounts: names.map((name) => ({ email: `${name}@example.test`, plan: 'plus' as const })) })
     const order = async (query = '') => emails(await list(as('operator'), query))
@@ -99,7 +99,7 @@ describe('the list', () => {
     expect(await order('?sort=in_flight&order=desc')).toEqual(['beta', 'team-1', 'Team-2', 'team-10'])
   })
 
-  test('knows the last request to the second while the log has it, and counts no warm-up', async () => {
+  test('shows the last request to the second while it is in the log, and does not count warm-ups', async () => {
     const { app, as, ada, alan } = open()
     const startedAt = app.clock.now() - 90_000
     const row = { keyId: null, startedAt }
@@ -110,7 +110,7 @@ describe('the list', () => {
     expect(accounts.map(({ lastUsedAt }) => lastUsedAt)).toEqual(['2025-12-31T23:58:30.000Z', null, null])
   })
 
-  test('has what each account served, sorts by it, and adds it up for each plan', async () => {
+  test('shows what each account served, sorts by it, and adds it up per plan', async () => {
     const { app, as, ada, alan } = open()
     const used = (accountId: string, requests: number, costMicros: number) =>
       commit(app.db, (tx) => {
@@ -144,7 +144,7 @@ describe('the list', () => {
     for (const said of ['$1.50', '$0.25', 'never', 'Totals per plan']) expect(page).toContain(said)
   })
 
-  test('of many is light, and a page beyond the last is the last', async () => {
+  test('stays small with many accounts, and a page beyond the last is the last page', async () => {
     const { as } = open({ accounts: 60 })
     const operator = as('operator')
     const page = await (await operator.ask('GET /accounts', html)).text()
@@ -154,7 +154,7 @@ describe('the list', () => {
     expect((await list(operator, '?per=100')).accounts).toHaveLength(60)
   })
 
-  test('shows those who may only look masked names, which they cannot search for either', async () => {
+  test('shows masked names, which cannot be searched, to users with read-only access', async () => {
     const { as, guest } = open()
     for (const visitor of [as('viewer'), guest('192.0.2.9')]) {
       const page = await (await visitor.ask('GET /accounts', html)).text()
@@ -165,22 +165,22 @@ describe('the list', () => {
     }
   })
 
-  test('is not for a member, who sees no accounts', async () => {
+  test('is not available to a member, who cannot see accounts', async () => {
     const { as, ada } = open()
     for (const path of ['/accounts', `/accounts/${ada}`])
       expect(await problem(await as('member').ask(`GET ${path}`, json))).toEqual([403, 'permission_required'])
   })
 })
 
-describe('an account', () => {
-  test('that is unknown is not found, and a tab nobody knows is the first', async () => {
+describe('an account page', () => {
+  test('answers 404 for an unknown account, and shows the first tab for an unknown tab', async () => {
     const { as, ada } = open()
     const operator = as('operator')
     expect(await problem(await operator.ask('GET /accounts/acc_unknown', json))).toEqual([404, 'account_not_found'])
     expect((await detail(operator, ada, '?tab=colour')).content.tab).toBe('usage')
   })
 
-  test('offers what its state allows, and says why the rest does not help', async () => {
+  test('offers the actions its state allows, and says why the others would not help', async () => {
     const { app, as, ada } = open()
     const operator = as('operator')
     const offered = async () =>
@@ -197,7 +197,7 @@ describe('an account', () => {
     expect(await offered()).toEqual(['reauthenticate', '(probe)', '(pause)', 'delete'])
   })
 
-  test('when blocked answers all five questions on its page', async () => {
+  test('of a blocked account answers all five questions', async () => {
     const { app, as, ada } = open()
     const at = app.clock.now()
     const refusal = { at, evidence: '429 too many', resetAt: at + HOUR_MS, retryAfterMs: null }
@@ -207,7 +207,7 @@ describe('an account', () => {
       expect(page).toContain(said)
   })
 
-  test('shows those who may only look no evidence, no credentials and no working button', async () => {
+  test('shows no evidence, credentials or working buttons to users with read-only access', async () => {
     const { app, as, guest, ada } = open()
     const at = app.clock.now()
     const refusal = { at, evidence: '429 of ada@example.test', resetAt: at + HOUR_MS, retryAfterMs: null }
@@ -230,7 +230,7 @@ describe('an account', () => {
     }
   })
 
-  test('shows an operator the credentials, but not how to take them away', async () => {
+  test('shows the credentials to an operator, without a way to remove them', async () => {
     const { as, ada } = open()
     const operator = await detail(as('operator'), ada, '?tab=credentials')
     expect(operator.content).toMatchObject({
@@ -242,7 +242,7 @@ describe('an account', () => {
     expect(JSON.stringify(operator)).not.toMatch(/rt_\d|eyJ/)
   })
 
-  test('tells its events newest first, a page at a time', async () => {
+  test('lists its events newest first, in pages', async () => {
     const { app, as, ada } = open()
     for (let n = 1; n <= 60; n += 1) event(app, ada, `event ${n}`)
     const operator = as('operator')
@@ -294,7 +294,7 @@ describe('an account that recovered', () => {
       (app: ReturnType<typeof testApp>, id: string) =>
         app.bindings.pool.apply(id, { kind: 'tick', at: app.clock.now() + HOUR_MS }),
     ],
-  ])('by %s says so', async (_, reason, recover) => {
+  ])('because of %s says so', async (_, reason, recover) => {
     const { app, as, ada } = open()
     block(app, ada)
     await recover(app, ada)
@@ -307,7 +307,7 @@ describe('an account that recovered', () => {
     ])
   })
 
-  test('by its reset says so', async () => {
+  test('because of its reset says so', async () => {
     const { app, as, ada } = open()
     block(app, ada, app.clock.now() + HOUR_MS)
     app.bindings.pool.apply(ada, { kind: 'tick', at: app.clock.now() + HOUR_MS })
@@ -320,10 +320,10 @@ describe('an account that recovered', () => {
 
 describe('a probe', () => {
   test.each([
-    ['that is served', null, 'ChatGPT served the probe'],
+    ['that succeeds', null, 'ChatGPT served the probe'],
     ['that is rejected', { status: 429 } as const, 'The probe failed: ChatGPT answered 429.'],
     ['that gets no answer', { reset: true } as const, 'The probe failed: ChatGPT could not be reached.'],
-  ])('%s shows its result beside the button, for an hour', async (_, fault, said) => {
+  ])('%s shows its result beside the button for an hour', async (_, fault, said) => {
     const { app, as, ada } = open()
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     if (fault) sim.next(fault)
@@ -339,7 +339,7 @@ describe('a probe', () => {
 })
 
 describe('the last seven days', () => {
-  test('the trend on the page ends with the present only while that was reported in this hour', async () => {
+  test('the trend on the page includes the current hour only if usage was reported in it', async () => {
     const { app, as, ada } = open()
     app.bindings.pool.observe(ada, {
       at: app.clock.now(),
@@ -357,7 +357,7 @@ describe('the last seven days', () => {
     expect(await last()).toBeNull()
   })
 
-  test('reset credits nobody asked for are not known, which is not none', async () => {
+  test('reset credits that were never fetched are unknown, not zero', async () => {
     const { app, as, ada } = open()
     const refusal = async () => {
       const { content } = await detail(as('operator'), ada)
@@ -368,7 +368,7 @@ describe('the last seven days', () => {
     expect(await refusal()).toStartWith('This account has no reset credits')
   })
 
-  test('leave out the hours without a sample', async () => {
+  test('leave out hours without a sample', async () => {
     const { app, as, ada } = open()
     const now = app.clock.now()
     commit(app.db, (tx) => {
@@ -397,7 +397,7 @@ describe('the last seven days', () => {
     ])
   })
 
-  test('end with the present hour once something was reported in it', async () => {
+  test('end with the current hour once something was reported in it', async () => {
     const { app, as, ada } = open()
     const at = app.clock.now()
     const fiveHour = { usedPercent: 25, windowMinutes: 300, resetAt: at + HOUR_MS }
@@ -407,7 +407,7 @@ describe('the last seven days', () => {
     expect(trends).toMatchObject({ primary: [{ t: new Date(at).toISOString(), v: 75 }], secondary: [] })
   })
 
-  test('say what the account was spent on, and nothing of other accounts or older hours', async () => {
+  test('show what the account was used for, without other accounts or older hours', async () => {
     const { app, as, ada, grace } = open()
     const hour = app.clock.now()
     const { row } = app.key({ name: 'laptop' })
@@ -452,7 +452,7 @@ test('one form changes alias, policy and pool', async () => {
   })
 })
 
-test('the form of an account that was opened before somebody else’s change does not undo it', async () => {
+test('an outdated account form does not undo another user’s change', async () => {
   const { app, as, ada } = open()
   const operator = as('operator')
   await operator.ask(`PATCH /api/accounts/${ada}`, { json: { securityWorkAuthorized: true } })
@@ -489,7 +489,7 @@ describe('the five answers of an account', () => {
     )
   }
 
-  test('under a strategy that names another one they name the strategy, and lead to it', async () => {
+  test('under a strategy that prefers another account, name the strategy and link to it', async () => {
     const { app, as, ada, grace } = open()
     app.change({ routingStrategy: 'single_account', singleAccountId: ada })
     const said = await answers(as('operator'), grace)
@@ -501,7 +501,7 @@ describe('the five answers of an account', () => {
     )
   })
 
-  test('at its limit of parallel requests it waits for one of its turns', async () => {
+  test('at its limit of parallel requests, say that it waits for one of them to end', async () => {
     const { app, as, ada, grace, alan } = open()
     app.change({ proxyAccountStreamLimit: 1 })
     for (const other of [grace, alan]) app.bindings.pool.apply(other, { kind: 'pause', at: app.clock.now() })
@@ -513,7 +513,7 @@ describe('the five answers of an account', () => {
     lease.release()
   })
 
-  test('cooling down they are what failed, and when, to those who manage accounts; without its words to others', async () => {
+  test('during cooldown, show what failed and when to users who manage accounts, and hide the error text from others', async () => {
     const { app, as, ada } = open()
     const evidence = '503 server_is_overloaded: Overloaded.'
     const fail = () => app.bindings.pool.health(ada, { kind: 'error', at: app.clock.now(), evidence })
@@ -533,7 +533,7 @@ describe('the five answers of an account', () => {
     expect((await answers(as('operator'), ada))['Available?']).toStartWith('Available')
   })
 
-  test('paused they are the pause, and what else keeps it out to those who manage accounts', async () => {
+  test('while paused, show the pause, and other reasons only to users who manage accounts', async () => {
     const { app, as, ada } = open()
     app.bindings.pool.apply(ada, { kind: 'pause', at: app.clock.now() })
     const paused = await answers(as('operator'), ada)

@@ -31,8 +31,8 @@ const open = (credits = [{ id: 'later' }, { id: 'sooner' }]) => {
   return { app, ...member, ...people(app), block, sent, list, consume: `POST ${list}/consume` }
 }
 
-describe('what is known', () => {
-  test('is nothing before the upstream was asked, and then what it said', async () => {
+describe('the reset credits of an account', () => {
+  test('are unknown before the first fetch, then what the upstream reported', async () => {
     const { app, id, sim, list, as } = open()
     const viewer = as('viewer')
     const listed = async () => (await viewer.ask(`GET ${list}`)).json()
@@ -58,14 +58,14 @@ describe('what is known', () => {
     expect(sim.resetCredits).toHaveLength(2)
   })
 
-  test('of an unknown account is not found', async () => {
+  test('of an unknown account are not found', async () => {
     const unknown = await open().as('viewer').ask('GET /api/accounts/acc_unknown/rate-limit-reset-credits')
     expect(await problem(unknown)).toEqual([404, 'account_not_found'])
   })
 })
 
 describe('redeeming', () => {
-  test('takes the credit that expires first, ends the block and knows the usage after it', async () => {
+  test('uses the credit that expires first, ends the block and refreshes the usage', async () => {
     const { app, id, consume, as, audit, block, sent } = open()
     block()
     const operator = as('operator')
@@ -89,7 +89,7 @@ describe('redeeming', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test('is one redemption for one request id, however often it is sent', async () => {
+  test('is redeemed once per request id, however often it is sent', async () => {
     const { consume, as, audit, sent } = open()
     const operator = as('operator')
     const redeem = async () => (await operator.ask(consume, { json: { redeemRequestId: 'r1' } })).json()
@@ -99,7 +99,7 @@ describe('redeeming', () => {
     expect(audit().filter(({ event }) => event === 'reset_credit_redeemed')).toHaveLength(1)
   })
 
-  test('asked again after an answer that was lost names the same credit', async () => {
+  test('a repetition after a lost response names the same credit', async () => {
     const { app, sim, consume, as, sent } = open()
     const operator = as('operator')
     const redeem = () => operator.ask(consume, { json: { redeemRequestId: 'r1' } })
@@ -110,7 +110,7 @@ describe('redeeming', () => {
     expect(sent()).toMatchObject([{ credit_id: 'sooner' }, { credit_id: 'sooner' }])
   })
 
-  test('of two at the same time one waits for nobody and is refused', async () => {
+  test('the second of two simultaneous redemptions is rejected without waiting', async () => {
     const { app, sim, consume, as, sent } = open()
     const operator = as('operator')
     sim.next({ on: 'reset-credits', delayHeadersMs: 1000 })
@@ -121,7 +121,7 @@ describe('redeeming', () => {
     expect((await redeem()).status).toBe(200)
   })
 
-  test('counts as done when only the question after it fails', async () => {
+  test('succeeds even if only the usage refresh afterwards fails', async () => {
     const { app, id, sim, consume, as, block } = open()
     block()
     sim.always({ on: 'usage', status: 400 })
@@ -130,7 +130,7 @@ describe('redeeming', () => {
     expect(app.bindings.pool.get(id)?.state.status).toBe('active')
   })
 
-  test('without a credit, or of an account out of use, is refused', async () => {
+  test('without a credit, or for an account that is not in use, is rejected', async () => {
     const none = open([])
     const paused = open()
     paused.app.bindings.pool.apply(paused.id, { kind: 'pause', at: paused.app.clock.now() })
@@ -144,7 +144,7 @@ describe('redeeming', () => {
     expect([...none.sent(), ...paused.sent()]).toEqual([])
   })
 
-  test('is for those who may change accounts', async () => {
+  test('requires the permission to change accounts', async () => {
     for (const how of HOWS) {
       const { consume, as, guest, sent } = open()
       for (const visitor of [as('viewer'), guest('192.0.2.9')])
@@ -171,7 +171,7 @@ describe('POST /v1/reset-credit', () => {
     expect(audit().at(-1)).toMatchObject({ event: 'reset_credit_redeemed', actorName: 'test', method: 'api_key' })
   })
 
-  test('an account outside the pool of the key, or none at all, is one refusal', async () => {
+  test('an account outside the pool of the key and an unknown account get the same error', async () => {
     const { app, id, sent } = open()
     const other = app.addAccount().id
     for (const json of [
@@ -182,7 +182,7 @@ describe('POST /v1/reset-credit', () => {
     expect(sent()).toEqual([])
   })
 
-  test('a credit that is gone is a conflict', async () => {
+  test('a credit that no longer exists is a conflict', async () => {
     const { app, id } = open()
     expect(await problem(await ask(app, { account_id: id, redeem_id: 'gone' }))).toEqual([
       409,
@@ -197,14 +197,14 @@ describe('POST /v1/reset-credit', () => {
     [{ account_id: 1, redeem_id: 'later' }, 'account_id'],
     [{ account_id: 'acc_1', redeem_id: 'later', force: true }, 'force'],
     [[], null],
-  ])('%j is no request, in the words of model routes', async (json, param) => {
+  ])('%j is an invalid request, in the error format of model routes', async (json, param) => {
     const { app } = open()
     const response = await ask(app, json)
     const { error } = (await response.json()) as { error: Record<string, unknown> } // as: the envelope is what is tested
     expect([response.status, error.code, error.param]).toEqual([400, 'invalid_request_error', param])
   })
 
-  test('a compressed body is read like that of a turn', async () => {
+  test('a compressed body is read like that of a model request', async () => {
     const { app, id } = open()
     const response = await app.ask('POST /v1/reset-credit', {
       body: Bun.gzipSync(JSON.stringify({ account_id: id, redeem_id: 'later' })),

@@ -50,7 +50,7 @@ const authJson = (app: TestApp, email: string): string => {
 }
 
 describe('import', () => {
-  test('of one file answers with its account', async () => {
+  test('of one file returns its account', async () => {
     const app = anApp({ accounts: 0 })
     const answer = await upload(app, { 'auth.json': authJson(app, 'ada@example.test') })
     expect(answer).toEqual({
@@ -70,7 +70,7 @@ describe('import', () => {
     expect(app.events()).toEqual(['account_imported'])
   })
 
-  test('of several keeps the good ones and names the others', async () => {
+  test('of several files keeps the valid ones and names the others', async () => {
     const app = anApp({ accounts: 0 })
     const { status, body: answer } = await upload(app, {
       'one.json': authJson(app, 'one@example.test'),
@@ -85,7 +85,7 @@ describe('import', () => {
     expect(answer.failures).toEqual([{ file: 'two.json', message: 'two.json has no access_token.' }])
   })
 
-  test('of many accounts makes every memory view read the table once, not once a slice', async () => {
+  test('of many accounts reads the table once for each memory view, not once per batch', async () => {
     const app = anApp({ accounts: 0 })
     let announced = 0
     onChange(app.db, (topics) => {
@@ -102,7 +102,7 @@ describe('import', () => {
     expect(announced).toBe(1)
   })
 
-  test('announces what was stored when it fails midway', async () => {
+  test('announces what was stored when it fails partway', async () => {
     const app = anApp({ accounts: 0 })
     const files = Array.from({ length: 15 }, (_, n) => [`${n}.json`, authJson(app, `a${n}@example.test`)])
     let isDone = false
@@ -117,7 +117,7 @@ describe('import', () => {
     expect(app.bindings.pool.all()).toHaveLength(10)
   })
 
-  test('looks for the seat of a file by an index', () => {
+  test('finds the account of a file through an index', () => {
     const app = anApp({ accounts: 0 })
     const identity = parseAuthJson(authJson(app, 'ada@example.test'), 'a').identity
     const seats = [identity, { ...identity, chatgptAccountId: null }, { ...identity, chatgptUserId: null }]
@@ -127,7 +127,7 @@ describe('import', () => {
       ])
   })
 
-  test('of nothing good is refused, naming each file and why', async () => {
+  test('without a valid file is rejected, naming each file and the reason', async () => {
     const app = anApp({ accounts: 0 })
     const { status, body: answer } = await upload(app, { 'a.json': 'x', 'b.json': '{}' })
     expect(status).toBe(400)
@@ -151,13 +151,13 @@ describe('import', () => {
     expect(await body(broken)).toMatchObject({ status: 400, body: { error: { code: 'invalid_auth_json' } } })
   })
 
-  test('over 32 MiB is refused', async () => {
+  test('over 32 MiB is rejected', async () => {
     const app = anApp({ accounts: 0 })
     const { status, body: answer } = await upload(app, { 'auth.json': ' '.repeat(33 * 1024 * 1024) })
     expect([status, answer.error.code]).toEqual([413, 'payload_too_large'])
   })
 
-  test('of a seat that is known renews its tokens instead of adding it again', async () => {
+  test('of a known account replaces its tokens instead of adding it again', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
@@ -168,7 +168,7 @@ describe('import', () => {
     expect(app.bindings.proxyDeps.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   })
 
-  test('of an account that was paused, and then lost its tokens, leaves it paused', async () => {
+  test('of an account that was paused and then lost its tokens leaves it paused', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const url = `/api/accounts/${id}`
@@ -189,7 +189,7 @@ describe('import', () => {
     expect(app.bindings.pool.get(id)?.state.status).toBe('active')
   })
 
-  test('of a file older than the last renewal leaves the tokens alone and says so', async () => {
+  test('of a file older than the last refresh leaves the tokens unchanged and says so', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const old = sim.authJson()
@@ -200,16 +200,16 @@ describe('import', () => {
     expect(app.bindings.proxyDeps.credentials.fresh(id)).toMatchObject({ accessToken: sim.accessToken })
   })
 
-  test('needs this machine', async () => {
+  test('requires a local client', async () => {
     const app = anApp({ accounts: 0 })
     expect((await app.ask('POST /api/accounts/import', { peer: '203.0.113.9' })).status).toBe(401)
   })
 })
 
-describe('the list', () => {
+describe('the account list', () => {
   const list = async (app: TestApp) => (await body(app.ask('GET /api/accounts'))).body.accounts
 
-  test('tells usage as what is left, and that the account would be chosen', async () => {
+  test('shows usage as the remaining share, and that the account would be selected', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
@@ -242,7 +242,7 @@ describe('the list', () => {
     ])
   })
 
-  test('names no reset that is over, on no page either', async () => {
+  test('shows no past reset, on the pages either', async () => {
     const app = anApp({ accounts: 1 })
     const { id } = app.members[0]!
     const at = app.clock.now()
@@ -256,7 +256,7 @@ describe('the list', () => {
     expect(await page.text()).not.toContain(' · resets ')
   })
 
-  test('tells why an account is out, and until when', async () => {
+  test('says why an account is unavailable, and until when', async () => {
     const app = anApp({ accounts: 2 })
     const [first, second] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
     const at = app.clock.now()
@@ -279,7 +279,7 @@ describe('the list', () => {
     ])
   })
 
-  test('tells a block without a known end by its next check, on its page, too', async () => {
+  test('shows a block without a known end by its next check, on its page too', async () => {
     const app = anApp({ accounts: 1 })
     const { id } = app.members[0]!
     const at = app.clock.now()
@@ -293,7 +293,7 @@ describe('the list', () => {
     expect((await getPage('/dashboard')).match(/next check/g)).toHaveLength(2)
   })
 
-  test('never holds a token', async () => {
+  test('never contains a token', async () => {
     const app = anApp({ accounts: 1 })
     const text = JSON.stringify(await list(app))
     const { sim } = app.members[0]!
@@ -301,7 +301,7 @@ describe('the list', () => {
     expect(text).not.toMatch(/sealed|eyJ/i)
   })
 
-  test('tells what each account has done since it is here, as the log has it', async () => {
+  test('shows what each account has served since it was added, according to the log', async () => {
     const app = anApp({ accounts: 2 })
     const [busy, idle] = app.members.map(({ id }) => id) as [string, string]
     app.prefer(busy)
@@ -329,7 +329,7 @@ describe('the list', () => {
     expect(await usage()).toEqual({ [idle]: none })
   })
 
-  test('tells quotas beside the account’s own, by the names of the upstream and by ours', async () => {
+  test('lists additional quotas under the upstream’s names and ours', async () => {
     const app = anApp({ accounts: 1 })
     const at = app.clock.now()
     const window = (usedPercent: number, resetAt: number) => ({ usedPercent, windowMinutes: 300, resetAt })
@@ -365,7 +365,7 @@ describe('the list', () => {
     ])
   })
 
-  test('tells how long the tokens are good, to those who work with accounts only', async () => {
+  test('shows how long the tokens are valid, only to users who work with accounts', async () => {
     const app = anApp({ accounts: 1 })
     const [{ auth, limitWarmupEnabled, limitWarmup }] = await list(app)
     expect(auth).toEqual({
@@ -379,7 +379,7 @@ describe('the list', () => {
     expect([await seenBy('viewer'), (await seenBy('operator')).access.state]).toEqual([null, 'valid'])
   })
 
-  test('gives those who read masked names no version by which to prove a guess of one', async () => {
+  test('gives users who see masked names no version that could confirm a guessed name', async () => {
     const app = anApp({ accounts: 1 })
     const { as } = people(app)
     const path = `PATCH /api/accounts/${app.members[0]!.id}`
@@ -397,14 +397,14 @@ describe('the list', () => {
   })
 })
 
-describe('whether it would be chosen', () => {
+describe('whether an account would be selected', () => {
   const views = (app: TestApp, settings: Parameters<TestApp['change']>[0] = {}) => {
     app.change(settings)
     const { pool, settings: cache } = app.bindings
     return describeAccounts(pool, { now: app.clock.now(), settings: cache.current() })
   }
 
-  test('an account that others are preferred to is eligible; one that is not the single account is not', () => {
+  test('an account with a lower preference is available; one that is not the selected single account is not', () => {
     const app = anApp({ accounts: 2 })
     const [first] = app.members as [(typeof app.members)[0]]
     app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
@@ -417,7 +417,7 @@ describe('whether it would be chosen', () => {
     ])
   })
 
-  test('a block that is over counts as over, though nobody ended it yet', async () => {
+  test('a block whose time is over counts as ended, even before it is cleared', async () => {
     const app = anApp({ accounts: 1 })
     const at = app.clock.now()
     const refusal = { at, evidence: 'seen', resetAt: at + 1000, retryAfterMs: null }
@@ -427,7 +427,7 @@ describe('whether it would be chosen', () => {
     expect(views(app)).toMatchObject([{ status: 'active', eligible: true, why: null, until: null }])
   })
 
-  test('a full account says so', () => {
+  test('an account at its limit of parallel requests says so', () => {
     const app = anApp({ accounts: 1 })
     app.bindings.pool.all()[0]!.inFlight = 8
     expect(views(app)).toMatchObject([{ eligible: false, why: 'At its limit of parallel requests', inFlight: 8 }])
@@ -459,13 +459,13 @@ describe('changes', () => {
     ['PUT', '/routing-policy', { routingPolicy: 'always' }],
     ['PATCH', '', { securityWorkAuthorized: 'yes' }],
     ['PATCH', '', { status: 'active' }],
-  ])('%s %s refuses %j', async (method, path, json) => {
+  ])('%s %s rejects %j', async (method, path, json) => {
     const app = anApp({ accounts: 1 })
     const refused = await body(app.ask(`${method} /api/accounts/${app.members[0]!.id}${path}`, { json }))
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'validation_error' } } })
   })
 
-  test('of state that stands already leave nothing behind, nor an account that was never out of use', async () => {
+  test('that change nothing leave no trace, and neither does an account that was never unavailable', async () => {
     const app = anApp({ accounts: 1 })
     const url = `/api/accounts/${app.members[0]!.id}`
     const strip = async () => {
@@ -483,7 +483,7 @@ describe('changes', () => {
     expect(app.events()).toEqual(['account_paused', 'account_reactivated'])
   })
 
-  test('are written down as what they changed, however much the form carries', async () => {
+  test('are recorded as what they changed, however many fields the form has', async () => {
     const app = anApp({ accounts: 1 })
     const url = `/api/accounts/${app.members[0]!.id}`
     const form = { alias: 'Work', routingPolicy: 'normal', securityWorkAuthorized: false }
@@ -494,7 +494,7 @@ describe('changes', () => {
     expect(rows.map(({ details }) => details)).toEqual([{ alias: 'Work' }, { alias: null }])
   })
 
-  test('are felt by the pool at once', async () => {
+  test('take effect in the pool immediately', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     await app.ask(`POST /api/accounts/${id}/pause`)
@@ -503,7 +503,7 @@ describe('changes', () => {
     expect(app.bindings.pool.get(id)).toBeNull()
   })
 
-  test('a deletion takes the models from the list that no other account has', async () => {
+  test('a deletion removes models that no other account has from the list', async () => {
     const app = anApp({ accounts: 2 })
     const [kept, gone] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
     store(app, kept.id, [{ slug: 'common' }])
@@ -516,7 +516,7 @@ describe('changes', () => {
     expect(await listed()).toEqual([])
   })
 
-  test('of an account that has to sign in are refused', async () => {
+  test('of an account that needs sign-in are rejected', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
@@ -529,7 +529,7 @@ describe('changes', () => {
       })
   })
 
-  test('a deletion takes the log with it only when asked to', async () => {
+  test('a deletion removes the log only when requested', async () => {
     const app = anApp({ accounts: 2 })
     const [kept, gone] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
     const row = (id: string, accountId: string) =>
@@ -546,7 +546,7 @@ describe('changes', () => {
   })
 })
 
-test('a deletion with the log leaves the sums of its hours', async () => {
+test('a deletion with the log keeps the hourly totals', async () => {
   const app = anApp({ accounts: 1 })
   const { id } = app.members[0]!
   await (await app.ask('POST /backend-api/codex/responses', { json: codexBody() })).text()
@@ -565,7 +565,7 @@ describe('a probe', () => {
   const probe = (app: TestApp, id: string, json: unknown = {}) =>
     body(app.ask(`POST /api/accounts/${id}/probe`, { json }))
 
-  test('is one small turn, after which the usage is known', async () => {
+  test('is one small request, after which the usage is known', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const resetAt = app.clock.now() + 3_600_000
@@ -589,7 +589,7 @@ describe('a probe', () => {
     expect(app.events()).toEqual(['account_probed'])
   })
 
-  test('that is served ends a block', async () => {
+  test('that succeeds ends a block', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
@@ -603,7 +603,7 @@ describe('a probe', () => {
     ['a refusal', { status: 429 }, 429],
     ['a broken connection', { reset: true }, 0],
     ['a failure inside the stream', { failAfterCreated: { code: 'rate_limit_exceeded', message: 'No.' } }, 200],
-  ])('that meets %s ends none', async (_, fault, status) => {
+  ])('that fails with %s does not end a block', async (_, fault, status) => {
     const app = anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
@@ -613,7 +613,7 @@ describe('a probe', () => {
     expect((await probe(app, id)).body).toMatchObject({ probeStatusCode: status, accountStatusAfter: 'rate_limited' })
   })
 
-  test('of an account out of use is refused, and of an unknown one not found', async () => {
+  test('of an account that is not in use is rejected, and of an unknown one not found', async () => {
     const app = anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
@@ -622,7 +622,7 @@ describe('a probe', () => {
   })
 })
 
-test('an ID token with a hostile address does no harm', async () => {
+test('an ID token with a hostile address is harmless', async () => {
   const app = anApp({ accounts: 0 })
   const id_token = unsignedJwt({ email: '<script>alert(1)</script>@x' })
   const file = JSON.stringify({ tokens: { id_token, access_token: 'a', refresh_token: 'r' } })

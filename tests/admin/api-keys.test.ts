@@ -15,8 +15,8 @@ const open = () =>
 const create = async (app: ReturnType<typeof open>, json: Record<string, unknown> = { name: 'laptop' }) =>
   (await app.ask('POST /api/api-keys/', { json })).body as { id: string; key: string }
 
-describe('api keys', () => {
-  test('a made key is shown once, works at once and is listed without itself', async () => {
+describe('API keys', () => {
+  test('a new key is shown once, works immediately and is listed without its secret', async () => {
     const app = open()
     const { status, body } = await app.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
     expect(status).toBe(200)
@@ -26,7 +26,7 @@ describe('api keys', () => {
     expect(list).toEqual({ status: 200, body: [rest] })
   })
 
-  test('an edit answers with the whole key', async () => {
+  test('an edit returns the whole key', async () => {
     const app = open()
     const { key, ...made } = await create(app)
     const edited = await app.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: false } })
@@ -35,7 +35,7 @@ describe('api keys', () => {
     expect(app.keys.find(key)?.isActive).toBe(false)
   })
 
-  test('a renewed key replaces the old one', async () => {
+  test('a regenerated key replaces the old one', async () => {
     const app = open()
     const made = await create(app)
     const renewed = await app.ask(`POST /api/api-keys/${made.id}/regenerate`)
@@ -44,7 +44,7 @@ describe('api keys', () => {
     expect(app.keys.find(renewed.body.key)?.id).toBe(made.id)
   })
 
-  test('a deleted key answers 204 and is gone', async () => {
+  test('a deleted key answers 204 and no longer exists', async () => {
     const app = open()
     const { id } = await create(app)
     expect(await app.ask(`DELETE /api/api-keys/${id}`)).toEqual({ status: 204, body: null })
@@ -52,7 +52,7 @@ describe('api keys', () => {
   })
 
   test.each(['PATCH /api/api-keys/key_x', 'DELETE /api/api-keys/key_x', 'POST /api/api-keys/key_x/regenerate'])(
-    '%s is not found',
+    'an unknown key is not found: %s',
     async (route) => {
       const { status, body } = await open().ask(route, { json: {} })
       expect([status, body.error.code]).toEqual([404, 'not_found'])
@@ -63,7 +63,7 @@ describe('api keys', () => {
     ['no name', {}, 'name'],
     ['an unknown field', { name: 'x', colour: 'red' }, 'colour'],
     [
-      'a limit of nothing',
+      'a limit of zero',
       { name: 'x', limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 0 }] },
       'limits.0.maxValue',
     ],
@@ -85,7 +85,7 @@ describe('api keys', () => {
     'PATCH /api/api-keys/key_x',
     'DELETE /api/api-keys/key_x',
     'POST /api/api-keys/key_x/regenerate',
-  ])('%s is closed to other machines', async (route) => {
+  ])('%s is not available to other machines', async (route) => {
     const { status, body } = await open().ask(route, { peer: '203.0.113.9' })
     expect([status, body.error.code]).toEqual([401, 'bootstrap_required'])
   })

@@ -21,19 +21,19 @@ const value = async (who: Browser, path: string): Promise<any> => (await who.ask
 const html = async (who: Browser, path: string) =>
   (await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
 
-test('only those who may read it open it', async () => {
+test('requires the permission to read the audit log', async () => {
   const { as } = open()
   expect((await as('operator').ask('GET /audit')).status).toBe(403)
   expect((await as('admin').ask('GET /audit')).status).toBe(200)
 })
 
-test('it is a part of the settings, and says so', async () => {
+test('is part of the settings, and marked so in the navigation', async () => {
   const text = await html(open().as('admin'), '/audit')
   expect(text).toContain('<title>Audit log · Sluice</title>')
   expect(text).toMatch(/<a href="\/settings"[^>]* aria-current="page"/)
 })
 
-test('an empty form filters nothing, and a filter stays in the links', async () => {
+test('an empty form filters nothing, and links keep a filter', async () => {
   const { as } = open(60)
   const admin = as('admin')
   const empty = await value(admin, '/audit?action=&actor_user_id=&target_type=&severity=&since=&until=')
@@ -46,7 +46,7 @@ test('an empty form filters nothing, and a filter stays in the links', async () 
   expect(second.links.newest).toBe('/audit?actor_user_id=cli&limit=20')
 })
 
-test('one entry says what, who, about what, and its details', async () => {
+test('an entry shows what happened, the actor, the target, and its details', async () => {
   const { as } = open(1)
   const text = await html(as('admin'), '/audit?action=settings_updated')
   expect(text).toContain('Settings updated')
@@ -56,7 +56,7 @@ test('one entry says what, who, about what, and its details', async () => {
   expect(text).toMatch(/ \d\d:\d\d:\d\d UTC<\/time>/)
 })
 
-test('actors that are not users have readable names, and no method that repeats them', async () => {
+test('actors that are not users have readable names, and no sign-in method that repeats the name', async () => {
   const { app, as } = open()
   const actors = [
     ['cli', 'cli', 'Command line', ''],
@@ -79,7 +79,7 @@ test('actors that are not users have readable names, and no method that repeats 
   expect(text).toContain('<option value="cli">Command line</option>')
 })
 
-test('what an entry is about is told by its name while it is there, and by its id when it is gone', async () => {
+test('a target is shown by its name while it exists, and by its id afterwards', async () => {
   const { as } = open()
   const admin = as('admin')
   const made = await admin.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
@@ -90,7 +90,7 @@ test('what an entry is about is told by its name while it is there, and by its i
   expect(await html(admin, `/audit?target_id=${id}`)).toContain(`>${id}<`)
 })
 
-test('an account, a role and a person are told by their names, and nobody a name that is hidden from them elsewhere', async () => {
+test('accounts, roles and users are shown by name, and a name hidden elsewhere is hidden here too', async () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
   const { as, add, addRole } = people(app)
   const account = app.members[0]!.id
@@ -109,13 +109,13 @@ test('an account, a role and a person are told by their names, and nobody a name
   expect(await names(as('auditor'))).toEqual(['a***@example.test', null, 'auditor', viewer.username])
 })
 
-test('what cannot be a filter is refused', async () => {
+test('an invalid filter is rejected', async () => {
   const { as } = open()
   expect((await as('admin').ask('GET /audit?cursor=nonsense')).status).toBe(422)
   expect((await as('admin').ask('GET /audit?severity=loud')).status).toBe(422)
 })
 
-test('the line says that the log is whole, and where it is not', async () => {
+test('the page says that the log is intact, or where it is not', async () => {
   const { app, as } = open(3)
   const admin = as('admin')
   expect((await value(admin, '/audit')).chain).toEqual({ isWhole: true, rows: 3, unchained: 0, purgedThroughId: null })
@@ -125,7 +125,7 @@ test('the line says that the log is whole, and where it is not', async () => {
   expect(app.db.select().from(auditLogs).where(eq(auditLogs.id, 2)).get()?.actor).toBe('nobody')
 })
 
-test('a long log is checked when somebody asks', async () => {
+test('a long log is verified only on request', async () => {
   const { as } = open(1001)
   const admin = as('admin')
   const { chain, links } = await value(admin, '/audit')

@@ -39,7 +39,7 @@ const setUp = () => {
   return { app, crowd, admin, note, page, actions }
 }
 
-test('needs audit:read, which Operator, Viewer and Guest lack', async () => {
+test('requires audit:read, which Operator, Viewer and Guest lack', async () => {
   const { crowd, admin } = setUp()
   crowd.addRole('auditor', { 'audit:read': 'all' })
   const ask = 'GET /api/audit-logs'
@@ -105,7 +105,7 @@ test.each([
   ['session', 'ses_1'],
   ['account', 'acc_1'],
   ['api_key', 'key_1'],
-] as const)('an id tells what it is of: %s', async (type, target) => {
+] as const)('an id is shown with its kind: %s', async (type, target) => {
   const { note, page, actions } = setUp()
   note({ event: 'logout', target })
   note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
@@ -114,7 +114,7 @@ test.each([
   expect(await actions('?target_type=address')).toEqual(['firewall_entry_added'])
 })
 
-test('a backup is a backup, and no address', async () => {
+test('the target of a backup is named as a backup, not as an address', async () => {
   const { note, page, actions } = setUp()
   note({ event: 'backup_created', target: 'sluice-20260101-000000-manual.db' })
   note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
@@ -123,7 +123,7 @@ test('a backup is a backup, and no address', async () => {
   expect(await actions('?target_type=address')).toEqual(['firewall_entry_added'])
 })
 
-test('pages neither repeat nor leave out a row, whatever arrives meanwhile', async () => {
+test('pages neither repeat nor omit a row while rows are added', async () => {
   const { note, page } = setUp()
   for (let n = 0; n < 7; n++) note()
   const seen: number[] = []
@@ -146,16 +146,16 @@ test.each([
   '?severity=bad',
   '?reason=A-b',
   '?target_type=x',
-])('%s is refused', async (search) => {
+])('%s is rejected', async (search) => {
   const { admin } = setUp()
   expect(await problem(await admin.ask(`GET /api/audit-logs${search}`))).toEqual([422, 'validation_error'])
 })
 
-test('fifty rows unless told', () => {
+test('returns fifty rows by default', () => {
   expect(AuditQuery.parse({}).limit).toBe(50)
 })
 
-test('the retention job purges by whole days, only when it is set, and the rest can still be proven', async () => {
+test('the retention job deletes whole days, only when it is set, and the rest can still be verified', async () => {
   const { app, note } = setUp()
   const day = 86_400_000
   const run = () => forgetOld(app)

@@ -15,7 +15,7 @@ const create = async (app: TestApp, fields: Json = {}) =>
   json(await app.ask('POST /api/automations', { json: { name: 'Mornings', schedule: { time: '07:55' }, ...fields } }))
 const getIds = (page: Json) => (page.items as Json[]).map(({ id }) => id)
 
-test('a new automation has defaults for everything but name and time', async () => {
+test('a new automation has defaults for everything except name and time', async () => {
   const app = testApp()
   const made = await create(app, { schedule: { time: '07:55', timezone: 'UTC' } })
   expect(made).toMatchObject({
@@ -41,7 +41,7 @@ test('a new automation has defaults for everything but name and time', async () 
   expect(await get(app, '/api/automations')).toMatchObject({ items: [made], total: 1, hasMore: false })
 })
 
-test('a change keeps what it leaves out, also in the schedule, and an empty list of accounts means all', async () => {
+test('a change keeps omitted fields, also in the schedule, and an empty list of accounts means all', async () => {
   const app = testApp({ accounts: 2 })
   const accountIds = app.members.map(({ id }) => id)
   const { id } = await create(app, { accountIds, schedule: { time: '07:55', timezone: 'UTC', days: ['sun', 'mon'] } })
@@ -61,7 +61,7 @@ test('a change keeps what it leaves out, also in the schedule, and an empty list
   expect(events).toEqual(['automation_created', 'automation_updated', 'automation_updated'])
 })
 
-describe('what is not valid', () => {
+describe('invalid input', () => {
   const schedule = { time: '07:55' }
   test.each<[string, Json]>([
     ['invalid_schedule_time', { schedule: {} }],
@@ -82,7 +82,7 @@ describe('what is not valid', () => {
     expect(await get(app, '/api/automations')).toMatchObject({ total: 0 })
   })
 
-  test('accounts: unknown ones, the same twice, more than 128', async () => {
+  test('accounts: unknown ones, duplicates, more than 128', async () => {
     const app = testApp({ accounts: 1 })
     const id = app.members[0]?.id ?? ''
     for (const accountIds of [['acc_unknown'], [id, id], Array.from({ length: 129 }, () => id)])
@@ -131,7 +131,7 @@ describe('lists', () => {
     return { app, ada, bob, all: String(all.id), one: String(one.id) }
   }
 
-  test('automations by text, account, model, status and page', async () => {
+  test('automations are filtered by text, account, model, status and page', async () => {
     const { app, bob, all, one } = await world()
     const found = async (query: string) => getIds(await get(app, `/api/automations?${query}`))
     expect(await found('')).toEqual([all, one])
@@ -147,7 +147,7 @@ describe('lists', () => {
     expect((await app.ask('GET /api/automations?scheduleType=weekly')).status).toBe(422)
   })
 
-  test('options are the values there are', async () => {
+  test('options are the values that occur', async () => {
     const { app, ada } = await world()
     expect(await get(app, '/api/automations/options')).toEqual({
       accountIds: [ada],
@@ -158,7 +158,7 @@ describe('lists', () => {
     expect(await get(app, '/api/automations/options?status=disabled')).toMatchObject({ statuses: ['disabled'] })
   })
 
-  test('runs by text, account, model, status, trigger, automation and page, newest first', async () => {
+  test('runs are filtered by text, account, model, status, trigger, automation and page, newest first', async () => {
     const { app, ada, bob, all, one } = await world()
     const start = async (id: string) => {
       await app.clock.advance(1000)
@@ -205,7 +205,7 @@ describe('pages', () => {
   test.each([
     ['mornings', 'Start windows on working mornings', 'ping', '07:55', ['mon', 'tue', 'wed', 'thu', 'fri']],
     ['nightly', 'Nightly check', 'probe', '03:00', ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']],
-  ] as const)('the example %s can be sent as it is, without script', async (ready, name, kind, time, days) => {
+  ] as const)('the example %s can be submitted unchanged, without scripts', async (ready, name, kind, time, days) => {
     const app = testApp()
     const admin = people(app).as('admin')
     const form = getFields(await page(app, `/settings/automations/new?ready=${ready}`, admin), 'form-automation')
@@ -219,7 +219,7 @@ describe('pages', () => {
     expect(response.headers.get('location')).toBe(`/settings/automations/${made?.id}?done=automation_created`)
   })
 
-  test('the run page names its accounts, and is renewed when the run goes on', async () => {
+  test('the run page names its accounts, and refreshes while the run continues', async () => {
     const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
     const { id } = await create(app)
     const { id: run } = await json(await app.ask(`POST /api/automations/${id}/run-now`))

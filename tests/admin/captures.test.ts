@@ -84,7 +84,7 @@ const getFiles = (app: TestApp): string[] => {
     : []
 }
 
-describe('what is stored', () => {
+describe('what a capture stores', () => {
   const ROUTES = [
     { route: NATIVE, body: codexBody('a  spaced  text'), isStream: true },
     {
@@ -123,7 +123,7 @@ describe('what is stored', () => {
     },
   )
 
-  test('every event in its order, as it came, also when deltas are joined for the client', async () => {
+  test('every event in its original order and form, even when deltas are joined for the client', async () => {
     const house = setup()
     await house.start()
     const { text } = await send(house, NATIVE, codexBody('count'))
@@ -162,7 +162,7 @@ describe('what is stored', () => {
     expect(read.request.body).toContain('then the second')
   })
 
-  test('what ChatGPT answered when it refused, and the error the client got', async () => {
+  test('the error ChatGPT answered with, and the error the client got', async () => {
     const house = setup()
     await house.start()
     house.app.members[0]?.sim.always({ status: 400, body: { error: { message: 'No such tool', code: 'bad_tool' } } })
@@ -177,7 +177,7 @@ describe('what is stored', () => {
   test.each([
     ['broken JSON', '{"model":', 'malformed_json'],
     ['a list', '[1, 2]', 'invalid_request_error'],
-    ['a model that is not text', '{"model":7}', 'invalid_request_error'],
+    ['a model that is not a string', '{"model":7}', 'invalid_request_error'],
   ])('a request that Sluice rejects itself: %s', async (_, body, code) => {
     const house = setup()
     await house.start()
@@ -206,7 +206,7 @@ describe('secrets', () => {
     'sk-marked0key0in0a0value',
   ]
 
-  test('no key, token, cookie or text of a request is on the disk in clear, and no credential is shown', async () => {
+  test('no key, token, cookie or request text is on the disk unencrypted, and no credential is shown', async () => {
     const house = setup()
     await house.start()
     const headers = { ...house.bearer, ...HEADERS, 'x-copy': `again ${house.key}` }
@@ -228,7 +228,7 @@ describe('secrets', () => {
     expect(shown).toContain('marked prompt text')
   })
 
-  test('the folder is open to its owner only, and so are the files', async () => {
+  test('the folder and the files are accessible to their owner only', async () => {
     const house = setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
@@ -243,7 +243,7 @@ describe('secrets', () => {
     )
   })
 
-  test('curl has a variable in place of the key, and keeps quotes in a body', async () => {
+  test('the curl command has a variable for the key, and escapes quotes in a body', async () => {
     const house = setup()
     await house.start()
     await send(house, NATIVE, codexBody(`it's $HOME \`x\``))
@@ -256,8 +256,8 @@ describe('secrets', () => {
   })
 })
 
-describe('how it ends', () => {
-  test('at its time, with nothing running and over a restart', async () => {
+describe('how a capture ends', () => {
+  test('at its time, also without requests and after a restart', async () => {
     const house = setup()
     await house.start()
     await house.app.clock.advance('14m')
@@ -278,7 +278,7 @@ describe('how it ends', () => {
     expect(await house.items()).toEqual([])
   })
 
-  test('by its timer, while the service runs', async () => {
+  test('by its timer, while Sluice runs', async () => {
     const house = setup()
     await house.start()
     expect(house.app.bindings.captures.isOn).toBe(true)
@@ -341,8 +341,8 @@ describe('how it ends', () => {
   })
 })
 
-describe('what happens to the files', () => {
-  test('a killed process leaves readable files', async () => {
+describe('the files of a capture', () => {
+  test('are readable after the process is killed', async () => {
     const house = setup()
     await house.start()
     await send(house, NATIVE, codexBody('before the crash'))
@@ -362,7 +362,7 @@ describe('what happens to the files', () => {
     expect((await house.items())[0]).toMatchObject({ id: item?.id, path: null, status: null })
   })
 
-  test('deleting a request removes its file, also while it runs', async () => {
+  test('a file is removed when its request is deleted, also while it runs', async () => {
     const house = setup()
     await house.start()
     await send(house, NATIVE, codexBody())
@@ -393,7 +393,7 @@ describe('what happens to the files', () => {
     expect(getFiles(house.app)).toEqual([])
   })
 
-  test('deleting a capture removes its folder, also while it runs', async () => {
+  test('the folder is removed when the capture is deleted, also while it runs', async () => {
     const house = setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
@@ -404,7 +404,7 @@ describe('what happens to the files', () => {
     expect(getFiles(house.app)).toEqual([])
   })
 
-  test('a damaged description of a capture does not stop the start, and it can still be deleted', async () => {
+  test('a damaged capture description does not prevent the start, and can still be deleted', async () => {
     const house = setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
@@ -417,7 +417,7 @@ describe('what happens to the files', () => {
     expect((await house.admin.ask(`DELETE /api/captures/${id}/requests`)).status).toBe(200)
   })
 
-  test('what cannot be written in time is dropped, counted and said; the client gets everything', async () => {
+  test('what cannot be written in time is dropped, counted and reported; the client gets everything', async () => {
     const house = setup()
     await house.start()
     const { captures } = house.app.bindings
@@ -430,8 +430,8 @@ describe('what happens to the files', () => {
   })
 })
 
-describe('who may', () => {
-  test('start one: a scope that exists, within the bounds, once at a time', async () => {
+describe('permissions for captures', () => {
+  test('start one: a scope that exists, within the bounds, one at a time', async () => {
     const house = setup()
     const accountId = house.app.members[0]?.id
     const refused = async (fields: Record<string, unknown>) =>
@@ -457,7 +457,7 @@ describe('who may', () => {
     expect(await house.captures()).toHaveLength(2)
   })
 
-  test.each(['operator', 'viewer', 'guest'])('%s: nothing of it', async (role) => {
+  test.each(['operator', 'viewer', 'guest'])('%s: no access', async (role) => {
     const house = setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
@@ -485,7 +485,7 @@ describe('who may', () => {
     expect(getFiles(house.app)).toHaveLength(1)
   })
 
-  test('each reading leaves an audit row; a list does not', async () => {
+  test('each read of a capture leaves an audit entry; a list does not', async () => {
     const house = setup()
     await house.start()
     await send(house, NATIVE, codexBody())
@@ -498,7 +498,7 @@ describe('who may', () => {
     expect(reads().map(({ target }) => target)).toEqual([item?.id, item?.id, item?.id] as string[])
   })
 
-  test('a role that may only read does, and one that may only start does', async () => {
+  test('a role with read permission can read, and one with start permission can start', async () => {
     const house = setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
@@ -518,7 +518,7 @@ describe('pages', () => {
   const HTML = { headers: { accept: 'text/html' } }
   const page = async (who: { ask: Somebody['ask'] }, path: string) => (await who.ask(`GET ${path}`, HTML)).text()
 
-  test('every page says that a capture runs, to every user and to no guest', async () => {
+  test('every page shows a running capture to every user, and to no guest', async () => {
     const house = setup()
     const viewer = house.crowd.as('viewer')
     const guest = house.crowd.guest('127.0.0.1')
@@ -533,7 +533,7 @@ describe('pages', () => {
     expect(await page(house.admin, '/dashboard')).not.toContain('Capture running')
   })
 
-  test('the tab of a captured request shows it, finds events, and is only offered where there is something', async () => {
+  test('the tab of a captured request shows it, finds events, and is only offered if there is a capture', async () => {
     const house = setup()
     await send(house, NATIVE, codexBody())
     await house.start()
@@ -553,7 +553,7 @@ describe('pages', () => {
     expect(found).not.toContain('{&quot;type&quot;:&quot;response.completed')
   })
 
-  test('the form starts one without scripts, and the lists show it', async () => {
+  test('the form starts a capture without scripts, and the lists show it', async () => {
     const house = setup()
     const sent = await house.admin.submit('POST /api/captures', {
       keyId: house.keyId,
@@ -570,7 +570,7 @@ describe('pages', () => {
     for (const text of ['/backend-api/codex/responses', 'gpt-5.5', 'HTTP 200']) expect(requests).toContain(text)
   })
 
-  test('a page of many requests continues behind a cursor, each request once', async () => {
+  test('a page of many requests continues behind a cursor, without repeating any', async () => {
     const house = setup()
     await house.start()
     for (let n = 0; n < 7; n++) {

@@ -19,12 +19,12 @@ test.each([...PAGE_PATHS, ...MORE_PATHS].filter((path) => !path.startsWith('/doc
   },
 )
 
-test('each help is two sentences', () => {
+test('each help text is two sentences', () => {
   for (const [id, help] of Object.entries(HELP))
     expect([id, help?.says.split(/(?<=[.]) (?=[A-Z])/).length]).toEqual([id, 2])
 })
 
-test('each link leads to a part of a guide', async () => {
+test('each link leads to a section of a guide', async () => {
   const { admin } = await buildHouse()
   for (const more of new Set(Object.values(HELP).map((help) => help?.more ?? ''))) {
     const [guide, part] = more.split('#')

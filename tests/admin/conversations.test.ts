@@ -51,8 +51,8 @@ const getIds = async (query = '') => (await list(query)).conversations.map(({ co
 const detail = async (id: string, { ask }: Pick<Browser, 'ask'> = app) =>
   (await (await ask(`GET /api/conversations/${id}`)).json()) as ConversationDetail
 
-describe('the list', () => {
-  test('adds up what requests used, by conversation', async () => {
+describe('the list of conversations', () => {
+  test('adds up what requests used, per conversation', async () => {
     const { row } = app.key({ name: 'laptop' })
     const [ada, grace] = app.members.map(({ id }) => id)
     const common = { conversationHash: talk('a'), keyId: row.id, model: 'gpt-5.5', inputTokens: 1000 }
@@ -111,7 +111,7 @@ describe('the list', () => {
     })
   })
 
-  test('has what clients sent, under both spellings of its path', async () => {
+  test('includes the requests of clients, under both forms of their path', async () => {
     const say = (session: string) => getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': session } })
     await say('one')
     await say('two')
@@ -159,7 +159,7 @@ describe('the list', () => {
     expect(seen).toEqual(names.toReversed())
   })
 
-  test('reaches back 30 days, or less if asked to', async () => {
+  test('covers 30 days, or less if requested', async () => {
     add(
       ...[0.5, 3, 20, 29.9, 40].map((days) => ({ conversationHash: talk(`${days}`), startedAt: ago(days * DAY_MS) })),
       { conversationHash: talk('long'), startedAt: ago(50 * DAY_MS) },
@@ -216,7 +216,7 @@ describe('the list', () => {
       expect([search, await getIds(`?search=${encodeURIComponent(search)}`)]).toEqual([search, [...expected]])
   })
 
-  test('stops after 50,000 requests and says how far it came', async () => {
+  test('stops after 50,000 requests and says how far it searched', async () => {
     const rows = app.sqlite.prepare(
       `INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms, conversation_hash)
        VALUES (?, 'r', ?, '/v1/responses', 'normal', 'http', 'ok', 200, 1, 1, ?)`,
@@ -242,7 +242,7 @@ describe('the list', () => {
 })
 
 describe('one conversation', () => {
-  test('tells accounts, models, moves and how its requests ended', async () => {
+  test('shows accounts, models, account changes and how its requests ended', async () => {
     const [ada, grace] = app.members.map(({ id }) => id)
     const common = { conversationHash: talk('a'), model: 'gpt-5.5', userAgent: 'codex_exec/0.169 (x)' }
     const used = { inputTokens: 100, outputTokens: 10, costMicros: 2000 }
@@ -312,7 +312,7 @@ describe('one conversation', () => {
   })
 })
 
-describe('who may see what', () => {
+describe('permissions for conversations', () => {
   const PATHS = [
     '/api/conversations',
     '/api/conversations/',
@@ -321,7 +321,7 @@ describe('who may see what', () => {
     `/logs/conversations/${talk('a')}`,
   ]
 
-  test('conversations are not for Operators, Viewers, Members and guests', async () => {
+  test('conversations are not available to Operators, Viewers, Members and guests', async () => {
     add({ conversationHash: talk('a') })
     const { as, guest } = people(app)
     for (const [name, browser, status] of [
@@ -355,7 +355,7 @@ describe('who may see what', () => {
     expect((await list('?search=example', reader)).conversations).toHaveLength(1)
   })
 
-  test('a deleted account or key is said to be deleted', async () => {
+  test('a deleted account or key is marked as deleted', async () => {
     add({ conversationHash: talk('a'), accountId: 'acc_gone', keyId: 'key_gone' })
     app.db.select().from(accounts).all()
     expect((await list()).conversations[0]).toMatchObject({ representativeAccount: null, apiKeyName: null })
@@ -365,7 +365,7 @@ describe('who may see what', () => {
   })
 })
 
-describe('the pages', () => {
+describe('the conversation pages', () => {
   test('lead from the log to a conversation, its requests, and its sticky session', async () => {
     for (let n = 0; n < 2; n++) await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
     const [row] = app.rows()
@@ -383,7 +383,7 @@ describe('the pages', () => {
     expect(page).toContain('2 completed')
   })
 
-  test('an Operator gets from a request to the sessions of its account, and learns no conversation', async () => {
+  test('an Operator can open the sticky sessions of a request’s account, but no conversation', async () => {
     await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
     const [row] = app.rows()
     const { as } = people(app)

@@ -57,8 +57,8 @@ const shownIds = async (who: Browser, path: string): Promise<string[]> => {
   return ids
 }
 
-describe('who may read', () => {
-  test('nobody from elsewhere; a browser is sent to sign in', async () => {
+describe('permissions for the API reference', () => {
+  test('other machines have no access; a browser is sent to sign in', async () => {
     const { add, browser } = open({}, false)
     add({ role: 'admin' })
     const stranger = browser(REMOTE)
@@ -67,7 +67,7 @@ describe('who may read', () => {
     expect([page.status, page.headers.get('location')]).toEqual([303, '/login?return=%2Fdocs%2Fapi'])
   })
 
-  test('everybody who is let in, guests too, and all of them the same', async () => {
+  test('everyone with access, guests included, gets the same document', async () => {
     const { as, guest } = open()
     const documents = await Promise.all(
       [as('admin'), as('viewer'), as('member'), guest()].map(async (who) =>
@@ -81,7 +81,7 @@ describe('who may read', () => {
       expect((await who.ask('GET /docs/api', { headers: HTML })).status).toBe(200)
   })
 
-  test('the document is sent compressed to who takes that', async () => {
+  test('the document is sent compressed to clients that accept it', async () => {
     const { as } = open()
     const who = as('viewer')
     const plain = await who.ask('GET /api/openapi.json')
@@ -95,7 +95,7 @@ describe('who may read', () => {
 })
 
 describe('the page', () => {
-  test('has every route that answers, once, and none that is not built yet', async () => {
+  test('lists every implemented route once, and no other', async () => {
     const { as } = open()
     const html = await (await as('viewer').ask('GET /docs/api', { headers: HTML })).text()
     const ids = await shownIds(as('viewer'), '/docs/api')
@@ -109,7 +109,7 @@ describe('the page', () => {
     expect(['undefined', '[object', 'NaN'].filter((word) => html.includes(word))).toEqual([])
   })
 
-  test('says who may, what to send, what comes back, what goes wrong, and how to try it', async () => {
+  test('shows permissions, request, response, errors and an example', async () => {
     const { as } = open()
     const text = await readOperation(as('viewer'), 'postApiFirewallIps')
     for (const part of [
@@ -126,7 +126,7 @@ describe('the page', () => {
       expect(text).toContain(part)
   })
 
-  test('has fields of fields, defaults and choices', async () => {
+  test('shows nested fields, defaults and choices', async () => {
     const { as } = open()
     const key = await readOperation(as('viewer'), 'postApiApiKeysSlash')
     expect(key).toContain('limits[].limitType required')
@@ -139,7 +139,7 @@ describe('the page', () => {
     expect(settings).toContain('Default: 8 seconds.')
   })
 
-  test('finds by path, field, permission and error without script, and opens the few it found', async () => {
+  test('searches by path, field, permission and error without scripts, and opens a few results', async () => {
     const { as } = open()
     const who = as('viewer')
     expect(await shownIds(who, '/docs/api?q=ips%20security:write')).toEqual([
@@ -158,7 +158,7 @@ describe('the page', () => {
     expect(nothing).not.toContain('<b>nothing')
   })
 
-  test('the examples are for the address in use, whoever asked before', async () => {
+  test('the examples use the address of this request, regardless of earlier ones', async () => {
     const { as } = open()
     const who = as('viewer')
     const local = await (await who.ask('GET /docs/api', { headers: HTML })).text()
@@ -174,7 +174,7 @@ describe('the page', () => {
     expect(configured).not.toContain('data-guess')
   })
 
-  test('stays light enough to open on a phone', async () => {
+  test('stays small enough to open on a phone', async () => {
     const { as } = open()
     const html = await (await as('viewer').ask('GET /docs/api', { headers: HTML })).text()
     expect(html.length).toBeLessThan(540_000)

@@ -22,7 +22,7 @@ const arrivals = async (app: TestApp, path: string): Promise<[text: string, ms: 
   return seen
 }
 
-test('five events come apart from each other', async () => {
+test('five events arrive separately', async () => {
   expect(await arrivals(testApp(), '/doctor/stream')).toEqual([
     ['data: 1\n\n', 0],
     ['data: 2\n\n', 200],
@@ -32,7 +32,7 @@ test('five events come apart from each other', async () => {
   ])
 })
 
-test('a lasting stream is never silent for ten seconds, and ends after a minute and a half', async () => {
+test('a long stream is never silent for ten seconds, and ends after a minute and a half', async () => {
   const seen = await arrivals(testApp(), '/doctor/stream?lasting=true')
   expect(seen.slice(0, 5).map(([, ms]) => ms)).toEqual([0, 200, 400, 600, 800])
   const pauses = seen.map(([, ms], n) => ms - (seen[n - 1]?.[1] ?? 0))
@@ -41,7 +41,7 @@ test('a lasting stream is never silent for ten seconds, and ends after a minute 
   expect(seen.filter(([text]) => text.includes('end'))).toHaveLength(1)
 })
 
-test('a browser that leaves takes its timer along', async () => {
+test('a browser that disconnects cancels its timer', async () => {
   const app = testApp()
   const response = await app.ask('GET /doctor/stream?lasting=true')
   const reader = response.body!.getReader()
@@ -52,7 +52,7 @@ test('a browser that leaves takes its timer along', async () => {
   expect(app.clock.pending).toBe(0)
 })
 
-test('four at once at an address, and those that ended make room', async () => {
+test('four streams per address are allowed, and ended ones make room', async () => {
   const app = testApp()
   const open = () => app.ask('GET /doctor/stream?lasting=true')
   const streams = await Promise.all(Array.from({ length: 4 }, open))
@@ -66,11 +66,11 @@ test('four at once at an address, and those that ended make room', async () => {
   await arrivals(app, '/doctor/stream')
 })
 
-test('the socket says 426 when no upgrade arrived', async () => {
+test('the socket answers 426 when no upgrade arrived', async () => {
   expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
 })
 
-test('a socket says one message back, a kibibyte at most, and goes; a silent one goes after five seconds', async () => {
+test('a socket echoes one message of at most a kibibyte and closes; a silent one closes after five seconds', async () => {
   const clock = new ManualClock()
   const done: unknown[] = []
   const ws = { send: (text: string) => done.push(text), close: (code?: number) => void done.push(code) }
@@ -104,7 +104,7 @@ const slowBody = () => {
   }
 }
 
-test('an upload is counted, whatever it is, and says whether the header with underscores came along', async () => {
+test('an upload is counted, whatever its content, and reports whether the header with underscores arrived', async () => {
   const app = testApp()
   const answer = async (ask: Parameters<TestApp['ask']>[1]) => (await app.ask('POST /doctor/upload', ask)).json()
   const body = new Uint8Array(2 * MIB + 1)
@@ -115,7 +115,7 @@ test('an upload is counted, whatever it is, and says whether the header with und
   expect(app.bindings.bodies.heldBytes).toBe(0)
 })
 
-test('more than 8 MiB is refused: unread when it is declared, else as soon as it is too much', async () => {
+test('more than 8 MiB is rejected: unread when declared, otherwise as soon as the limit is exceeded', async () => {
   const app = testApp()
   const whole = await app.ask('POST /doctor/upload', { body: new Uint8Array(8 * MIB) })
   expect(await whole.json()).toMatchObject({ bytes: 8 * MIB })
@@ -133,7 +133,7 @@ test('more than 8 MiB is refused: unread when it is declared, else as soon as it
   ])
 })
 
-test('an upload of another site is refused', async () => {
+test('an upload from another site is rejected', async () => {
   const from = async (headers: Record<string, string>) =>
     problem(await testApp().ask('POST /doctor/upload', { body: 'x', headers }))
   const refused: [number, string] = [403, 'cross_site_request_rejected']
@@ -142,7 +142,7 @@ test('an upload of another site is refused', async () => {
   expect(await from({ origin: 'http://localhost:2455', 'sec-fetch-site': 'same-origin' })).toEqual([200, null])
 })
 
-test('uploads share the four places of an address, and one that ends or is broken off makes room', async () => {
+test('uploads share the four places of an address, and one that ends or is aborted makes room', async () => {
   const app = testApp()
   const seats = () => app.bindings.seats.taken('measure')
   const begin = () => {
@@ -167,7 +167,7 @@ test('uploads share the four places of an address, and one that ends or is broke
   expect(seats()).toBe(0)
 })
 
-test('an upload that drips keeps its place for a minute, and no session that ended hears what came', async () => {
+test('a slow upload keeps its place for a minute, and ends when its session ends', async () => {
   const app = testApp()
   const begin = (who: Pick<TestApp, 'ask'> = app) => {
     const sending = slowBody()
@@ -187,7 +187,7 @@ test('an upload that drips keeps its place for a minute, and no session that end
   expect(app.bindings.seats.taken('measure')).toBe(0)
 })
 
-test('they are for who sees the doctor in full, and for who makes and tests keys', async () => {
+test('require access to the full doctor, or permission to create and test keys', async () => {
   const app = testApp({ accounts: 0 })
   const { as } = people(app)
   const statuses = async (who: Pick<TestApp, 'ask'>) => {

@@ -38,7 +38,7 @@ const furnished = async () => {
   return { app, ask, endpoint, pool, accountId: app.members[0]?.id ?? '' }
 }
 
-test('an empty house has none, and goes as the environment says', async () => {
+test('without endpoints, connections follow the environment', async () => {
   expect((await door(testApp())('GET ')).body).toEqual({
     routingEnabled: false,
     defaultPoolId: null,
@@ -48,8 +48,8 @@ test('an empty house has none, and goes as the environment says', async () => {
   })
 })
 
-describe('an endpoint', () => {
-  test('is created, listed and changed without its password ever coming back', async () => {
+describe('a proxy endpoint', () => {
+  test('is created, listed and changed without ever returning its password', async () => {
     const { app, ask, endpoint } = await furnished()
     const { password: _, ...shown } = PROXY
     expect(endpoint).toEqual({
@@ -68,7 +68,7 @@ describe('an endpoint', () => {
     expect(JSON.stringify(dump(app.sqlite))).not.toContain('hunter2')
   })
 
-  test('keeps its password when it is left out or empty, and not for another host', async () => {
+  test('keeps its password when it is omitted or empty, but not for another host', async () => {
     const { app, ask, endpoint } = await furnished()
     const sealed = () => app.db.get<{ p: string | null }>(sql`SELECT password_sealed AS p FROM egress_endpoints`)?.p
     const before = sealed()
@@ -93,13 +93,13 @@ describe('an endpoint', () => {
     ['port 0', { port: 0 }],
     ['port 65536', { port: 65_536 }],
     ['a name of 129 letters', { name: 'x'.repeat(129) }],
-    ['a user name that ends a line', { username: 'a\r\nHost: b' }],
-    ['a password that ends a line', { password: 'a\r\nHost: b' }],
+    ['a user name with a line break', { username: 'a\r\nHost: b' }],
+    ['a password with a line break', { password: 'a\r\nHost: b' }],
     ['a lone surrogate', { password: '\ud800' }],
     ['a colon in the user name of an HTTP proxy', { scheme: 'http', username: 'a:b' }],
     ['a SOCKS password of 256 bytes', { password: 'ä'.repeat(128) }],
     ['an unknown field', { weight: 2 }],
-  ])('is refused with %s', async (_what, change) => {
+  ])('rejects %s', async (_what, change) => {
     expect(problem(await door(testApp())('POST /endpoints', { ...PROXY, ...change }))).toEqual([
       422,
       'validation_error',
@@ -111,7 +111,7 @@ describe('an endpoint', () => {
     expect([status, body.host]).toEqual([200, host.toLowerCase().replace(/[[\]]/g, '')])
   })
 
-  test('has a name of its own', async () => {
+  test('has a unique name', async () => {
     const { ask, endpoint } = await furnished()
     const other = (await ask('POST /endpoints', { ...PROXY, name: 'Other' })).body
     expect(problem(await ask('POST /endpoints', PROXY))).toEqual([409, 'name_taken'])
@@ -127,7 +127,7 @@ describe('an endpoint', () => {
     expect(problem(await ask(`DELETE /endpoints/${endpoint.id}`))).toEqual([400, 'proxy_endpoint_not_found'])
   })
 
-  test('is tested by a request of its own, whose result stays with it until it changes', async () => {
+  test('is tested by its own request, whose result is kept until the endpoint changes', async () => {
     const { app, ask, endpoint } = await furnished()
     const seen: string[] = []
     app.wire.before = (url) => void seen.push(url)
@@ -143,7 +143,7 @@ describe('an endpoint', () => {
     expect(problem(await ask('POST /endpoints/egr_gone/test'))).toEqual([400, 'proxy_endpoint_not_found'])
   })
 
-  test('that does not connect, answers something else, or has an unreadable password fails its test in words', async () => {
+  test('that cannot connect, gets another answer, or has an unreadable password fails its test with a message', async () => {
     const { app, ask, endpoint } = await furnished()
     const failing = async () => (await ask(`POST /endpoints/${endpoint.id}/test`)).body
     app.wire.before = () => {
@@ -161,7 +161,7 @@ describe('an endpoint', () => {
   })
 })
 
-describe('a pool', () => {
+describe('a proxy pool', () => {
   test('uses its endpoints in order, which can be changed', async () => {
     const { ask, endpoint, pool } = await furnished()
     const second = (await ask('POST /endpoints', { ...PROXY, name: 'Second' })).body
@@ -177,7 +177,7 @@ describe('a pool', () => {
     expect((await ask(`DELETE /pools/${pool.id}/members/${second.id}`)).body.endpointIds).toEqual([endpoint.id])
   })
 
-  test('refuses what does not exist or is there already', async () => {
+  test('rejects unknown and duplicate entries', async () => {
     const { ask, endpoint, pool } = await furnished()
     const two = [endpoint.id, endpoint.id]
     expect(problem(await ask('POST /pools', { name: 'A', endpointIds: two }))).toEqual([
@@ -200,7 +200,7 @@ describe('a pool', () => {
     expect(problem(await ask('DELETE /pools/gone'))).toEqual([400, 'proxy_pool_not_found'])
   })
 
-  test('stays while an account or the settings need it', async () => {
+  test('cannot be deleted while an account or the settings need it', async () => {
     const { app, ask, pool, accountId } = await furnished()
     const binding = { accountId, poolId: pool.id, isActive: true }
     expect((await ask(`PUT /accounts/${accountId}/binding`, { poolId: pool.id })).body).toEqual(binding)
@@ -213,7 +213,7 @@ describe('a pool', () => {
     expect((await ask(`DELETE /pools/${pool.id}`)).body).toEqual({ status: 'deleted' })
   })
 
-  test('cannot be bound to what is gone', async () => {
+  test('cannot be assigned when it no longer exists', async () => {
     const { app, ask, pool, accountId } = await furnished()
     expect(problem(await ask(`PUT /accounts/${accountId}/binding`, { poolId: 'gone' }))).toEqual([
       400,
@@ -225,7 +225,7 @@ describe('a pool', () => {
   })
 })
 
-describe('who may', () => {
+describe('permissions for proxies', () => {
   const ROUTES = [
     ['POST /endpoints', { ...PROXY, name: 'Another' }],
     ['PATCH /endpoints/:endpoint', { name: 'New' }],
@@ -250,7 +250,7 @@ describe('who may', () => {
   test.each([
     ['operator', 'permission_required'],
     ['viewer', 'read_only_access'],
-  ])('%s may not touch endpoints or the rule', async (role, ofSettings) => {
+  ])('%s cannot change endpoints or the rule', async (role, ofSettings) => {
     const refused = ['permission_required', 'permission_required', 'permission_required', ofSettings]
     expect(await rights(role, true)).toEqual(refused)
   })
@@ -260,7 +260,7 @@ describe('who may', () => {
     expect(await rights('admin', true)).toEqual(['ok', 'ok', 'ok', 'ok'])
   })
 
-  test('an Operator looks, tests, binds and orders; a Viewer and a guest do not even look', async () => {
+  test('an Operator can view, test, assign and order them; a Viewer and a guest cannot view them', async () => {
     const { app, endpoint, pool, accountId } = await furnished()
     app.change({ guestAccessEnabled: true })
     const { as, guest } = people(app)
@@ -280,11 +280,11 @@ describe('who may', () => {
   })
 })
 
-describe('on pages', () => {
+describe('proxies on pages', () => {
   const page = async (who: { ask: TestApp['ask'] }, path: string) =>
     (await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
 
-  test('an Operator sees proxies and pools without passwords, a Viewer and a guest nothing of them', async () => {
+  test('an Operator sees proxies and pools without passwords, a Viewer and a guest see neither', async () => {
     const { app, pool, accountId, ask } = await furnished()
     app.change({ guestAccessEnabled: true })
     await ask(`PUT /accounts/${accountId}/binding`, { poolId: pool.id })

@@ -17,7 +17,7 @@ const aPool = () =>
     settings: { routingStrategy: 'fill_first' },
   })
 
-test('what it names is what the next turn gets, and asking changes nothing', async () => {
+test('the account it names serves the next request, and a simulation changes nothing', async () => {
   const app = aPool()
   app.prefer(app.members[1]?.id ?? '')
   const before = JSON.stringify(app.bindings.pool.describe())
@@ -28,7 +28,7 @@ test('what it names is what the next turn gets, and asking changes nothing', asy
   expect(app.rows()[0]?.accountId).toBe(chosen?.accountId ?? 'nobody')
 })
 
-test('every other account has its reason in words; the chosen one comes first', async () => {
+test('every other account has its reason in words; the selected one comes first', async () => {
   const app = aPool()
   await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
   app.prefer(app.members[2]?.id ?? '')
@@ -40,7 +40,7 @@ test('every other account has its reason in words; the chosen one comes first', 
   ])
 })
 
-describe('of two that reset on different days', () => {
+describe('two accounts that reset on different days', () => {
   const DAY_MS = 86_400_000
   const explainedPage = async (days: [number, number]) => {
     const app = testApp({ accounts: [{ email: 'small@example.test' }, { email: 'large@example.test' }] })
@@ -62,22 +62,22 @@ describe('of two that reset on different days', () => {
     return (await app.ask('GET /accounts/simulator?model=gpt-5.5', { headers: { accept: 'text/html' } })).text()
   }
 
-  test('the page says that the day decided, and claims no draw', async () => {
+  test('the page says that the day decided, not a random choice', async () => {
     const html = await explainedPage([1, 6])
     expect(html).toContain('<strong>small@example.test</strong>')
     expect(html).toContain('available; resets later')
     expect(html).not.toContain('weighted random')
   })
 
-  test('on the same day it is a draw, and both could have served', async () => {
+  test('on the same day the choice is random, and both could have served', async () => {
     const html = await explainedPage([1, 1])
     expect(html).toContain('weighted random')
     expect(html).not.toContain('resets later')
   })
 })
 
-describe('with a key', () => {
-  test('only its accounts are candidates, and its model is the one asked for', async () => {
+describe('simulating a key', () => {
+  test('only its accounts are candidates, and its model is the requested one', async () => {
     const app = aPool()
     const { row } = app.key({ assignedAccountIds: [app.members[2]?.id ?? ''], enforcedModel: 'gpt-5.4' })
     const answer = await explained(app, `?model=gpt-5.5&key=${row.id}`)
@@ -89,7 +89,7 @@ describe('with a key', () => {
     expect(answer.candidates.filter(({ reason }) => reason === 'not assigned to this key')).toHaveLength(2)
   })
 
-  test('one that may not use the model is refused before any account is looked at', async () => {
+  test('a key without access to the model is rejected before any account is considered', async () => {
     const app = aPool()
     const { row } = app.key({ allowedModels: ['gpt-5.4'] })
     expect(await explained(app, `?model=gpt-5.5&key=${row.id}`)).toMatchObject({
@@ -99,7 +99,7 @@ describe('with a key', () => {
     })
   })
 
-  test('one that has used up a limit is refused as its clients are, until the limit resets', async () => {
+  test('a key over its limit is rejected like its clients, until the limit resets', async () => {
     const app = testApp({ accounts: 1, settings: { apiKeyAuthEnabled: true } })
     const limit = { limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' } as const
     const { row, key } = app.key({ limits: [limit] })
@@ -115,7 +115,7 @@ describe('with a key', () => {
     expect((await explained(app, `?key=${row.id}`)).outcome).toBe('chosen')
   })
 
-  test('one that is switched off, and one that is not there', async () => {
+  test('a disabled key and an unknown key are rejected', async () => {
     const app = aPool()
     const { row } = app.key()
     const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
@@ -127,7 +127,7 @@ describe('with a key', () => {
   })
 })
 
-test('a parameter nobody knows is refused by its name: without it the answer would be to another question', async () => {
+test('an unknown parameter is rejected by name, because ignoring it would answer another question', async () => {
   const app = aPool()
   const response = await app.ask('GET /api/explain?model=gpt-5.5&apiKeyId=key_none')
   expect([response.status, await response.json()]).toEqual([
@@ -144,7 +144,7 @@ test('a parameter nobody knows is refused by its name: without it the answer wou
   expect((await app.ask('GET /accounts/simulator?model=gpt-5.5&from=a-bookmark')).status).toBe(200)
 })
 
-test('nobody, and an empty pool, are said in so many words', async () => {
+test('no result and an empty pool are reported in words', async () => {
   const app = testApp({ accounts: 1 })
   await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
   expect(await explained(app)).toMatchObject({
@@ -155,7 +155,7 @@ test('nobody, and an empty pool, are said in so many words', async () => {
   expect(await explained(testApp({ accounts: 0 }))).toMatchObject({ outcome: 'none', candidates: [] })
 })
 
-test('the page asks with a form that works without script', async () => {
+test('the page has a form that works without scripts', async () => {
   const app = aPool()
   const page = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
   expect(await page('/accounts/simulator')).not.toContain('id="explanation"')

@@ -15,11 +15,11 @@ const add = ({ ask }: App, ipAddress: unknown) => ask('POST /api/firewall/ips', 
 const show = async ({ ask }: App) => (await ask('GET /api/firewall/ips')).body
 const problem = ({ status, body }: { status: number; body: { error: { code: string } } }) => [status, body.error.code]
 
-test('an empty list says that everybody may call', async () => {
+test('an empty list means that all clients are allowed', async () => {
   expect(await show(open())).toEqual({ mode: 'allow_all', entries: [] })
 })
 
-test('an added range is answered and listed in its canonical form', async () => {
+test('an added range is returned and listed in its canonical form', async () => {
   const app = open()
   const entry = { ipAddress: '10.0.0.0/8', createdAt: '2026-01-01T00:00:00.000Z' }
   expect(await add(app, '10.1.2.3/8')).toEqual({ status: 200, body: entry })
@@ -38,7 +38,7 @@ test.each([
   expect((await show(app)).entries).toEqual([])
 })
 
-test('what cannot be done says why', async () => {
+test('an error says why the change is impossible', async () => {
   const app = open()
   await add(app, '192.0.2.1')
   expect(problem(await add(app, 'localhost'))).toEqual([400, 'invalid_ip'])
@@ -49,7 +49,7 @@ test('what cannot be done says why', async () => {
 })
 
 test.each(['GET /api/firewall/ips', 'POST /api/firewall/ips', 'DELETE /api/firewall/ips/192.0.2.1'])(
-  '%s is closed to other machines',
+  '%s is not available to other machines',
   async (route) => {
     expect(problem(await open().ask(route, { peer: '203.0.113.9' }))).toEqual([401, 'bootstrap_required'])
   },

@@ -21,8 +21,8 @@ const getFoot = (html: string): string => /<footer id="foot".*?<\/footer>/s.exec
 
 const getText = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')
 
-describe('on every page', () => {
-  test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab while requests are served', async (path) => {
+describe('the footer on every page', () => {
+  test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab icon while requests are served', async (path) => {
     const house = await buildHouse()
     const html = await openIn(house, path)
     expect(getText(getFoot(html))).toMatch(
@@ -33,7 +33,7 @@ describe('on every page', () => {
     expect([getTab(html).isRed, getTab(html).title.includes('●')]).toEqual([false, false])
   })
 
-  test.each(SIGNED_IN_PATHS)('%s has a red tab while no account is available', async (path) => {
+  test.each(SIGNED_IN_PATHS)('%s has a red tab icon while no account is available', async (path) => {
     const house = await buildHouse()
     await house.admin.ask(`POST /api/accounts/${house.ids.account}/pause`)
     const { title, isRed } = getTab(await openIn(house, path))
@@ -41,11 +41,11 @@ describe('on every page', () => {
   })
 })
 
-describe('the tab', () => {
+describe('the tab icon', () => {
   const open = async (app: TestApp, path = '/keys') =>
     getTab(await (await people(app).as('admin').ask(`GET ${path}`, HTML)).text())
 
-  test('of a Sluice without accounts is not red', async () => {
+  test('is not red without accounts', async () => {
     expect(await open(testApp({ accounts: 0 }))).toEqual({ title: 'Keys · Sluice', isRed: false })
   })
 
@@ -55,7 +55,7 @@ describe('the tab', () => {
     expect(await open(app)).toEqual({ title: '● The request log cannot be written · Keys · Sluice', isRed: true })
   })
 
-  test('is red beside an error, too', async () => {
+  test('is red on an error page, too', async () => {
     const app = testApp()
     for (const { id } of app.members) await app.ask(`POST /api/accounts/${id}/pause`)
     expect(await open(app, '/keys/key_nobody')).toEqual({
@@ -81,8 +81,8 @@ test('the error page of an unknown address shows neither to a visitor who is not
   expect([html.includes('aria-label="Main"'), html.includes('<footer')]).toEqual([false, false])
 })
 
-describe('the footer by itself', () => {
-  test('is a fragment for htmx and the same as JSON', async () => {
+describe('the footer alone', () => {
+  test('is a fragment for htmx with the same content as JSON', async () => {
     const app = testApp()
     const admin = people(app).as('admin')
     const fragment = await (await admin.ask('GET /footer', { headers: { 'hx-request': 'true' } })).text()
@@ -95,7 +95,7 @@ describe('the footer by itself', () => {
     expect(await (await admin.ask('GET /footer')).json()).toMatchObject({ service: { level: 'blocked' } })
   })
 
-  test('is not for visitors who may not see the overview', async () => {
+  test('is not available to visitors who cannot see the overview', async () => {
     const member = people(testApp()).as('member')
     expect((await member.ask('GET /footer')).status).toBe(403)
     const page = await (await member.ask('GET /keys', HTML)).text()

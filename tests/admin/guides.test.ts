@@ -21,7 +21,7 @@ describe('the guides', () => {
     for (const path of [...GUIDES.map((slug) => `/docs/${slug}`), '/docs/api']) expect(links).toContain(path)
   })
 
-  test.each(GUIDES)('%s has its text, and every link leads to a page and a heading that exist', async (slug) => {
+  test.each(GUIDES)('%s has its text, and every link leads to an existing page and heading', async (slug) => {
     const html = await pageAt(`/docs/${slug}`)
     const [, article = ''] = /<article class="guide">(.*)<\/article>/s.exec(html) ?? []
     const source = readFileSync(join(import.meta.dir, '../../docs', `${slug}.md`), 'utf8')
@@ -38,7 +38,7 @@ describe('the guides', () => {
     expect(html.length).toBeLessThan(40_000)
   })
 
-  test('need a sign-in, like every other page', async () => {
+  test('require a sign-in, like every other page', async () => {
     const app = testApp({ accounts: 0 })
     const { add, browser } = people(app)
     add({ role: 'admin' })
@@ -46,7 +46,7 @@ describe('the guides', () => {
     expect([response.status, response.headers.get('location')]).toEqual([303, '/login?return=%2Fdocs%2Fsecurity'])
   })
 
-  test('that do not exist are a 404', async () => {
+  test('answer 404 when they do not exist', async () => {
     for (const path of ['/docs/decisions', '/docs/..%2Fsecurity', '/docs/toString'])
       expect((await reader().ask(`GET ${path}`, HTML)).status).toBe(404)
   })
@@ -61,7 +61,7 @@ describe('Markdown', () => {
     expect(html).toContain('<code>&lt;b&gt;</code>')
   })
 
-  test('takes the first heading as the title and lists the sections in plain text', () => {
+  test('takes the first heading as the title and lists the sections as plain text', () => {
     expect(render('# The `title`\n\n## One & two\n\n### Below\n\n## Three\n')).toMatchObject({
       title: 'The title',
       sections: [
@@ -71,12 +71,12 @@ describe('Markdown', () => {
     })
   })
 
-  test('breaks long names in a table after an underscore, and keeps what is escaped', () => {
+  test('breaks long names in a table after an underscore, and keeps escaped text', () => {
     const { html } = render('| a |\n|---|\n| `LONG_NAME<x>` |\n')
     expect(html).toContain('<code>LONG_<wbr>NAME&lt;x&gt;</code>')
   })
 
-  test('lets a wide table scroll on its own, by keyboard too', () => {
+  test('a wide table scrolls on its own, by keyboard too', () => {
     expect(render('| a |\n|---|\n| b |\n').html).toMatch(/<div class="guide-table" tabindex="0"[^>]*>\s*<table>/)
   })
 })

@@ -15,7 +15,7 @@ const open = (lifecycle: { draining: boolean }, healthy: boolean) =>
     { lifecycle, ledger: { healthy } } as unknown as Partial<Bindings>, // as: the two facts a probe reads
   )
 
-test('everybody may ask, from anywhere', async () => {
+test('is available to everyone, from anywhere', async () => {
   const { ask } = open({ draining: false }, true)
   for (const path of ['/health', '/health/live', '/health/startup'])
     expect(await ask(`GET ${path}`, { peer: '192.0.2.7' })).toEqual({ status: 200, body: { status: 'ok' } })
@@ -25,7 +25,7 @@ test('everybody may ask, from anywhere', async () => {
 test.each([
   [{ draining: true }, true, { draining: 'yes', ledger: 'ok' }],
   [{ draining: false }, false, { draining: 'no', ledger: 'failing' }],
-])('not ready while %p with a ledger that is well: %p; still alive', async (lifecycle, healthy, checks) => {
+])('not ready while %p with a working ledger: %p; still alive', async (lifecycle, healthy, checks) => {
   const { ask } = open(lifecycle, healthy)
   expect(await ask('GET /health/ready')).toEqual({ status: 503, body: { status: 'unavailable', checks } })
   expect((await ask('GET /health/live')).status).toBe(200)

@@ -28,7 +28,7 @@ const open = () => {
 
 const FRAGMENT = { 'hx-request': 'true', 'hx-source': 'form#form-files', 'hx-current-url': 'http://localhost/accounts' }
 
-describe('one clean text', () => {
+describe('one complete text', () => {
   test.each([
     ['as it is', (json: string) => json],
     ['with a byte order mark', (json: string) => `\uFEFF${json}`],
@@ -42,7 +42,7 @@ describe('one clean text', () => {
     expect(emails()).toEqual(['ada@example.test'])
   })
 
-  test('that changes nothing is shown, not imported', async () => {
+  test('that changes nothing is previewed, not imported', async () => {
     const { paste, getFile } = open()
     const json = getFile('ada')
     await paste(json)
@@ -55,7 +55,7 @@ describe('several texts in one paste', () => {
     ['one after another', (files: string[]) => files.join('\n')],
     ['each with a byte order mark', (files: string[]) => files.map((json) => `\uFEFF${json}`).join('\r\n\r\n')],
     ['as head prints them', (files: string[]) => files.map((json, n) => `==> ${n}.json <==\n${json}`).join('\n')],
-  ])('%s are three files in a preview', async (_, join) => {
+  ])('%s become three files in a preview', async (_, join) => {
     const { paste, getFile, emails } = open()
     const { accounts, files } = await paste(join(['ada', 'eve', 'bob'].map(getFile)))
     expect(accounts).toBeNull()
@@ -67,7 +67,7 @@ describe('several texts in one paste', () => {
     expect(emails()).toEqual([])
   })
 
-  test('of which the last is cut off keeps the whole ones and names the other', async () => {
+  test('with the last one cut off keep the complete ones and name the other', async () => {
     const { paste, getFile, emails } = open()
     const { files } = await paste(`${getFile('ada')}\n${getFile('eve').slice(0, 200)}`)
     expect(files.map(({ file, verdict, reason }) => [file, verdict, reason])).toEqual([
@@ -77,7 +77,7 @@ describe('several texts in one paste', () => {
     expect(emails()).toEqual([])
   })
 
-  test('braces and quotes inside of strings separate nothing', async () => {
+  test('braces and quotes inside strings do not separate texts', async () => {
     const { paste, getFile } = open()
     const document = JSON.parse(getFile('ada'))
     const { accounts } = await paste(JSON.stringify({ note: 'a "}" and a \\ and {', ...document }))
@@ -85,7 +85,7 @@ describe('several texts in one paste', () => {
   })
 })
 
-describe('what is no auth.json', () => {
+describe('text that is not an auth.json', () => {
   test.each([
     ['2 MB of letters', 'x'.repeat(2 * 1024 * 1024), 'The pasted text is too large.'],
     ['2 MB in one object', `{"a":"${'x'.repeat(2 * 1024 * 1024)}"}`, 'The pasted text is too large.'],
@@ -93,7 +93,7 @@ describe('what is no auth.json', () => {
     ['a sentence', 'my auth file', 'The pasted text is not valid JSON.'],
     ['a cut-off file', '{"tokens":{"id_token":"', 'The pasted text is not valid JSON.'],
     ['nothing', ' \n', 'Select a file or paste the text of an auth.json.'],
-  ])('%s is answered in the form, which stays as it is', async (_, text, sentence) => {
+  ])('%s is reported in the form, which keeps its content', async (_, text, sentence) => {
     const { ask, emails } = open()
     const answer = await ask(text, FRAGMENT)
     expect(answer.headers.get('hx-retarget')).toBe('#form-files-problem')
@@ -101,7 +101,7 @@ describe('what is no auth.json', () => {
     expect(emails()).toEqual([])
   })
 
-  test('without script the preview says why', async () => {
+  test('without scripts the preview gives the reason', async () => {
     const { ask, app } = open()
     const answer = await ask('my auth file', { accept: 'text/html' })
     expect(answer.status).toBe(303)

@@ -64,7 +64,7 @@ const inCapitals = (json: string): string => {
 const verdicts = ({ files }: ImportValue) => files.map(({ file, verdict }) => [file, verdict])
 
 describe('looking', () => {
-  test('tells new, same, newer, older and broken apart, with the reason', async () => {
+  test('distinguishes new, same, newer, older and broken files, with the reason', async () => {
     const { app, look, rows } = open(2)
     const [ada, eve] = app.members
     const before = rows()
@@ -105,7 +105,7 @@ describe('looking', () => {
     expect(JSON.stringify(seen)).not.toContain('rt_newer')
   })
 
-  test('an older file changes nothing, unless the account needs a sign-in', async () => {
+  test('an older file changes nothing, unless the account needs sign-in', async () => {
     const { app, look } = open(1)
     const [ada] = app.members
     const older = { 'older.json': renewed(ada!.sim.authJson(), '2025-12-01T00:00:00Z', 'rt_old') }
@@ -114,7 +114,7 @@ describe('looking', () => {
     expect((await look(older)).files[0]).toMatchObject({ verdict: 'newer', reason: expect.stringContaining('sign-in') })
   })
 
-  test('a file without a date is as old as its tokens, and changes nothing where they do not say it either', async () => {
+  test('a file without a date has the age of its tokens, and changes nothing if they have none either', async () => {
     const { app, look, importAll } = open(1)
     const [ada] = app.members
     const undated = (json: string, tokens: object = {}) => {
@@ -145,7 +145,7 @@ describe('looking', () => {
     expect(await (await importAll({ 'auth.json': young })).json()).toMatchObject({ tokensKept: false })
   })
 
-  test('tokens that the service has refused are told from others', async () => {
+  test('tokens that ChatGPT rejected are marked', async () => {
     const { app, look } = open(1)
     app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")
     const again = await look({ 'again.json': app.members[0]!.sim.authJson() })
@@ -154,7 +154,7 @@ describe('looking', () => {
     )
   })
 
-  test('of several files of one account only the newest is worth it', async () => {
+  test('of several files of one account only the newest is recommended', async () => {
     const { app, look } = open()
     const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
     const seen = await look({
@@ -172,7 +172,7 @@ describe('looking', () => {
     expect(seen.files[0]?.reason).toBe('june.json is for the same account and at least as new.')
   })
 
-  test('another address, workspace or user is an account of its own', async () => {
+  test('another address, workspace or user is a separate account', async () => {
     const { app, look } = open()
     const json = JSON.parse(app.upstream.addAccount().authJson())
     const seat = (email: string, workspace: string, user: string) => {
@@ -191,7 +191,7 @@ describe('looking', () => {
     expect(seen.files.map(({ verdict }) => verdict)).toEqual(['new', 'new', 'new', 'new'])
   })
 
-  test('a ZIP is looked into, shadows and other files left out', async () => {
+  test('a ZIP is opened, and shadow and other files in it are ignored', async () => {
     const { app, look } = open()
     const packed: Packed[] = ['ada', 'eve'].map((name) => ({
       name: `${name}/auth.json`,
@@ -206,7 +206,7 @@ describe('looking', () => {
     ])
   })
 
-  test('a file may be UTF-16, as PowerShell writes it, also in a ZIP', async () => {
+  test('a file can be UTF-16, as PowerShell writes it, also in a ZIP', async () => {
     const { app, look } = open()
     const utf16 = (name: string) =>
       Buffer.from(`\uFEFF${app.upstream.addAccount({ email: `${name}@example.test` }).authJson()}`, 'utf16le')
@@ -218,7 +218,7 @@ describe('looking', () => {
     expect(verdicts(await look(files))).toEqual(['a', 'b', 'c'].map((name) => [`${name}.json`, 'new']))
   })
 
-  test('the import at once takes a ZIP, too', async () => {
+  test('the direct import takes a ZIP, too', async () => {
     const { app, importAll, emails } = open()
     const zip = getZip([{ name: 'auth.json', text: app.upstream.addAccount({ email: 'ada@example.test' }).authJson() }])
     expect((await importAll({ 'one.zip': zip, 'two.zip': getZip([]) })).status).toBe(200)
@@ -226,7 +226,7 @@ describe('looking', () => {
     expect(await problem(await importAll({ 'two.zip': getZip([]) }))).toEqual([400, 'invalid_auth_json'])
   })
 
-  test('without a file, as JSON, or by a viewer it is refused', async () => {
+  test('is rejected without a file, as JSON, or for a viewer', async () => {
     const { admin, as, preflight } = open()
     expect(await problem(await preflight({}))).toEqual([400, 'invalid_auth_json'])
     expect(await problem(await preflight({ '': '' }))).toEqual([400, 'invalid_auth_json'])
@@ -235,7 +235,7 @@ describe('looking', () => {
     expect(await problem(await preflight({ a: 'b' }, as('viewer')))).toEqual([403, 'permission_required'])
   })
 
-  test('of archives that unpack to too much only as much is read as is good for all of them together', async () => {
+  test('archives that unpack to too much share one limit on what is read', async () => {
     const { app, look } = open()
     const good = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
     const large = getZip(Array.from({ length: 300 }, (_, n) => ({ name: `${n}.json`, text: ' '.repeat(64 * 1024) })))
@@ -247,7 +247,7 @@ describe('looking', () => {
     ])
   })
 
-  test('more than 1000 files are refused, however they are packed', async () => {
+  test('more than 1000 files are rejected, however they are packed', async () => {
     const { preflight } = open()
     const zip = getZip(Array.from({ length: 501 }, (_, n) => ({ name: `${n}.json`, text: '{}' })))
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${n}.json`, '{}']))
@@ -257,7 +257,7 @@ describe('looking', () => {
     expect(seen.files.at(-1)?.reason).toBe('The file contains more than 499 files.')
   })
 
-  test('a file far larger than the client writes is broken, and a body beyond 32 MiB is refused', async () => {
+  test('a file far larger than the client writes is broken, and a body over 32 MiB is rejected', async () => {
     const { admin, look } = open()
     expect((await look({ 'big.json': 'x'.repeat(66_000) })).files[0]?.reason).toBe(
       'The file is too large. An auth.json has a few kilobytes; Sluice reads up to 64 KB.',
@@ -267,7 +267,7 @@ describe('looking', () => {
     expect(await problem(response)).toEqual([413, 'payload_too_large'])
   })
 
-  test('a form has no more fields than any other may have', async () => {
+  test('a form has the same limit of fields as any other', async () => {
     const { admin } = open()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     const send = (body: string) => admin.ask('POST /api/accounts/import/preflight', { body, headers })
@@ -284,7 +284,7 @@ describe('choosing', () => {
     return { ...world, ...seen }
   }
 
-  test('imports what was chosen, and nothing else', async () => {
+  test('imports only the selected files', async () => {
     const { choose, preflightId, emails, audit, app } = await two()
     const answer = (await (await choose(preflightId, ['1'])).json()) as ImportValue
     expect(answer.accounts).toEqual([
@@ -300,7 +300,7 @@ describe('choosing', () => {
     expect(audit().map(({ event }) => event)).toEqual(['account_imported'])
   })
 
-  test('says of an account that is paused that it still is', async () => {
+  test('says that a paused account is still paused', async () => {
     const { app, admin, look, choose } = open(1)
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     await admin.ask(`POST /api/accounts/${id}/pause`)
@@ -314,7 +314,7 @@ describe('choosing', () => {
     expect(text).not.toContain('are being fetched')
   })
 
-  test('sent twice, also at once, it is imported once and answered the same', async () => {
+  test('sent twice, even at the same time, imports once and answers the same', async () => {
     const { choose, preflightId, audit } = await two()
     const answers = await Promise.all([choose(preflightId, ['0', '1']), choose(preflightId, ['0', '1'])])
     const [one, other] = await Promise.all(answers.map((answer) => answer.json() as Promise<ImportValue>))
@@ -327,19 +327,19 @@ describe('choosing', () => {
     ['nothing', []],
     ['a broken file', ['2']],
     ['a file that was not sent', ['0', '7']],
-  ])('%s is refused, and nothing is imported', async (_, files) => {
+  ])('%s is rejected, and nothing is imported', async (_, files) => {
     const { choose, preflightId, emails } = await two()
     expect(await problem(await choose(preflightId, files))).toEqual([422, 'validation_error'])
     expect(emails()).toEqual([])
   })
 
-  test('is for whoever sent the files', async () => {
+  test('belongs to the user who sent the files', async () => {
     const { choose, preflightId, as, emails } = await two()
     expect(await problem(await choose(preflightId, ['0'], as('operator')))).toEqual([404, 'import_not_found'])
     expect(emails()).toEqual([])
   })
 
-  test('is over after a quarter of an hour, and with the process', async () => {
+  test('expires after a quarter of an hour, and with the process', async () => {
     const { choose, preflightId, app, look } = await two()
     await app.clock.advance('15m')
     expect(await problem(await choose(preflightId, ['0']))).toEqual([404, 'import_not_found'])
@@ -348,7 +348,7 @@ describe('choosing', () => {
     expect(await problem(await choose(second, ['0']))).toEqual([404, 'import_not_found'])
   })
 
-  test('of many preflights of somebody the latest eight are held, and those of others stay', async () => {
+  test('keeps the latest eight previews of a user, and does not affect those of others', async () => {
     const { choose, preflightId, look, preflight, as } = await two()
     const operator = as('operator')
     const theirs = (await (await preflight({ 'a.json': '{' }, operator)).json()) as ImportValue // as: its id
@@ -369,7 +369,7 @@ describe('the page', () => {
     return answer.text()
   }
 
-  test('of several files counts what would become of them, of one it says so beside it', async () => {
+  test('counts the results of several files, and shows that of one beside it', async () => {
     const world = open(1)
     const stored = world.app.members[0]!.sim.authJson()
     const [eve, bob] = ['eve', 'bob'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
@@ -380,7 +380,7 @@ describe('the page', () => {
   })
 })
 
-describe('without script', () => {
+describe('without scripts', () => {
   test('the pages lead from the files to the accounts', async () => {
     const { app, admin, emails } = open()
     const form = new FormData()

@@ -100,7 +100,7 @@ describe('entering a key', () => {
       },
     ],
     ['expired', async ({ app }: ReturnType<typeof open>) => app.key({ expiresAt: app.clock.now() - 1 }).key],
-  ])('rejects one that is %s in the same words', async (_, toKey) => {
+  ])('rejects one that is %s with the same message', async (_, toKey) => {
     const world = open()
     const { response } = await world.enter(await toKey(world))
     const { error } = (await response.json()) as { error: object } // as: it is a refusal
@@ -123,7 +123,7 @@ describe('entering a key', () => {
     expect(audit().filter(({ event }) => event === 'login_failed')).toHaveLength(8)
   })
 
-  test('is for clients the firewall lets in', async () => {
+  test('is for clients the firewall allows', async () => {
     const { app, as, enter, browser } = open()
     const { key } = app.key()
     await as('admin').ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
@@ -145,7 +145,7 @@ describe('entering a key', () => {
 })
 
 describe('the session', () => {
-  test('has a cookie of its own, and neither cookie opens the other', async () => {
+  test('has its own cookie, and neither cookie opens the other session', async () => {
     const { app, as, enter, browser } = open()
     const { key } = app.key()
     const admin = as('admin', { peer: REMOTE })
@@ -231,7 +231,7 @@ describe('the session', () => {
 })
 
 describe('a new secret', () => {
-  test('is given if the owner allows it; the old one and its other sessions end', async () => {
+  test('is created if the owner allows it; the old secret and its other sessions end', async () => {
     const { app, enter, audit } = open()
     const { key, row } = app.key({ name: 'laptop', holderMayRegenerate: true })
     const { browser: holder } = await enter(key)
@@ -248,7 +248,7 @@ describe('a new secret', () => {
     ])
   })
 
-  test('is shown on a page without script, and not to those who may not', async () => {
+  test('is shown on a page without scripts, and not to users without the permission', async () => {
     const { app, enter, browser } = open()
     const allowed = await enter(app.key({ holderMayRegenerate: true }).key)
     const page = await allowed.browser.ask('POST /api/key/secret', { headers: HTML })

@@ -57,8 +57,8 @@ const onlyKey = async (app: Pick<TestApp, 'ask'>): Promise<ApiKey> => {
   return key!
 }
 
-describe('the list', () => {
-  test('a limit says how much of what is used, as the overview does, also beyond its end', async () => {
+describe('the key list', () => {
+  test('a limit shows how much is used, as the overview does, also beyond the limit', async () => {
     const { app } = open()
     app.key({ limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 25_000_000, modelFilter: '' }] })
     app.sqlite.run('UPDATE api_key_limits SET current_value = 25499000')
@@ -79,14 +79,14 @@ describe('the list', () => {
     expect(await page(anna, '/keys?q=nothing')).toContain('Clear search')
   })
 
-  test('an order nobody knows is as if it was not there', async () => {
+  test('an unknown sort order is ignored', async () => {
     const { app } = open()
     app.key({ name: 'b' })
     app.key({ name: 'a' })
     expect(namesOn(await page(app, '/keys?sort=colour&dir=up'))).toEqual(['a', 'b'])
   })
 
-  test('a page holds twenty, and every page and form stays light with a hundred keys and two hundred accounts', async () => {
+  test('a page shows twenty, and every page and form stays small with a hundred keys and two hundred accounts', async () => {
     const { app } = open()
     const limits = (['5h', 'daily', 'weekly'] as const).map(
       (limitWindow) => ({ limitType: 'requests', limitWindow, maxValue: 3, modelFilter: '' }) as const,
@@ -120,7 +120,7 @@ describe('the list', () => {
     expect(html).toContain('<table class="figures">')
   })
 
-  test('turns without a known price are a dash, and not free', async () => {
+  test('requests without a known price show a dash, not zero', async () => {
     const { app } = open()
     const { row } = app.key()
     useEveryHour(app, row.id)
@@ -132,7 +132,7 @@ describe('the list', () => {
     expect(html).not.toContain('$0')
   })
 
-  test('its former address leads to it', async () => {
+  test('its former address redirects to it', async () => {
     const response = await open().app.ask('GET /apis')
     expect([response.status, response.headers.get('location')]).toEqual([301, '/keys'])
   })
@@ -148,24 +148,27 @@ describe('the list', () => {
   })
 })
 
-describe('who may', () => {
+describe('permissions for keys', () => {
   const PAGES = ['GET /keys', 'GET /keys/:id', 'GET /api/api-keys/:id/trends', 'GET /api/api-keys/:id/usage-7d']
   const CHANGES = ['GET /keys/new', 'GET /keys/:id/edit', 'POST /api/api-keys/:id/test']
 
-  test.each([...PAGES, ...CHANGES])('%s: administrators may, viewers, guests and strangers may not', async (route) => {
-    const { app, as, browser, guest } = open()
-    const asked = route.replace(':id', app.key().row.id)
-    const ask = async (who: { ask: TestApp['ask'] }) => problem(await who.ask(asked, { json: body(route) }))
-    app.change({ guestAccessEnabled: true })
-    expect((await ask(as('admin')))[0]).toBe(200)
-    const refusal = CHANGES.includes(route) ? 'read_only_access' : 'permission_required'
-    expect(await ask(as('viewer'))).toEqual([403, refusal])
-    expect(await ask(guest())).toEqual([403, refusal])
-    app.change({ guestAccessEnabled: false })
-    expect((await ask(browser(REMOTE)))[0]).toBe(401)
-  })
+  test.each([...PAGES, ...CHANGES])(
+    '%s: allowed for administrators, not for viewers, guests and visitors who are not signed in',
+    async (route) => {
+      const { app, as, browser, guest } = open()
+      const asked = route.replace(':id', app.key().row.id)
+      const ask = async (who: { ask: TestApp['ask'] }) => problem(await who.ask(asked, { json: body(route) }))
+      app.change({ guestAccessEnabled: true })
+      expect((await ask(as('admin')))[0]).toBe(200)
+      const refusal = CHANGES.includes(route) ? 'read_only_access' : 'permission_required'
+      expect(await ask(as('viewer'))).toEqual([403, refusal])
+      expect(await ask(guest())).toEqual([403, refusal])
+      app.change({ guestAccessEnabled: false })
+      expect((await ask(browser(REMOTE)))[0]).toBe(401)
+    },
+  )
 
-  test('the checks of the browser are loaded with the first test, for users who can test keys', async () => {
+  test('the browser checks are loaded with the first test, for users who can test keys', async () => {
     const { app, as, addRole } = open()
     addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
     const { row } = app.key()
@@ -185,7 +188,7 @@ describe('who may', () => {
     expect((await ask(as('auditor'))).status).toBe(403)
   })
 
-  test('who may only look finds no form, and the test switched off with the reason', async () => {
+  test('users with read-only access see no form, and the disabled test with the reason', async () => {
     const { app, as, addRole } = open()
     const { row } = app.key()
     addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
@@ -197,7 +200,7 @@ describe('who may', () => {
     expect(await page(auditor, '/keys')).not.toContain('href="/keys/new"')
   })
 
-  test('whose accounts they are is masked for those who do not work with them', async () => {
+  test('account owners are masked for users who do not work with them', async () => {
     const { app, as, addRole } = open()
     const { row, key } = app.key()
     await take(app, key)
@@ -210,14 +213,14 @@ describe('who may', () => {
     expect(await page(as('auditor'), `/keys/${row.id}`)).not.toContain('ada@example.test')
   })
 
-  test.each(PAGES.slice(1))('%s: a key nobody knows is not found', async (route) => {
+  test.each(PAGES.slice(1))('%s: an unknown key is not found', async (route) => {
     const response = await open().app.ask(route.replace(':id', 'key_x'))
     expect(await problem(response)).toEqual([404, 'not_found'])
   })
 })
 
 describe('seven days', () => {
-  test('every hour has a point, and the totals are those of the log', async () => {
+  test('every hour has a point, and the totals match the log', async () => {
     const { app } = open()
     const { row, key } = app.key()
     await take(app, key)
@@ -235,7 +238,7 @@ describe('seven days', () => {
     ])
   })
 
-  test('accounts are called by their alias on the page, as everywhere else', async () => {
+  test('accounts are shown by alias on the page, as everywhere else', async () => {
     const { app } = open()
     const { row, key } = app.key()
     await take(app, key)
@@ -245,7 +248,7 @@ describe('seven days', () => {
     expect(html).not.toContain('ada@example.test')
   })
 
-  test('seats of one e-mail are told apart, also by the test of the key', async () => {
+  test('accounts with the same email are distinguished, also in the test of the key', async () => {
     const seat = { email: 'ada@example.test', plan: 'plus' } as const
     const app = testApp({ accounts: [seat, seat] })
     const { row } = app.key()
@@ -260,7 +263,7 @@ describe('seven days', () => {
     for (const name of named) expect(html).toContain(`<span class="key-share">${name}</span>`)
   })
 
-  test('what is older than a week is over, and other keys do not count', async () => {
+  test('requests older than a week and of other keys are not counted', async () => {
     const { app } = open()
     const { row, key } = app.key()
     await take(app, app.key({ name: 'other' }).key)
@@ -274,7 +277,7 @@ describe('seven days', () => {
   })
 })
 
-describe('the forms', () => {
+describe('the key forms', () => {
   test('a new key: models, expiry, limits in dollars and a chosen account', async () => {
     const { app } = open()
     fetchCatalogs(app)
@@ -313,7 +316,7 @@ describe('the forms', () => {
     })
   })
 
-  test('a limit that is finer than is counted is refused', async () => {
+  test('a limit with more precision than is counted is rejected', async () => {
     const { app } = open()
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
@@ -328,7 +331,7 @@ describe('the forms', () => {
     expect(await response.text()).toContain('Limits 1 max value: must be a whole number.')
   })
 
-  test('switches for unlimited and never expires win over the fields below them', async () => {
+  test('switches for unlimited and never expires override the fields below them', async () => {
     const { app } = open()
     const fields = (unlimited: string, neverExpires: string, amount: string): [string, string][] => [
       ['name', 'laptop'],
@@ -354,7 +357,7 @@ describe('the forms', () => {
     expect(await onlyKey(app)).toMatchObject({ limits: [], expiresAt: null })
   })
 
-  test('a key that is not unlimited needs an amount', async () => {
+  test('a limited key needs an amount', async () => {
     const { app } = open()
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
@@ -368,7 +371,7 @@ describe('the forms', () => {
     expect(await response.text()).toContain('Enter an amount for the limit, or turn on Unlimited.')
   })
 
-  test('what is unticked and emptied is taken away; what is not in the form stays', async () => {
+  test('unchecked and emptied values are removed; what is not in the form stays', async () => {
     const { app } = open()
     const { row } = app.key({
       allowedModels: ['a'],
@@ -395,7 +398,7 @@ describe('the forms', () => {
     expect(await onlyKey(app)).toMatchObject({ expiresAt: null, limits: [] })
   })
 
-  test('the form of a key changes nothing when it is saved as it stands, whatever its lists no longer hold', async () => {
+  test('saving the form unchanged changes nothing, even if its lists no longer contain a value', async () => {
     const { app, as, add } = open()
     const admin = as('admin')
     const owner = add({ username: 'bob', role: 'operator' })
@@ -419,7 +422,7 @@ describe('the forms', () => {
     expect(await onlyKey(admin)).toEqual(before)
   })
 
-  test('a key loses the account that is deleted, and its form can be saved as it stands', async () => {
+  test('a key loses a deleted account, and its form can be saved unchanged', async () => {
     const { app, as } = open()
     const admin = as('admin')
     const [gone, left] = [app.members[0]!.id, app.addAccount().id]
@@ -438,7 +441,7 @@ describe('the forms', () => {
     expect((await app.ask('POST /backend-api/codex/responses', turn)).status).toBe(400)
   })
 
-  test('a form that was opened before somebody else’s change does not undo it', async () => {
+  test('an outdated form does not undo another user’s change', async () => {
     const { app, as } = open()
     const { row } = app.key({ allowedModels: ['gpt-5.5', 'gpt-5.4'] })
     const anna = as('admin')
@@ -456,7 +459,7 @@ describe('the forms', () => {
     expect(await onlyKey(anna)).toMatchObject({ name: 'renamed', allowedModels: ['gpt-5.4'], limits })
   })
 
-  test('who may not see accounts keeps the choice of them, too', async () => {
+  test('users who cannot see accounts keep the selected ones, too', async () => {
     const { app, as, addRole } = open()
     addRole('clerk', { ...READ, 'accounts:write': 'all', 'api_keys:write': 'all', 'ops:write': 'all' })
     const { row } = app.key({ assignedAccountIds: [app.members[0]!.id] })
@@ -467,12 +470,12 @@ describe('the forms', () => {
     expect(await onlyKey(clerk)).toEqual(before)
   })
 
-  test('nothing is offered that is stored without effect', async () => {
+  test('offers no option that is stored without effect', async () => {
     const html = await page(open().app, '/keys/new')
     expect(html).not.toMatch(/name="transportPolicyOverride"|value="credits"/)
   })
 
-  test('what does not fit is refused as in JSON, and nothing is made', async () => {
+  test('invalid values are rejected as in JSON, and no key is created', async () => {
     const { app } = open()
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
@@ -486,7 +489,7 @@ describe('the forms', () => {
     expect((await (await app.ask('GET /api/api-keys/')).json()) as ApiKey[]).toEqual([])
   })
 
-  test('without script one is sent on to the page that says what was done', async () => {
+  test('without scripts, redirects to the page that says what was done', async () => {
     const { app } = open()
     const { row } = app.key()
     const sent = form([['isActive', 'false']])

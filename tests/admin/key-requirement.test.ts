@@ -28,8 +28,8 @@ const getBar = (html: string): string | null =>
 
 const REQUIRE_FORM = 'form-require-keys'
 
-describe('the bar', () => {
-  test('on the list and on each key says what is not enforced while keys are optional, with the switch', async () => {
+describe('the optional-key notice', () => {
+  test('on the list and on each key, says what is not enforced while keys are optional, with the switch', async () => {
     const { app, as } = open()
     const { row } = app.key({ name: 'laptop' })
     const admin = as('admin')
@@ -46,7 +46,7 @@ describe('the bar', () => {
     for (const path of ['/keys', `/keys/${row.id}`]) expect(getBar(await page(admin, path))).toBeNull()
   })
 
-  test('is there before the first key, too, and on an install without a password', async () => {
+  test('is shown before the first key, too, and without a password', async () => {
     const { app } = open()
     const html = await page(app, '/keys')
     expect(getBar(html)).toContain('Keys are optional')
@@ -59,7 +59,7 @@ describe('the bar', () => {
     expect(getBar(await page(open().app, '/keys'))).not.toContain('CIDRS')
   })
 
-  test.each(['operator', 'auditor'])('has no switch for the role %s, and says who has it', async (role) => {
+  test.each(['operator', 'auditor'])('has no switch for the role %s, and says which role has it', async (role) => {
     const { app, as, addRole } = open()
     addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
     const { row } = app.key()
@@ -70,7 +70,7 @@ describe('the bar', () => {
     }
   })
 
-  test('leads an admin without a way to confirm to two-factor authentication', async () => {
+  test('sends an admin without a way to confirm to two-factor authentication', async () => {
     const { announced } = behindProxy()
     const html = await page(announced('anna'), '/keys')
     expect(html).not.toContain(REQUIRE_FORM)
@@ -83,7 +83,7 @@ describe('creating the first key', () => {
   const asFields = (fields: [string, string][], name: string) =>
     Object.fromEntries([...fields.filter(([field]) => field !== 'name' && !field.startsWith('limits')), ['name', name]])
 
-  test('offers to require keys from now on, ticked, and does so with the key', async () => {
+  test('offers to require keys from now on, checked, and does so with the key', async () => {
     const { app, as, audit } = open()
     const admin = as('admin')
     const fields = await getForm(admin)
@@ -94,7 +94,7 @@ describe('creating the first key', () => {
     expect((await getForm(admin)).some(([name]) => name === 'requireKeys')).toBe(false)
   })
 
-  test('leaves keys optional when it is unticked', async () => {
+  test('leaves keys optional when it is unchecked', async () => {
     const { app, as } = open()
     const admin = as('admin', { isConfirmed: false })
     const fields = { ...asFields(await getForm(admin), 'laptop'), requireKeys: 'false' }
@@ -102,7 +102,7 @@ describe('creating the first key', () => {
     expect(isRequired(app)).toBe(false)
   })
 
-  test('asks for a confirmation first, and creates nothing until then', async () => {
+  test('requires a confirmation first, and creates nothing until then', async () => {
     const { app, as } = open()
     const admin = as('admin', { isConfirmed: false })
     const json = { name: 'laptop', requireKeys: true }
@@ -111,7 +111,7 @@ describe('creating the first key', () => {
     expect(isRequired(app)).toBe(false)
   })
 
-  test('is not offered to an operator, who may not change the setting, and can create the key', async () => {
+  test('is not offered to an operator, who cannot change the setting but can create the key', async () => {
     const { app, as } = open()
     const operator = as('operator')
     const html = await page(operator, '/keys/new')
@@ -123,7 +123,7 @@ describe('creating the first key', () => {
     expect(isRequired(app)).toBe(false)
   })
 
-  test('is not offered where there are keys already, or keys are required', async () => {
+  test('is not offered if there are keys already, or keys are required', async () => {
     const { app, as } = open()
     const admin = as('admin')
     app.key()
@@ -132,7 +132,7 @@ describe('creating the first key', () => {
     expect(await page(strict.as('admin'), '/keys/new')).not.toContain('requireKeys')
   })
 
-  test('by JSON requires keys only when asked to, and is no change where they are', async () => {
+  test('by JSON requires keys only when requested, and changes nothing if they already are', async () => {
     const { app, as, audit } = open({ settings: { apiKeyAuthEnabled: true } })
     const json = { name: 'laptop', requireKeys: true }
     expect((await as('operator').ask(KEYS, { json })).status).toBe(200)

@@ -22,8 +22,8 @@ const run = async (app: TestApp, id: string, json: unknown = {}, more = {}): Pro
   return JSON.parse(answer.text) as Report
 }
 
-describe('a key that works', () => {
-  test('account, model, time, tokens and the row of the log', async () => {
+describe('testing a key that works', () => {
+  test('reports account, model, time, tokens and the log entry', async () => {
     const app = open()
     fetchCatalogs(app)
     const { row } = app.key({ allowedModels: ['gpt-5.5'] })
@@ -51,7 +51,7 @@ describe('a key that works', () => {
     await expectNothingLeft(app)
   })
 
-  test('it is counted like any other turn, and written into the audit log', async () => {
+  test('is counted like any other request, and recorded in the audit log', async () => {
     const app = open()
     const { row } = app.key({ limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 5, modelFilter: '' }] })
     await run(app, row.id, { model: 'gpt-5.5' })
@@ -62,7 +62,7 @@ describe('a key that works', () => {
     expect(audit).toContain(row.id)
   })
 
-  test('while keys are not required it goes through the key all the same, and says so', async () => {
+  test('while keys are not required the test still uses the key, and says so', async () => {
     const app = open({ apiKeyAuthEnabled: false })
     const { row } = app.key()
     expect(await run(app, row.id, { model: 'gpt-5.5' })).toMatchObject({ isOk: true, isKeyRequired: false })
@@ -70,7 +70,7 @@ describe('a key that works', () => {
     expect(app.bindings.settings.current().apiKeyAuthEnabled).toBe(false)
   })
 
-  test('a second attempt on the same account is told as an attempt', async () => {
+  test('a second attempt on the same account is reported as an attempt', async () => {
     const app = open()
     const { row } = app.key()
     app.members[0]!.sim.next({ status: 500 })
@@ -79,15 +79,15 @@ describe('a key that works', () => {
     expect(text).toContain(' · 2 attempts')
   })
 
-  test('the enforced model is the one that is tried', async () => {
+  test('tests the enforced model', async () => {
     const app = open()
     const { row } = app.key({ enforcedModel: 'gpt-6-luna' })
     expect(await run(app, row.id)).toMatchObject({ isOk: true, model: 'gpt-6-luna' })
   })
 })
 
-describe('a key that does not', () => {
-  test('switched off: refused at the door, and no account is asked', async () => {
+describe('testing a key that does not work', () => {
+  test('disabled: rejected immediately, without using an account', async () => {
     const app = open()
     const { row } = app.key()
     await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
@@ -125,7 +125,7 @@ describe('a key that does not', () => {
     await expectNothingLeft(app)
   })
 
-  test('an upstream that says nothing is given up after 45 seconds', async () => {
+  test('a silent upstream is given up after 45 seconds', async () => {
     const app = open()
     const { row } = app.key()
     app.members[0]!.sim.always({ silence: { afterEvents: 1 } })
@@ -139,7 +139,7 @@ describe('a key that does not', () => {
     expect(await run(app, app.key().row.id)).toMatchObject({ isOk: false, model: null, error: { code: 'no_accounts' } })
   })
 
-  test('the firewall counts the browser as a client', async () => {
+  test('the firewall treats the browser as a client', async () => {
     const app = open()
     const { row } = app.key()
     await app.ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.1' } })
@@ -147,7 +147,7 @@ describe('a key that does not', () => {
   })
 })
 
-test('a key nobody knows is not found, and the ticket of a test opens nothing else', async () => {
+test('an unknown key is not found, and a test ticket gives access to nothing else', async () => {
   const app = open()
   expect((await app.ask('POST /api/api-keys/key_x/test', { json: {} })).status).toBe(404)
   expect((await app.ask('POST /api/api-keys/key_x/test', { json: { colour: 1 } })).status).toBe(422)
@@ -161,7 +161,7 @@ test('a key nobody knows is not found, and the ticket of a test opens nothing el
   expect((await app.ask('GET /v1/models', { headers: { authorization: bearer } })).status).toBe(401)
 })
 
-test('the result as a page says what to do', async () => {
+test('the result page says what to do', async () => {
   const app = open()
   const { row } = app.key()
   await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })

@@ -45,7 +45,7 @@ const getTopics = ({ told }: { told: Told[] }): string[] =>
 
 const pause = (app: TestApp, index = 0) => app.ask(`POST /api/accounts/${app.members[index]?.id}/pause`)
 
-describe('who may listen', () => {
+describe('permissions for the live stream', () => {
   test('rejects clients that are not signed in', async () => {
     const app = testApp()
     people(app).add({ role: 'admin' })
@@ -69,7 +69,7 @@ describe('who may listen', () => {
     for (const stream of Object.values(streams)) await stream.leave()
   })
 
-  test('tells a member of changes of their own keys and requests only, and counts nothing', async () => {
+  test('reports only changes of their own keys and requests to a member, without counts', async () => {
     const app = testApp()
     const { as } = people(app)
     const mia = as('member')
@@ -224,7 +224,7 @@ describe('the messages', () => {
     await later.leave()
   })
 
-  test('that no account is available any more, and that one is again', async () => {
+  test('announces that no account is available, and when one is again', async () => {
     const app = testApp({ accounts: 2 })
     const stream = await listen(app)
     await pause(app, 0)
@@ -246,7 +246,7 @@ describe('the messages', () => {
     await stream.leave()
   })
 
-  test('turns that all fail, and the first that is answered', async () => {
+  test('announces when all requests fail, and the first success', async () => {
     const app = testApp()
     const stream = await listen(app)
     const row = { kind: 'normal', status: 'error', errorMessage: 'It failed.' } as const
@@ -297,7 +297,7 @@ describe('a page', () => {
     return stream.told[0]?.data
   }
 
-  test('the first stream announces changes since the page was made', async () => {
+  test('the first stream announces changes since the page was rendered', async () => {
     const app = testApp({ accounts: 2 })
     const id = idOn(await getPage(app))
     expect(await missed(app, id)).toBe('')
@@ -316,7 +316,7 @@ describe('a page', () => {
     expect(await missed(app, id)).toBe('minute health')
   })
 
-  test('a page of an earlier process gets all topics, and after a break the last message counts', async () => {
+  test('a page of an earlier process gets all topics; after an interruption the last message decides', async () => {
     const app = testApp()
     const id = idOn(await getPage(app))
     await pause(app)
@@ -324,12 +324,12 @@ describe('a page', () => {
     expect(await missed(app, id, { 'last-event-id': idOn(await getPage(app)) ?? '' })).toBe('')
   })
 
-  test('the sign-in page gets none', async () => {
+  test('the sign-in page gets no stream', async () => {
     expect(idOn(await getPage(testApp(), '/setup'))).toBeUndefined()
   })
 })
 
-describe('when it ends', () => {
+describe('the end of a stream', () => {
   test('ends immediately with its session, and not for others', async () => {
     const app = testApp()
     const { as } = people(app)

@@ -56,7 +56,7 @@ const ids = async (path: string) => (await logs(path)).requests.map(({ id }) => 
 const page = async (path: string, who: Asking = app) => (await who.ask(`GET ${path}`, { headers: HTML })).text()
 const link = (path: string | null) => path ?? 'no link'
 
-test('accounts with the same e-mail are distinguishable in rows, entries, reports and the overview', async () => {
+test('accounts with the same email are distinguishable in rows, entries, reports and the overview', async () => {
   const email = 'ada@example.test'
   app = testApp({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
   const at = app.clock.now()
@@ -111,7 +111,7 @@ describe('filters are the query string', () => {
     add('d', 0)
   })
 
-  test('kinds have a filter and names, and other kinds than model requests a badge', async () => {
+  test('request kinds have a filter and names, and kinds other than model requests have a badge', async () => {
     add('i', 0, { kind: 'image', model: 'gpt-image-2' })
     add('k', 0, { kind: 'control', model: null })
     expect(await ids('/logs?kind=image')).toBe('i')
@@ -174,14 +174,14 @@ describe('filters are the query string', () => {
     },
   )
 
-  test('where nothing matches, the way back is one link that keeps the columns', async () => {
+  test('without results, one link clears the filters and keeps the columns', async () => {
     const html = await page('/logs?search=nothing-like-this&columns=total')
     expect(html).toContain('No requests match these filters.')
     expect(html).toContain('href="/logs?columns=total"')
     expect((await logs()).links.clear).toBeNull()
   })
 
-  test('attempts are counted as attempts: all may be of one account', async () => {
+  test('attempts are counted as attempts, even if all used one account', async () => {
     add('again', 0, { attempts: 3 })
     expect(await page('/logs?search=client-again')).toContain('> · 3 attempts<')
   })
@@ -216,7 +216,7 @@ describe('filters are the query string', () => {
     expect(html).toContain('<option value="failed" selected="">')
   })
 
-  test('an empty log says what will fill it', async () => {
+  test('an empty log says what will appear in it', async () => {
     app = testApp()
     expect(await page('/logs')).toContain('No requests yet.')
   })
@@ -241,12 +241,12 @@ describe('the views above the filters', () => {
     expect(await page(path)).toMatch(new RegExp(`aria-current="page"[^>]*>${name}</a>`, 'i'))
   })
 
-  test('another status is none of the four', async () => {
+  test('any other status matches none of the four views', async () => {
     const html = await page('/logs?status=ok')
     expect(/<nav class="chips".*?<\/nav>/.exec(html)?.[0]).not.toContain('aria-current')
   })
 
-  test('slow and live stay when another filter is sent', async () => {
+  test('slow and live stay when another filter is submitted', async () => {
     const fields = getFields(await page('/logs?slow=true&live=true&grouped=false'), 'log-filters')
     expect(fields).toEqual(
       expect.arrayContaining([
@@ -259,7 +259,7 @@ describe('the views above the filters', () => {
   })
 })
 
-describe('parameters that the log does not have', () => {
+describe('unknown log parameters', () => {
   test.each([
     ['/logs?stauts=failed', ['stauts']],
     ['/logs?from=2026-01-01&model=gpt-5.5&to=x&from=y', ['from', 'to']],
@@ -271,7 +271,7 @@ describe('parameters that the log does not have', () => {
     expect(html.includes('Not applied')).toBe(names.length > 0)
   })
 
-  test('they are escaped and shortened, and Clear takes them out', async () => {
+  test('are escaped and shortened, and Clear removes them', async () => {
     add('a', 1)
     const name = `<img>${'x'.repeat(100)}`
     const path = `/logs?${encodeURIComponent(name)}=1`
@@ -292,26 +292,26 @@ describe('repeated errors', () => {
     add('e3', 3, { ...failed, errorCode: 'no_accounts', phase: 'select' })
   })
 
-  test('neighbours that failed alike are one row, and the others are behind it', async () => {
+  test('adjacent rows with the same error are one row that expands', async () => {
     const html = await page('/logs')
     expect(hidden(html)).toEqual(['e8', 'e9'])
     expect(html).toMatch(/<a class="repeats" href="\/logs\?grouped=false"[^>]*>3 times since [^<]+<\/a>/)
   })
 
-  test('every row is there when asked for, and beside an open one', async () => {
+  test('every row is shown on request, and beside an open one', async () => {
     expect(hidden(await page('/logs?grouped=false'))).toEqual([])
     expect(hidden(await page('/logs?open=e9'))).toEqual([])
     expect(await ids('/logs')).toBe('e3 e4 e5 ok e7 e8 e9')
   })
 
-  test('requests that completed are never folded', async () => {
+  test('completed requests are never grouped', async () => {
     for (const n of [2, 1]) add(`ok${n}`, n)
     expect(hidden(await page('/logs?status=ok'))).toEqual([])
   })
 })
 
 describe('the histogram', () => {
-  test('counts what the filters leave, and is above the rows', async () => {
+  test('counts the filtered requests, and is above the rows', async () => {
     for (const n of [1, 2, 3]) add(`a${n}`, 60 * n, n === 3 ? { status: 'error' } : {})
     const { histogram } = await logs('/logs?range=1h')
     expect(histogram?.stepMs).toBe(60_000)
@@ -322,7 +322,7 @@ describe('the histogram', () => {
     expect(await page('/logs?range=1h&model=none')).not.toContain('log-histogram')
   })
 
-  test('there is none where there is nothing', async () => {
+  test('is absent without requests', async () => {
     expect((await logs()).histogram).toBeNull()
     expect((await logs('/logs?status=rejected')).histogram).toBeNull()
     expect(await page('/logs')).not.toContain('log-histogram')
@@ -335,7 +335,7 @@ describe('exports', () => {
     return { text: await answer.text(), name: answer.headers.get('content-disposition') }
   }
 
-  test('have every row under the filters, over pages, newest first', async () => {
+  test('have every row that matches the filters, across pages, newest first', async () => {
     app.sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2500)
       INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms, model)
       SELECT printf('r%06d', n), 'r', ${now} - 60000 + n, '/', 'normal', 'http', 'ok', 200, 1, 1, iif(n % 2, 'odd', 'even') FROM n`)
@@ -349,14 +349,14 @@ describe('exports', () => {
     expect([parsed.rows.length, parsed.rows.at(-1)?.id, parsed.isComplete]).toEqual([1250, 'r000001', true])
   })
 
-  test('without rows they are whole files, too', async () => {
+  test('are complete files without rows, too', async () => {
     expect(JSON.parse((await file('/logs/export?format=json&model=none')).text)).toEqual({ rows: [], isComplete: true })
     expect((await file('/logs/export?status=rejected')).text).toBe(
       'time,count,result,reason,client_ip,key,key_start,model,route,client\r\n',
     )
   })
 
-  test('a spreadsheet runs nothing of them', async () => {
+  test('cannot execute in a spreadsheet', async () => {
     add('evil', 1, { errorMessage: '=1+1', errorCode: 'a"b,c', status: 'error' })
     expect((await file('/logs/export')).text).toContain(`"a""b,c",'=1+1,`)
   })
@@ -376,7 +376,7 @@ describe('exports', () => {
 })
 
 describe('pages', () => {
-  test('older and newer visit every row once in both directions, also when rows are added', async () => {
+  test('older and newer visit every row once in both directions, even when rows are added', async () => {
     for (let place = 0; place < 7; place++) add(`r${place}`, 100 - Math.floor(place / 3))
     const first = await logs('/logs?limit=3')
     expect(first.requests.map(({ id }) => id)).toEqual(['r6', 'r5', 'r4'])
@@ -394,7 +394,7 @@ describe('pages', () => {
     expect((await logs(link(newest.links.newer))).requests.map(({ id }) => id)).toEqual(['late'])
   })
 
-  test('a count that is not known is not made up', async () => {
+  test('an unknown count is not shown', async () => {
     app.sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 50100)
       INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms, user_agent)
       SELECT printf('r%06d', n), 'r', ${app.clock.now()} - 60000 + n, '/', 'normal', 'http', 'ok', 200, 1, 1,
@@ -404,7 +404,7 @@ describe('pages', () => {
     expect(counted(await page('/logs'))).toContain('>10,000+<')
   })
 
-  test('filters stay with the pages', async () => {
+  test('filters are kept across pages', async () => {
     for (let place = 0; place < 4; place++) add(`r${place}`, place, { model: place % 2 ? 'odd' : 'even' })
     const first = await logs('/logs?limit=1&model=odd')
     expect(await ids(link(first.links.older))).toBe('r3')
@@ -447,7 +447,7 @@ describe('one request', () => {
     }
   })
 
-  test('says why this account, with a score or the reason in words', async () => {
+  test('explains the selected account, with a score or the reason in words', async () => {
     const html = await page('/logs/one')
     expect(html).toContain('score 12.5')
     expect(html).toContain('>paused<')
@@ -455,7 +455,7 @@ describe('one request', () => {
     expect(html.split('Why this account?')).toHaveLength(2)
   })
 
-  test('one whose reasons were deleted says so', async () => {
+  test('one whose explanation was deleted says so', async () => {
     commit(app.db, (tx) => void tx.update(attempts).set({ considered: null }).run())
     expect(await page('/logs/one')).toContain('too old to explain')
   })
@@ -480,13 +480,13 @@ describe('one request', () => {
     expect(await page('/logs/one')).toContain('Logged with earlier prices.')
   })
 
-  test('one that is not there', async () => {
+  test('an unknown request is not found', async () => {
     expect(await problem(await app.ask('GET /logs/two'))).toEqual([404, 'not_found'])
     expect(await problem(await app.ask('GET /logs?open=two'))).toEqual([404, 'not_found'])
   })
 })
 
-describe('the tail', () => {
+describe('the live tail', () => {
   const tail = async (path: string | null): Promise<LogTail> =>
     (await (await app.ask(`GET ${link(path)}`)).json()) as LogTail // as: the shape is what the tests look at
 
@@ -505,7 +505,7 @@ describe('the tail', () => {
     expect((await tail((await tail(answer.next)).next)).requests).toEqual([])
   })
 
-  test('keeps to the filters and columns of the page', async () => {
+  test('uses the filters and columns of the page', async () => {
     const { links } = await logs('/logs?model=gpt-5.4&columns=total&open=')
     await app.clock.advance('3s')
     now = app.clock.now()
@@ -518,14 +518,14 @@ describe('the tail', () => {
     expect(html).toContain('<tr id="log-this"')
   })
 
-  test('there is none on an older page, or of a time that is over', async () => {
+  test('is absent on an older page, or for a past time range', async () => {
     add('a', 2)
     add('b', 1)
     expect((await logs(link((await logs('/logs?limit=1')).links.older))).links.tail).toBeNull()
     expect((await logs('/logs?until=2020-01-01T00:00')).links.tail).toBeNull()
   })
 
-  test('asks for a moment', async () => {
+  test('requires a position', async () => {
     expect(await problem(await app.ask('GET /logs/tail'))).toEqual([422, 'validation_error'])
   })
 })

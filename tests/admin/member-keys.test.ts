@@ -56,7 +56,7 @@ describe('creating', () => {
     expect(listKeys(app.db, 'all').map(({ name, limits }) => [name, limits.length])).toEqual([['phone', 1]])
   })
 
-  test('the list of own keys has no column for their owner', async () => {
+  test('the list of own keys has no owner column', async () => {
     const { mia, as, toKey } = open()
     toKey({ name: 'laptop' })
     const list = async (who: typeof mia) => (await who.ask('GET /keys', { headers: { accept: 'text/html' } })).text()
@@ -64,7 +64,7 @@ describe('creating', () => {
     expect(await list(as('operator'))).toMatch(/Owner[\s\S]*or owner|or owner[\s\S]*Owner/)
   })
 
-  test('is rejected beyond the number of keys', async () => {
+  test('is rejected beyond the maximum number of keys', async () => {
     const { create, toKey, mia } = open()
     toKey()
     const second = (await (await create({})).json()) as { id: string } // as: it was created
@@ -90,7 +90,7 @@ describe('creating', () => {
     expect(listKeys(app.db, 'all')).toEqual([])
   })
 
-  test('takes narrower values and additional limits', async () => {
+  test('accepts narrower values and additional limits', async () => {
     const { create } = open({ models: ['gpt-5.5', 'gpt-4'], limits: [WEEKLY], expiresDays: 30 })
     const daily = { limitType: 'requests', limitWindow: 'daily', maxValue: 5 }
     const json = {
@@ -108,7 +108,7 @@ describe('creating', () => {
     ['accounts', { assignedAccountIds: ['acc_x'] }],
     ['tags', { assignedTags: ['x'] }],
     ['the traffic class', { trafficClass: 'foreground' }],
-    ['what it shows of the pool', { usageSections: 'upstream_limits,account_pool_usage' }],
+    ['the visibility of the pool', { usageSections: 'upstream_limits,account_pool_usage' }],
     ['fast mode', { prohibitFastMode: 'off' }],
   ])('does not let a Member choose %s', async (_, json) => {
     const { create, app } = open()
@@ -122,7 +122,7 @@ describe('creating', () => {
 })
 
 describe('changing', () => {
-  test('a Member renames, turns off, renews and deletes their own key', async () => {
+  test('a Member renames, disables, regenerates and deletes their own key', async () => {
     const { edit, toKey, mia } = open()
     const { id } = toKey()
     for (const json of [{ name: 'tablet' }, { isActive: false }, { isActive: true }, { holderMayRegenerate: true }])
@@ -131,7 +131,7 @@ describe('changing', () => {
     expect((await mia.ask(`DELETE /api/api-keys/${id}`)).status).toBe(204)
   })
 
-  test('a key stays within the defaults or what it could do before', async () => {
+  test('a key stays within the defaults or its previous rights', async () => {
     const { edit, toKey, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
     const { id } = toKey({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
     expect(await problem(await edit(id, { name: 'kept' }))).toEqual([200, null])
@@ -170,7 +170,7 @@ describe('changing', () => {
   test.each([
     ['models', { allowedModels: ['gpt-5.5', 'gpt-5.5-pro'] }],
     ['limits', { allowedModels: ['gpt-5.5'], limits: [] }],
-  ])('a key with more %s than the defaults cannot be turned on again', async (_, given) => {
+  ])('a key with more %s than the defaults cannot be enabled again', async (_, given) => {
     const { app, edit, toKey, as } = open({ models: ['gpt-5.5'], limits: [WEEKLY] })
     const { id } = toKey({ limits: [WEEKLY], ...given })
     await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
@@ -180,7 +180,7 @@ describe('changing', () => {
     expect(await problem(await edit(id, within))).toEqual([200, null])
   })
 
-  test('an enforced model does not widen the list, which images and audio are checked against', async () => {
+  test('an enforced model does not extend the list, which images and audio are checked against', async () => {
     const { create, edit, toKey } = open({ models: ['gpt-5.5'] })
     const wide = { enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5', 'gpt-image-2'] }
     expect(await getFields(await create(wide))).toEqual([422, 'validation_error', ['allowedModels']])
@@ -189,7 +189,7 @@ describe('changing', () => {
       expect(await getFields(await edit(id, json))).toEqual([422, 'validation_error', ['allowedModels']])
   })
 
-  test('a key that only model sources may serve stays with them', async () => {
+  test('a key restricted to model sources stays restricted to them', async () => {
     const { app, edit, toKey } = open()
     const { id } = toKey({ assignedSourceIds: [] })
     expect(await problem(await edit(id, { assignedSourceIds: null }))).toEqual([403, 'permission_required'])
@@ -198,7 +198,7 @@ describe('changing', () => {
     expect(await problem(await edit(toKey().id, { assignedSourceIds: null, name: 'phone' }))).toEqual([200, null])
   })
 
-  test('the usage of a limit cannot be reset, and an enforced model not be escaped', async () => {
+  test('the usage of a limit cannot be reset, and an enforced model cannot be removed', async () => {
     const { edit, toKey } = open({ models: ['gpt-5.5'] })
     const { id } = toKey({ enforcedModel: 'gpt-5.5' })
     expect(await problem(await edit(id, { resetUsage: true }))).toEqual([403, 'permission_required'])
@@ -209,7 +209,7 @@ describe('changing', () => {
     ])
   })
 
-  test('Members who may create none can narrow the keys they were given, and not turn them on again', async () => {
+  test('Members without permission to create keys can restrict the keys they were given, and not enable them again', async () => {
     const { app, edit, toKey, as, create } = open({ maxKeys: 0 })
     const { id } = toKey({ limits: [WEEKLY] })
     expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
@@ -254,7 +254,7 @@ describe('the setting', () => {
     })
   })
 
-  test('an unchanged value is no change, and bad ones are rejected', async () => {
+  test('an unchanged value is no change, and invalid ones are rejected', async () => {
     const { as, audit } = open()
     const operator = as('operator')
     const same = { maxKeys: 2, models: null, limits: [], expiresDays: null }

@@ -77,14 +77,14 @@ test.each([...PAGE_PATHS.filter((path) => !ABOUT_UTC.includes(path)), ...STATES]
   },
 )
 
-test('such a page is found out', () => {
+test('a page with UTC is detected', () => {
   expect(notLocal('<p>at 2026-01-01 00:00:00 UTC</p>')).toHaveLength(1)
   expect(notLocal('<b>2026-01-01T00:00:00.000Z</b>')).toHaveLength(1)
   expect(notLocal('<svg aria-label="from 00:00 UTC"></svg>')).toHaveLength(1)
   expect(notLocal('<time title="2026-01-01 00:00:00 UTC">19:00</time>')).toEqual([])
 })
 
-describe('a moment', () => {
+describe('the format of a time', () => {
   // The test clock is at 2026-01-01T00:00:00Z.
   test.each([
     [NEW_YORK, '2025-12-31 19:00:00'],
@@ -100,7 +100,7 @@ describe('a moment', () => {
   })
 
   test.each(['', 'zone=Mars/Olympus', 'zone=%22%3E%3Cscript%3E'])(
-    'without a zone this runtime knows (%s) is in UTC and says so',
+    'without a zone this runtime knows (%s), the time is in UTC and says so',
     async (cookies) => {
       const { open } = await rich()
       const { text } = await open('/audit', cookies)
@@ -110,7 +110,7 @@ describe('a moment', () => {
   )
 })
 
-describe('a filter by time', () => {
+describe('a time filter', () => {
   test.each([
     ['/audit?since=2026-01-10T07:00', NEW_YORK, '/audit?since=2026-01-10T12%3A00%3A00.000Z'],
     ['/logs?until=2026-07-10T09:15:30&range=', 'zone=Asia/Kolkata', '/logs?until=2026-07-10T03%3A45%3A30.000Z&range='],
@@ -159,7 +159,7 @@ describe('My account', () => {
     expect(saved.headers.getSetCookie().map((cookie) => cookie.replace(/;.*/, ''))).toEqual(['my_zone=', 'hours='])
   })
 
-  test.each(['Mars/Olympus', 'Europe/Berlin; Path=/x', '</script>'])('refuses the zone %s', async (timeZone) => {
+  test.each(['Mars/Olympus', 'Europe/Berlin; Path=/x', '</script>'])('rejects the zone %s', async (timeZone) => {
     const anna = setUp()
     const refused = await anna.ask('POST /api/dashboard-auth/clock', { json: { timeZone } })
     expect(await problem(refused)).toEqual([422, 'validation_error'])

@@ -25,7 +25,7 @@ const getNames = (series: Series): Set<string> =>
   new Set([...series.keys()].map((name) => name.replace(/\{.*$/, '').replace(/_(bucket|sum|count)$/, '')))
 
 describe('metrics', () => {
-  test('are for this machine, and elsewhere for who has the token', async () => {
+  test('are available to local clients, and to others with the token', async () => {
     const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'a secret of many' } })
     const ask = (peer: string, authorization?: string) =>
       app.ask('GET /metrics', { peer, headers: authorization ? { authorization } : {} }).then(({ status }) => status)
@@ -45,7 +45,7 @@ describe('metrics', () => {
       expect((await tokened.ask('GET /metrics', { peer: '192.0.2.7', headers })).status).toBe(200)
   })
 
-  test('of guesses at the token eight a minute and client are looked at', async () => {
+  test('eight guesses at the token per minute and client are checked', async () => {
     const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
     const ask = (token: string, peer = '192.0.2.7') =>
       app.ask('GET /metrics', { peer, headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
@@ -129,7 +129,7 @@ describe('metrics', () => {
     for (const name of PROCESS) expect(served.get(name)).toBeGreaterThan(0)
   })
 
-  test('made-up models are one series, however many', async () => {
+  test('unknown models are one series, however many', async () => {
     const app = testApp()
     for (let i = 0; i < 3; i++)
       await getAnswer(app, 'POST /v1/responses', { json: { model: `made-up-${i}`, input: 'x' } })
@@ -170,7 +170,7 @@ describe('backups', () => {
       .all()
       .map(({ event, target }) => `${event} ${target}`)
 
-  test('of a time to come do not silence that there is none', async () => {
+  test('from the future do not hide that there is no current backup', async () => {
     const app = withFolder(undefined, 1)
     const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
     await app.clock.advance(15 * 60_000)
@@ -182,7 +182,7 @@ describe('backups', () => {
     expect(await missing()).toBe(false)
   })
 
-  test('are missed from a quarter of an hour after the start, when none are scheduled immediately', async () => {
+  test('are reported missing from a quarter of an hour after the start if none are scheduled immediately', async () => {
     const app = withFolder(undefined, 1)
     const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
     expect(await missing()).toBe(false)
@@ -195,7 +195,7 @@ describe('backups', () => {
     expect(await (await unscheduled.ask('GET /dashboard')).text()).toContain('No backup yet')
   })
 
-  test('are made, listed and taken along, each with its row in the audit log', async () => {
+  test('are created, listed and downloaded, each with an audit entry', async () => {
     const app = withFolder()
     const made = await app.ask('POST /api/backups', { json: {} })
     const name = 'sluice-20260101-000000-manual.db'
@@ -209,7 +209,7 @@ describe('backups', () => {
     expect((await app.ask('GET /api/backups/..%2Fsluice.db')).status).toBe(404)
   })
 
-  test('are made from the page, which says so, with and without script', async () => {
+  test('are created from the page, which says so, with and without scripts', async () => {
     const app = withFolder()
     const admin = people(app).as('admin')
     const sent = await admin.submit('POST /api/backups')
@@ -225,7 +225,7 @@ describe('backups', () => {
     expect(events(app).map((line) => line.split(' ')[0])).toEqual(['backup_created', 'backup_created'])
   })
 
-  test('are taken along by those who may do everything, because everything is in them', async () => {
+  test('can be downloaded only by full administrators, because they contain everything', async () => {
     const app = withFolder()
     const { as, addRole } = people(app)
     const { name } = await (await app.ask('POST /api/backups', { json: {} })).json()
@@ -238,7 +238,7 @@ describe('backups', () => {
     expect((await as('admin').ask(`GET /api/backups/${name}`)).status).toBe(200)
   })
 
-  test('that fail from the page are told in a sentence, beside the button or on a page', async () => {
+  test('failures on the page are explained in a sentence, beside the button or on a page', async () => {
     const app = withFolder(async () => 'sluice: the disk is full')
     const admin = people(app).as('admin')
     const [page, line] = [
@@ -252,7 +252,7 @@ describe('backups', () => {
     expect(line.headers.get('hx-retarget')).toBe('#form-backup-problem')
   })
 
-  test('one that fails says why and is not in the audit log', async () => {
+  test('a failed backup gives the reason and is not in the audit log', async () => {
     const app = withFolder(async () => 'sluice: the disk is full')
     const { status, error } = await app
       .ask('POST /api/backups', { json: {} })
@@ -264,7 +264,7 @@ describe('backups', () => {
 })
 
 describe('the doctor', () => {
-  test('tells all to who may act on it, as JSON and as a page', async () => {
+  test('shows everything to users who can act on it, as JSON and as a page', async () => {
     const app = testApp()
     const report = await (await app.ask('GET /api/doctor')).json()
     expect(report.findings.map(({ id }: { id: string }) => id)).toEqual([
@@ -285,7 +285,7 @@ describe('the doctor', () => {
     expect(page).not.toContain('style=')
   })
 
-  test('a summary without paths or addresses to who may only look', async () => {
+  test('shows a summary without paths or addresses to users with read-only access', async () => {
     const app = testApp({ accounts: 0 })
     const { as } = people(app)
     const viewer = as('viewer', { peer: REMOTE })

@@ -21,8 +21,8 @@ const pool = async (browser: Pick<Browser, 'ask'>): Promise<PoolPart> => {
   return pool
 }
 
-describe('who sees what', () => {
-  test('an operator sees names and ways, a viewer and a guest neither', async () => {
+describe('overview permissions', () => {
+  test('an operator sees names and links, a viewer and a guest see neither', async () => {
     const app = testApp({ accounts: [{ email: 'mara.long@example.test' }] })
     const { as, guest } = people(app)
     const operator = as('operator')
@@ -45,7 +45,7 @@ describe('who sees what', () => {
     }
   })
 
-  test('keys are told of to those who may list them, in the parts as on the page', async () => {
+  test('keys are mentioned to users who can list them, in the fragments as on the page', async () => {
     const app = testApp()
     const { as } = people(app)
     app.key({ name: 'secret-project', expiresAt: app.clock.now() + 86_400_000 })
@@ -55,7 +55,7 @@ describe('who sees what', () => {
     expect((await texts(as('viewer'))).join()).not.toContain('secret-project')
   })
 
-  test('a member has an overview of their own, and without accounts there is no pool', async () => {
+  test('a member has an overview of their own keys, and no pool without accounts', async () => {
     const app = testApp()
     const { as, addRole } = people(app)
     expect(await read<object>(as('member'), '/dashboard')).toMatchObject({ keys: [], pool: null, canCreate: true })
@@ -72,7 +72,7 @@ describe('who sees what', () => {
     expect((await read<Overview>(auditor, '/dashboard')).pool).toBeNull()
   })
 
-  test('the navigation has what the visitor may open, and no more', async () => {
+  test('the navigation has only what the visitor can open', async () => {
     const app = testApp()
     const { as, guest } = people(app)
     const links = async (who: Browser, path = '/dashboard') => {
@@ -87,7 +87,7 @@ describe('who sees what', () => {
   })
 })
 
-test('a turn is in the tiles, in the strip and, when it failed, among the last errors', async () => {
+test('a request is in the tiles, in the account strip and, when it failed, among the recent errors', async () => {
   const app = testApp()
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody('x', { model: '' }) })
@@ -100,7 +100,7 @@ test('a turn is in the tiles, in the strip and, when it failed, among the last e
   expect(accounts[0]?.strip.at(-1)).toBe('ok')
 })
 
-test('repeated errors of the period are one row with a count, the newest first, and six at most', async () => {
+test('repeated errors of the period are one row with a count, newest first, at most six', async () => {
   const app = testApp()
   const now = app.clock.now()
   for (const hours of [30, 9, 1, 2, 3, 8, 4, 5, 6]) {
@@ -124,7 +124,7 @@ test('repeated errors of the period are one row with a count, the newest first, 
   ])
 })
 
-test('errors with the same cause are one row with its accounts and models, the newest first', async () => {
+test('errors with the same cause are one row with its accounts and models, newest first', async () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
   const startedAt = app.clock.now()
   const add = (id: string, errorCode: string, member: number | null, model: string | null) =>
@@ -216,7 +216,7 @@ describe('periods', () => {
     expect(found.pool?.accounts[0]?.strip).toHaveLength(bars)
   })
 
-  test('tiles count the chosen period', async () => {
+  test('tiles count the selected period', async () => {
     const app = testApp()
     anOldRequest(app)
     for (const minutes of [1, 30, 90, 23 * 60])
@@ -227,7 +227,7 @@ describe('periods', () => {
     expect((await requests('24h')).value).toBe(4)
   })
 
-  test('tiles are compared only where the whole period before is known', async () => {
+  test('tiles are compared only if the whole previous period is known', async () => {
     const app = testApp()
     anOldRequest(app, 1.5)
     aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now() })
@@ -235,13 +235,13 @@ describe('periods', () => {
     expect([await before('1h'), await before('24h'), await before('7d')]).toEqual([0, null, null])
   })
 
-  test.each(['99y', '1H', '24h,7d'])('%s is no period', async (period) => {
+  test.each(['99y', '1H', '24h,7d'])('%s is not a valid period', async (period) => {
     const answer = await testApp().ask(`GET /dashboard?period=${period}`)
     expect(await problem(answer)).toEqual([422, 'validation_error'])
   })
 })
 
-test('of many accounts those are shown that somebody must see to, that cannot be asked, and the fullest, before what is paused', async () => {
+test('of many accounts, shows those that need attention, are unavailable or most used before paused ones', async () => {
   const app = testApp({ accounts: Array.from({ length: 17 }, () => ({ plan: 'plus' as const })) })
   const at = app.clock.now()
   const ids = app.members.map(({ id }) => id)
@@ -263,7 +263,7 @@ test('of many accounts those are shown that somebody must see to, that cannot be
   expect(await shown()).toEqual([17, [3, 4, 2, 1, 0, 16, 15, 14, 13]])
 })
 
-test('turns that all fail are said first, though accounts can be asked, until one is answered', async () => {
+test('requests that all fail are reported first, even with available accounts, until one succeeds', async () => {
   const app = testApp()
   const turn = () => getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   const now = async () => (await read<Overview>(app, '/dashboard')).now
@@ -303,22 +303,22 @@ describe('what happens next', () => {
     ).next
 
   test.each<[string, Partial<AccountView>, string | undefined]>([
-    ['a reset of what was used', used(1, NOW + 1), 'reset'],
-    ['no reset of what was not', used(0, NOW + 1), undefined],
-    ['no reset that is over', used(1, NOW), undefined],
-    ['the end of a block, and not the reset behind it', { until: NOW + 5, ...used(9, NOW + 1) }, 'back'],
-    ['a check, where the end is not known', { nextCheckAt: NOW + 5, ...used(9, NOW + 1) }, 'check'],
-    ['nothing, of one that is paused', { status: 'paused', ...used(1, NOW + 1) }, undefined],
+    ['a reset of a used window', used(1, NOW + 1), 'reset'],
+    ['no reset of an unused window', used(0, NOW + 1), undefined],
+    ['no reset in the past', used(1, NOW), undefined],
+    ['the end of a block, not the reset after it', { until: NOW + 5, ...used(9, NOW + 1) }, 'back'],
+    ['a check, if the end is unknown', { nextCheckAt: NOW + 5, ...used(9, NOW + 1) }, 'check'],
+    ['nothing for a paused account', { status: 'paused', ...used(1, NOW + 1) }, undefined],
   ])('is %s', (_, account, event) => {
     expect(next(account)?.event).toBe(event as 'reset' | undefined)
   })
 
-  test('is the first of all', () => {
+  test('is the earliest of all events', () => {
     expect(next({ until: NOW + 9 }, used(1, NOW + 5), used(1, null))).toMatchObject({ account: '1', event: 'reset' })
   })
 })
 
-test('the first steps follow a key and its first answer at once', async () => {
+test('the first steps show a key and its first response immediately', async () => {
   const app = testApp()
   const steps = async () => (await read<Overview>(app, '/dashboard')).now.checklist
   expect(await steps()).toMatchObject({ hasAccount: true, hasKey: false, hasAnswered: false })
@@ -333,7 +333,7 @@ test('the first steps follow a key and its first answer at once', async () => {
   expect(await steps(), 'what is done stays done when the log is emptied').toMatchObject({ hasAnswered: true })
 })
 
-test('the commands of the first steps name the folder where it is not the usual one, and mark an address that is a guess', async () => {
+test('the commands of the first steps name a non-default folder, and mark an address that is a guess', async () => {
   const app = testApp({ environment: { CODEX_LB_DATA_DIR: '/srv/sluice' } })
   const admin = people(app).as('admin')
   const page = async (host: string) =>
@@ -344,7 +344,7 @@ test('the commands of the first steps name the folder where it is not the usual 
   expect(own).toContain('SLUICE_DATA_DIR=&#39;/srv/sluice&#39; npm run sluice -- keys create')
 })
 
-test('an account that got new tokens is blocked no longer in its strip', async () => {
+test('an account with new tokens is no longer blocked in its strip', async () => {
   const app = testApp()
   const { id, sim } = app.members[0]!
   aRequestRow(app.db, { id: 'old', keyId: null, startedAt: app.clock.now() - 30 * 3_600_000 })
@@ -360,7 +360,7 @@ test('an account that got new tokens is blocked no longer in its strip', async (
   expect(accounts[0]?.strip.slice(-11)).toEqual([...Array(4).fill('blocked'), ...Array(7).fill('idle')])
 })
 
-test('what is left in an account that must sign in is not left in the pool', async () => {
+test('the quota of an account that needs sign-in is not counted as available', async () => {
   const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
   const [full, gone] = app.members.map(({ id }) => id)
   const at = app.clock.now()
@@ -378,7 +378,7 @@ test('what is left in an account that must sign in is not left in the pool', asy
   expect(meters.map(({ window, usedPercent }) => [window, usedPercent])).toEqual([['5h', 90]])
 })
 
-test('who may not know the keys is told neither that there was none nor that it is gone', async () => {
+test('users who cannot see keys do not learn whether there was one or it was deleted', async () => {
   const app = testApp({ settings: { apiKeyAuthEnabled: true } })
   const { row, key } = app.key({ name: 'ci' })
   app.members[0]!.sim.always({ status: 500 })

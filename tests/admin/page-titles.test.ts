@@ -88,8 +88,8 @@ function strangerWithKeyPage() {
 const getText = (html: string, tag: string): string | null =>
   new RegExp(`<${tag}\\b[^>]*>(.*?)</${tag}>`, 's').exec(html)?.[1]?.replace(/<[^>]*>/g, '') ?? null
 
-describe('the title of', () => {
-  test('every page there is stands below', () => {
+describe('the page title', () => {
+  test('of every page is listed here', () => {
     expect(PAGE_PATHS.toSorted()).toEqual(Object.keys(EXPECTED).toSorted())
   })
 
@@ -103,13 +103,13 @@ describe('the title of', () => {
     if (h1 !== null) expect(h1).toBe(heading)
   })
 
-  test('an account is masked for who may not see its name', async () => {
+  test('masks an account for users who cannot see its name', async () => {
     const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
     const page = await people(app).as('viewer').ask(`GET /accounts/${app.members[0]!.id}`, HTML)
     expect(getText(await page.text(), 'title')).toBe('a***@example.test · Sluice')
   })
 
-  test('a name is escaped', async () => {
+  test('escapes a name', async () => {
     const app = testApp({ accounts: 0 })
     const key = app.key({ name: '</title><script>' })
     const html = await (await people(app).as('admin').ask(`GET /keys/${key.row.id}`, HTML)).text()
@@ -120,7 +120,7 @@ describe('the title of', () => {
     ['/nowhere', 404, 'Page not found'],
     ['/keys/key_nobody', 404, 'Page not found'],
     ['/logs?limit=x', 422, 'Something is wrong with this request'],
-  ])('what went wrong at %s', async (path, status, title) => {
+  ])('of the error page at %s', async (path, status, title) => {
     const response = await people(testApp({ accounts: 0 }))
       .as('admin')
       .ask(`GET ${path}`, HTML)

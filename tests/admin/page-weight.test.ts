@@ -13,7 +13,7 @@ const rows: [path: string, bytes: number, gzipped: number][] = []
 /** The page with most settings. */
 const MAX_ROUTING = 48 * 1024
 
-test.each(PAGE_PATHS)('%s keeps to its limit', async (path) => {
+test.each(PAGE_PATHS)('%s stays within its limit', async (path) => {
   const html = await openIn(await buildHouse(), path)
   const gzipped = Bun.gzipSync(html).length
   rows.push([path, Buffer.byteLength(html), gzipped])
@@ -22,7 +22,7 @@ test.each(PAGE_PATHS)('%s keeps to its limit', async (path) => {
   )
 })
 
-test.each(['/login', '/dashboard'])('%s with style and scripts is at most 60 KB', async (path) => {
+test.each(['/login', '/dashboard'])('%s with styles and scripts is at most 60 KB', async (path) => {
   const house = await buildHouse()
   const response = await (path === '/login' ? house.stranger : house.admin).ask(`GET ${path}`, {
     headers: { accept: 'text/html' },
@@ -36,7 +36,7 @@ test.each(['/login', '/dashboard'])('%s with style and scripts is at most 60 KB'
   expect(total).toBeLessThan(MAX_FIRST)
 })
 
-test('every page was weighed; PAGE_WEIGHTS=1 prints the table', () => {
+test('every page was measured; PAGE_WEIGHTS=1 prints the table', () => {
   if (process.env.PAGE_WEIGHTS) console.table(rows.map(([page, html, gzipped]) => ({ page, html, gzipped })))
   expect(rows.length).toBe(PAGE_PATHS.length + 2)
 })

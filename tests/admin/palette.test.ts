@@ -25,7 +25,7 @@ test('an administrator finds each kind of thing', async () => {
   expect(await hrefs(admin, 'req_0123456789abcdef')).toEqual(['/logs?search=req_0123456789abcdef'])
 })
 
-test('without words it offers pages and actions', async () => {
+test('without a search text it offers pages and actions', async () => {
   const { admin } = await buildHouse()
   expect((await search(admin, '  ')).slice(0, 2).map(({ label }) => label)).toEqual(['Overview', 'Accounts'])
 })
@@ -33,7 +33,7 @@ test('without words it offers pages and actions', async () => {
 test.each([
   ['viewer', ['carla', 'create key', 'add account', 'back up now', 'audit log page', 'ada@example.test']],
   ['member', ['carla', 'ada', 'laptop', 'accounts', 'parallel streams', 'add account']],
-])('a %s finds nothing that they may not open', async (role, words) => {
+])('a %s finds nothing that they cannot open', async (role, words) => {
   const { as } = await buildHouse()
   const who = as(role)
   for (const q of words) expect([q, await hrefs(who, q)]).toEqual([q, []])
@@ -44,7 +44,7 @@ test('a visitor who is not signed in is rejected', async () => {
   expect((await stranger.ask('GET /search?q=ada')).status).toBe(401)
 })
 
-test('words of a query are texts on the page', async () => {
+test('the words of a query are text on the page', async () => {
   const { admin } = await buildHouse()
   const response = await admin.ask(`GET /search?q=${encodeURIComponent('"><script>')}`, {
     headers: { accept: 'text/html' },

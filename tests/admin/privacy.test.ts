@@ -18,15 +18,15 @@ test.each(PAGE_PATHS)('%s shows no names while it is on', async (path) => {
   expect(html.replace(/ value="[^"]*"/g, '').match(NAMES) ?? []).toEqual([])
 })
 
-test.each(['/accounts', '/settings/access', '/audit'])('%s names them while it is off', async (path) => {
+test.each(['/accounts', '/settings/access', '/audit'])('%s shows names while it is off', async (path) => {
   expect((await open(path, 'privacy=off')).match(NAMES) ?? []).not.toEqual([])
 })
 
-test('the title of the tab is masked', async () => {
+test('masks the title of the tab', async () => {
   expect(/<title>(.*?)<\/title>/.exec(await open('/accounts/:id', 'privacy=on'))?.[1]).toBe('a***@*** · Sluice')
 })
 
-test('the API answers as before', async () => {
+test('does not affect the API', async () => {
   const { admin } = await buildHouse()
   const headers = { cookie: `${admin.cookie}; privacy=on` }
   expect(await (await admin.ask('GET /api/accounts', { headers })).text()).toContain('ada@example.test')

@@ -109,7 +109,7 @@ describe('the forecast', () => {
     )
   })
 
-  test('says when 14 days are not there yet', async () => {
+  test('says when there are not yet 14 days of data', async () => {
     const app = testApp()
     logWorkdays(app, { days: 10, units: 5 })
     expect(await jsonOf<Forecast>(app.ask(`GET ${PLANNER}/forecast`))).toMatchObject({
@@ -179,7 +179,7 @@ describe('decisions', () => {
     expect(statuses.find(({ id }) => id === 'plan_a')?.status).toBe('planned')
   })
 
-  test('what does not exist or has ended cannot be canceled', async () => {
+  test('an unknown or ended start cannot be canceled', async () => {
     const app = testApp()
     const missing = await app.ask(`POST ${PLANNER}/decisions/plan_x/cancel`)
     expect([missing.status, await jsonOf<unknown>(missing)]).toMatchObject([
@@ -256,8 +256,8 @@ describe('a start now', () => {
   })
 })
 
-describe('who may', () => {
-  test('operators change, viewers only look', async () => {
+describe('permissions for the planner', () => {
+  test('operators can change it, viewers only read it', async () => {
     const app = testApp()
     plan(app, 'plan_a')
     const { as } = people(app)
@@ -274,7 +274,7 @@ describe('who may', () => {
     }
   })
 
-  test('viewers and guests do not read what ChatGPT wrote', async () => {
+  test('viewers and guests cannot read ChatGPT’s error messages', async () => {
     const app = testApp()
     const { id: accountId } = app.members[0]!
     const windows = { fiveHour: { usedPercent: 0, windowMinutes: 300, resetAt: app.clock.now() + HOUR }, weekly: null }
@@ -295,7 +295,7 @@ describe('who may', () => {
     expect(page).not.toContain('Invalid value: bad')
   })
 
-  test('the card shows the plan, and a button to operators alone', async () => {
+  test('the card shows the plan, and a button only to operators', async () => {
     const app = testApp({ settings: { plannerMode: 'advise' } })
     logWorkdays(app, { days: 20, units: 5 })
     plan(app, 'plan_a')

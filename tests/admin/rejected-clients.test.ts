@@ -23,8 +23,8 @@ const reject = async (app: TestApp, times: number, { key = SECRET as string | nu
   app.bindings.ledger.flush()
 }
 
-describe('the list', () => {
-  test('has the newest first, by pages, and is narrowed by reason, time and text', async () => {
+describe('the list of rejected clients', () => {
+  test('is newest first, in pages, and filtered by reason, time and text', async () => {
     const app = testApp(KEY_AUTH)
     await reject(app, 3)
     await app.clock.advance(5 * MINUTE_MS)
@@ -53,7 +53,7 @@ describe('the list', () => {
     expect((await app.ask('GET /api/rejected-clients?reason=made_up')).status).toBe(422)
   })
 
-  test('tells addresses, keys and user agents to those who read them in the log', async () => {
+  test('shows addresses, keys and user agents to users who can see them in the log', async () => {
     const app = testApp(KEY_AUTH)
     await reject(app, 1)
     const { row } = app.key({ name: 'ci-runner' })
@@ -77,7 +77,7 @@ describe('the list', () => {
 })
 
 describe('the log page', () => {
-  test('shows them by the filter "Rejected", and requests without it', async () => {
+  test('shows them with the filter "Rejected", and requests without it', async () => {
     const app = testApp(KEY_AUTH)
     const { key } = app.key({ name: 'laptop' })
     await getAnswer(app, 'POST /v1/responses', { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
@@ -98,7 +98,7 @@ describe('the log page', () => {
     expect(await getText(app, '/logs')).toContain('<option value="rejected">Rejected</option>')
   })
 
-  test('leads to older ones', async () => {
+  test('links to older ones', async () => {
     const app = testApp(KEY_AUTH)
     for (let n = 0; n < 3; n++) await reject(app, 1, { peer: `192.168.1.${n}` })
     const { rejected, links } = await read<Logs>(app, '/logs?status=rejected&limit=2')
@@ -122,7 +122,7 @@ describe('the overview', () => {
     expect((await texts(app)).filter((text) => text.includes('last hour'))).toEqual([])
   })
 
-  test('tells the most of several kinds, and no address to a viewer', async () => {
+  test('shows the most frequent of several kinds, and no address to a viewer', async () => {
     const app = testApp(KEY_AUTH)
     await reject(app, 8, { key: null, peer: '203.0.113.9' })
     await reject(app, 4)
@@ -133,7 +133,7 @@ describe('the overview', () => {
   })
 })
 
-describe('requests that the test of a key makes without one', () => {
+describe('requests without a key from the key test', () => {
   const PROBE = { 'x-sluice-probe': '1' }
 
   test.each(['/v1/models', '/backend-api/codex/models'])('are not logged: %s', async (path) => {
@@ -154,7 +154,7 @@ describe('requests that the test of a key makes without one', () => {
     expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [] })
   })
 
-  test('hide no wrong key that comes with the same header', async () => {
+  test('do not hide a wrong key that comes with the same header', async () => {
     const app = testApp(KEY_AUTH)
     const headers = { ...PROBE, authorization: `Bearer ${SECRET}` }
     await app.ask('GET /v1/models', { headers, peer: '192.168.1.20' })
@@ -163,7 +163,7 @@ describe('requests that the test of a key makes without one', () => {
   })
 })
 
-test('metrics count them by reason, each of which is there from the start', async () => {
+test('metrics count them by reason, and have every reason from the start', async () => {
   const app = testApp(KEY_AUTH)
   await reject(app, 3)
   await reject(app, 1, { key: null })

@@ -81,7 +81,7 @@ describe('stacks', () => {
       ],
     ],
     ['none', []],
-  ])('by %s are the same from hours and from totals of days', async (stack, expected) => {
+  ])('by %s are the same from hourly and from daily totals', async (stack, expected) => {
     expect(await layers(`stack=${stack}`)).toEqual(expected)
     addUp('2026-03-30T00:00Z')
     expect(await layers(`stack=${stack}`)).toEqual(expected)
@@ -89,7 +89,7 @@ describe('stacks', () => {
     expect(await layers(`stack=${stack}`)).toEqual(expected)
   })
 
-  test('follow the days of the zone', async () => {
+  test('use the days of the time zone', async () => {
     addUp('2026-04-01T00:00Z')
     expect(await layers('stack=model&timezone=Europe/Berlin')).toEqual([
       [null, [0, 0, 16]],
@@ -106,12 +106,12 @@ describe('stacks', () => {
     ])
   })
 
-  test('the largest is the one with the most of the measure', async () => {
+  test('the largest group is the one with the highest value of the measure', async () => {
     const { chart } = await view(`${MARCH}&measure=cost&stack=model`)
     expect(chart.layers[0]?.id).toBe('gpt-5.4')
   })
 
-  test('by key is not offered to users who may not see keys, nor shown', async () => {
+  test('by key is neither offered nor shown to users who cannot see keys', async () => {
     const viewer = people(app).as('viewer')
     expect((await view(`${MARCH}&stack=key`, viewer)).chart.layers).toEqual([])
     const page = await viewer.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })
@@ -142,7 +142,7 @@ describe('bars', () => {
     expect(await lengths(query)).toEqual([first, today, bars, hours])
   })
 
-  test('days that are chosen take precedence over a range', async () => {
+  test('chosen days override a range', async () => {
     expect(await lengths(`${MARCH}&range=90d`)).toEqual(['2026-03-28', '2026-03-30', 3, 24])
   })
 
@@ -151,7 +151,7 @@ describe('bars', () => {
     expect(await html(query)).toMatch(/(Range|Measure|Stack): choose [\w, ]+ or \w+\./)
   })
 
-  test('each has the same days of the period before', async () => {
+  test('each day has the same day of the previous period', async () => {
     add('2026-03-25T10:00Z', { requests: 3 })
     add('2026-03-27T23:00Z', { requests: 5 })
     add('2026-03-28T00:00Z', { requests: 7 })
@@ -167,7 +167,7 @@ describe('bars', () => {
 })
 
 describe('measures', () => {
-  test('the first token is a median of the log, narrowed like the rest', async () => {
+  test('the first token is a median of the log, filtered like the rest', async () => {
     const startedAt = Date.parse('2026-03-29T10:00Z')
     for (const [n, firstEventMs] of [100, 200, 900].entries())
       aRequestRow(app.db, { id: `a${n}`, keyId: null, startedAt: startedAt + n, firstEventMs, model: 'gpt-5.5' })
@@ -187,7 +187,7 @@ describe('measures', () => {
     expect((await view(MARCH)).chart.bars.map(({ firstToken }) => firstToken)).toEqual([null, null, null])
   })
 
-  test('the share of cached input is a gap where there was no input', async () => {
+  test('the share of cached input is a gap if there was no input', async () => {
     add('2026-03-28T10:00Z')
     const page = await html(`${MARCH}&measure=cache`)
     expect(page).toMatch(/Mar 28<\/a><\/th><td>50 %<\/td><td>–<\/td>/)
@@ -196,7 +196,7 @@ describe('measures', () => {
 })
 
 describe('this month', () => {
-  test('is what was spent since its first day, and what that comes to at this pace', async () => {
+  test('is what was spent since its first day, and the projection for the month', async () => {
     await app.clock.advance('48h')
     add('2025-12-31T23:00Z', { costMicros: 50_000_000 })
     add('2026-01-01T10:00Z', { costMicros: 4_000_000 })
@@ -205,12 +205,12 @@ describe('this month', () => {
     expect(await html('')).toContain('on pace for $62.00')
   })
 
-  test('has no pace on its first day', async () => {
+  test('has no projection on its first day', async () => {
     add('2026-01-01T00:00Z')
     expect((await view('')).chart.month).toEqual({ spentUsd: 1, paceUsd: null })
   })
 
-  test('begins at midnight in the zone', async () => {
+  test('begins at midnight in the time zone', async () => {
     await app.clock.advance('48h')
     add('2025-12-31T23:00Z', { costMicros: 2_000_000 })
     expect((await view('timezone=Europe/Berlin')).chart.month.spentUsd).toBe(2)
@@ -218,7 +218,7 @@ describe('this month', () => {
   })
 })
 
-test('each row of a table narrows the report to it, and keeps the rest of the address', async () => {
+test('each row of a table filters the report by it, and keeps the other parameters', async () => {
   add('2026-03-28T10:00Z', { model: 'gpt 5&6' })
   const page = await html(`${MARCH}&stack=account&model=`)
   for (const filter of ['model=gpt+5%266', 'account_id=acc_a', 'api_key_id=key_a'])
@@ -227,7 +227,7 @@ test('each row of a table narrows the report to it, and keeps the rest of the ad
     )
 })
 
-test('requests that no client, key, model or account is known of have a row that is a filter', async () => {
+test('requests without a known client, key, model or account have a row that is a filter', async () => {
   add('2026-03-28T10:00Z', { requests: 2 })
   add('2026-03-28T11:00Z', { requests: 5, accountId: '', keyId: '', model: '', client: 'codex_exec' })
   const page = await html(MARCH)
@@ -243,7 +243,7 @@ test('requests that no client, key, model or account is known of have a row that
   }
 })
 
-test('the log has no filter for these, so their bars are no links', async () => {
+test('the log has no filter for these, so their bars are not links', async () => {
   add('2026-03-28T10:00Z')
   const links = async (query: string) => (await html(`${MARCH}&${query}`)).match(/href="\/logs\?since/g)?.length ?? 0
   expect(await links('client=%28none%29')).toBe(0)
@@ -251,7 +251,7 @@ test('the log has no filter for these, so their bars are no links', async () => 
   expect(await links('client=codex_exec')).toBe(3)
 })
 
-test('a layer in the legend narrows the report to it', async () => {
+test('a layer in the legend filters the report by it', async () => {
   add('2026-03-28T10:00Z', { client: 'codex_exec' })
   add('2026-03-28T10:00Z', { client: 'OpenAI/JS'.slice(0, 6) })
   const page = await html(`${MARCH}&stack=client`)
@@ -269,7 +269,7 @@ test('a report names fifty clients, and adds up the others', async () => {
   expect(chart.layers.at(-1)?.sums[0]?.requests).toBe(20)
 })
 
-test('a parameter that does not exist is named', async () => {
+test('an unknown parameter is named', async () => {
   expect(await html(`${MARCH}&modle=gpt-5.5`)).toContain(
     'Not applied, because this page has no such parameter or value: <code>modle</code>.',
   )
@@ -282,20 +282,20 @@ test.each([
   ['/logs?range=decade', 'Range: choose 1h, 24h, 7d or 30d.'],
   ['/logs?since=yesterday', 'Since: enter a date and time like 2026-01-31T18:30:00Z.'],
   ['/logs?columns=kinds', 'Columns 1: choose total, effort, kind, route, tool, address, request or paid.'],
-])('%s is a sentence that says what is possible', async (path, sentence) => {
+])('%s is rejected with a sentence that lists the valid values', async (path, sentence) => {
   const response = await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
   expect(response.status).toBe(422)
   expect(await response.text()).toContain(sentence)
 })
 
-test('a bar leads to its requests under the same filters', async () => {
+test('a bar leads to its requests with the same filters', async () => {
   const page = await html(`${MARCH}&model=gpt-5.5&account_id=acc_a&client=codex_exec`, 'zone=Europe/Berlin')
   expect(page).toContain(
     'href="/logs?since=2026-03-28T23:00:00Z&amp;until=2026-03-29T22:00:00Z&amp;accountId=acc_a&amp;model=gpt-5.5&amp;client=codex_exec"',
   )
 })
 
-test('a zone that does not exist is named, and the days are those of the browser', async () => {
+test('an unknown zone is named, and the days are those of the browser', async () => {
   const page = await html('timezone=Nowhere/Land', 'zone=Asia/Kolkata')
   expect(page).toContain('There is no time zone “Nowhere/Land”. Days are shown in Asia/Kolkata.')
   expect(await html('timezone=Europe/Berlin')).not.toContain('There is no time zone')

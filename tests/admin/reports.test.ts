@@ -45,7 +45,7 @@ const report = async (query: string): Promise<Report> =>
 const MARCH = 'start_date=2026-03-28&end_date=2026-03-30'
 
 describe('days', () => {
-  test('are those of the zone, also where the clocks change', async () => {
+  test('are those of the time zone, also when the clocks change', async () => {
     add('2026-03-27T23:00Z') // midnight in Berlin
     add('2026-03-28T23:00Z', { requests: 2 }) // the next midnight
     add('2026-03-29T21:00Z', { requests: 4 }) // 23:00, clocks went forward
@@ -63,7 +63,7 @@ describe('days', () => {
     expect([utc.timezone, utc.daily.map(({ requests }) => requests)]).toEqual(['UTC', [2, 12, 16]])
   })
 
-  test('on the page are those of the browser that asks, in its files too; an address that names a zone goes before', async () => {
+  test('on the page are those of the browser, also in its files; a zone in the URL takes precedence', async () => {
     const page = async (query: string, zone: string) =>
       (await app.ask(`GET /reports${query}`, { headers: { accept: 'text/html', cookie: `zone=${zone}` } })).text()
     const own = await page('', 'Asia/Kolkata')
@@ -81,7 +81,7 @@ describe('days', () => {
     expect((await report(query)).daily).toHaveLength(days)
   })
 
-  test('without a range, the last seven', async () => {
+  test('default to the last seven', async () => {
     const { daily, endDate } = await report('')
     expect([daily.length, endDate]).toEqual([7, new Date(app.clock.now()).toISOString().slice(0, 10)])
   })
@@ -90,12 +90,12 @@ describe('days', () => {
     'start_date=2026-03-30&end_date=2026-03-28',
     'start_date=2024-01-01&end_date=2025-12-31',
     'start_date=yesterday',
-  ])('%s is refused', async (query) => {
+  ])('%s is rejected', async (query) => {
     expect(await problem(await app.ask(`GET /api/reports?${query}`))).toEqual([422, 'validation_error'])
   })
 })
 
-test('shares add up to the whole, name what is still there, and keep what had none', async () => {
+test('shares add up to 100 %, name what still exists, and include requests without a key or account', async () => {
   add('2026-03-28T10:00Z')
   add('2026-03-28T10:00Z', {
     model: '',
@@ -121,7 +121,7 @@ test('shares add up to the whole, name what is still there, and keep what had no
   expect(byModel[1]).toMatchObject({ errors: 3, unpriced: 2 })
 })
 
-test('the days before are compared, when something was used in them', async () => {
+test('the previous period is compared if it had usage', async () => {
   add('2026-03-28T10:00Z')
   expect((await report(MARCH)).comparison.canCompare).toBe(false)
   add('2026-03-25T00:00Z', { requests: 5 })
@@ -129,7 +129,7 @@ test('the days before are compared, when something was used in them', async () =
   expect((await report(MARCH)).comparison).toMatchObject({ canCompare: true, previous: { requests: 5 } })
 })
 
-test.each(['', '&model=gpt-5.5'])('days before a change of the clocks are whole days, too%s', async (filter) => {
+test.each(['', '&model=gpt-5.5'])('days before a clock change are complete, too%s', async (filter) => {
   const getPrevious = async (day: string) =>
     (await report(`start_date=${day}&end_date=${day}&timezone=Europe/Berlin${filter}`)).comparison.previous.requests
   add('2026-03-27T22:00Z', { requests: 100 })
@@ -140,7 +140,7 @@ test.each(['', '&model=gpt-5.5'])('days before a change of the clocks are whole 
   expect(await getPrevious('2026-10-25')).toBe(7)
 })
 
-test('filters narrow everything, each by itself, and what is left empty does not', async () => {
+test('each filter applies to everything, and empty ones do not', async () => {
   add('2026-03-28T10:00Z')
   add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 2 })
   add('2026-03-28T10:00Z', { accountId: 'acc_b', requests: 4 })
@@ -162,7 +162,7 @@ test('filters narrow everything, each by itself, and what is left empty does not
 describe('files', () => {
   beforeEach(() => add('2026-03-28T10:00Z'))
 
-  test('CSV has a line a day, model, account and key, and no cell a spreadsheet would run', async () => {
+  test('CSV has a line per day, model, account and key, and no cell that a spreadsheet would execute', async () => {
     const response = await app.ask(`GET /api/reports?${MARCH}&format=csv`)
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
     expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="sluice-report-[\d-]{10}\.csv"$/)
@@ -173,7 +173,7 @@ describe('files', () => {
     ])
   })
 
-  test('a file is written in pages, whatever the days hold, and a very long one is cut off and says so', async () => {
+  test('a file is written in pages, and a very long one is cut off and says so', async () => {
     const hour = Date.parse('2026-03-28T10:00Z')
     const addHours = (days: number, groups: number) =>
       app.sqlite.run(`WITH RECURSIVE d(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM d WHERE i < ${days}),
@@ -200,7 +200,7 @@ describe('files', () => {
     expect(last.text.trimEnd().split('\r\n').at(-1)).toBe('cut off after 101000 lines; choose fewer days')
   })
 
-  test('who may not know the keys gets one line for all of them', async () => {
+  test('users who cannot see keys get one line for all of them', async () => {
     const lines = async (who: { ask: typeof app.ask }) =>
       (await (await who.ask(`GET /api/reports?${MARCH}&format=csv`)).text()).trimEnd().split('\r\n').length
     app.sqlite.run(`INSERT INTO request_hours SELECT hour, account_id, 'key_other', model, client, source_id, requests, errors, cancelled,
@@ -215,13 +215,13 @@ describe('files', () => {
     expect(await response.json()).toEqual(await report(MARCH))
   })
 
-  test('JSON that is not to be saved is shown', async () => {
+  test('JSON is shown inline unless a download is requested', async () => {
     const saved = async (download: string) =>
       (await app.ask(`GET /api/reports?${MARCH}&download=${download}`)).headers.has('content-disposition')
     expect([await saved('false'), await saved('0'), await saved('1')]).toEqual([false, false, true])
   })
 
-  test('neither page nor files name accounts or keys to a viewer', async () => {
+  test('neither page nor files show account or key names to a viewer', async () => {
     const viewer = people(app).as('viewer')
     for (const path of [`/api/reports?${MARCH}&format=csv`, `/api/reports?${MARCH}`, `/reports?${MARCH}`]) {
       const text = await (await viewer.ask(`GET ${path}`)).text()
@@ -232,14 +232,14 @@ describe('files', () => {
   })
 })
 
-test('days in the wrong order are said to be so in words', async () => {
+test('days in the wrong order are explained', async () => {
   const path = '/reports?start_date=2026-01-09&end_date=2026-01-02'
   const page = await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
   expect(page.status).toBe(422)
   expect(await page.text()).toContain('End date: choose a day that is not before the first one.')
 })
 
-test('the page says in words and figures what the JSON says', async () => {
+test('the page has the same data as the JSON', async () => {
   add('2026-03-28T10:00Z')
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
   expect(html).toMatch(/since=2026-03-28T00:00:00Z[^>]*>Mar 28<\/a><\/th><td>\$1.00<\/td>/)
@@ -252,7 +252,7 @@ test('the page says in words and figures what the JSON says', async () => {
   expect(html).not.toContain('style=')
 })
 
-test('what has no known price is a dash on the page, and not free', async () => {
+test('usage without a known price is a dash on the page, not zero', async () => {
   add('2026-03-28T10:00Z', { costMicros: 0, unpriced: 1, model: 'mystery' })
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
   for (const words of ['<dt>Cost</dt><dd class="report-value">–</dd>', '<th>2026-03-28</th><td>–</td><td>1</td>'])

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { PRICES_VERSION } from '../../src/model/catalog/pricing.ts'
 import { testApp } from '../support/app.ts'
 
-test('the options name the price table in force beside the values that occur', async () => {
+test('the options name the current price table beside the values that occur', async () => {
   const response = await testApp().ask('GET /api/request-logs/options')
   expect([response.status, await response.json()]).toEqual([
     200,

@@ -22,8 +22,8 @@ const setUp = () => {
 const listed = async (browser: Browser, path = OWN) =>
   ((await (await browser.ask(`GET ${path}`)).json()) as SessionList).items // as: its own type
 
-describe('one’s own sessions', () => {
-  test('say what device, how signed in, from where and when, and which is this one', async () => {
+describe('own sessions', () => {
+  test('show device, sign-in method, address and time, and mark the current one', async () => {
     const { app, crowd, anna } = setUp()
     const token = commit(app.db, (tx) =>
       createSession(tx, app.bindings.random, {
@@ -54,7 +54,7 @@ describe('one’s own sessions', () => {
     expect(JSON.stringify(items)).not.toContain(token.row.tokenHash)
   })
 
-  test('are told apart by what the browser says it is, newest use first', async () => {
+  test('are distinguished by browser, most recently used first', async () => {
     const { app, crowd } = setUp()
     await app.clock.advance('1s')
     const here = crowd.browser(REMOTE)
@@ -65,7 +65,7 @@ describe('one’s own sessions', () => {
     expect(await listed(here)).toMatchObject([{ device: 'Firefox on Linux', address: REMOTE, isCurrent: true }, {}])
   })
 
-  test('leave out what is over and what is still to show its second factor', async () => {
+  test('omit expired sessions and those still waiting for the second factor', async () => {
     const { app, crowd, anna } = setUp()
     crowd.signInAs(anna.person)
     crowd.signInAs(anna.person)
@@ -77,7 +77,7 @@ describe('one’s own sessions', () => {
     expect(await listed(anna)).toMatchObject([{ isCurrent: true }])
   })
 
-  test('are ended one by one, which holds on the next request', async () => {
+  test('end one by one, effective on the next request', async () => {
     const { crowd, anna } = setUp()
     const other = crowd.signInAs(anna.person, { peer: REMOTE })
     const [one] = (await listed(anna)).filter(({ isCurrent }) => !isCurrent)
@@ -93,14 +93,14 @@ describe('one’s own sessions', () => {
     expect(await problem(await anna.ask(`DELETE ${OWN}/${one?.id}`))).toEqual([404, 'not_found'])
   })
 
-  test('ending this one signs out', async () => {
+  test('ending the current one signs out', async () => {
     const { anna } = setUp()
     const [here] = await listed(anna)
     expect((await anna.ask(`DELETE ${OWN}/${here?.id}`)).status).toBe(204)
     expect(anna.cookie).toBeNull()
   })
 
-  test('are nobody else’s to end, and only accounts have them', async () => {
+  test('cannot be ended by other users, and require an account', async () => {
     const { crowd, anna } = setUp()
     const [here] = await listed(anna)
     const bob = crowd.as('admin')
@@ -111,7 +111,7 @@ describe('one’s own sessions', () => {
 })
 
 describe('sessions of others', () => {
-  test('are seen and ended by who manages people and confirmed', async () => {
+  test('are visible to and ended by users who manage users, after a confirmation', async () => {
     const { crowd, anna, of } = setUp()
     const admin = crowd.as('admin')
     const [theirs] = await listed(admin, of)
@@ -121,7 +121,7 @@ describe('sessions of others', () => {
     expect(await problem(await anna.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
   })
 
-  test.each(['GET', 'DELETE'])('%s is refused to everybody else', async (method) => {
+  test.each(['GET', 'DELETE'])('%s is rejected for everyone else', async (method) => {
     const { crowd, anna, of } = setUp()
     const [theirs] = await listed(anna)
     const route = method === 'GET' ? `GET ${of}` : `DELETE ${of}/${theirs?.id}`
@@ -131,7 +131,7 @@ describe('sessions of others', () => {
     expect(await listed(anna)).toHaveLength(1)
   })
 
-  test('are looked at without a confirmation, and ended with one', async () => {
+  test('are viewed without a confirmation, and ended with one', async () => {
     const { crowd, anna, of } = setUp()
     const admin = crowd.as('admin', { isConfirmed: false })
     const [theirs] = await listed(admin, of)
@@ -139,7 +139,7 @@ describe('sessions of others', () => {
     expect(await listed(anna)).toHaveLength(1)
   })
 
-  test('are on the page of who manages people, each with its end, which leads back there', async () => {
+  test('are on the page for users who manage users, each with a button that returns there', async () => {
     const { crowd, anna, of } = setUp()
     const [theirs] = await listed(anna)
     const route = `${of}/${theirs?.id}`
@@ -152,7 +152,7 @@ describe('sessions of others', () => {
     expect([ended.status, ended.headers.get('location')]).toEqual([303, '/settings/access?done=session_ended'])
   })
 
-  test('who holds less ends none of who holds more', async () => {
+  test('a user cannot end sessions of a user with more permissions', async () => {
     const { crowd } = setUp()
     crowd.addRole('helpdesk', { 'users:manage': 'all', 'dashboard:read': 'all' })
     const helper = crowd.as('helpdesk')
@@ -163,7 +163,7 @@ describe('sessions of others', () => {
     expect((await admin.ask(`GET ${OWN}`)).status).toBe(200)
   })
 
-  test('unknown people and sessions of somebody else are not found', async () => {
+  test('unknown users and sessions of another user are not found', async () => {
     const { crowd, of, anna } = setUp()
     const admin = crowd.as('admin')
     const [own] = await listed(admin)
@@ -176,7 +176,7 @@ describe('sessions of others', () => {
   })
 })
 
-test('what is past its time is forgotten by the hourly job', async () => {
+test('the hourly job deletes expired sessions', async () => {
   const { app, anna, crowd } = setUp()
   await app.clock.advance('6d')
   crowd.signInAs(anna.person)
@@ -186,7 +186,7 @@ test('what is past its time is forgotten by the hourly job', async () => {
   expect(await problem(await anna.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
 })
 
-test('the last use is noted once a minute, with the address, and fails no request when it cannot be', async () => {
+test('the last use is recorded once a minute, with the address, and a failure to record it fails no request', async () => {
   const { app, anna } = setUp()
   const row = () => app.db.select().from(sessions).get()
   const use = (peer = '127.0.0.1') => anna.ask('GET /api/accounts', { peer })
@@ -201,7 +201,7 @@ test('the last use is noted once a minute, with the address, and fails no reques
   expect((await use()).status).toBe(200)
 })
 
-describe('a hundred sessions of one person', () => {
+describe('a hundred sessions of one user', () => {
   const signInOften = async ({ app, crowd, anna }: ReturnType<typeof setUp>, times: number) => {
     for (let i = 0; i < times; i++) {
       await app.clock.advance('1s')
@@ -210,7 +210,7 @@ describe('a hundred sessions of one person', () => {
   }
   const isSignedIn = async (browser: Browser) => (await browser.session()).authenticated
 
-  test('are kept, and another sign-in ends the one that was not used for longest', async () => {
+  test('are the maximum; another sign-in ends the least recently used one', async () => {
     const setting = setUp()
     const { app, crowd, anna } = setting
     const berta = crowd.as('viewer')
@@ -224,7 +224,7 @@ describe('a hundred sessions of one person', () => {
     expect([await isSignedIn(idle), await isSignedIn(anna), await isSignedIn(berta)]).toEqual([false, true, true])
   })
 
-  test('are not ended by those who know the password and not the second factor', async () => {
+  test('are not ended by someone who knows the password but not the second factor', async () => {
     const { app, anna } = setUp()
     const draft = { userId: anna.person.row.id, method: 'password', address: null, userAgent: null } as const
     for (let i = 0; i < 150; i++) {
@@ -236,7 +236,7 @@ describe('a hundred sessions of one person', () => {
     expect(app.db.select().from(sessions).all()).toHaveLength(101)
   })
 
-  test('of a clock that was ahead keep nobody from signing in', async () => {
+  test('created while the clock was ahead do not prevent a sign-in', async () => {
     const setting = setUp()
     setting.app.clock.set(86_400_000)
     await signInOften(setting, 100)

@@ -44,13 +44,13 @@ const TABS = [
 ]
 
 describe.each(TABS)('%s', (path) => {
-  test.each(['admin', 'operator', 'viewer'])('opens for a person with the role %s', async (role) => {
+  test.each(['admin', 'operator', 'viewer'])('opens for a user with the role %s', async (role) => {
     const { as } = open()
     expect((await page(as(role), path)).status).toBe(200)
   })
 })
 
-test('tabs lead only where the visitor may go', async () => {
+test('tabs lead only to pages the visitor can open', async () => {
   const { as } = open()
   const tabs = async (role: string) =>
     (await value(as(role), '/settings/routing')).frame.tabs.map(({ path }: { path: string }) => path)
@@ -76,7 +76,7 @@ test('tabs lead only where the visitor may go', async () => {
   ])
 })
 
-test('who sees only their own keys finds their way in, and no settings', async () => {
+test('users who see only their own keys reach their own page, and no settings', async () => {
   const { as } = open()
   const member = as('member')
   const { status, text } = await page(member, '/settings')
@@ -86,7 +86,7 @@ test('who sees only their own keys finds their way in, and no settings', async (
   expect((await page(member, '/settings/routing')).status).toBe(403)
 })
 
-test('every setting stands on exactly one tab', async () => {
+test('every setting is on exactly one tab', async () => {
   const { as } = open()
   const admin = as('admin')
   const pages = await Promise.all(
@@ -98,7 +98,7 @@ test('every setting stands on exactly one tab', async () => {
   expect(names.toSorted()).toEqual(SETTING_NAMES.toSorted())
 })
 
-test('a viewer reads values and meets no input; an operator none for what is about security', async () => {
+test('a viewer sees values without inputs; an operator sees no inputs for security settings', async () => {
   const { app, as } = open()
   app.change({ capacityWaitSeconds: 9 })
   const viewed = await page(as('viewer'), '/settings/routing')
@@ -110,7 +110,7 @@ test('a viewer reads values and meets no input; an operator none for what is abo
   expect(operated.text).not.toContain('name="auditRetentionDays"')
 })
 
-describe('a number whose 0 is no amount', () => {
+describe('a number where 0 means unlimited', () => {
   test.each([
     ['/settings/routing', 'proxyAccountStreamLimit', 'unlimited'],
     ['/settings/data', 'requestLogRetentionDays', 'forever'],
@@ -125,7 +125,7 @@ describe('a number whose 0 is no amount', () => {
     expect((await page(as('viewer'), path)).text).toContain(`<strong>${word}</strong>`)
   })
 
-  test('is an amount as soon as there is one', async () => {
+  test('is an amount when it has one', async () => {
     const { app, as } = open()
     app.change({ requestLogRetentionDays: 30 })
     const { text } = await page(as('admin'), '/settings/data')
@@ -153,7 +153,7 @@ describe('options of one strategy', () => {
   })
 })
 
-test('a changed setting can be reset to its default by who may change it', async () => {
+test('users with the permission can reset a changed setting to its default', async () => {
   const { app, as } = open()
   app.change({ capacityWaitSeconds: 9, preferEarlierResetAccounts: false })
   const { text } = await page(as('admin'), '/settings/routing')
@@ -164,7 +164,7 @@ test('a changed setting can be reset to its default by who may change it', async
   expect((await page(as('viewer'), '/settings/routing')).text).not.toContain('data-settings="default"')
 })
 
-test('what differs from its default is marked, counted and found', async () => {
+test('changed settings are marked, counted and found', async () => {
   const { app, as } = open()
   const admin = as('admin')
   app.change({ capacityWaitSeconds: 9, routingStrategy: 'round_robin' })
@@ -191,7 +191,7 @@ test.each([
   expect(found.map((one: { href: string }) => one.href)).toContain(href)
 })
 
-test('a search offers no place the visitor may not enter', async () => {
+test('a search offers no page the visitor cannot open', async () => {
   const { as } = open()
   const { found } = await value(as('viewer'), '/settings/search')
   const places = found.filter((one: { field: unknown }) => one.field === null)
@@ -203,7 +203,7 @@ test('a search offers no place the visitor may not enter', async () => {
 })
 
 describe('saving a section', () => {
-  test('changes what it carries, leaves the others alone, and comes back to itself', async () => {
+  test('changes its own settings, leaves the others unchanged, and returns to itself', async () => {
     const { app, as } = open({ settings: { connectTimeoutSeconds: 4 } })
     const admin = as('admin')
     const sent = { expectedVersion: 2, proxyAccountStreamLimit: 3, capacityWaitSeconds: 7 }
@@ -221,13 +221,13 @@ describe('saving a section', () => {
     expect((await page(admin, '/settings/routing?done=settings_updated&section=limits')).text).toContain('Saved.')
   })
 
-  test('an unchecked box is said', async () => {
+  test('submits an unchecked box', async () => {
     const { app, as } = open({ settings: { preferEarlierResetAccounts: true } })
     await save(as('admin'), 'routing', { preferEarlierResetAccounts: 'false' })
     expect(app.bindings.settings.current().preferEarlierResetAccounts).toBe(false)
   })
 
-  test('what somebody else changed in another section meanwhile is no conflict, and stays', async () => {
+  test('is no conflict with another user’s change in another section, which is kept', async () => {
     const { app, as } = open()
     const admin = as('admin')
     app.change({ capacityWaitSeconds: 9 })
@@ -238,7 +238,7 @@ describe('saving a section', () => {
     expect(late.headers.get('location')).toContain('problem=settings_conflict')
   })
 
-  test('what somebody else changed meanwhile is not overwritten, and says so', async () => {
+  test('does not overwrite another user’s change, and says so', async () => {
     const { app, as } = open()
     const admin = as('admin')
     app.change({ capacityWaitSeconds: 9 })
@@ -251,7 +251,7 @@ describe('saving a section', () => {
     expect(json.status).toBe(409)
   })
 
-  test('what is about security asks for a confirmation, and only when it changes', async () => {
+  test('requires a confirmation only when a security setting changes', async () => {
     const { app, as } = open()
     const admin = as('admin', { isConfirmed: false })
     const keys = { apiKeyAuthEnabled: true, hideUpstreamQuotaFromApiKeys: false }
@@ -262,14 +262,14 @@ describe('saving a section', () => {
     expect(same.headers.get('location')).toStartWith('/settings?done=')
   })
 
-  test('a section nobody knows goes nowhere else', async () => {
+  test('of an unknown section redirects nowhere else', async () => {
     const { as } = open()
     const response = await save(as('admin'), '%2F%2Felsewhere', { capacityWaitSeconds: 2 })
     expect(response.headers.get('location')).toBe('/settings/routing?done=settings_updated')
   })
 })
 
-test('accounts are picked by name; their addresses are masked for viewers', async () => {
+test('accounts are selected by name; their addresses are masked for viewers', async () => {
   const { as } = open({ accounts: [{ email: 'ada@example.test' }] })
   const choices = async (role: string) => {
     const { settings } = await value(as(role), '/settings/routing')
@@ -279,7 +279,7 @@ test('accounts are picked by name; their addresses are masked for viewers', asyn
   expect((await choices('viewer'))[0].label).not.toContain('ada@')
 })
 
-test('seats of one person are told apart wherever an account is picked by name', async () => {
+test('accounts of one user are distinguished wherever an account is selected by name', async () => {
   const email = 'ada@example.test'
   const { app, as } = open({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
   const [first, second] = app.members.map(({ id }) => id.slice(0, 8))
@@ -303,7 +303,7 @@ describe('network', () => {
     expect((await value(admin, '/settings/network')).firewall).toEqual({ mode: 'allow_all', entries: [] })
   })
 
-  test('the first entry is asked about, with who called in the last day and would be shut out', async () => {
+  test('the first entry needs a confirmation, which lists recent clients that would be blocked', async () => {
     const { app, as } = open()
     const call = (startedAt: number, address: string) =>
       app.sqlite.run(
@@ -325,7 +325,7 @@ describe('network', () => {
     expect((await page(admin, '/settings/network')).text).not.toContain('This is the first entry')
   })
 
-  test('addresses are not for viewers, and changes not for operators', async () => {
+  test('addresses are hidden from viewers, and changes from operators', async () => {
     const { as } = open()
     await as('admin').ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.1' } })
     const viewed = await value(as('viewer'), '/settings/network')
@@ -340,7 +340,7 @@ describe('network', () => {
     expect(operated.text).not.toContain('form-firewall')
   })
 
-  test('how calls leave is told from the environment, without its passwords', async () => {
+  test('outgoing proxies are shown from the environment, without their passwords', async () => {
     const { as } = open({
       environment: {
         HTTPS_PROXY: 'http://me:pass@proxy.test:3128',
@@ -361,7 +361,7 @@ describe('network', () => {
 })
 
 describe('data', () => {
-  test('what the tables hold is not for those who may only look', async () => {
+  test('table contents are hidden from users with read-only access', async () => {
     const { as, guest } = open()
     for (const who of [as('viewer'), guest('192.0.2.9')]) {
       expect(await problem(await who.ask('GET /settings/data/sizes'))).toEqual([403, 'permission_required'])
@@ -370,7 +370,7 @@ describe('data', () => {
     expect((await page(as('operator'), '/settings/data')).text).toContain('/settings/data/sizes')
   })
 
-  test('every table has its size, and the page of the sizes is a fragment for script', async () => {
+  test('every table has its size, and the size page is a fragment for scripts', async () => {
     const { as } = open()
     const admin = as('admin')
     const { tables } = await value(admin, '/settings/data/sizes')
@@ -381,7 +381,7 @@ describe('data', () => {
     expect((await value(admin, '/settings/data')).file.bytes).toBeGreaterThan(4096)
   })
 
-  test('backups are for those who run the service; taking one along asks for a confirmation', async () => {
+  test('backups are for administrators; a download needs a confirmation', async () => {
     const { as } = open()
     expect((await value(as('viewer'), '/settings/data')).backups).toBeNull()
     expect(await value(as('operator'), '/settings/data')).toMatchObject({ backups: [], download: null })
@@ -398,7 +398,7 @@ describe('about', () => {
     CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
   }
 
-  test('names what the environment sets and what it does not know, and keeps secrets', async () => {
+  test('names the variables that are set and the unknown ones, and hides secrets', async () => {
     const { as } = open({ environment })
     const admin = as('admin')
     const about = await value(admin, '/settings/about')
@@ -417,7 +417,7 @@ describe('about', () => {
     expect((await value(as('viewer'), '/settings/about')).environment).toBeNull()
   })
 
-  test('names every dependency with the licence it came under', async () => {
+  test('names every dependency with its license', async () => {
     const { as } = open()
     const { components } = await value(as('viewer'), '/settings/about')
     expect(components.map(({ name }: { name: string }) => name)).toEqual(['Bun', ...Object.keys(dependencies)])

@@ -22,14 +22,14 @@ const NOBODY_YET = { guestPasswordConfigured: false, usersWithoutTotpCount: 0, a
 const patch = ({ ask }: App, json: unknown) => ask('PATCH /api/settings', { json })
 const audit = ({ db }: App) => db.select().from(auditLogs).all()
 
-test('a fresh install answers with every default and a version', async () => {
+test('a fresh install returns every default and a version', async () => {
   expect(await open().ask('GET /api/settings')).toEqual({
     status: 200,
     body: { ...DEFAULTS, ...NOBODY_YET, version: 1 },
   })
 })
 
-test('a change holds at once, leaves the rest alone, raises the version, and is written down', async () => {
+test('a change takes effect immediately, changes nothing else, increments the version, and is recorded', async () => {
   const app = open()
   const { status, body } = await patch(app, { routingStrategy: 'round_robin', capacityWaitSeconds: 9 })
   expect(status).toBe(200)
@@ -64,7 +64,7 @@ test('PUT means the same as PATCH', async () => {
   expect(body).toMatchObject({ capacityWaitSeconds: 9, connectTimeoutSeconds: 4, version: 3 })
 })
 
-test('PUT takes back whole what GET returned, and changes nothing by it', async () => {
+test('PUT accepts the complete document that GET returned, and changes nothing', async () => {
   const app = open()
   await patch(app, { capacityWaitSeconds: 9 })
   const { body: read } = await app.ask('GET /api/settings')
@@ -72,7 +72,7 @@ test('PUT takes back whole what GET returned, and changes nothing by it', async 
   expect([status, body, audit(app).length]).toEqual([200, read, 1])
 })
 
-test('PUT stores the settings of such a document and ignores its read-only fields, whatever they say', async () => {
+test('PUT stores the settings of such a document and ignores its read-only fields, whatever their values', async () => {
   const app = open()
   const { body: read } = await app.ask('GET /api/settings')
   const edited = {
@@ -87,7 +87,7 @@ test('PUT stores the settings of such a document and ignores its read-only field
   expect([status, body]).toEqual([200, { ...read, connectTimeoutSeconds: 4, version: 2 }])
 })
 
-test('fields that GET does not return are refused, and PATCH takes no read-only fields', async () => {
+test('fields that GET does not return are rejected, and PATCH takes no read-only fields', async () => {
   const app = open()
   const getFields = async (route: string, json: object) => {
     const { status, body } = await app.ask(route, { json })
@@ -97,13 +97,13 @@ test('fields that GET does not return are refused, and PATCH takes no read-only 
   expect(await getFields('PATCH /api/settings', { version: 1 })).toEqual([422, ['version']])
 })
 
-test('storing what is already so changes nothing and is not written down', async () => {
+test('storing the current values changes nothing and is not recorded', async () => {
   const app = open()
   const { status, body } = await patch(app, { ...DEFAULTS })
   expect([status, body.version, audit(app)]).toEqual([200, 1, []])
 })
 
-test('a stale expectedVersion is refused and nothing is stored', async () => {
+test('an outdated expectedVersion is rejected and nothing is stored', async () => {
   const app = open()
   await patch(app, { capacityWaitSeconds: 9 })
   const stale = await patch(app, { capacityWaitSeconds: 1, expectedVersion: 1 })
@@ -120,14 +120,14 @@ test('unknown and impossible values are named, and nothing is stored', async () 
   expect((await app.ask('GET /api/settings')).body.version).toBe(1)
 })
 
-test('the whole has to make sense, not only each field', async () => {
+test('the combination is validated, not only each field', async () => {
   const app = open()
   const { status, body } = await patch(app, { routingStrategy: 'single_account' })
   expect([status, Object.keys(body.error.details.fields)]).toEqual([422, ['singleAccountId']])
   expect(audit(app)).toEqual([])
 })
 
-test('the one account that serves must be there when it is chosen, and may go later', async () => {
+test('the single account must exist when it is selected, and can be deleted later', async () => {
   const app = testApp()
   const { id } = app.members[0]!
   const set = async (json: unknown) => (await app.ask('PATCH /api/settings', { json })).status
@@ -139,7 +139,7 @@ test('the one account that serves must be there when it is chosen, and may go la
   expect(page).toContain('The account chosen for the “Single account” strategy was deleted.')
 })
 
-test('a passwordless local install may change a security setting and is never asked to confirm', async () => {
+test('a passwordless local install can change a security setting without a confirmation', async () => {
   const app = open()
   expect((await patch(app, { apiKeyAuthEnabled: true })).body.apiKeyAuthEnabled).toBe(true)
 })
@@ -152,7 +152,7 @@ test('other machines can neither read nor change', async () => {
   }
 })
 
-test('the checks behind the routes: a viewer may not write, an operator may not touch security', () => {
+test('a viewer cannot write, and an operator cannot change security settings, at the level below the routes', () => {
   const as = (grants: Principal['grants']): Principal => ({ kind: 'guest', id: 'guest', grants, session: null })
   expect(() => requireWrite(as(PRESETS.viewer))).toThrow(expect.objectContaining({ code: 'read_only_access' }))
   expect(() => requireWrite(as(PRESETS.operator))).not.toThrow()

@@ -17,7 +17,7 @@ const history = (app: TestApp) =>
     .all()
     .map(({ accountId, kind, result, detail }) => ({ accountId, kind, result, detail }))
 
-test('an identity that could not be shown is refused by its field, and no account is added', async () => {
+test('an identity that cannot be displayed is rejected by its field, and no account is added', async () => {
   const { app, start, approve, paste, emails } = signInWorld()
   for (const [email, why] of [
     ['ada\u0000@example.test', 'email has control characters'],
@@ -32,7 +32,7 @@ test('an identity that could not be shown is refused by its field, and no accoun
 })
 
 describe('beginning', () => {
-  test('answers with the address to sign in at, and keeps verifier and state to itself', async () => {
+  test('returns the sign-in URL, and keeps verifier and state secret', async () => {
     const { app, start, port } = signInWorld()
     const flow = await start()
     expect(flow).toEqual({
@@ -74,14 +74,14 @@ describe('beginning', () => {
     expect(app.lines.join()).not.toContain(state)
   })
 
-  test('asked again it shows the same address, as long as the sign-in waits', async () => {
+  test('a repeated request returns the same URL while the sign-in is pending', async () => {
     const { start, status } = signInWorld()
     const flow = await start()
     expect((await status(flow.flowId)).authorizationUrl).toBe(flow.authorizationUrl)
     expect((await status()).flowId).toBe(flow.flowId)
   })
 
-  test('two have different challenges and states, and both can be finished', async () => {
+  test('two sign-ins have different challenges and states, and both can be completed', async () => {
     const { app, start, approve, paste, emails } = signInWorld()
     const [one, two] = [await start(), await start()]
     const of = (name: string) => [one, two].map((flow) => new URL(flow.authorizationUrl ?? '').searchParams.get(name))
@@ -95,14 +95,14 @@ describe('beginning', () => {
   test.each([
     ['an unknown account', { accountId: 'acc_nobody' }, [404, 'account_not_found']],
     ['an unknown field', { method: 'device' }, [422, 'validation_error']],
-    ['a method that is no text', { forceMethod: 5 }, [422, 'validation_error']],
-  ])('with %s is refused', async (_, json, expected) => {
+    ['a method that is not a string', { forceMethod: 5 }, [422, 'validation_error']],
+  ])('with %s is rejected', async (_, json, expected) => {
     const { admin, app } = signInWorld()
     expect(await problem(await admin.ask('POST /api/oauth/start', { json }))).toEqual(expected as [number, string])
     expect(app.db.select().from(oauthFlows).all()).toEqual([])
   })
 
-  test.each(['viewer', 'member'])('a %s can neither begin, nor look, nor finish', async (role) => {
+  test.each(['viewer', 'member'])('a %s can neither begin, view nor finish a sign-in', async (role) => {
     const { as, start } = signInWorld()
     const { flowId } = await start()
     const who = as(role)
@@ -119,8 +119,8 @@ describe('beginning', () => {
   })
 })
 
-describe('coming back', () => {
-  test('through the port adds the account, and leads back to the dashboard', async () => {
+describe('the callback', () => {
+  test('on the port adds the account, and redirects to the dashboard', async () => {
     const { app, start, status, approve, follow, admin, events, emails } = signInWorld()
     const flow = await start()
     const ada = app.upstream.addAccount({ email: 'ada@example.test', plan: 'pro' })
@@ -158,7 +158,7 @@ describe('coming back', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test('the tokens that were given serve a turn', async () => {
+  test('the received tokens serve a request', async () => {
     const { app, start, approve, paste } = signInWorld()
     const ada = app.upstream.addAccount({ email: 'ada@example.test' })
     await paste(approve(await start(), ada))
@@ -167,10 +167,10 @@ describe('coming back', () => {
   })
 
   test.each([
-    ['the whole address', (url: string) => url],
-    ['with blanks around it', (url: string) => `  ${url}\n`],
+    ['the whole URL', (url: string) => url],
+    ['with surrounding whitespace', (url: string) => `  ${url}\n`],
     ['from the path on', (url: string) => url.replace(/^http:\/\/localhost:\d+/, '')],
-    ['the query alone', (url: string) => url.slice(url.indexOf('?') + 1)],
+    ['only the query', (url: string) => url.slice(url.indexOf('?') + 1)],
     ['with a fragment', (url: string) => `${url}#_=_`],
   ])('by hand works with %s', async (_, shape) => {
     const { app, start, approve, paste, emails } = signInWorld()
@@ -180,7 +180,7 @@ describe('coming back', () => {
     expect(emails()).toEqual(['ada@example.test'])
   })
 
-  test('the same address twice, by hand and through the port at once, exchanges the code once', async () => {
+  test('the same URL, pasted and through the port at the same time, exchanges the code once', async () => {
     const { app, start, approve, paste, follow, tokenCalls, emails, events } = signInWorld()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
@@ -198,7 +198,7 @@ describe('coming back', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test('of two callbacks with different codes the first counts', async () => {
+  test('the first of two callbacks with different codes counts', async () => {
     const { app, start, approve, paste, tokenCalls, emails } = signInWorld()
     const flow = await start()
     const [ada, eve] = ['ada@example.test', 'eve@example.test'].map((email) => app.upstream.addAccount({ email }))
@@ -208,7 +208,7 @@ describe('coming back', () => {
     expect(emails()).toEqual(['ada@example.test'])
   })
 
-  test('cancelled at the service ends the sign-in with a sentence of ours', async () => {
+  test('cancelled at ChatGPT ends the sign-in with our own message', async () => {
     const { app, start, paste, status, tokenCalls, events } = signInWorld()
     const flow = await start()
     const cancelled = app.upstream.signIns.cancel(flow.authorizationUrl ?? '')
@@ -222,13 +222,13 @@ describe('coming back', () => {
     expect(events().at(-1)).toMatchObject({ event: 'account_sign_in_failed', details: { flowId: flow.flowId } })
   })
 
-  test.each(['constructor', '__proto__', 'server_error'])('with the error %p ends with that word', async (error) => {
+  test.each(['constructor', '__proto__', 'server_error'])('with the error %p ends with that error', async (error) => {
     const { start, paste } = signInWorld()
     const state = new URL((await start()).authorizationUrl ?? '').searchParams.get('state')
     expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`ChatGPT rejected the sign-in: ${error}.`)
   })
 
-  test('after it has failed, a good code changes nothing', async () => {
+  test('after a failure, a valid code changes nothing', async () => {
     const { app, start, approve, paste, emails, tokenCalls } = signInWorld()
     const flow = await start()
     const ada = app.upstream.addAccount({})
@@ -238,7 +238,7 @@ describe('coming back', () => {
     expect([emails(), tokenCalls()]).toEqual([[], []])
   })
 
-  test('with a code that the service refuses says so, once', async () => {
+  test('with a code that ChatGPT rejects says so, once', async () => {
     const { start, paste, tokenCalls, app } = signInWorld()
     const flow = await start()
     const state = new URL(flow.authorizationUrl ?? '').searchParams.get('state')
@@ -252,7 +252,7 @@ describe('coming back', () => {
     expect(app.lines.join()).not.toContain(state ?? '?')
   })
 
-  test('while the service cannot be reached says so, and stores nothing', async () => {
+  test('while ChatGPT is unreachable says so, and stores nothing', async () => {
     const { app, start, approve, paste, emails } = signInWorld()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
@@ -267,11 +267,11 @@ describe('coming back', () => {
   })
 
   test.each([
-    ['nothing of use', 'hello'],
-    ['a state that nobody waits for', 'http://localhost:1455/auth/callback?code=x&state=unknown'],
+    ['nothing usable', 'hello'],
+    ['an unknown state', 'http://localhost:1455/auth/callback?code=x&state=unknown'],
     ['no code', 'http://localhost:1455/auth/callback?state=unknown'],
     ['no state', 'http://localhost:1455/auth/callback?code=x'],
-  ])('with %s is refused', async (_, callbackUrl) => {
+  ])('with %s is rejected', async (_, callbackUrl) => {
     const { admin, start, status } = signInWorld()
     const flow = await start()
     const response = await admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl } })
@@ -279,7 +279,7 @@ describe('coming back', () => {
     expect((await status(flow.flowId)).status).toBe('pending')
   })
 
-  test('with the address of another sign-in is refused, and neither is touched', async () => {
+  test('with the URL of another sign-in is rejected, and neither is affected', async () => {
     const { app, admin, start, approve, status } = signInWorld()
     const [one, two] = [await start(), await start()]
     const json = { callbackUrl: approve(one, app.upstream.addAccount({})), flowId: two.flowId }
@@ -291,11 +291,11 @@ describe('coming back', () => {
   })
 
   test.each([
-    ['without an address', {}],
+    ['without a URL', {}],
     ['with an empty one', { callbackUrl: '' }],
-    ['with an endless one', { callbackUrl: 'x'.repeat(8193) }],
+    ['with an oversized one', { callbackUrl: 'x'.repeat(8193) }],
     ['with an unknown field', { callbackUrl: 'x', code: 'y' }],
-  ])('%s is refused', async (_, json) => {
+  ])('%s is rejected', async (_, json) => {
     const { admin } = signInWorld()
     expect(await problem(await admin.ask('POST /api/oauth/manual-callback', { json }))).toEqual([
       422,
@@ -303,7 +303,7 @@ describe('coming back', () => {
     ])
   })
 
-  test('by somebody who was disabled meanwhile is refused', async () => {
+  test('from a user who was disabled since is rejected', async () => {
     const { app, as, approve, follow, emails, status } = signInWorld()
     const olaf = as('operator')
     const flow = (await (await olaf.ask('POST /api/oauth/start', { json: {} })).json()) as Awaited<
@@ -319,14 +319,14 @@ describe('coming back', () => {
   })
 })
 
-describe('the port', () => {
+describe('the callback port', () => {
   const isOpen = (port: number) =>
     fetch(`http://127.0.0.1:${port}/auth/callback`).then(
       ({ status }) => status,
       () => null,
     )
 
-  test('listens as long as somebody is awaited, and answers nothing else', async () => {
+  test('listens while a sign-in is pending, and answers nothing else', async () => {
     const { app, start, approve, paste, port } = signInWorld()
     expect(await isOpen(port)).toBeNull()
     const flow = await start()
@@ -340,7 +340,7 @@ describe('the port', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('that another program has is said, and the pasted address still works', async () => {
+  test('in use by another program is reported, and pasting the URL still works', async () => {
     const port = freePort()
     const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('other') })
     const { app, start, approve, paste } = signInWorld({ environment: { CODEX_LB_OAUTH_CALLBACK_PORT: String(port) } })
@@ -351,13 +351,13 @@ describe('the port', () => {
     expect((await paste(approve(flow, app.upstream.addAccount({})))).status).toBe('success')
   })
 
-  test('is nothing to somebody on another machine, who is told to paste', async () => {
+  test('is useless to a user on another machine, who is asked to paste the URL', async () => {
     const { admin } = signInWorld()
     const answer = await admin.ask('POST /api/oauth/start', { json: {}, peer: '192.0.2.7' })
     expect(await answer.json()).toMatchObject({ callback: 'remote' })
   })
 
-  test('is listened on again after a restart, and the sign-in goes on', async () => {
+  test('listens again after a restart, and the sign-in continues', async () => {
     const { app, start, approve, follow, emails, port } = signInWorld()
     const flow = await start()
     await app.bindings.signIns.stop()
@@ -371,7 +371,7 @@ describe('the port', () => {
 })
 
 describe('time', () => {
-  test('after a quarter of an hour the sign-in has ended, and the port is closed', async () => {
+  test('closes after a quarter of an hour, when the sign-in expires', async () => {
     const { app, start, status, approve, admin } = signInWorld()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
@@ -390,7 +390,7 @@ describe('time', () => {
     expect(app.bindings.pool.all()).toEqual([])
   })
 
-  test('it is over at once where the clock was set forward, and what had ended before stays as it was', async () => {
+  test('a sign-in expires immediately if the clock is set forward, and an ended one stays unchanged', async () => {
     const { app, start, status, approve, paste, tokenCalls } = signInWorld()
     const [done, flow] = [await start(), await start()]
     const url = approve(flow, app.upstream.addAccount({}))
@@ -403,7 +403,7 @@ describe('time', () => {
     expect(tokenCalls()).toHaveLength(1)
   })
 
-  test('a code that is being exchanged when the time ends still counts, whatever else is begun', async () => {
+  test('a code being exchanged at the expiry still counts, whatever sign-in begins next', async () => {
     const { app, start, approve, paste, emails } = signInWorld()
     const flow = await start()
     await app.clock.advance(14 * MINUTE_MS)
@@ -418,7 +418,7 @@ describe('time', () => {
     expect(emails()).toEqual(['ada@example.test'])
   })
 
-  test('an address whose end could not be written can be brought again', async () => {
+  test('a callback whose result could not be stored can be repeated', async () => {
     const { app, start, approve, admin, paste } = signInWorld()
     const url = approve(await start(), app.upstream.addAccount({}))
     app.wire.before = () => {
@@ -432,7 +432,7 @@ describe('time', () => {
     expect((await paste(url)).status).toBe('success')
   })
 
-  test('nothing listens or waits any more after a stop, also one in the midst of an exchange', async () => {
+  test('nothing listens or waits after a stop, even during an exchange', async () => {
     const { app, start, approve, paste, emails } = signInWorld()
     const [flow] = [await start(), await start()]
     const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
@@ -446,7 +446,7 @@ describe('time', () => {
     expect([app.bindings.signIns.isListening, app.clock.pending]).toEqual([false, 0])
   })
 
-  test('of those that ended the last sixteen are remembered', async () => {
+  test('the last sixteen ended sign-ins are kept', async () => {
     const { app, start, status, paste, admin } = signInWorld()
     const ids: string[] = []
     for (let n = 0; n < 18; n++) {
@@ -465,7 +465,7 @@ describe('time', () => {
   })
 })
 
-describe('signing an account in again', () => {
+describe('signing in to an existing account again', () => {
   const inNeed = async () => {
     const world = signInWorld({ accounts: [{ email: 'ada@example.test' }, { email: 'eve@example.test' }] })
     const [ada, eve] = world.app.members
@@ -479,7 +479,7 @@ describe('signing an account in again', () => {
   const rows = ({ app }: Awaited<ReturnType<typeof inNeed>>) =>
     app.sqlite.query('SELECT * FROM accounts ORDER BY id').all()
 
-  test('renews that account, which serves again', async () => {
+  test('replaces its tokens, and it serves again', async () => {
     const world = await inNeed()
     const { app, start, approve, paste, ada, events, admin } = world
     const flow = await start({ accountId: ada.id })
@@ -503,7 +503,7 @@ describe('signing an account in again', () => {
     ])
   })
 
-  test('as somebody else is refused, and nothing at all is written', async () => {
+  test('as another ChatGPT user is rejected, and nothing is written', async () => {
     const world = await inNeed()
     const { start, approve, paste, ada, eve, app, events } = world
     const flow = await start({ accountId: ada.id })
@@ -521,7 +521,7 @@ describe('signing an account in again', () => {
     expect(history(app).at(-1)).toMatchObject({ accountId: ada.id, result: 'sign-in failed' })
   })
 
-  test('in another workspace is refused', async () => {
+  test('in another workspace is rejected', async () => {
     const world = await inNeed()
     const { start, approve, paste, ada } = world
     world.app.sqlite.run(`UPDATE accounts SET chatgpt_account_id = 'another-workspace' WHERE id = '${ada.id}'`)
@@ -531,7 +531,7 @@ describe('signing an account in again', () => {
     expect(rows(world)).toEqual(before)
   })
 
-  test('with a new e-mail address renews the same account and adds none', async () => {
+  test('with a new email address updates the same account and adds none', async () => {
     const world = await inNeed()
     const { app, start, approve, paste, ada } = world
     app.sqlite.run(`UPDATE accounts SET email = 'old@example.test' WHERE id = '${ada.id}'`)
@@ -557,7 +557,7 @@ describe('signing an account in again', () => {
     ])
   })
 
-  test('the page of the account tells of it, and of another plan that comes with it', async () => {
+  test('the account page shows it, and a changed plan', async () => {
     const { app, admin, start, approve, paste, ada } = await inNeed()
     app.sqlite.run(`UPDATE accounts SET plan_type = 'free' WHERE id = '${ada.id}'`)
     await paste(approve(await start({ accountId: ada.id }), ada.sim))
@@ -567,7 +567,7 @@ describe('signing an account in again', () => {
       expect(text).toContain(said)
   })
 
-  test('history, audit row and tokens are written together or not at all', async () => {
+  test('event, audit entry and tokens are written together or not at all', async () => {
     const world = await inNeed()
     const { app, start, approve, paste, ada, events } = world
     const flow = await start({ accountId: ada.id })
@@ -580,7 +580,7 @@ describe('signing an account in again', () => {
     expect([rows(world), history(app), events()]).toEqual(before)
   })
 
-  test('when it was deleted meanwhile, nobody waits any more', async () => {
+  test('ends the sign-in when the account was deleted', async () => {
     const { app, admin, start, approve, ada } = await inNeed()
     const flow = await start({ accountId: ada.id })
     const callbackUrl = approve(flow, ada.sim)

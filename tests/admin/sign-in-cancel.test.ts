@@ -18,8 +18,8 @@ const takePort = async (port: number): Promise<void> => {
   await Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response() }).stop(true)
 }
 
-describe('in the browser', () => {
-  test('frees the port at once', async () => {
+describe('cancelling a browser sign-in', () => {
+  test('closes the port immediately', async () => {
     const { app, start, cancel, port } = open()
     const flow = await start()
     expect(app.bindings.signIns.isListening).toBe(true)
@@ -29,7 +29,7 @@ describe('in the browser', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('says so, and whoever still brings the address changes nothing', async () => {
+  test('says so, and a callback afterwards changes nothing', async () => {
     const { app, start, cancel, status, approve, paste, tokenCalls, emails } = open()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
@@ -40,7 +40,7 @@ describe('in the browser', () => {
     expect([tokenCalls(), emails()]).toEqual([[], []])
   })
 
-  test('of two the other one is still waited for', async () => {
+  test('of one of two keeps the other pending', async () => {
     const { app, start, cancel, approve, follow, emails } = open()
     const [one, two] = [await start(), await start()]
     await cancel(one.flowId)
@@ -49,7 +49,7 @@ describe('in the browser', () => {
     expect(emails()).toEqual(['ada@example.test'])
   })
 
-  test('while the code is being exchanged takes nothing in', async () => {
+  test('during the exchange of the code adds no account', async () => {
     const { app, start, cancel, approve, paste, emails, events } = open()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
@@ -63,7 +63,7 @@ describe('in the browser', () => {
     expect(events().map(({ event }) => event)).toEqual(['account_sign_in_started', 'account_sign_in_cancelled'])
   })
 
-  test('is written down once, with who did it; a second time changes nothing', async () => {
+  test('is recorded once, with the user; a second time changes nothing', async () => {
     const { app, admin, start, cancel, events } = open({ accounts: [{ email: 'ada@example.test' }] })
     const accountId = app.members[0]!.id
     const flow = await start({ accountId })
@@ -79,7 +79,7 @@ describe('in the browser', () => {
     ])
   })
 
-  test('leaves one alone that has succeeded', async () => {
+  test('does not affect a completed one', async () => {
     const { app, start, cancel, approve, paste, events } = open()
     const flow = await start()
     await paste(approve(flow, app.upstream.addAccount({})))
@@ -88,8 +88,8 @@ describe('in the browser', () => {
   })
 })
 
-describe('with a code', () => {
-  test('asks about it no more, and takes nobody in who types it', async () => {
+describe('cancelling a code sign-in', () => {
+  test('stops polling, and adds no account for a code entered later', async () => {
     const { app, start, cancel, emails } = open()
     const flow = await start({ forceMethod: 'device' })
     await app.clock.advance('5s')
@@ -102,12 +102,12 @@ describe('with a code', () => {
   })
 })
 
-describe('the request', () => {
+describe('the cancel request', () => {
   test.each([
-    ['names one that is not there', { flowId: 'flow_x' }, [404, 'oauth_flow_not_found']],
+    ['names an unknown sign-in', { flowId: 'flow_x' }, [404, 'oauth_flow_not_found']],
     ['names none', {}, [422, 'validation_error']],
     ['says more', { flowId: 'flow_x', accountId: 'acc_x' }, [422, 'validation_error']],
-  ])('%s and is refused', async (_, json, expected) => {
+  ])('%s and is rejected', async (_, json, expected) => {
     const { admin } = open()
     expect(await problem(await admin.ask(CANCEL, { json }))).toEqual(expected as [number, string])
   })
@@ -117,7 +117,7 @@ describe('the page', () => {
   const html = { headers: { accept: 'text/html' } }
 
   test.each(['browser', 'device'])(
-    'of a %s sign-in that waits has the button, which leads to what came of it',
+    'of a pending %s sign-in has the button, which leads to the result',
     async (method) => {
       const { admin, start } = open({ accounts: [{ email: 'ada@example.test' }] })
       const flow = await start({ forceMethod: method })

@@ -16,7 +16,7 @@ const deviceWorld = (options: Parameters<typeof signInWorld>[0] = {}) => {
 }
 
 describe('beginning', () => {
-  test('answers with a code, and keeps what would open the account to itself', async () => {
+  test('returns a code, and keeps the device secret', async () => {
     const { app, device, codesAsked } = deviceWorld()
     const flow = await device()
     expect(flow).toMatchObject({
@@ -41,11 +41,11 @@ describe('beginning', () => {
   test.each([
     ['none is stated', null, 5],
     ['0 is stated', '0', 5],
-    ['one that is faster than anybody needs is stated', '1', 5],
-    ['a slower one is stated', '8', 8],
-    ['something absurd is stated', '86400', 60],
-    ['words are stated', 'soon', 5],
-  ])('the interval has a floor when %s', async (_, interval, intervalSeconds) => {
+    ['a very short one is stated', '1', 5],
+    ['a longer one is stated', '8', 8],
+    ['an absurd one is stated', '86400', 60],
+    ['a text is stated', 'soon', 5],
+  ])('the interval has a minimum when %s', async (_, interval, intervalSeconds) => {
     const { app, device } = deviceWorld()
     app.upstream.signIns.device.interval = interval
     expect((await device()).intervalSeconds).toBe(intervalSeconds)
@@ -55,7 +55,7 @@ describe('beginning', () => {
     [404, 'device_auth_unavailable'],
     [400, 'device_auth_failed'],
     [503, 'device_auth_failed'],
-  ])('a service that answers %i says so, and nothing is begun', async (status, code) => {
+  ])('an answer of %i is reported, and no sign-in begins', async (status, code) => {
     const { app, admin, events } = deviceWorld()
     app.upstream.signIns.device.refusesWith = status
     const response = await admin.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
@@ -63,7 +63,7 @@ describe('beginning', () => {
     expect([app.sqlite.query('SELECT * FROM oauth_flows').all(), events()]).toEqual([[], []])
   })
 
-  test('a service that is away says so', async () => {
+  test('an unreachable ChatGPT is reported', async () => {
     const { app, admin } = deviceWorld()
     app.wire.before = () => {
       throw new TypeError('fetch failed')
@@ -74,7 +74,7 @@ describe('beginning', () => {
 })
 
 describe('waiting', () => {
-  test('asks once an interval, never sooner, and takes the account in', async () => {
+  test('polls once per interval, never sooner, and adds the account', async () => {
     const { app, device, status, questions, emails, events, admin } = deviceWorld()
     const flow = await device()
     await app.clock.advance(4999)
@@ -93,7 +93,7 @@ describe('waiting', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test('slows down when it is told to, each time by five seconds', async () => {
+  test('slows down by five seconds each time ChatGPT asks for it', async () => {
     const { app, device, questions } = deviceWorld()
     await device()
     app.upstream.signIns.device.slowDowns = 2
@@ -103,7 +103,7 @@ describe('waiting', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test('asks as slowly as is stated, whoever else begins a sign-in meanwhile', async () => {
+  test('polls at the stated interval, even if another sign-in begins', async () => {
     const { app, device, start, questions } = deviceWorld()
     app.upstream.signIns.device.interval = '8'
     await device()
@@ -115,7 +115,7 @@ describe('waiting', () => {
     expect(questions()).toHaveLength(1)
   })
 
-  test('goes on when the service cannot be reached for a while', async () => {
+  test('continues when ChatGPT is unreachable for a while', async () => {
     const { app, device, status } = deviceWorld()
     const flow = await device()
     app.wire.before = () => {
@@ -128,7 +128,7 @@ describe('waiting', () => {
     expect((await status(flow.flowId)).status).toBe('success')
   })
 
-  test('goes on after a restart', async () => {
+  test('continues after a restart', async () => {
     const { app, device, status } = deviceWorld()
     const flow = await device()
     await app.bindings.signIns.stop()
@@ -139,7 +139,7 @@ describe('waiting', () => {
     expect((await status(flow.flowId)).status).toBe('success')
   })
 
-  test('goes on when the database does not take the account for a moment', async () => {
+  test('continues when the database cannot store the account for a moment', async () => {
     const { app, device, status, emails } = deviceWorld()
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({ email: 'ada@example.test' }))
@@ -152,7 +152,7 @@ describe('waiting', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('complete says how it stands and asks no faster', async () => {
+  test('complete returns the state and polls no faster', async () => {
     const { app, admin, device, questions } = deviceWorld()
     const { flowId, deviceAuthId, userCode } = await device()
     for (const json of [{ flowId }, { deviceAuthId, userCode }, {}]) {
@@ -167,7 +167,7 @@ describe('waiting', () => {
 })
 
 describe('ending', () => {
-  test('a newer one takes the place of an older one, which is asked about no more', async () => {
+  test('a newer one replaces an older one, which is no longer polled', async () => {
     const { app, device, status, questions, emails } = deviceWorld()
     const [one, two] = [await device(), await device()]
     expect(await status(one.flowId)).toMatchObject({
@@ -181,7 +181,7 @@ describe('ending', () => {
     expect(questions()).toHaveLength(1)
   })
 
-  test('two begun at once leave one that waits', async () => {
+  test('two begun at the same time leave one pending', async () => {
     const { app, device } = deviceWorld()
     await Promise.all([device(), device()])
     expect(app.sqlite.query('SELECT status FROM oauth_flows ORDER BY status').all()).toEqual([
@@ -190,14 +190,14 @@ describe('ending', () => {
     ])
   })
 
-  test('a browser sign-in is no rival', async () => {
+  test('a browser sign-in does not replace it', async () => {
     const { device, start, status } = deviceWorld()
     const browser = await start()
     const code = await device()
     expect([(await status(browser.flowId)).status, (await status(code.flowId)).status]).toEqual(['pending', 'pending'])
   })
 
-  test('an answer that was under way when it was superseded adds nothing', async () => {
+  test('a response that arrives after it was replaced adds nothing', async () => {
     const { app, device, status, emails } = deviceWorld()
     const one = await device()
     app.upstream.signIns.enterCode(one.userCode ?? '', app.upstream.addAccount({ email: 'old@example.test' }))
@@ -213,7 +213,7 @@ describe('ending', () => {
     expect((await status(one.flowId)).status).toBe('error')
   })
 
-  test('refused on the other device it says so', async () => {
+  test('rejected on the other device says so', async () => {
     const { app, device, status, questions } = deviceWorld()
     const flow = await device()
     app.upstream.signIns.denyCode(flow.userCode ?? '')
@@ -225,7 +225,7 @@ describe('ending', () => {
     expect(questions()).toHaveLength(1)
   })
 
-  test('a database that does not take the account at all ends it', async () => {
+  test('ends if the database can never store the account', async () => {
     const { app, device, status, questions } = deviceWorld()
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
@@ -238,7 +238,7 @@ describe('ending', () => {
     expect([questions().length, app.clock.pending]).toEqual([1, 0])
   })
 
-  test('one whose end could not be written is asked about again, once that is possible', async () => {
+  test('polls again for one whose end could not be stored, once that is possible', async () => {
     const { app, device, start, status, questions } = deviceWorld()
     const flow = await device()
     app.upstream.signIns.denyCode(flow.userCode ?? '')
@@ -251,7 +251,7 @@ describe('ending', () => {
     expect((await status(flow.flowId)).status).toBe('error')
   })
 
-  test('one whose account and end could not be written waits until its time is over', async () => {
+  test('one whose account and end could not be stored waits until it expires', async () => {
     const { app, device, status } = deviceWorld()
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
@@ -263,7 +263,7 @@ describe('ending', () => {
     expect((await status(flow.flowId)).status).toBe('error')
   })
 
-  test('with the time of the code it ends, and nobody is asked any more', async () => {
+  test('expires with its code, and polling stops', async () => {
     const { app, device, status, questions } = deviceWorld()
     app.upstream.signIns.device.ttlSeconds = 60
     const flow = await device()
@@ -277,7 +277,7 @@ describe('ending', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('as the wrong person for the account to be signed in again, it changes nothing', async () => {
+  test('as another user than the existing account’s, changes nothing', async () => {
     const { app, device, status } = deviceWorld({ accounts: [{ email: 'ada@example.test' }] })
     const [ada] = app.members
     const before = app.sqlite.query('SELECT * FROM accounts').all()
@@ -291,7 +291,7 @@ describe('ending', () => {
     expect(app.sqlite.query('SELECT * FROM accounts').all()).toEqual(before)
   })
 
-  test('of none that was begun there is nothing to say', async () => {
+  test('answers 404 if none was begun', async () => {
     const { admin } = deviceWorld()
     expect(await problem(await admin.ask('GET /api/oauth/status'))).toEqual([404, 'oauth_flow_not_found'])
     expect(await problem(await admin.ask('GET /accounts/new/device?flow=flow_x'))).toEqual([

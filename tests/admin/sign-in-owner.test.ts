@@ -6,7 +6,7 @@ import { signInWorld } from '../support/sign-ins.ts'
 
 const NOT_FOUND: [number, string] = [404, 'oauth_flow_not_found']
 
-test.each(['browser', 'device'])('others find none (%s)', async (forceMethod) => {
+test.each(['browser', 'device'])('others find no sign-in of another user (%s)', async (forceMethod) => {
   const { start, as } = signInWorld()
   const { flowId } = await start({ forceMethod })
   const bob = as('operator')
@@ -22,7 +22,7 @@ test.each(['browser', 'device'])('others find none (%s)', async (forceMethod) =>
     expect(await problem(await ask())).toEqual(NOT_FOUND)
 })
 
-test('others cannot finish it in the name of who began', async () => {
+test('others cannot finish it for the user who began it', async () => {
   const { start, as, approve, app, emails, status, events } = signInWorld()
   const flow = await start()
   const callbackUrl = approve(flow, app.upstream.addAccount({ email: 'bob@example.test' }))
@@ -32,7 +32,7 @@ test('others cannot finish it in the name of who began', async () => {
   expect(events().map(({ event }) => event)).toEqual(['account_sign_in_started'])
 })
 
-test('who begins one ends only an own one, and finds that one without its id', async () => {
+test('a user can cancel only their own sign-in, and finds it without its id', async () => {
   const { start, status, as } = signInWorld()
   const bob = as('operator')
   const mine = await start({ forceMethod: 'device' })

@@ -41,7 +41,7 @@ const settled = async (app: App, asked: Promise<Answer>): Promise<Answer> => {
   return answer as unknown as Answer // as: set by then
 }
 
-describe('a source', () => {
+describe('a model source', () => {
   test('is created with defaults, listed by name, and its key is never shown', async () => {
     const { send, add } = open()
     const made = await add()
@@ -83,7 +83,7 @@ describe('a source', () => {
     expect((await send('GET /api/model-sources')).body.sources).toEqual(listed)
   })
 
-  test('keeps its key encrypted in the database, and opens it for its own id only', async () => {
+  test('keeps its key encrypted in the database, bound to its own id', async () => {
     const { add, sqlite, bindings } = open()
     const { id } = await add()
     const rows = JSON.stringify(sqlite.query('SELECT * FROM model_sources').all())
@@ -134,7 +134,7 @@ describe('a source', () => {
     expect(await health()).toMatchObject({ healthStatus: 'unknown', baseUrl: 'http://10.0.0.7/other' })
   })
 
-  test('does not take its key to another server', async () => {
+  test('does not send its key to another server', async () => {
     const { send, add, app } = open()
     const { id } = await add()
     const patch = (json: object) => send(`PATCH /api/model-sources/${id}`, json)
@@ -166,7 +166,7 @@ describe('a source', () => {
     expect(bindings.db.$count).toBeDefined()
   })
 
-  test('deleted, its models go and a key that was limited to it is limited to nothing', async () => {
+  test('deletion removes its models, and a key limited to it allows nothing', async () => {
     const { send, add, sqlite } = open()
     const { id } = await add()
     const { body: key } = await send('POST /api/api-keys/', { name: 'k', assignedSourceIds: [id] })
@@ -178,7 +178,7 @@ describe('a source', () => {
     expect((await send(`DELETE /api/model-sources/${id}`)).status).toBe(404)
   })
 
-  test('each change is in the audit log, without secrets; an edit that changes nothing is not', async () => {
+  test('each change is in the audit log without secrets; an edit that changes nothing is not', async () => {
     const { send, add, events } = open()
     const { id } = await add()
     await send(`PATCH /api/model-sources/${id}`, { name: 'Rack', models: BODY.models })
@@ -196,7 +196,7 @@ describe('a source', () => {
   })
 })
 
-describe('bad input', () => {
+describe('invalid input', () => {
   test.each([
     [{ name: '' }, 'name'],
     [{ name: 'x'.repeat(129) }, 'name'],
@@ -248,7 +248,7 @@ describe('bad input', () => {
     expect(problem(outdated)).toEqual([409, 'edit_conflict', undefined])
   })
 
-  test('a name that resolves to a metadata address is refused when it is saved, and when it changes later', async () => {
+  test('a name that resolves to a metadata address is rejected when it is saved, and when it changes later', async () => {
     const { send, add, names, source } = open()
     names.set('rebind.test', ['169.254.169.254'])
     expect(problem(await send('POST /api/model-sources/', { ...BODY, baseUrl: 'http://rebind.test/v1' }))).toEqual([
@@ -265,7 +265,7 @@ describe('bad input', () => {
   })
 })
 
-describe('who may', () => {
+describe('permissions for sources', () => {
   const ask = (who: { ask: App['ask'] }, route: string, json: unknown = {}) =>
     who.ask(route, { json }).then(async (response) => [response.status, (await response.json()).error?.code])
 
@@ -287,7 +287,7 @@ describe('who may', () => {
     expect((await fresh.ask(`DELETE /api/model-sources/${id}`)).status).toBe(204)
   })
 
-  test('a Viewer sees sources without addresses, metadata and words of the source, and changes nothing', async () => {
+  test('a Viewer sees sources without addresses, metadata and error texts, and changes nothing', async () => {
     const app = testApp()
     const crowd = people(app)
     const admin = crowd.as('admin')
@@ -314,7 +314,7 @@ describe('who may', () => {
   })
 })
 
-describe('a test', () => {
+describe('a source test', () => {
   test('lists the models and sends one small request of each kind', async () => {
     const { send, add, source, events } = open()
     source.state.models = ['llama-4', 'nomic-embed']
@@ -345,7 +345,7 @@ describe('a test', () => {
     expect([stored.lastTest, stored.healthStatus]).toEqual([body, 'ok'])
   })
 
-  test('a source without a list of models works if it answers', async () => {
+  test('a source without a model list works if it answers', async () => {
     const { send, add, source } = open()
     source.state.routes = ['/chat/completions']
     const { id } = await add()
@@ -388,8 +388,8 @@ describe('a test', () => {
   })
 })
 
-describe('a discovery', () => {
-  test('is a proposal: models as they could be stored, and nothing is', async () => {
+describe('model discovery', () => {
+  test('proposes models without storing them', async () => {
     const { send, add, source, events } = open()
     source.state.models = ['llama-4', 'qwen-5']
     const { id } = await add()
@@ -458,7 +458,7 @@ describe('pages without scripts', () => {
     expect(await submit(`${api}/delete`, {})).toBe('/settings/sources?done=model_source_deleted')
   })
 
-  test('a rejected form says why beside it, and keeps what was typed but not the key', async () => {
+  test('a rejected form shows the reason beside it, and keeps its values except the key', async () => {
     const { page, submit } = browser()
     const from = { referer: 'http://localhost:2455/settings/sources/new' }
     const at = await submit('/api/model-sources/', { ...FORM, baseUrl: 'http://169.254.169.254/v1' }, from)
@@ -468,7 +468,7 @@ describe('pages without scripts', () => {
     expect(text).not.toContain(KEY)
   })
 
-  test('a key is limited to sources by a form', async () => {
+  test('a form limits a key to sources', async () => {
     const { app, submit } = browser()
     await submit('/api/model-sources/', { ...FORM, supportsChatCompletions: 'true' })
     const id = app.bindings.sources.enabled[0]?.id ?? ''
@@ -479,7 +479,7 @@ describe('pages without scripts', () => {
   })
 })
 
-test('the share of sources in reports, and only while there is one', async () => {
+test('reports show the share of sources, if there is one', async () => {
   const { send, add, sqlite, clock } = open()
   const { id } = await add()
   const hour = clock.now() - (clock.now() % 3_600_000)
@@ -499,7 +499,7 @@ test('the share of sources in reports, and only while there is one', async () =>
   expect(await shares(`?source_id=${id}`)).toEqual([['Rack', 100]])
 })
 
-test('over a real connection, a body shorter than its Content-Length is an answer that broke off', async () => {
+test('over a real connection, a body shorter than its Content-Length is an interrupted response', async () => {
   const liar = Bun.listen({
     hostname: '127.0.0.1',
     port: 0,

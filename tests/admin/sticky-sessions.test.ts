@@ -50,8 +50,8 @@ const getAudit = (app: TestApp) =>
 const turn = (app: TestApp, session: string, text = 'hello') =>
   getAnswer(app, NATIVE, { json: codexBody(text), headers: { 'session-id': session } })
 
-describe('the list', () => {
-  test('shows what a request leaves behind, by the start of its hash', async () => {
+describe('the list of sticky sessions', () => {
+  test('shows what a request created, by the start of its hash', async () => {
     const { app } = setUp()
     await turn(app, 'one')
     app.bindings.ledger.flush()
@@ -74,7 +74,7 @@ describe('the list', () => {
     expect(JSON.stringify(entries)).not.toContain(hash)
   })
 
-  test('leaves out uploaded files, and says so while the sessions of a deleted account are being removed', async () => {
+  test('omits uploaded files, and says so while the sessions of a deleted account are being removed', async () => {
     const { app } = setUp()
     keep(app, { kind: 'file', keyHash: sha256('file') }, { accountId: 'acc_gone', keyHash: sha256('gone') })
     expect(await list(app)).toMatchObject({ entries: [{ accountName: 'Deleted account' }], total: 1 })
@@ -139,7 +139,7 @@ describe('the list', () => {
     },
   )
 
-  test('is for operators, and names accounts only to those who manage them', async () => {
+  test('is for operators, and names accounts only to users who manage them', async () => {
     const { app, ada } = setUp()
     keep(app, { accountId: ada.id })
     const { as, guest, addRole } = people(app)
@@ -162,7 +162,7 @@ describe('the list', () => {
 })
 
 describe('deleting', () => {
-  test('one lets its next request use any account, and is recorded', async () => {
+  test('lets the next request use any account, and is recorded', async () => {
     const { app } = setUp()
     await turn(app, 'one')
     const [first] = servedBy(app)
@@ -216,10 +216,10 @@ describe('deleting', () => {
     ['none', 'delete', { sessions: [] }],
     ['one twice', 'delete', { sessions: [session, session] }],
     ['too many', 'delete', { sessions: Array.from({ length: 501 }, (_, n) => ({ ...session, key: String(n) })) }],
-    ['a foreign kind', 'delete', { sessions: [{ ...session, kind: 'file' }] }],
+    ['an unknown kind', 'delete', { sessions: [{ ...session, kind: 'file' }] }],
     ['no key', 'delete', { sessions: [{ kind: 'conversation' }] }],
     ['more than expired ones', 'purge', { staleOnly: false }],
-    ['a purge without saying so', 'purge', {}],
+    ['a purge without confirmation', 'purge', {}],
     ['an unknown filter', 'delete-filtered', { model: 'gpt-5.5' }],
   ])('rejects %s', async (_, route, json) => {
     const { app } = setUp()
@@ -240,7 +240,7 @@ describe('deleting', () => {
     expect(getRows(app).map(({ keyHash }) => keyHash)).toEqual([sha256('y')])
   })
 
-  test('10,000 by filter goes in small steps while requests are served, which keep what they used meanwhile', async () => {
+  test('10,000 by filter are deleted in small steps while requests are served, which keep what they use', async () => {
     const { app, ada, grace } = setUp()
     await turn(app, 'busy')
     await turn(app, 'idle')
@@ -340,7 +340,7 @@ describe('releasing an account', () => {
     ['named', { 'session-id': 'one' }],
     ['known by its ciphertext alone', {}],
   ] as const)
-    test(`lets a conversation ${name} go elsewhere without the ciphertext of the account, also after a restart`, async () => {
+    test(`lets a conversation ${name} use another account without the account’s ciphertext, also after a restart`, async () => {
       const { app, ada, grace } = setUp()
       app.prefer(ada.id)
       const say = talkOn(app, headers)
@@ -381,7 +381,7 @@ describe('releasing an account', () => {
     expect(servedBy(app).at(-1)).toBe(ada.id)
   })
 
-  test('leaves other accounts and uploaded files alone', async () => {
+  test('does not affect other accounts and uploaded files', async () => {
     const { app, ada, grace } = setUp()
     keep(
       app,
@@ -397,7 +397,7 @@ describe('releasing an account', () => {
     ).toEqual([sha256('b'), sha256('c')].toSorted())
   })
 
-  test('needs an account that exists and the right to change things', async () => {
+  test('requires an existing account and the permission to make changes', async () => {
     const { app, ada } = setUp()
     const { as } = people(app)
     expect(await problem(await app.ask('POST /api/accounts/acc_none/release'))).toEqual([404, 'account_not_found'])
@@ -410,8 +410,8 @@ describe('releasing an account', () => {
   })
 })
 
-describe('the page', () => {
-  test('works without script: filters, selected sessions, all listed, expired ones', async () => {
+describe('the sticky session page', () => {
+  test('works without scripts: filters, selected sessions, all listed, expired ones', async () => {
     const { app, ada } = setUp()
     const now = app.clock.now()
     const hashes = ['a', 'b', 'c', 'd'].map(sha256)
@@ -446,7 +446,7 @@ describe('the page', () => {
     )
   })
 
-  test('is reached from the account, the routing settings and the palette', async () => {
+  test('is linked from the account, the routing settings and the palette', async () => {
     const { app, ada } = setUp()
     const { as } = people(app)
     const html = async ({ ask }: Browser, path: string) =>
@@ -462,7 +462,7 @@ describe('the page', () => {
   })
 })
 
-test('deleting announces nothing that would reload accounts', async () => {
+test('deleting does not announce a change that would reload accounts', async () => {
   const { app } = setUp()
   keep(app, {})
   const topics: string[] = []

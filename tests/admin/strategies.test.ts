@@ -76,7 +76,7 @@ describe('GET /api/reports/strategies', () => {
     expect(strategies[2]?.unusedPercent).toBeCloseTo(100 - (100 * 28 * 8) / 15_120, 1)
   })
 
-  test('the same seed gives the same report, whenever it is made', async () => {
+  test('the same seed gives the same report at any time', async () => {
     const app = testApp({ accounts: 3 })
     log(app, steady(8, 30))
     const first = await compared(app, '?seed=5')
@@ -95,7 +95,7 @@ describe('GET /api/reports/strategies', () => {
     expect(await compared(testApp({ accounts: 0 }))).toMatchObject({ sufficient: false, requests: 0 })
   })
 
-  test('leaves out warm-ups, failed requests, and what is older', async () => {
+  test('omits warm-ups, failed requests, and older ones', async () => {
     const app = testApp()
     log(app, [
       { daysAgo: 1, kind: 'warmup' },
@@ -187,7 +187,7 @@ describe('the page', () => {
   })
 })
 
-describe('the thread', () => {
+describe('the worker thread', () => {
   const question = (seed: number) => ({ days: 28, seed, now: 0 })
   const report = (seed: number): StrategyReport => ({
     days: 28,
@@ -220,7 +220,7 @@ describe('the thread', () => {
   }
   const never = () => new AbortController().signal
 
-  test('is shared by those who ask the same', async () => {
+  test('is shared by equal questions', async () => {
     const { runs, replayer } = open()
     const both = [replayer.ask('strategies', question(1), never()), replayer.ask('strategies', question(1), never())]
     runs[0]?.tell({ value: report(1) })
@@ -228,7 +228,7 @@ describe('the thread', () => {
     expect(runs).toHaveLength(1)
   })
 
-  test('is stopped when the last client has gone, and the next question gets its turn', async () => {
+  test('stops when the last client disconnects, and the next question starts', async () => {
     const { runs, replayer } = open()
     const [one, other] = [new AbortController(), new AbortController()]
     const first = replayer.ask('strategies', question(1), one.signal)
@@ -248,7 +248,7 @@ describe('the thread', () => {
     expect(await next).toEqual(report(2))
   })
 
-  test('is stopped 15 seconds after a page last looked', async () => {
+  test('stops 15 seconds after a page last polled', async () => {
     const { clock, runs, replayer } = open()
     expect(replayer.look('strategies', question(1))).toEqual({ kind: 'running', share: 0 })
     runs[0]?.tell({ share: 0.25 })
@@ -260,7 +260,7 @@ describe('the thread', () => {
     expect(runs[0]?.isStopped).toBe(true)
   })
 
-  test('that fails is said, and not started again by the page that shows it', async () => {
+  test('a failure is shown, and not retried by the page that shows it', async () => {
     const { runs, warnings, replayer } = open()
     const answer = replayer.ask('strategies', question(1), never())
     runs[0]?.tell({ failure: 'out of memory' })
@@ -270,7 +270,7 @@ describe('the thread', () => {
     expect(warnings).toEqual(['a replay failed'])
   })
 
-  test('has a bounded queue, which never keeps the planner out', async () => {
+  test('has a bounded queue, which never blocks the planner', async () => {
     const { replayer } = open()
     const waiting = Array.from({ length: 8 }, (_, seed) => replayer.ask('strategies', question(seed), never()))
     for (const one of waiting) one.catch(() => {}) // ended by the stop
@@ -284,7 +284,7 @@ describe('the thread', () => {
     replayer.stop()
   })
 
-  test('leaves nothing after the stop', async () => {
+  test('leaves nothing running after the stop', async () => {
     const { runs, replayer } = open()
     const waiting = Array.from({ length: 3 }, (_, seed) => replayer.ask('strategies', question(seed), never()))
     const settled = Promise.allSettled(waiting)

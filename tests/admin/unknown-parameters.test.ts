@@ -38,7 +38,7 @@ test.each([
   expect(await getNotice(path)).toEqual(expected)
 })
 
-describe('nothing is said about', () => {
+describe('no parameter is reported as unknown by', () => {
   test.each([
     '/accounts?state=&eligible=&q=&plan=&tag=',
     '/keys?q=laptop&sort=cost&dir=desc&page=1',
@@ -61,7 +61,7 @@ describe('nothing is said about', () => {
   })
 })
 
-test('many are shortened and counted off, and markup is escaped', async () => {
+test('many are shortened and counted, and markup is escaped', async () => {
   const query = Array.from({ length: 9 }, (_, n) => `<b>${n}${'x'.repeat(60)}=1`).join('&')
   const found = await getNotice(`/keys?${query}`)
   expect(found).toHaveLength(5)

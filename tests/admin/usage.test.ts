@@ -93,7 +93,7 @@ describe('usage', () => {
 })
 
 describe('the exported log', () => {
-  test('has the filters of the list, as CSV that no spreadsheet takes for a formula', async () => {
+  test('has the filters of the list, as CSV without spreadsheet formulas', async () => {
     const app = testApp()
     await turn(app)
     await turn(app, { model: '=HYPERLINK("x")' }, { 'user-agent': '=cmd|x/1' })

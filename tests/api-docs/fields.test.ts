@@ -9,7 +9,7 @@ import type { Operation } from '../../src/api-docs/operations.ts'
 const getTypes = (shape: z.ZodRawShape) =>
   Object.fromEntries(getFields(getJsonSchema(z.object(shape))).map(({ name, type }) => [name, type]))
 
-test('types say their bounds, choices and null, and nothing that only a validator wants', () => {
+test('types state their bounds, choices and null, and nothing only a validator needs', () => {
   expect(
     getTypes({
       text: z.string(),
@@ -40,7 +40,7 @@ test('types say their bounds, choices and null, and nothing that only a validato
   })
 })
 
-test('fields of objects and of lists of objects stand below them', () => {
+test('fields of objects and of lists of objects are listed below them', () => {
   const shape = { one: z.strictObject({ a: z.int() }), many: z.array(z.object({ b: z.string().optional() })) }
   expect(getFields(getJsonSchema(z.object(shape))).map(({ name, isRequired }) => [name, isRequired])).toEqual([
     ['one', true],
@@ -50,12 +50,12 @@ test('fields of objects and of lists of objects stand below them', () => {
   ])
 })
 
-test('what a transform makes of an absent value counts: it is not required', () => {
+test('a field with a transform that accepts its absence is not required', () => {
   const filled = z.preprocess((value) => value ?? [], z.array(z.string()))
   expect(getJsonSchema(z.object({ filled, plain: z.string() })).required).toEqual(['plain'])
 })
 
-test('meaning and default come along', () => {
+test('description and default are included', () => {
   const shape = { limit: z.coerce.number().int().default(50).describe('Rows.') }
   expect(getFields(getJsonSchema(z.object(shape)))[0]).toMatchObject({
     meaning: 'Rows.',
@@ -74,7 +74,7 @@ const operation = (over: object): Operation =>
     ...over,
   }) as Operation // as: an example needs no more of it
 
-test('the smallest body has what must be there and nothing else', () => {
+test('the smallest body has only the required fields', () => {
   const schema = z.strictObject({
     name: z.string().min(3),
     kind: z.enum(['x', 'y']),
@@ -108,7 +108,7 @@ test.each([
   expect(getCurl(operation(over), 'http://x')).toBe(command)
 })
 
-test('a shell reads the command as it is meant', async () => {
+test('a shell parses the command as intended', async () => {
   const curl = getCurl(operation({ words: { does: '', example: { name: "O'Hara $HOME" } } }), 'http://x') ?? ''
   const shell = Bun.spawn(['sh', '-c', `curl() { printf '%s\\n' "$@"; }\n${curl}`], { stdout: 'pipe' })
   const said = await new Response(shell.stdout).text()

@@ -6,20 +6,20 @@ import { everyRoute } from '../../src/routes/every-route.ts'
 
 const text = await Bun.file(API_DOCS).text()
 
-test('the page is up to date; `bun run api-docs` makes it so', () => {
+test('the page is up to date (`bun run api-docs` updates it)', () => {
   const lines = rendered(text).split('\n')
   expect(text.split('\n').filter((line) => !lines.includes(line))).toEqual([])
   expect(rendered(text) === text).toBe(true)
 })
 
-test('every route that answers and is no page is in a table', () => {
+test('every implemented route that is not a page is in a table', () => {
   const missing = getOperations(everyRoute)
     .filter(({ isPlanned, isPage, path }) => !isPlanned && !isPage && !path.startsWith('/doctor/'))
     .filter(({ method, path }) => !text.includes(`\`${method} ${path}\``))
   expect(missing.map(({ method, path }) => `${method} ${path}`)).toEqual([])
 })
 
-test('a block about routes or fields that are not there is an error, and what is around blocks stays', () => {
+test('a block about unknown routes or fields is an error, and the text around blocks is kept', () => {
   expect(() => rendered('<!-- routes /api/nothing -->\n<!-- end -->')).toThrow('No route begins with /api/nothing.')
   expect(() => rendered('<!-- fields GET /api/nothing -->\n<!-- end -->')).toThrow('There is no route')
   const page = 'Before.\n\n<!-- fields POST /api/firewall/ips -->\nold\n<!-- end -->\n\nAfter.\n'

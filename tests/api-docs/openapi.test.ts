@@ -38,7 +38,7 @@ describe('complete', () => {
     expect(listed.toSorted()).toEqual(rows.map((row) => getName({ ...row, path: templated(row.path) })).toSorted())
   })
 
-  test('every route that answers is put into words, and every word is about a route', () => {
+  test('every implemented route has a description, and every description has a route', () => {
     const silent = operations.filter(({ words }) => words === NO_WORDS)
     expect(silent.map(({ method, route }) => `${method} ${route}`)).toEqual([])
     const names = rows.map(getName)
@@ -47,7 +47,7 @@ describe('complete', () => {
     expect(Object.keys(PATH_PARAMETERS).filter((path) => !beginnings.includes(path))).toEqual([])
   })
 
-  test('every parameter, and every field that the API takes, says what it means', () => {
+  test('every parameter and every input field has a description', () => {
     const silent = operations
       .filter(({ isPage }) => !isPage)
       .flatMap(({ method, route, parameters, body }) => [
@@ -59,21 +59,21 @@ describe('complete', () => {
     expect(silent).toEqual([])
   })
 
-  test('of routes with the same handler only one is put into words', () => {
+  test('of routes with the same handler only one is described', () => {
     const twice = operations.filter(({ aliasOf, method, route }) => aliasOf !== null && WORDS[`${method} ${route}`])
     expect(twice.map(({ method, route }) => `${method} ${route}`)).toEqual([])
   })
 })
 
 describe('valid', () => {
-  test('OpenAPI 3.1, as its own schema has it', async () => {
+  test('it is valid OpenAPI 3.1 according to the official schema', async () => {
     const validator = new Validator()
     const result = await validator.validate(JSON.parse(JSON.stringify(document)))
     expect(result).toEqual({ valid: true })
     expect(validator.version).toBe('3.1')
   })
 
-  test('ids are unique, and every reference leads somewhere', () => {
+  test('ids are unique, and every reference resolves', () => {
     const ids = operations.map(({ id }) => id)
     expect(new Set(ids).size).toBe(ids.length)
     const missing = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)]
@@ -82,7 +82,7 @@ describe('valid', () => {
     expect(missing).toEqual([])
   })
 
-  test('every parameter in a path is declared, required and of that path', () => {
+  test('every parameter in a path is declared, required and in that path', () => {
     for (const [path, methods] of Object.entries(paths))
       for (const { parameters = [], operationId } of Object.values(methods)) {
         const declared = parameters.filter((one) => one.in === 'path')
@@ -92,14 +92,14 @@ describe('valid', () => {
       }
   })
 
-  test('it names no key and no folder of the machine it was made on', () => {
+  test('it contains no key and no folder of the build machine', () => {
     const text = JSON.stringify(document)
     expect(['sk-clb', process.cwd(), homedir()].filter((word) => text.includes(word))).toEqual([])
   })
 })
 
-describe('what its gate asks of a reader', () => {
-  test('a permission is the role of the session; a model route takes a key, or none where that is optional', () => {
+describe('what it says about gates', () => {
+  test('a permission is the role of the session; a model route takes a key, or none if keys are optional', () => {
     expect(documented('POST /api/accounts/{id}/pause').security).toEqual([{ session: ['accounts:write'] }])
     expect(documented('GET /api/dashboard-roles').security).toEqual([
       { session: ['users:manage'] },
@@ -110,7 +110,7 @@ describe('what its gate asks of a reader', () => {
     expect(documented('GET /health').security).toEqual([])
   })
 
-  test('step-up, audit event and capability rule are those of the table', () => {
+  test('step-up, audit event and capability rule match the route table', () => {
     for (const row of rows) {
       const extension = documented(getName({ ...row, path: templated(row.path) }))['x-sluice']
       expect(extension).toEqual({
@@ -147,7 +147,7 @@ describe('bodies', () => {
   })
 
   test.each(withBody.map((one) => [`${one.method} ${one.route}`, one] as const))(
-    'the example of %s is taken by its route, and by the document',
+    'the example of %s is accepted by its route, and by the document',
     (_, operation) => {
       const example = getExample(operation)
       expect(operation.body.schema.safeParse(example)).toMatchObject({ success: true })
@@ -156,7 +156,7 @@ describe('bodies', () => {
   )
 
   test.each(withBody.map((one) => [`${one.method} ${one.route}`, one] as const))(
-    'the required fields of %s are those it refuses to be without, and no others',
+    'the required fields of %s are exactly those the route requires',
     (_, { body }) => {
       const required = body.json.required ?? []
       const missing = body.schema.safeParse({})
@@ -167,14 +167,14 @@ describe('bodies', () => {
     },
   )
 
-  test('what a document forbids, the route refuses: a field nobody knows', () => {
+  test('the route rejects an unknown field that the document forbids', () => {
     for (const { body, ...operation } of withBody) {
       const result = body.schema.safeParse({ ...(getExample({ body, ...operation }) as object), nobodyKnows: 1 })
       expect([operation.id, result.success]).toEqual([operation.id, body.json.additionalProperties !== false])
     }
   })
 
-  test('choices behind a text that is cleaned first are choices, and a setting says its default', () => {
+  test('choices of a normalized text are choices, and a setting states its default', () => {
     const key = operations.find(({ id }) => id === 'postApiApiKeysSlash')?.body?.json.properties
     expect(key?.enforcedServiceTier?.enum).toEqual(['auto', 'default', 'priority', 'flex', 'ultrafast', null])
     expect(key?.expiresAt).toMatchObject({ type: ['string', 'null'], format: 'date-time' })
@@ -184,7 +184,7 @@ describe('bodies', () => {
     expect(settings?.connectTimeoutSeconds).not.toHaveProperty('default')
   })
 
-  test('a body that several routes take stands in it once', () => {
+  test('a body shared by several routes is defined once', () => {
     const references = ['POST /api/api-keys', 'POST /api/api-keys/'].map(
       (name) => documented(name).requestBody?.content['application/json']?.schema.$ref,
     )

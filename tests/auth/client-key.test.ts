@@ -89,7 +89,7 @@ describe('key authentication on', () => {
     expect(answer({ authorization, ...local })).toBe(expected)
   })
 
-  test('an exempt range does not help', () => {
+  test('an exempt range does not change that', () => {
     expect(answer({ unauthenticatedCidrs: cidrs })).toBe(MISSING)
   })
 })
@@ -122,13 +122,13 @@ describe('key authentication off', () => {
     expect(client.hasUnrecognizedKey).toBe(isUnrecognized)
   })
 
-  test.each([null, 'Bearer good', 'Bearer unknown'])('a remote client with %p is refused', (authorization) => {
+  test.each([null, 'Bearer good', 'Bearer unknown'])('a remote client with %p is rejected', (authorization) => {
     expect(answer({ ...off, authorization })).toBe(CLOSED)
     expect(answer({ ...off, authorization, need: 'always' })).toBe(CLOSED)
     expect(answer({ ...off, authorization, capability: 'trusted_cyber' })).toBe(CLOSED)
   })
 
-  test('a peer of an exempt range needs no key; a forwarded address in it is no peer', () => {
+  test('a peer in an exempt range needs no key; a forwarded address in it does not count', () => {
     expect(answer({ ...off, unauthenticatedCidrs: cidrs })).toBe('no key')
     expect(answer({ ...off, unauthenticatedCidrs: cidrs, peer: '::ffff:203.0.113.9' })).toBe('no key')
     expect(answer({ ...off, unauthenticatedCidrs: cidrs, peer: '198.51.100.1' })).toBe(CLOSED)
@@ -140,7 +140,7 @@ describe('key authentication off', () => {
     { capability: 'trusted_cyber' },
     { capability: 'anything' },
     { capability: '' },
-  ])('%p demands a valid key of everybody', (demand) => {
+  ])('%p requires a valid key from everyone', (demand) => {
     for (const from of [local, { unauthenticatedCidrs: cidrs }]) {
       expect(answer({ ...off, ...from, ...demand })).toBe(MISSING)
       expect(answer({ ...off, ...from, ...demand, authorization: 'Bearer unknown' })).toBe(INVALID)
@@ -150,7 +150,7 @@ describe('key authentication off', () => {
   })
 })
 
-test('the client is told where it came from', () => {
+test('the error names the address the client came from', () => {
   expect(authenticateClient(anAuthRequest({ ...local, keyAuthEnabled: false }))).toEqual({
     key: null,
     hasUnrecognizedKey: false,
@@ -164,7 +164,7 @@ describe('the capability header', () => {
     expect(capability('trusted_cyber')).toBe('trusted_cyber')
   })
 
-  test.each(['', 'Trusted_Cyber', 'trusted_cyber, trusted_cyber', 'other'])('%p is refused', (value) => {
+  test.each(['', 'Trusted_Cyber', 'trusted_cyber, trusted_cyber', 'other'])('%p is rejected', (value) => {
     expect(() => capability(value)).toThrow(expect.objectContaining({ code: 'unsupported_required_capability' }))
   })
 })

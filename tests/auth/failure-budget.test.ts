@@ -26,7 +26,7 @@ const setUp = () => {
 }
 
 describe('tries', () => {
-  test('come back one by one, a minute after each was taken', () => {
+  test('come back one by one, a minute after each was used', () => {
     const { take, wait, useUp } = setUp()
     take()
     wait(30_000)
@@ -43,7 +43,7 @@ describe('tries', () => {
     useUp()
   })
 
-  test('that were right are given back, and no other with them', () => {
+  test('that succeeded are given back, and no others', () => {
     const { take, wait, useUp } = setUp()
     take()
     wait(10)
@@ -60,7 +60,7 @@ describe('tries', () => {
     expect(take()).toBeNumber()
   })
 
-  test('that are only counted end at the same number, without a refusal', () => {
+  test('that are only counted end at the same number, without an error', () => {
     const { budget, take, wait } = setUp()
     expect(Array.from({ length: 10 }, () => budget.spend('192.0.2.1'))).toEqual([...Array(8).fill(true), false, false])
     expect(take()).toBe(60)
@@ -89,11 +89,11 @@ describe('a client', () => {
     ['::1', '1::1', false],
     [null, null, true],
     [null, '192.0.2.1', false],
-  ])('%p and %p are one: %p', (one, other, isOne) => {
+  ])('%p and %p are the same client: %p', (one, other, isOne) => {
     expect(shares(one, other)).toBe(isOne)
   })
 
-  test('is forgotten when ten thousand others were wrong since', () => {
+  test('is removed after failures of ten thousand other clients', () => {
     const { take, useUp } = setUp()
     take('198.51.100.2')
     useUp('198.51.100.1')

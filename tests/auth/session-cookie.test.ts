@@ -20,7 +20,7 @@ const behindTls = () => {
   return { ...app, headers, json }
 }
 
-test('through a proxy with TLS it is for this host and for https only', async () => {
+test('behind a TLS proxy it is for this host and https only', async () => {
   const { ask, headers, json } = behindTls()
   const peer = '10.0.0.1'
   const set = (await ask(LOGIN, { json, headers, peer })).headers.getSetCookie()[0] ?? ''
@@ -34,7 +34,7 @@ test('through a proxy with TLS it is for this host and for https only', async ()
   expect(gone.headers.getSetCookie()[0]).toBe('__Host-sluice_session=; Max-Age=0; Path=/; Secure')
 })
 
-test('it outlives its session, so that one that ran out is not taken for none', async () => {
+test('it outlives its session, so that an expired session is not mistaken for none', async () => {
   const { ask, headers, json, bindings } = behindTls()
   const set = (await ask(LOGIN, { json, headers, peer: '10.0.0.1' })).headers.getSetCookie()[0]
   expect(Number(/Max-Age=(\d+)/.exec(set ?? '')?.[1])).toBeGreaterThan(
@@ -42,7 +42,7 @@ test('it outlives its session, so that one that ran out is not taken for none', 
   )
 })
 
-test('it is renewed, too, where the clock was ahead when a session of a year began', async () => {
+test('it is also renewed if the clock was ahead when a year-long session began', async () => {
   const app = testApp({ accounts: 0, settings: { dashboardSessionTtlSeconds: 31_536_000 } })
   const { add, browser } = people(app)
   add({ username: 'anna', role: 'admin' })
@@ -54,7 +54,7 @@ test('it is renewed, too, where the clock was ahead when a session of a year beg
   expect((await anna.session()).authenticated).toBe(true)
 })
 
-test('one of https that still comes without it gives way to the one that is written', async () => {
+test('an https cookie from the other scheme is replaced by the new one', async () => {
   const { ask, headers, json } = behindTls()
   const peer = '192.0.2.7'
   const stray = { ...headers, cookie: `__Host-sluice_session=${'x'.repeat(43)}` }
@@ -65,7 +65,7 @@ test('one of https that still comes without it gives way to the one that is writ
   }
 })
 
-test('who is no trusted proxy does not make it one of https', async () => {
+test('an untrusted proxy does not make it an https cookie', async () => {
   const { ask, headers, json } = behindTls()
   const set = (await ask(LOGIN, { json, headers, peer: '192.0.2.7' })).headers.getSetCookie()[0]
   expect(set).toMatch(/^sluice_session=[\w-]{43}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/)

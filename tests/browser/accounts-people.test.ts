@@ -54,7 +54,7 @@ const openAccounts = async (page: Page, { url, server }: Owned): Promise<void> =
   }, server.output)
 }
 
-test('an export asks for a confirmation, then shows the file; a deletion asks what becomes of the log', async () => {
+test('an export asks for a confirmation, then shows the file; a deletion asks what happens to the log', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
@@ -82,7 +82,7 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
   await screenshot(page, 'accounts-empty')
 })
 
-test('a viewer sees masked names, no evidence, no credentials, and why the buttons do nothing', async () => {
+test('a viewer sees masked names, no evidence, no credentials, and why the buttons are disabled', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
   await using server = own.server
   const upstream = createUpstream()
@@ -117,7 +117,7 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   expect(visit.problems).toEqual([])
 })
 
-test('what is typed beside a live part stays when the session ends elsewhere; a field that is merely at hand leads away', async () => {
+test('text typed beside a live part stays when the session ends elsewhere; a field with focus alone does not prevent the redirect', async () => {
   const own = await startOwned({ env: NO_UPSTREAM })
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)

@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
-  test('every page fits, and the browser has nothing to complain about', async () => {
+  test('every page fits, and the browser console has no errors', async () => {
     const ada = `/accounts/${await idOf('ada')}`
     const pages: Record<string, string> = {
       list: '/accounts',
@@ -48,7 +48,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     expect(visit.problems).toEqual([])
   })
 
-  test('it is still readable at 360 pixels', async () => {
+  test('pages are readable at 360 pixels', async () => {
     await using visit = await browser.visit(`${world.url}/accounts`, {
       ...options,
       viewport: { width: 360, height: 740 },
@@ -59,8 +59,8 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
   })
 })
 
-describe('the list', () => {
-  test('is narrowed and sorted by its address', async () => {
+describe('the account list', () => {
+  test('is filtered and sorted by its URL', async () => {
     await using visit = await browser.visit(`${world.url}/accounts`)
     const { page } = visit
     expect(await names(page)).toHaveLength(7)
@@ -85,7 +85,7 @@ describe('the list', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('pauses and resumes what is ticked, and keeps its filters', async () => {
+  test('pauses and resumes the selected accounts, and keeps its filters', async () => {
     await using visit = await browser.visit(`${world.url}/accounts?plan=plus`)
     const { page } = visit
     expect(await page.locator('.bulk').isVisible()).toBe(false)
@@ -105,7 +105,7 @@ describe('the list', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test.each(['table', 'cards'])('on paper nothing is there to be ticked (%s)', async (view) => {
+  test.each(['table', 'cards'])('prints without checkboxes (%s)', async (view) => {
     await using visit = await browser.visit(`${world.url}/accounts?view=${view}`)
     const { page } = visit
     await page.check('[aria-label="Select grace@example.test"]')
@@ -114,7 +114,7 @@ describe('the list', () => {
     expect(await names(page)).toHaveLength(7)
   })
 
-  test('without script everything that is a question or a plain change works', async () => {
+  test('without scripts every dialog and simple change works', async () => {
     await using visit = await browser.visit(`${world.url}/accounts?q=tony`, { javaScriptEnabled: false })
     const { page } = visit
     await page.check('[aria-label="Select tony@example.test"]')
@@ -132,7 +132,7 @@ describe('the list', () => {
 })
 
 describe('a blocked account', () => {
-  test('answers what, since when, on what evidence, until when, and what can be done', async () => {
+  test('says what happened, since when, on what evidence, until when, and what to do', async () => {
     await using visit = await browser.visit(`${world.url}/accounts/${await idOf('linus')}`)
     const said = await getTexts(visit.page.locator('.answers dt, .answers dd'))
     expect(said.filter((_, index) => index % 2 === 0)).toEqual(['What', 'Since', 'Evidence', 'Ends', 'What you can do'])
@@ -143,7 +143,7 @@ describe('a blocked account', () => {
     expect(said[9]).toMatch(/Probe now\s+Clear and retry\s+Pause\s+Sign in again\s+Delete/)
   })
 
-  test('that needs a sign-in offers it first, and says why the rest does not help', async () => {
+  test('that needs sign-in offers it first, and says why the other actions do not help', async () => {
     const id = await idOf('barbara')
     await using visit = await browser.visit(`${world.url}/accounts/${id}`)
     const first = visit.page.locator('.answers .actions > *').first()
@@ -153,7 +153,7 @@ describe('a blocked account', () => {
     expect(await getText(visit.page.locator('.action-reasons'))).toContain('Sign in again to probe')
   })
 
-  test('is paused, resumed and probed from its page', async () => {
+  test('is paused, resumed and tested from its page', async () => {
     await using visit = await browser.visit(`${world.url}/accounts/${await idOf('grace')}`)
     const { page } = visit
     await page.click('button:text-is("Pause")')
@@ -168,7 +168,7 @@ describe('a blocked account', () => {
   })
 })
 
-test('list and page follow what others do, and take nothing away that is ticked or asked', async () => {
+test('list and page follow changes of others, and keep selections and open dialogs', async () => {
   const id = await idOf('grace')
   const act = (action: 'pause' | 'reactivate') => world.api('POST', `/api/accounts/${id}/${action}`)
   const address = `${world.url}/accounts?plan=plus`
@@ -191,7 +191,7 @@ test('list and page follow what others do, and take nothing away that is ticked 
   expect([...list.problems, ...detail.problems]).toEqual([])
 })
 
-test('the allowance on its page is what the service reported last', async () => {
+test('the quota on its page is the last one ChatGPT reported', async () => {
   const id = await idOf('alan')
   await using visit = await browser.visit(`${world.url}/accounts/${id}`, { untilLive: true })
   const allowance = visit.page.locator('#windows .meter-text b')
@@ -202,7 +202,7 @@ test('the allowance on its page is what the service reported last', async () => 
   expect(visit.problems).toEqual([])
 })
 
-test('the trend breaks where there was no sample', async () => {
+test('the trend has a gap where there was no sample', async () => {
   await using visit = await browser.visit(`${world.url}/accounts/${await idOf('ada')}`)
   const path = (await visit.page.locator('.trend-line-1').first().getAttribute('d')) ?? ''
   expect(path.split('M').length - 1).toBeGreaterThan(1)
@@ -226,7 +226,7 @@ test('alias and policy are saved in one form', async () => {
   expect(visit.problems).toEqual([])
 })
 
-test('a phone shows the totals of a busy account in full, beside a narrow column for the checkbox', async () => {
+test('a phone shows the totals of a busy account in full, beside a narrow checkbox column', async () => {
   await using visit = await browser.visit(`${world.url}/accounts`, { viewport: PHONE })
   const { page } = visit
   for (const [label, text] of [
@@ -245,7 +245,7 @@ test('a phone shows the totals of a busy account in full, beside a narrow column
   expect(check?.width).toBeLessThan(30)
 })
 
-test('names without a place to break are whole on a phone, and spans of time stay together', async () => {
+test('names without a break point are complete on a phone, and time ranges do not wrap', async () => {
   const id = await idOf('edsger')
   await using visit = await browser.visit(`${world.url}/accounts`, { viewport: PHONE })
   const { page } = visit
@@ -263,8 +263,8 @@ test('names without a place to break are whole on a phone, and spans of time sta
   await world.api('PATCH', '/api/settings', { routingStrategy: 'capacity_weighted', singleAccountId: null })
 })
 
-describe('the cards', () => {
-  test('are switched to, searched and acted on, and stay cards', async () => {
+describe('the card view', () => {
+  test('can be selected, searched and used, and stays selected', async () => {
     await using visit = await browser.visit(`${world.url}/accounts`)
     const { page } = visit
     const card = page.locator('.account-card')
@@ -290,7 +290,7 @@ describe('the cards', () => {
   })
 })
 
-test('reset credits are listed, and one is used once the question is answered: the block is over', async () => {
+test('reset credits are listed, and using one after a confirmation ends the block', async () => {
   const linus = getSim('linus')
   const now = Date.now()
   linus.setResetCredits([
@@ -338,7 +338,7 @@ test('reset credits are listed, and one is used once the question is answered: t
   expect(visit.problems).toEqual([])
 })
 
-test('what is ticked is deleted after a question, and gone from the list without a reload', async () => {
+test('selected accounts are deleted after a confirmation, and leave the list without a reload', async () => {
   await using visit = await browser.visit(`${world.url}/accounts`)
   const { page } = visit
   const bulk = page.locator('.bulk')
@@ -376,7 +376,7 @@ test('what is ticked is deleted after a question, and gone from the list without
 test.each([
   ['table', '[data-select-all]', 25],
   ['cards', '[name=accountIds]', 3],
-])('who comes in place of what was changed is not ticked (%s)', async (view, box, count) => {
+])('an account that replaces a changed one is not selected (%s)', async (view, box, count) => {
   const accounts = Array.from({ length: 30 }, (_, n) => ({
     email: `user${100 + n}@example.test`,
     plan: 'plus' as const,
@@ -396,7 +396,7 @@ test.each([
   expect(visit.problems).toEqual([])
 })
 
-test('the page of an account that somebody else deletes says so, and stays', async () => {
+test('the page of an account that another user deletes says so, and stays open', async () => {
   const id = await idOf('edsger')
   await using visit = await browser.visit(`${world.url}/accounts/${id}`, { untilLive: true })
   await world.api('DELETE', `/api/accounts/${id}`)

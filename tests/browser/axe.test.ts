@@ -86,38 +86,38 @@ const lookAtAll = async (stops: readonly Stop[]): Promise<string[]> => {
   return found
 }
 
-describe('nothing is wrong with', () => {
+describe('there are no accessibility violations on', () => {
   test.each(Object.entries(PAGES))('%s', async (_, stopsOf) => {
     expect(await lookAtAll(stopsOf(places.ids))).toEqual([])
   })
 
-  test('pages that are refused', async () => {
+  test('error pages', async () => {
     expect(await lookAtAll(REFUSALS)).toEqual([])
   })
 })
 
-describe('these checks can fail', () => {
+describe('the checks detect violations', () => {
   const DOT = '<i class="dot" aria-hidden="true"></i>'
 
   test.each([
-    ['a state without a word', tellingColours, '<span class="badge tone-bad"></span>'],
+    ['a state without a text', tellingColours, '<span class="badge tone-bad"></span>'],
     [
-      'one word in two colours',
+      'one word in two colors',
       tellingColours,
       `<b class="badge tone-bad">${DOT}Paused</b><b class="badge tone-good">${DOT}Paused</b>`,
     ],
     ['a switch without a knob', lostInForcedColours, '<input class="switch" type="checkbox" style="appearance: none">'],
     [
-      'a tab like the others',
+      'a tab without a distinct style',
       lostInForcedColours,
       '<nav><a href="#a" aria-current="page">A</a><a href="#b">B</a></nav>',
     ],
     ['a wide page', narrowProblems, '<p style="width: 500px">wide</p>'],
-    ['a text cut off', narrowProblems, '<p style="width: 40px; overflow: hidden; white-space: nowrap">a long text</p>'],
+    ['truncated text', narrowProblems, '<p style="width: 40px; overflow: hidden; white-space: nowrap">a long text</p>'],
     ['small letters', narrowProblems, '<p style="font-size: 9px">small</p>'],
-    ['a focus without a ring', focusProblems, '<a href="#a" style="outline: 0">here</a>'],
+    ['a focus without an outline', focusProblems, '<a href="#a" style="outline: 0">here</a>'],
     [
-      'a focus below something',
+      'a covered focus',
       focusProblems,
       '<a href="#a">here</a><p style="position: fixed; inset: 0; background: red"></p>',
     ],
@@ -130,12 +130,12 @@ describe('these checks can fail', () => {
   })
 })
 
-describe('no page is forgotten', () => {
+describe('no page is missing', () => {
   const routes = everyRoute.filter(
     ({ method, path }) => method === 'GET' && !/^\/(api|v1|backend-api|wham)\//.test(path),
   )
 
-  test('every route that may show one is known here', () => {
+  test('every route that can show a page is listed here', () => {
     const known = [PAGES, PARTS, NO_PAGES].flatMap(Object.keys)
     expect(known.toSorted()).toEqual(routes.map(({ path }) => path).toSorted())
   })
@@ -153,7 +153,7 @@ describe('no page is forgotten', () => {
     expect(isPage).toBe(false)
   })
 
-  test.each(Object.entries(PARTS))('%s stands in %s', async (part, whole) => {
+  test.each(Object.entries(PARTS))('%s is listed in %s', async (part, whole) => {
     const { page, url } = await places.as('admin')
     await page.goto(url + whole.replace(':key', places.ids.keys.ci ?? ''))
     expect(await page.content()).toContain(`"${part}`)

@@ -32,7 +32,7 @@ const makeKey = async (page: Page) => {
   return page.locator('.command-key')
 }
 
-test('a new key is copied all the same', async () => {
+test('a new key can be copied without a secure context', async () => {
   await using visit = await browser.visit(`${url}/login`)
   const { page } = visit
   const shown = await makeKey(page)
@@ -45,7 +45,7 @@ test('a new key is copied all the same', async () => {
   expect(visit.problems).toEqual([])
 })
 
-test('where the browser refuses, the text is selected and one is told how to go on', async () => {
+test('when the browser does not allow it, the text is selected with a hint', async () => {
   await using visit = await browser.visit(`${url}/login`)
   const { page } = visit
   const shown = await makeKey(page)

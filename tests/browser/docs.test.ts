@@ -20,7 +20,7 @@ const routes = (page: Page) => page.locator('#operations summary:visible')
 const pausing = (page: Page) => page.locator('.docs-op', { has: page.locator('#postApiAccountsIdPause') })
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
-  test('everything fits, folded and unfolded', async () => {
+  test('everything fits, collapsed and expanded', async () => {
     await using visit = await browser.visit(`${server.url}/docs/api`, options)
     const { page, problems } = visit
     expect(await overflows(page)).toEqual([])
@@ -43,7 +43,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
   })
 })
 
-test('the list narrows as one types, and is whole again', async () => {
+test('the list filters while typing, and is complete again afterwards', async () => {
   await using visit = await browser.visit(`${server.url}/docs/api`)
   const { page } = visit
   const all = await routes(page).count()
@@ -58,7 +58,7 @@ test('the list narrows as one types, and is whole again', async () => {
   expect(await routes(page).count()).toBe(all)
 })
 
-test('without script the search is asked of the server, and routes unfold all the same', async () => {
+test('without scripts the search uses the server, and routes still expand', async () => {
   await using visit = await browser.visit(`${server.url}/docs/api`, { javaScriptEnabled: false })
   const { page } = visit
   await page.locator('main input[type=search]').fill('role_taken clone')

@@ -26,7 +26,7 @@ const getFinding = (page: Page, title: string) =>
   page.locator('.finding', { has: page.getByRole('heading', { name: title, exact: true }) })
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
-  test('all is measured, and what is wrong says what to do', async () => {
+  test('everything is measured, and problems say what to do', async () => {
     await using visit = await browser.visit(`${server.url}/doctor`, options)
     const row = (title: string) => getText(getFinding(visit.page, title))
     await untilMeasured(visit.page)
@@ -44,7 +44,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
   })
 })
 
-test('behind a proxy that buffers and knows no upgrades, it says so', async () => {
+test('behind a proxy that buffers and does not support upgrades, it says so', async () => {
   await using proxy = faultyProxy(server.url, { buffers: true })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
@@ -52,14 +52,14 @@ test('behind a proxy that buffers and knows no upgrades, it says so', async () =
   expect(await getText(getFinding(visit.page, 'WebSockets'))).toContain('WebSockets are blocked')
 }, 120_000)
 
-test('a buffer that is emptied in between is one, too', async () => {
+test('a buffer that is flushed in between is detected, too', async () => {
   await using proxy = faultyProxy(server.url, { buffers: 500 })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)
   expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('buffers')
 }, 120_000)
 
-test('a page that was busy while the events came blames nothing that stands between', async () => {
+test('a page that was busy while the events arrived does not blame a proxy', async () => {
   await using visit = await browser.visit(`${server.url}/dashboard`)
   await visit.page.addInitScript(hangOnce, '/doctor/stream')
   await visit.page.goto(`${server.url}/doctor`)
@@ -68,7 +68,7 @@ test('a page that was busy while the events came blames nothing that stands betw
   expect(await getText(getFinding(visit.page, 'Streaming'))).toContain('one by one')
 }, 120_000)
 
-test('behind a proxy with a limit on bodies, no underscores and only some paths, it says so', async () => {
+test('behind a proxy with a body limit, no underscores and only some paths, it says so', async () => {
   await using proxy = faultyProxy(server.url, {
     maxBytes: 1024 * 1024,
     dropsUnderscores: true,
@@ -84,7 +84,7 @@ test('behind a proxy with a limit on bodies, no underscores and only some paths,
   expect(await row('Path /backend-api')).toMatch(/Error.*don’t reach Sluice. Something else answered/s)
 }, 120_000)
 
-test('each fault is told apart from the others, and an upload that is cut from one that is refused', async () => {
+test('each fault is distinguished from the others, and an upload that is cut off from one that is rejected', async () => {
   await using proxy = faultyProxy(server.url, { cutsUploads: true, guards: ['/backend-api/'] })
   await using visit = await browser.visit(`${proxy.url}/doctor`)
   await untilMeasured(visit.page)

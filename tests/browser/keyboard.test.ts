@@ -39,7 +39,7 @@ test('signing in', async () => {
   await page.waitForURL(/dashboard/)
 })
 
-test('past the navigation to what the page is about', async () => {
+test('skipping the navigation to the main content', async () => {
   await page.goto(`${url}/accounts`)
   await page.keyboard.press('Tab')
   expect(await isFocused(link('Skip to content'))).toBe(true)
@@ -48,7 +48,7 @@ test('past the navigation to what the page is about', async () => {
   expect(await page.evaluate(() => document.querySelector('main')?.contains(document.activeElement))).toBe(true)
 })
 
-test('adding an account from a file, in dialogs that keep the focus and give it back', async () => {
+test('adding an account from a file, in dialogs that trap the focus and return it', async () => {
   const file = join(world.dataDir, 'emmy.json')
   writeFileSync(file, world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
   // A second file makes it ask which ones to take.
@@ -78,7 +78,7 @@ test('adding an account from a file, in dialogs that keep the focus and give it 
   await link('emmy@example.test').waitFor()
 })
 
-test('a sign-in with a code: begun, the code copied, and cancelled', async () => {
+test('a sign-in with a code: begun, copied and cancelled', async () => {
   await page.goto(`${url}/accounts`)
   const way = link('Add account')
   await pressAt(way)
@@ -96,7 +96,7 @@ test('a sign-in with a code: begun, the code copied, and cancelled', async () =>
   expect(await isFocused(way)).toBe(true)
 })
 
-test('pausing an account and letting it serve again, without losing the place', async () => {
+test('pausing and resuming an account without losing the focus', async () => {
   await page.goto(`${url}/accounts`)
   await pressAt(link('grace@example.test'))
   await page.waitForURL(/accounts\/acc_/)
@@ -107,7 +107,7 @@ test('pausing an account and letting it serve again, without losing the place', 
   await button('Pause').waitFor()
 })
 
-test('pausing several accounts at once, and letting them serve again', async () => {
+test('pausing and resuming several accounts', async () => {
   await page.goto(`${url}/accounts?plan=plus`)
   const standsAt = (name: string, state: string) =>
     page.locator('.accounts tbody tr', { hasText: name }).getByText(state, { exact: true }).waitFor()
@@ -120,7 +120,7 @@ test('pausing several accounts at once, and letting them serve again', async () 
   await Promise.all([standsAt('emmy', 'Active'), standsAt('grace', 'Active')])
 })
 
-test('making a key, copying it, and trying it', async () => {
+test('creating a key, copying and testing it', async () => {
   await page.goto(`${url}/keys`)
   await pressAt(link('Create key'))
   await page.waitForURL(/keys\/new/)
@@ -163,7 +163,7 @@ test('a key gets a limit', async () => {
   expect(await getText(page.locator('#limits'))).toContain('dollars per 7 days')
 })
 
-test('the log: narrowing it, opening a request, stepping on, and back to where one was', async () => {
+test('the log: filtering, opening a request, moving to the next, and returning', async () => {
   await page.goto(`${url}/logs`)
   await tabTo(page.locator('[name=status]'))
   await page.keyboard.press('ArrowDown')
@@ -181,7 +181,7 @@ test('the log: narrowing it, opening a request, stepping on, and back to where o
   expect(await isFocused(rows.nth(1))).toBe(true)
 })
 
-test('what was left before it came does not come any more', async () => {
+test('a response that arrives after leaving the page is ignored', async () => {
   await page.goto(`${url}/logs`)
   const left = Promise.withResolvers<void>()
   await page.route('**/logs/trn_*', async (route) => {
@@ -216,7 +216,7 @@ test('a setting is changed and saved', async () => {
   expect(await guests.isChecked()).toBe(true)
 })
 
-test('the first address of the firewall is asked about and confirmed before it is added', async () => {
+test('the first firewall address needs a confirmation before it is added', async () => {
   await page.goto(`${url}/settings/network`)
   forgetConfirmations(world)
   const field = page.locator('[name=ipAddress]')
@@ -236,14 +236,14 @@ test('the first address of the firewall is asked about and confirmed before it i
   await entries.waitFor({ state: 'detached' })
 })
 
-test('a backup is made, and the place is not lost', async () => {
+test('a backup is created, and the focus is kept', async () => {
   await page.goto(`${url}/settings/data`)
   await pressAt(button('Back up now'))
   await page.locator('#backup-list li').waitFor()
   await page.locator('button:focus', { hasText: 'Back up now' }).waitFor()
 })
 
-test('who is asked to confirm does so over the form, and comes back to it', async () => {
+test('a confirmation opens over the form, and returns to it', async () => {
   await page.goto(`${url}/settings/access`)
   forgetConfirmations(world)
   await pressAt(page.locator('#invite > summary'))
@@ -258,7 +258,7 @@ test('who is asked to confirm does so over the form, and comes back to it', asyn
   await Promise.all([page.waitForEvent('load'), pressAt(page.getByRole('link', { name: 'Done' }))])
 })
 
-test('what a button opened in a dialog is left to that button', async () => {
+test('a dialog opened by a button handles its own keys', async () => {
   await page.goto(`${url}/accounts`)
   await pressAt(link('ada@example.test'))
   await pressAt(link('Credentials'))
@@ -277,7 +277,7 @@ test('what a button opened in a dialog is left to that button', async () => {
   await page.locator('button:focus', { hasText: 'Export for Codex' }).waitFor()
 })
 
-test('the menu and the list of shortcuts shut with Escape, and the focus is back', async () => {
+test('the menu and the list of shortcuts close with Escape, and the focus returns', async () => {
   await page.goto(`${url}/dashboard`)
   const menu = page.locator('.menu > summary')
   await pressAt(menu)
@@ -291,7 +291,7 @@ test('the menu and the list of shortcuts shut with Escape, and the focus is back
   expect(await isFocused(menu)).toBe(true)
 })
 
-test('deleting asks first, and does it only then', async () => {
+test('deleting requires a confirmation first', async () => {
   await page.goto(`${url}/accounts`)
   await pressAt(link('tony@example.test'))
   const remove = button('Delete…')

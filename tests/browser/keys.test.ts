@@ -44,7 +44,7 @@ const idOf = async (name: string): Promise<string> => {
 }
 
 describe.each(LOOKS)('$name', ({ name, ...options }) => {
-  test('every page fits, and the browser has nothing to complain about', async () => {
+  test('every page fits, and the browser console has no errors', async () => {
     for (const [page, path] of [
       ['keys', '/keys'],
       ['key', `/keys/${await idOf('test')}`],
@@ -61,7 +61,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
     }
   })
 
-  test('making one', async () => {
+  test('creating a key', async () => {
     await using visit = await browser.visit(`${world.url}/keys/new`, options)
     const { page } = visit
     await page.fill('[name=name]', `made-${name}`)
@@ -90,14 +90,14 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
   })
 })
 
-test('a long connection says how long it has lasted so far', async () => {
+test('a long connection shows its duration so far', async () => {
   await using visit = await browser.visit(`${world.url}/keys/${await idOf('ci')}`)
   await visit.page.click('[data-path-test]')
   await visit.page.locator('[data-measure=lasting] [data-outcome=open]:visible').waitFor()
   expect(await getText(visit.page.locator('#path-test'))).toMatch(/Open for \d+ s so far. You can leave this page/)
 })
 
-test('a test that fails does not stand below what an earlier one came to', async () => {
+test('a failing test replaces the result of an earlier one', async () => {
   await using visit = await browser.visit(`${world.url}/keys/${await idOf('ci')}`)
   const { page } = visit
   const result = page.locator('#key-test')
@@ -116,7 +116,7 @@ test('a test that fails does not stand below what an earlier one came to', async
   expect(await getText(result)).toBe('')
 })
 
-test('behind a proxy that is set up wrong a key works, and the test says what clients would run into', async () => {
+test('behind a misconfigured proxy a key works, and the test says what clients would encounter', async () => {
   await using proxy = faultyProxy(world.url, { maxBytes: 1024 * 1024, dropsUnderscores: true, hides: ['/v1/'] })
   await using visit = await browser.visit(`${proxy.url}/keys/${await idOf('test')}`)
   const { page } = visit
@@ -146,7 +146,7 @@ test('each tab shows its own text, with this address and this key, by keyboard a
   expect(shown[0]).toContain('model = "gpt-5.5"')
 })
 
-test('behind a proxy that ends TLS the address bar counts', async () => {
+test('behind a TLS proxy the URL of the address bar is used', async () => {
   await using visit = await browser.visit(`${world.url}/keys`)
   const { page } = visit
   await page.route('http://sluice.example.test/**', async (route) => {
@@ -169,7 +169,7 @@ test('behind a proxy that ends TLS the address bar counts', async () => {
   )
 })
 
-test('a key that somebody else makes comes into the list by itself', async () => {
+test('a key created by another user appears in the list automatically', async () => {
   await using visit = await browser.visit(`${world.url}/keys?q=elsewhere`, { untilLive: true })
   const { page } = visit
   await page.getByText('No key matches').waitFor()
@@ -180,7 +180,7 @@ test('a key that somebody else makes comes into the list by itself', async () =>
   expect(visit.problems).toEqual([])
 })
 
-test('a page without keys shows the first one, and says again that there is none after the last', async () => {
+test('a page without keys shows the first one, and is empty again after the last', async () => {
   await using server = await spawnServer()
   await using visit = await browser.visit(`${server.url}/keys`, { untilLive: true })
   const { page } = visit
@@ -200,7 +200,7 @@ test('a page without keys shows the first one, and says again that there is none
   await page.getByText('No keys yet').waitFor()
 })
 
-test('changing, switching off, a new secret, and the end', async () => {
+test('changing, disabling, a new secret, and deleting', async () => {
   await world.api('POST', '/api/api-keys/', { name: 'short-lived' })
   const id = await idOf('short-lived')
   await using visit = await browser.visit(`${world.url}/keys/${id}`)
@@ -230,7 +230,7 @@ test('changing, switching off, a new secret, and the end', async () => {
   expect(visit.problems).toEqual([])
 })
 
-test('the first key requires keys from then on; later the bar of the list does', async () => {
+test('the first key turns on the key requirement; later the notice of the list does', async () => {
   await using own = await spawnServer()
   await using visit = await browser.visit(`${own.url}/keys/new`)
   const { page } = visit
@@ -251,7 +251,7 @@ test('the first key requires keys from then on; later the bar of the list does',
   expect(visit.problems).toEqual([])
 })
 
-test('without script: sorted, searched, made and shown', async () => {
+test('without scripts: sorting, searching, creating and showing', async () => {
   await using visit = await browser.visit(`${world.url}/keys`, { javaScriptEnabled: false })
   const { page } = visit
   await page.click('.sort:has-text("Cost")')
@@ -268,7 +268,7 @@ test('without script: sorted, searched, made and shown', async () => {
   expect(visit.problems).toEqual([])
 })
 
-test('without script the browser has the question ticked before a key gets another secret', async () => {
+test('without scripts the browser requires the confirmation checkbox before a new secret', async () => {
   await world.api('POST', '/api/api-keys/', { name: 'renewed plainly' })
   const path = `${world.url}/keys/${await idOf('renewed plainly')}`
   await using visit = await browser.visit(path, { javaScriptEnabled: false })

@@ -43,7 +43,7 @@ const PAGES: Record<string, () => string | Promise<string>> = {
 }
 
 describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
-  test.each(Object.keys(PAGES))('%s fits, and the browser has nothing to complain about', async (title) => {
+  test.each(Object.keys(PAGES))('%s fits, and the browser console has no errors', async (title) => {
     await using visit = await browser.visit(at((await PAGES[title]?.()) ?? ''), options)
     await visit.page.waitForLoadState('load')
     expect(visit.problems).toEqual([])
@@ -55,7 +55,7 @@ describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
 const ids = (page: Page): Promise<string[]> =>
   page.locator('#log-rows tr').evaluateAll((rows) => rows.map((row) => row.id))
 
-test('filters go into the address, without those that are empty, and Clear takes them out', async () => {
+test('filters go into the URL, without empty ones, and Clear removes them', async () => {
   await using visit = await browser.visit(at('/logs'))
   const { page } = visit
   const all = (await ids(page)).length
@@ -72,7 +72,7 @@ test('filters go into the address, without those that are empty, and Clear takes
   expect(visit.problems).toEqual([])
 })
 
-test('a request opens beside the list, has an address, and goes with Back, Escape and the cross', async () => {
+test('a request opens beside the list, has a URL, and closes with Back, Escape and the close button', async () => {
   await using visit = await browser.visit(at('/logs?status=failed'))
   const { page } = visit
   const drawer = page.locator('#drawer')
@@ -124,7 +124,7 @@ test('dragging over the histogram sets the time, and a click sets one bar', asyn
   expect(visit.problems).toEqual([])
 })
 
-test('why an account was chosen stands in the request, and the id can be copied', async () => {
+test('the reason for the account is in the request, and the id can be copied', async () => {
   await using visit = await browser.visit(at('/logs?status=ok'))
   const { page } = visit
   await page.click('#log-rows tr:first-child .row-link')
@@ -147,7 +147,7 @@ describe('live', () => {
     return ids(page)
   }
 
-  test('a new request comes in at the top, by itself and once', async () => {
+  test('a new request appears at the top, automatically and once', async () => {
     await using visit = await browser.visit(at('/logs'))
     const { page } = visit
     const before = await start(page)
@@ -158,7 +158,7 @@ describe('live', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('goes on after a proxy said that the service is away', async () => {
+  test('continues after a proxy reported Sluice as unavailable', async () => {
     await using visit = await browser.visit(at('/logs'))
     const { page } = visit
     await page.route('**/logs/tail?*', (route) => route.fulfill({ status: 502, body: 'Bad Gateway' }))
@@ -170,7 +170,7 @@ describe('live', () => {
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
   })
 
-  test('is in the address, and stays when filters change', async () => {
+  test('is in the URL, and stays when filters change', async () => {
     await using visit = await browser.visit(at('/logs?live=true'))
     const { page } = visit
     expect(await page.isChecked('[data-tail]')).toBe(true)
@@ -189,7 +189,7 @@ describe('live', () => {
     await page.waitForURL(at('/logs?status=failed&live=true'))
   })
 
-  test('an empty filter fills', async () => {
+  test('fills an empty filter', async () => {
     await using visit = await browser.visit(at(`/logs?since=${new Date().toISOString()}&status=ok`))
     const { page } = visit
     const count = page.locator('#log .count')
@@ -204,9 +204,9 @@ describe('live', () => {
   })
 
   test.each([
-    { title: 'what was left out stands on the older page', limit: 50 },
-    { title: 'what was left out can be reached where there was no older page', limit: 1000 },
-  ])('only so many rows are kept: $title', async ({ limit }) => {
+    { title: 'omitted rows are on the older page', limit: 50 },
+    { title: 'omitted rows can be reached when there was no older page', limit: 1000 },
+  ])('the number of rows is limited: $title', async ({ limit }) => {
     await using visit = await browser.visit(at(`/logs?limit=${limit}`))
     const { page } = visit
     await start(page)
@@ -221,7 +221,7 @@ describe('live', () => {
     expect([(await ids(page))[0], next]).toEqual([`log-${all.requests[next]?.id}`, 200])
   })
 
-  test('selecting pauses it, and Resume goes on', async () => {
+  test('selecting pauses the tail, and Resume continues it', async () => {
     await using visit = await browser.visit(at('/logs'))
     const { page } = visit
     await start(page)
@@ -250,7 +250,7 @@ describe('live', () => {
   })
 })
 
-test('without script: filters, one request, older pages, and the explanation', async () => {
+test('without scripts: filters, one request, older pages, and the explanation', async () => {
   await using visit = await browser.visit(at('/logs?limit=2'), { javaScriptEnabled: false })
   const { page } = visit
   const first = await ids(page)
@@ -272,7 +272,7 @@ test('without script: filters, one request, older pages, and the explanation', a
   expect(visit.problems).toEqual([])
 })
 
-test('a report is shown in the zone of the browser and saved as a file', async () => {
+test('a report is shown in the time zone of the browser and saved as a file', async () => {
   await using visit = await browser.visit(at('/reports'))
   const { page } = visit
   await Promise.all([page.waitForURL(/timezone=/), page.click('.filter-card button')])
@@ -282,7 +282,7 @@ test('a report is shown in the zone of the browser and saved as a file', async (
   expect(visit.problems.filter((problem) => !problem.includes('ERR_ABORTED'))).toEqual([]) // a download is no navigation
 })
 
-test('seats of one e-mail are told apart also where the e-mail is too long for its place', async () => {
+test('accounts of one email are distinguished also when the email is too long for its place', async () => {
   const email = 'edsger.wybe.dijkstra.with.a.long.name@mathematics.example.test'
   const form = new FormData()
   form.append('auth_json', new File([world.upstream.addAccount({ email, plan: 'edu' }).authJson()], 'auth.json'))
@@ -315,7 +315,7 @@ test('seats of one e-mail are told apart also where the e-mail is too long for i
   await world.api('PATCH', '/api/settings', { routingStrategy: 'capacity_weighted', singleAccountId: null })
 })
 
-test('a search that has looked at 50,000 requests says how far it came, and goes on where it is told to', async () => {
+test('a search that stops after 50,000 requests says how far it came, and continues on request', async () => {
   const name = logTurns(1, Date.now() - 3_600_000)
   logTurns(50_000)
   await using visit = await browser.visit(at('/logs'))

@@ -85,7 +85,7 @@ describe.each([
   { name: 'with script', javaScriptEnabled: true },
   { name: 'without script', javaScriptEnabled: false },
 ])('$name', ({ javaScriptEnabled }) => {
-  test('signing in with the browser leads back by itself', async () => {
+  test('signing in with the browser returns automatically', async () => {
     await using server = await start()
     await using visit = await browser.visit(`${server.url}/accounts/new`, { javaScriptEnabled })
     const { page } = visit
@@ -100,7 +100,7 @@ describe.each([
     expect(visit.problems).toEqual([])
   })
 
-  test('the address can be pasted, and a wrong one is told so', async () => {
+  test('the URL can be pasted, and a wrong one is explained', async () => {
     await using server = await start()
     await using visit = await browser.visit(`${server.url}/accounts/new/browser`, { javaScriptEnabled })
     const { page } = visit
@@ -120,7 +120,7 @@ describe.each([
   test.each([
     ['browser', 'Get the sign-in link'],
     ['device', 'Get a code'],
-  ])('a sign-in that waits is cancelled, and another one begun (%s)', async (method, label) => {
+  ])('a pending sign-in is cancelled, and another one begins (%s)', async (method, label) => {
     const port = freePort()
     await using server = await start(port)
     await using visit = await browser.visit(`${server.url}/accounts/new/${method}`, { javaScriptEnabled })
@@ -137,7 +137,7 @@ describe.each([
     expect(visit.problems).toEqual([])
   })
 
-  test('files are looked at before the chosen ones are imported', async () => {
+  test('files are previewed before the selected ones are imported', async () => {
     await using server = await start()
     await using visit = await browser.visit(`${server.url}/accounts/new/import`, { javaScriptEnabled })
     const { page } = visit
@@ -153,7 +153,7 @@ describe.each([
   })
 })
 
-test('a code is copied and typed in elsewhere, and the page finds out by itself', async () => {
+test('a code is copied and entered elsewhere, and the page notices', async () => {
   await using server = await start()
   await using visit = await browser.visit(`${server.url}/accounts/new/device`)
   const { page } = visit
@@ -171,7 +171,7 @@ test('a code is copied and typed in elsewhere, and the page finds out by itself'
   expect(visit.problems).toEqual([])
 })
 
-test('over another page it is a dialog from the first to the last step, and the page behind is renewed', async () => {
+test('over another page it is a dialog from the first to the last step, and the page behind is updated', async () => {
   await using server = await start()
   await using visit = await browser.visit(`${server.url}/accounts`)
   const { page } = visit
@@ -199,7 +199,7 @@ test('over another page it is a dialog from the first to the last step, and the 
   expect(visit.problems).toEqual([])
 })
 
-test('a code that was typed while waiting for the browser is not taken away by the page', async () => {
+test('a code typed while waiting for the browser is not removed by the page', async () => {
   await using server = await start()
   await using visit = await browser.visit(`${server.url}/accounts/new/browser`)
   const { page } = visit
@@ -210,7 +210,7 @@ test('a code that was typed while waiting for the browser is not taken away by t
   expect(await page.locator('[name=callbackUrl]').inputValue()).toBe('half an addr')
 })
 
-test('an account that was signed out is signed in again from its page, and serves', async () => {
+test('an account that was signed out is signed in again from its page, and serves requests', async () => {
   await using server = await start()
   const turing = upstream.addAccount({ email: 'turing@example.test' })
   const accountId = await importAccount(server, turing.authJson())
@@ -236,7 +236,7 @@ test('an account that was signed out is signed in again from its page, and serve
   expect([await emails(server), visit.problems]).toEqual([['turing@example.test'], []])
 })
 
-test('a taken port is said, and an account to be signed in again is named', async () => {
+test('a used port is reported, and an account to be signed in again is named', async () => {
   const port = freePort()
   const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('other') })
   await using server = await start(port)

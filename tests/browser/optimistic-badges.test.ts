@@ -49,7 +49,7 @@ const PAUSE = { url: '**/pause', button: '#form-pause [type=submit]', badge: '#a
 const RESUME = { url: '**/reactivate', button: '#form-resume [type=submit]', badge: '#account-head' }
 const SWITCH = { url: '**/api/api-keys/*', button: '#form-switch [type=submit]', badge: '.key-head' }
 
-test('an account is paused and resumed at once', async () => {
+test('an account is paused and resumed immediately', async () => {
   await using visit = await browser.visit(world.url + paths.account)
   const { page } = visit
   expect(await press(page, PAUSE, (route) => route.continue())).toBe('Paused')
@@ -62,7 +62,7 @@ test('an account is paused and resumed at once', async () => {
 test.each([
   ['no answer', (route: Route) => route.abort()],
   ['a proxy answers', (route: Route) => route.fulfill({ status: 502, contentType: 'text/html', body: 'Bad Gateway' })],
-] as const)('where %s, the account is active again and the page says so', async (_, answer) => {
+] as const)('when %s, the account is active again and the page says so', async (_, answer) => {
   await using visit = await browser.visit(world.url + paths.account)
   const { page } = visit
   expect(await press(page, PAUSE, answer)).toBe('Paused')
@@ -70,7 +70,7 @@ test.each([
   expect(await getBadge(page, PAUSE.badge)).toBe('Active')
 })
 
-test('a new secret stays when the page of an earlier change comes late', async () => {
+test('a new secret stays when the response to an earlier change arrives late', async () => {
   await using visit = await browser.visit(world.url + paths.key)
   const { page } = visit
   page.on('dialog', (dialog) => dialog.accept())
@@ -102,7 +102,7 @@ test('a key that was deleted in between is not shown as off', async () => {
   expect(await getBadge(page, SWITCH.badge)).toBe('Active')
 })
 
-test('several accounts are paused at once in the list', async () => {
+test('several accounts are paused immediately in the list', async () => {
   await using visit = await browser.visit(`${world.url}/accounts`)
   const { page } = visit
   const row = 'tr:has-text("ada@")'

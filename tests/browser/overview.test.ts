@@ -45,7 +45,7 @@ const EVERY_LOOK = [
 ] as const
 
 describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
-  test('the overview fits, and the browser has nothing to complain about', async () => {
+  test('the overview fits, and the browser console has no errors', async () => {
     await using visit = await browser.visit(dashboard(), options)
     expect(await overflows(visit.page)).toEqual([])
     expect(await brightness(visit.page)).toBe(options.colorScheme)
@@ -53,7 +53,7 @@ describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
     expect(visit.problems).toEqual([])
   })
 
-  test('an empty install shows the first steps and nothing else', async () => {
+  test('an empty install shows only the first steps', async () => {
     await using server = await spawnServer()
     await using visit = await browser.visit(`${server.url}/dashboard`, options)
     const titles = await getTexts(visit.page.locator('.checklist > ol h3'))
@@ -70,7 +70,7 @@ describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
   })
 })
 
-test('the commands of the first steps work as they stand, and the steps follow without a reload', async () => {
+test('the commands of the first steps work unchanged, and the steps update without a reload', async () => {
   const upstream = createUpstream()
   const service = upstream.listen()
   await using server = await spawnServer({
@@ -100,8 +100,8 @@ test('the commands of the first steps work as they stand, and the steps follow w
   await service.stop()
 })
 
-describe('what it says', () => {
-  test('health in one sentence, and what waits for somebody with the way to it', async () => {
+describe('the content of the overview', () => {
+  test('health in one sentence, and what needs attention with links', async () => {
     await using visit = await browser.visit(dashboard())
     const sentence = await getText(visit.page.locator('.health'))
     expect(sentence).toMatch(/^Serving/)
@@ -110,7 +110,7 @@ describe('what it says', () => {
     expect(await item.locator('a').getAttribute('href')).toStartWith('/accounts/new/browser?account=')
   })
 
-  test('each account with its state and, apart from it, whether it would be chosen', async () => {
+  test('each account with its state and, separately, whether it would be selected', async () => {
     await using visit = await browser.visit(dashboard())
     const said = (name: string) => getText(row(visit.page, name).locator('.strip-state'))
     expect(await said('ada')).toMatch(/Active\s+available/)
@@ -121,7 +121,7 @@ describe('what it says', () => {
 })
 
 describe('the chart', () => {
-  test('shows the values of the bar under the pointer, and leads to its requests', async () => {
+  test('shows the values of the bar under the pointer, and links to its requests', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
     const chart = page.locator('#requests .chart')
@@ -138,7 +138,7 @@ describe('the chart', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('without script has its figures in the table', async () => {
+  test('has its values in the table without scripts', async () => {
     await using visit = await browser.visit(dashboard(), { javaScriptEnabled: false })
     await visit.page.locator('#requests summary').click()
     const rows = visit.page.locator('#requests tbody tr')
@@ -146,7 +146,7 @@ describe('the chart', () => {
     expect(await rows.first().locator('a').getAttribute('href')).toMatch(/^\/logs\?since=/)
   })
 
-  test('follows the period in the address', async () => {
+  test('uses the period in the URL', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     await visit.page.locator('.periods a', { hasText: '1 h' }).click()
     await visit.page.waitForURL(/period=1h/)
@@ -162,6 +162,8 @@ const setHidden = (isHidden: boolean): void => {
 
 describe('while it is open', () => {
   test('a paused account shows in both tabs without a reload', async () => {
+describe('while the overview is open', () => {
+  test('two tabs share one stream, and a paused account shows in both without a reload', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const other = await visit.page.context().newPage()
     await liveAfter(other, () => other.goto(dashboard()))
@@ -197,6 +199,7 @@ describe('while it is open', () => {
   })
 
   test('what changes before a page listens shows on it', async () => {
+  test('a change before a page listens appears on it, with its own stream and through another tab', async () => {
     await using visit = await browser.visit(dashboard())
     const leader = visit.page
     const badge = (page: Page) => row(page, 'grace').locator('.badge')
@@ -220,7 +223,7 @@ describe('while it is open', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('what somebody types into is left alone until it is done', async () => {
+  test('a part with a field in use is not replaced until it is left', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
     await page.evaluate(() => {
@@ -248,7 +251,7 @@ describe('while it is open', () => {
     await pausing('ada', 'reactivate')
   })
 
-  test('what somebody begins to type while it is asked for is left alone, too', async () => {
+  test('a part is not replaced if typing begins during the request for it', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
     const asked = Promise.withResolvers<void>()
@@ -279,7 +282,7 @@ describe('while it is open', () => {
     await pausing('ada', 'reactivate')
   })
 
-  test('where the stream does not arrive the page says so and asks every 30 seconds', async () => {
+  test('without a stream the page says so and polls every 30 seconds', async () => {
     await using visit = await browser.visit(`${world.url}/health`, { isClockHeld: true })
     const { page } = visit
     await page.route('**/api/events*', () => {}) // held back for ever, as by a proxy that buffers
@@ -295,7 +298,7 @@ describe('while it is open', () => {
     expect(asked).toEqual(['?period=24h'])
   })
 
-  test('it says so when the service does not answer', async () => {
+  test('the page says when Sluice does not answer', async () => {
     await using server = await spawnServer()
     await using visit = await browser.visit(`${server.url}/dashboard`, { untilLive: true })
     expect(await visit.page.locator('.offline').isVisible()).toBe(false)
@@ -303,7 +306,7 @@ describe('while it is open', () => {
     await visit.page.locator('.offline').waitFor({ state: 'visible' })
   })
 
-  test('what a reverse proxy says while the service is away takes nothing off the page', async () => {
+  test('an error page of a reverse proxy removes nothing from the page', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
     const title = await page.title()
@@ -322,7 +325,7 @@ describe('while it is open', () => {
   })
 
   test.each(['/dashboard', '/accounts', '/keys'])(
-    'who is signed out elsewhere is led from %s to sign in',
+    'signing out elsewhere redirects from %s to the sign-in page',
     async (path) => {
       await using server = await spawnServer()
       await using visit = await browser.visit(`${server.url}/setup`)
@@ -348,8 +351,29 @@ describe('while it is open', () => {
     await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
     for (const each of [page, other]) await arrivedAt(each, '/login')
   })
+  test.each(['/accounts', '/logs'])(
+    'signing out elsewhere redirects every tab, including %s without its own stream',
+    async (path) => {
+      await using server = await spawnServer()
+      await using visit = await browser.visit(`${server.url}/setup`)
+      const { page } = visit
+      const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
+      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
+      await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
+      const other = await page.context().newPage()
+      const streams: string[] = []
+      other.on('request', (request) => {
+        if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
+      })
+      await other.goto(server.url + path)
+      await other.waitForTimeout(1500)
+      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
+      for (const each of [page, other]) await arrivedAt(each, '/login')
+      expect(streams).toEqual([])
+    },
+  )
 
-  test('an error in a part goes away with the next good answer of that part', async () => {
+  test('an error in a part disappears with the next successful response of that part', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const { page } = visit
     await page.route(RENEWED, (route) =>
@@ -367,7 +391,7 @@ describe('while it is open', () => {
     await page.locator('#flash .alert').waitFor({ state: 'detached' })
   })
 
-  test('the theme switch is remembered by the server', async () => {
+  test('the theme switch is stored on the server', async () => {
     await using visit = await browser.visit(dashboard(), { colorScheme: 'light' })
     const { page, problems } = visit
     await page.locator('[data-action=theme]').click()
@@ -381,8 +405,8 @@ describe('while it is open', () => {
   })
 })
 
-describe('for everybody', () => {
-  test('on paper the dark theme is light, too, and what cannot be pressed is gone', async () => {
+describe('for everyone', () => {
+  test('on paper the dark theme is light, too, and controls are hidden', async () => {
     await using visit = await browser.visit(dashboard(), { colorScheme: 'dark' })
     const { page } = visit
     const pressable = page.locator('.nav a:visible, button:visible')
@@ -394,7 +418,7 @@ describe('for everybody', () => {
     expect(await getText(page.locator('.health'))).toMatch(/^Serving/)
   })
 
-  test('without script the page says the same', async () => {
+  test('without scripts the page has the same content', async () => {
     await using scripted = await browser.visit(dashboard())
     await using plain = await browser.visit(dashboard(), { javaScriptEnabled: false })
     const names = (page: Page) => getTexts(page.locator('.strip-name'))
@@ -404,7 +428,7 @@ describe('for everybody', () => {
     expect(plain.problems).toEqual([])
   })
 
-  test('letters lead to pages, a question mark to the list of them, and Esc back', async () => {
+  test('letters open pages, a question mark shows the list, and Escape closes it', async () => {
     await using visit = await browser.visit(dashboard())
     const { page } = visit
     await page.keyboard.press('?')
@@ -419,7 +443,7 @@ describe('for everybody', () => {
     await page.waitForURL('**/dashboard')
   })
 
-  test('everything that takes the focus shows it', async () => {
+  test('everything that can have the focus shows it', async () => {
     await using visit = await browser.visit(dashboard())
     const seen: string[] = []
     for (let stop = 0; stop < 12; stop += 1) {

@@ -32,13 +32,13 @@ test('a button shows the password, and the form still signs in', async () => {
   expect(visit.problems).toEqual([])
 })
 
-test('without script there is no such button', async () => {
+test('without scripts there is no such button', async () => {
   await using visit = await browser.visit(`${owned.url}/login`, { javaScriptEnabled: false })
   expect(await visit.page.getByRole('button', { name: 'Show password' }).count()).toBe(0)
   expect(await visit.page.locator('main').textContent()).toContain('sluice user reset-password admin')
 })
 
-test('a new password is called weak, fair or strong as it is typed', async () => {
+test('a new password is rated weak, fair or strong while typing', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   await signIn(page, owned.url)
@@ -60,7 +60,7 @@ test('a new password is called weak, fair or strong as it is typed', async () =>
   expect(await hint.textContent()).toBe(before)
 })
 
-test('recovery codes are shown after setting up two-factor, and one signs in', async () => {
+test('recovery codes are shown after setting up two-factor authentication, and one signs in', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   await signIn(page, owned.url)

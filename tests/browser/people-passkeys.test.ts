@@ -48,7 +48,7 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
   await page.locator('#passkeys .row').waitFor({ state: 'detached' })
 })
 
-test('adding one asks for a confirmation first, and then goes on by itself', async () => {
+test('adding one asks for a confirmation first, and then continues', async () => {
   const { server, url } = await startOwned()
   await using _server = server
   await using visit = await browser.visit(`${url}/login`)
@@ -64,7 +64,7 @@ test('adding one asks for a confirmation first, and then goes on by itself', asy
   expect(await page.locator('#passkeys .row').count()).toBe(1)
 })
 
-test('on an address they cannot be used, and the page says where they can', async () => {
+test('on an address where passkeys cannot be used, the page says where they can', async () => {
   const { server, url } = await startOwned()
   await using _server = server
   await using visit = await browser.visit(`${server.url}/login`)

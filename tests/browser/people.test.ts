@@ -43,7 +43,7 @@ afterAll(async () => {
   await owned?.server[Symbol.asyncDispose]()
 })
 
-test('a page that is being left begins no stream: signed out by then, it would be refused', async () => {
+test('a page that is being left opens no stream, which would be rejected after signing out', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   await signIn(page, owned.url)
@@ -85,7 +85,7 @@ describe.each([
     expect(visit.problems).toEqual([])
   })
 
-  test('a wrong password says so in the form, and a page asked for before is where one ends up', async () => {
+  test('a wrong password is reported in the form, and the sign-in leads to the requested page', async () => {
     await using visit = await browser.visit(`${owned.url}/settings/access`, { javaScriptEnabled })
     const { page } = visit
     expect(new URL(page.url()).pathname).toBe('/login')
@@ -98,7 +98,7 @@ describe.each([
     expect(await getTexts(page.locator('.person .person-title'))).toEqual([expect.stringContaining('admin')])
   })
 
-  test('an invite makes an account once; afterwards the sign-in asks for a name', async () => {
+  test('an invite creates a user once; afterwards the sign-in asks for a name', async () => {
     const own = await startOwned()
     await using server = own.server
     const link = await inviteLink(own, 'grace', 'role_viewer')
@@ -120,7 +120,7 @@ describe.each([
     expect(server.output()).not.toContain(link.split('/').at(-1) ?? 'the token')
   })
 
-  test('the first password from another machine needs the token of the log', async () => {
+  test('the first password from another machine needs the token from the log', async () => {
     await using server = await spawnServer({
       env: { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment' },
     })
@@ -142,7 +142,7 @@ describe.each([
 })
 
 describe('the second factor', () => {
-  test('is set up at the gate of a requirement, and asked for from then on', async () => {
+  test('is set up when it becomes required, and needed from then on', async () => {
     const own = await startOwned()
     await using server = own.server
     const link = await inviteLink(own, 'grace', 'role_viewer')
@@ -175,7 +175,7 @@ describe('the second factor', () => {
 })
 
 describe('confirming a sensitive change', () => {
-  test('happens over the form, which is then sent again by itself', async () => {
+  test('opens over the form, which is then submitted again automatically', async () => {
     const own = await startOwned()
     await using server = own.server
     await using visit = await browser.visit(`${own.url}/login`)
@@ -198,7 +198,7 @@ describe('confirming a sensitive change', () => {
     expect(await getTexts(page.locator('.person .person-title strong'))).toEqual(['admin', 'ada'])
   })
 
-  test('without script it is a page that leads back', async () => {
+  test('without scripts it is a page that returns', async () => {
     const own = await startOwned()
     await using server = own.server
     await using visit = await browser.visit(`${own.url}/login`, { javaScriptEnabled: false })
@@ -218,7 +218,7 @@ describe('confirming a sensitive change', () => {
     expect(await getText(page.locator('main .command code'))).toContain(`${own.url}/invite/`)
   })
 
-  test('a role, a disabled account and a deleted one, each in place', async () => {
+  test('a role, a disabled user and a deleted one, each in place', async () => {
     const own = await startOwned()
     await using _server = own.server
     await acceptInvite(own, 'ada', 'role_viewer')
@@ -252,7 +252,7 @@ describe('confirming a sensitive change', () => {
   })
 })
 
-test('a form that is sent after the session ended keeps what was typed, and is sent again after a sign-in elsewhere', async () => {
+test('a form submitted after the session ended keeps its content, and is sent again after a sign-in elsewhere', async () => {
   const own = await startOwned()
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
@@ -279,7 +279,7 @@ test('a form that is sent after the session ended keeps what was typed, and is s
   expect(await page.content()).toContain('typed for long')
 })
 
-test('where guests are let in, too, whose session ended is told so, and goes on as a guest or signs in', async () => {
+test('with guest access, a user whose session ended can continue as a guest or sign in', async () => {
   const own = await startOwned()
   await using _server = own.server
   await send(own.url, 'PATCH', '/api/settings', { guestAccessEnabled: true }, own.cookie)
@@ -299,7 +299,7 @@ test('where guests are let in, too, whose session ended is told so, and goes on 
   await page.locator('.menu-button').waitFor()
 })
 
-test('a log that is open when the session ends elsewhere leads to the sign-in, and keeps what is being filtered for', async () => {
+test('an open log redirects to the sign-in when the session ends elsewhere, and keeps an unsaved filter', async () => {
   const own = await startOwned()
   await using _server = own.server
   for (const isTyping of [true, false]) {
@@ -319,7 +319,7 @@ test('a log that is open when the session ends elsewhere leads to the sign-in, a
   }
 })
 
-test('a password that was changed is not left in the form, nor a role that was made', async () => {
+test('a changed password does not stay in the form, nor does a created role', async () => {
   const own = await startOwned()
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
@@ -340,7 +340,7 @@ test('a password that was changed is not left in the form, nor a role that was m
   await emptied(page, '#form-new-role [name=name]')
 })
 
-test('a role is cloned from its own row, changed, and there; the form is gone then', async () => {
+test('a role is cloned from its own row, changed and listed; the form is then gone', async () => {
   const own = await startOwned()
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
@@ -371,8 +371,8 @@ test('a role is cloned from its own row, changed, and there; the form is gone th
   expect(problems).toEqual([])
 })
 
-describe('a proxy that announces people', () => {
-  test('somebody refused sees their name, and is in once added', async () => {
+describe('a proxy that sends user identities', () => {
+  test('a rejected user sees their name, and has access once added', async () => {
     await using server = await spawnServer({
       env: {
         CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',

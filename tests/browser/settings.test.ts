@@ -42,7 +42,7 @@ const settings = async ({ url, cookie }: Owned): Promise<Record<string, unknown>
 
 const saved = (page: Page, section: string) => page.waitForSelector(`#${section} .done`)
 
-test('on paper a switch is the word for how it stands', async () => {
+test('on paper a switch is shown as text', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   await signIn(page, owned.url)
@@ -57,7 +57,7 @@ test('on paper a switch is the word for how it stands', async () => {
 })
 
 describe('saving', () => {
-  test('a section is saved in place, and what is typed into another stays', async () => {
+  test('a section is saved in place, and text typed in another stays', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
     await signIn(page, owned.url)
@@ -84,7 +84,7 @@ describe('saving', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('what is typed into a section while it is being saved stays, unsaved, and is saved by the next press', async () => {
+  test('text typed in a section during its save stays, unsaved, and is saved by the next click', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
     await signIn(page, owned.url)
@@ -112,7 +112,7 @@ describe('saving', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('a section that was saved just before another one is no conflict with that', async () => {
+  test('saving a section right after another is no conflict', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
     await signIn(page, owned.url)
@@ -140,7 +140,7 @@ describe('saving', () => {
     expect(visit.problems).toEqual([])
   })
 
-  test('what somebody else changed meanwhile is told beside the button', async () => {
+  test('another user’s change is reported beside the button', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
     await signIn(page, owned.url)
@@ -154,7 +154,7 @@ describe('saving', () => {
     expect(await settings(owned)).toMatchObject({ requestLogRetentionDays: 7 })
   })
 
-  test('what is typed into another section stays when somebody else changed it meanwhile, and is refused', async () => {
+  test('text typed in another section stays after another user’s change, and saving it is rejected', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
     await signIn(page, owned.url)
@@ -175,7 +175,7 @@ describe('saving', () => {
     expect(await settings(owned)).toMatchObject({ connectTimeoutSeconds: 12 })
   })
 
-  test('a security setting asks who it is, and is saved then', async () => {
+  test('a security setting asks for a confirmation, and is then saved', async () => {
     await using visit = await browser.visit(`${owned.url}/login`)
     const { page } = visit
     await signIn(page, owned.url)
@@ -191,7 +191,7 @@ describe('saving', () => {
   })
 })
 
-test('the firewall: an address is added, refused twice, and removed', async () => {
+test('the firewall: an address is added, rejected twice, and removed', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   page.on('dialog', (dialog) => dialog.accept())
@@ -213,7 +213,7 @@ test('the firewall: an address is added, refused twice, and removed', async () =
   expect(await getText(page.locator('#firewall'))).toContain('The list is empty')
 })
 
-test('the firewall: what is typed for the next address while one is added stays, and the hands with it', async () => {
+test('the firewall: text typed for the next address while one is added stays, with the focus', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   await signIn(page, owned.url)
@@ -235,7 +235,7 @@ test('the firewall: what is typed for the next address while one is added stays,
   expect(visit.problems).toEqual([])
 })
 
-test('a search without script leads to the setting', async () => {
+test('a search without scripts leads to the setting', async () => {
   await using visit = await browser.visit(`${owned.url}/login`, { javaScriptEnabled: false })
   const { page } = visit
   await signIn(page, owned.url)
@@ -250,7 +250,7 @@ test('a search without script leads to the setting', async () => {
   expect(await page.locator('tbody tr').count()).toBeGreaterThan(10)
 })
 
-test('a backup is made from the page', async () => {
+test('a backup is created from the page', async () => {
   await using visit = await browser.visit(`${owned.url}/login`)
   const { page } = visit
   await signIn(page, owned.url)
@@ -276,7 +276,7 @@ describe.each([
   { name: 'narrow', viewport: { width: 360, height: 740 }, colorScheme: 'light' },
   { name: 'tablet', viewport: { width: 820, height: 1100 }, colorScheme: 'light' },
 ] as const)('$name', ({ name, ...options }) => {
-  test('every page fits, and the browser has nothing to complain about', async () => {
+  test('every page fits, and the browser console has no errors', async () => {
     await using visit = await browser.visit(`${owned.url}/login`, options)
     await signIn(visit.page, owned.url)
     for (const path of PAGES) {
@@ -300,7 +300,7 @@ test('on a phone the tabs are a menu', async () => {
   expect(await getText(page.locator('#unknown'))).toContain('CODEX_LB_DESSERT')
 })
 
-test('without script those who may change settings can read them, and nothing looks as if it could be saved', async () => {
+test('without scripts the settings are readable, and nothing looks as if it could be saved', async () => {
   await using visit = await browser.visit(`${owned.url}/login`, { javaScriptEnabled: false })
   const { page } = visit
   await signIn(page, owned.url)

@@ -32,7 +32,7 @@ describe('a page of another origin', () => {
     return await visit.page.evaluate(fromThePage, { url: world.url, key: world.key })
   }
 
-  test('can use the API while it is listed', async () => {
+  test('can use the API while it is allowed', async () => {
     await list(app.url.origin)
     expect(await seenBy()).toEqual({
       stream: [200, 'temperature', true],
@@ -41,7 +41,7 @@ describe('a page of another origin', () => {
     })
   })
 
-  test('can read and open nothing otherwise', async () => {
+  test('cannot read or open anything otherwise', async () => {
     await list('http://localhost:1')
     expect(await seenBy()).toEqual({ stream: 'no answer', wrongKey: 'no answer', socket: 'no answer' })
   })

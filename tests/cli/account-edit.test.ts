@@ -67,7 +67,7 @@ test.each([
   [['--policy', 'first'], '--policy must be one of'],
   [['--reserve-for-owner', 'maybe'], '--reserve-for-owner must be yes or no.'],
   [[], 'Nothing to change.'],
-])('%j is wrong usage', async (args, says) => {
+])('%j is a usage error', async (args, says) => {
   const { exitCode, stderr } = await edit(...args)
   expect(exitCode).toBe(2)
   expect(stderr).toContain(says)
@@ -79,7 +79,7 @@ test('an exemption needs an owner, and an unknown one is named', async () => {
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining('There is no user "ada"')])
 })
 
-test('keys get tags and a rule for fast mode, and lose them', async () => {
+test('keys get and lose tags and a rule for fast mode', async () => {
   const made = await sluice('keys', 'create', '--name', 'ci', '--account-tag', 'team', '--prohibit-fast-mode', 'strip')
   expect(made.exitCode).toBe(0)
   expect(stored().keys).toMatchObject([{ assignedTags: ['team'], prohibitFastMode: 'strip' }])

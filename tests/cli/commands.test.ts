@@ -99,14 +99,14 @@ test.each([
   [['accounts', 'pause'], "sluice: Missing required argument 'account'.", 'accounts pause'],
   [['keys', 'create', '--name'], "sluice: Option '--name <name>' argument missing.", 'keys create'],
   [['users', 'list', 'x'], 'sluice: Too many arguments', 'users list'],
-])('%j is not understood, and the hint names the help', async (argv, says, path) => {
+])('%j is an error with a pointer to the help', async (argv, says, path) => {
   const { exitCode, stdout, stderr } = await cli(...argv)
   expect([exitCode, stdout]).toEqual([2, ''])
   expect(stderr).toStartWith(says)
   expect(stderr).toEndWith(`Run "${['sluice', 'help', path].filter(Boolean).join(' ')}" for help.\n`)
 })
 
-test('what a setting may be is said without the jargon of schemas', () => {
+test('the allowed values of a setting are described without schema jargon', () => {
   for (const name of SETTING_NAMES) {
     expect(getExpected(name)).toMatch(/^(a whole number from|a number (from|above)|true or false|one of|text)/)
     expect(getExpected(name)).not.toMatch(/undefined|null|string|int|received/i)
@@ -142,7 +142,7 @@ describe('completion', () => {
     }
   })
 
-  test.each(['zsh', 'fish'])('for %s knows every command and option', async (shell) => {
+  test.each(['zsh', 'fish'])('for %s contains every command and option', async (shell) => {
     const { exitCode, stdout } = await cli('completion', shell)
     expect(exitCode).toBe(0)
     for (const { path, spec } of ALL) {

@@ -47,7 +47,7 @@ const READS = [
   'audit verify',
 ]
 
-test.each(READS)('%s says that there is none', async (command) => {
+test.each(READS)('%s says that there is no database', async (command) => {
   const { exitCode, stdout, stderr } = await cli(...command.split(' '))
   expect([exitCode, stdout]).toEqual([1, ''])
   expect(stderr).toBe(
@@ -57,7 +57,7 @@ test.each(READS)('%s says that there is none', async (command) => {
   expect(existsSync(dataDir)).toBe(false)
 })
 
-test.each(['status', 'keys list', 'audit verify'])('%s leaves an existing folder as it is', async (command) => {
+test.each(['status', 'keys list', 'audit verify'])('%s leaves an existing folder unchanged', async (command) => {
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, '.env'), '')
   expect((await cli(...command.split(' '))).exitCode).toBe(1)

@@ -35,7 +35,7 @@ const STRATEGY = { routingStrategy: 'sequential_drain' }
 test.each([
   ['as status 429', faults.usageLimit({ resetsAt: IN_AN_HOUR_MS })],
   ['as response.failed after response.created', { failAfterCreated: usageLimitError() }],
-])('the user never learns that the first account reached its usage limit (%s)', async (_how, fault) => {
+])('the user does not notice that the first account reached its usage limit (%s)', async (_how, fault) => {
   const { world, codex, first } = await setUp()
   first.next(fault)
   const run = await codex.exec('hello')
@@ -47,7 +47,7 @@ test.each([
   expect(world.accountsUsed()).toEqual([FIRST.email, SECOND.email, SECOND.email]) // the limit is remembered
 })
 
-test('a conversation whose account reached its limit goes on with the other, without the reasoning it cannot read', async () => {
+test('a conversation whose account reached its limit continues on another, without the reasoning it cannot read', async () => {
   const { world, codex, first } = await setUp()
   const begun = await codex.exec('hello')
   first.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
@@ -64,7 +64,7 @@ test('a conversation whose account reached its limit goes on with the other, wit
 test.each([
   ['ends early', { dropAfter: { events: 10, how: 'fin' } } as const],
   ['breaks', { dropAfter: { events: 10, how: 'reset' }, dripMs: 5 } as const], // a reset may overtake what was just sent
-])('a stream that %s in the middle is asked for again by the client, on the same account', async (_how, fault) => {
+])('a stream that %s in the middle is retried by the client, on the same account', async (_how, fault) => {
   const { world, codex, first } = await setUp()
   first.next(fault)
   const run = await codex.exec('hello')
@@ -82,7 +82,7 @@ test.each([
 test.each([
   ['over HTTP', false],
   ['on a socket', true],
-])('a key whose weekly limit is used up is told at once, with its reset (%s)', async (_how, sockets) => {
+])('a key over its weekly limit is rejected immediately, with its reset (%s)', async (_how, sockets) => {
   const { world } = await setUp()
   const limits = [{ limitType: 'requests', limitWindow: 'weekly', maxValue: 1 }]
   const { key } = await world.api<{ key: string }>('POST', '/api/api-keys/', { name: 'one request', limits })
@@ -94,7 +94,7 @@ test.each([
   expect(complaints.join()).not.toContain('Reconnecting')
 })
 
-test('a model that is silent for longer than the headers wait is heard like any other, behind the keepalive they leave with', async () => {
+test('a model silent for longer than the header timeout is still served, after early headers and a keepalive', async () => {
   const { world, codex, first } = await setUp({ upstreamStreamTransport: 'http' })
   first.next({ delayHeadersMs: 11_000 })
   const run = await codex.exec('hello')
@@ -102,7 +102,7 @@ test('a model that is silent for longer than the headers wait is heard like any 
   expect(world.accountsUsed()).toEqual([FIRST.email])
 })
 
-test('an access token that expired is refreshed once and nobody notices', async () => {
+test('an expired access token is refreshed once, unnoticed by the user', async () => {
   const { world, codex, first } = await setUp()
   const spent = first.refreshToken
   first.expireAccessToken()
@@ -116,7 +116,7 @@ test('an access token that expired is refreshed once and nobody notices', async 
   expect(codex.sideCalls).toEqual([])
 })
 
-test('when every account is exhausted the user is told so after one request', async () => {
+test('when every account is exhausted the user sees it after one request', async () => {
   const { world, codex, first, second } = await setUp()
   for (const account of [first, second]) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
   for (const prompt of ['hello', 'hello again']) {

@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => world[Symbol.asyncDispose]())
 
-test('the image tool makes an image', async () => {
+test('the image tool creates an image', async () => {
   world.upstream.script(({ input }) =>
     input.some(({ type }) => type === 'function_call_output')
       ? answers.text('Done.')

@@ -58,7 +58,7 @@ describe.each([false, true])('sockets %p', (sockets) => {
 })
 
 describe.each(['/backend-api', ''])('signed in with an account of the pool, chatgpt_base_url at %p', (path) => {
-  test('the client reads the usage of the pool, though its own account is used up', async () => {
+  test('the client reads the usage of the pool, although its own account is used up', async () => {
     await using codex = installCodex({
       baseUrl: `${world.url}/backend-api/codex`,
       auth: { chatGptLogin: world.upstream.accounts[0]!.authJson() },

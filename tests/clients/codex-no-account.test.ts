@@ -41,7 +41,7 @@ test.each(waiting)(
   },
 )
 
-test('every account is used up: told when to try again, and nothing about upgrading', async () => {
+test('every account is used up: the client shows when to try again, and no upgrade hint', async () => {
   await using world = await startWorld({ accounts: [{ plan: 'plus' }, { plan: 'free' }] })
   for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
   for (const transport of TRANSPORTS) {
@@ -51,7 +51,7 @@ test('every account is used up: told when to try again, and nothing about upgrad
   }
 })
 
-test('the spend cap of the workspace is reached on every account: told so', async () => {
+test('the workspace reached its spend cap on every account: the client shows it', async () => {
   await using world = await startWorld({ accounts: [{}, {}] })
   const headers = { 'x-codex-rate-limit-reached-type': 'workspace_member_usage_limit_reached' }
   for (const account of world.upstream.accounts) account.always(faults.usageLimit({ headers }))
@@ -61,7 +61,7 @@ test('the spend cap of the workspace is reached on every account: told so', asyn
   }
 })
 
-test('a wrong key: told that the key is invalid', async () => {
+test('a wrong key: the client shows that the key is invalid', async () => {
   await using world = await startWorld({ accounts: [{}] })
   const { exitCode, complaints } = await run(world, 'HTTP', 'sk-clb-wrong')
   expect([exitCode, complaints.at(-1)]).toEqual([1, expect.stringMatching(/401 Unauthorized.*Invalid API key/)])

@@ -24,7 +24,7 @@ const IN_AN_HOUR_MS = Date.now() + 3_600_000
 // Longer than the CLI is given, so that a hang is reported with what it printed.
 setDefaultTimeout(120_000)
 
-test('the service is restarted between two turns: the conversation goes on with its account', async () => {
+test('after a restart of Sluice between two turns the conversation continues on its account', async () => {
   await using session = await startSession({ settings: { routingStrategy: 'round_robin' } })
   const { world, thread } = session
   expect(await thread.say('hello')).toMatchObject(quiet(GREETING))
@@ -43,7 +43,7 @@ test('the service is restarted between two turns: the conversation goes on with 
   expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: account, attemptCount: 1 })))
 })
 
-test('the transport is set differently between two turns: every turn is answered', async () => {
+test('the transport setting changes between two turns: every turn is answered', async () => {
   await using session = await startSession(TWO_ACCOUNTS)
   const { world } = session
   for (const transport of ['auto', 'http', 'websocket', 'auto']) {
@@ -66,7 +66,7 @@ test('the transport is set differently between two turns: every turn is answered
   ])
 })
 
-test('the transport is set differently between two conversations: each begins as it is set then', async () => {
+test('the transport setting changes between two conversations: each uses the one at its start', async () => {
   const settings = { ...TWO_ACCOUNTS.settings, upstreamStreamTransport: 'http' }
   await using session = await startSession({ ...TWO_ACCOUNTS, settings })
   const { world, editor } = session
@@ -104,7 +104,7 @@ const DAYS = [
   },
 ]
 
-test.each(DAYS)('a whole day in small: tools, a compaction, an account that $fault, a restart', async (day) => {
+test.each(DAYS)('a day in the life: tools, a compaction, an account that $fault, a restart', async (day) => {
   await using session = await startSession({ ...TWO_ACCOUNTS, compactsRemotely: day.compactsRemotely })
   const { world, thread } = session
   for (const word of ['morning', 'noon', 'evening']) {

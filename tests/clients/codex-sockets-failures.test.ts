@@ -27,12 +27,12 @@ const ASKED_TO_RESEND = { errorCode: 'previous_response_not_found', httpStatus: 
 // Longer than the CLI is given, so that a hang is reported with what it printed.
 setDefaultTimeout(120_000)
 
-describe('the upstream takes no socket', () => {
+describe('the upstream does not accept sockets', () => {
   test.each([
     ['426', { status: 426, body: { detail: 'Upgrade Required' } }],
     ['403', faults.forbidden()],
-    ['403 of an edge in front of it', faults.forbiddenHtml()],
-  ])('%s: turns go by HTTP and the person sees nothing', async (_how, refusal: Fault) => {
+    ['403 from an edge proxy', faults.forbiddenHtml()],
+  ])('%s: turns use HTTP and the user notices nothing', async (_how, refusal: Fault) => {
     const before = (world: World) => getAccounts(world).first.always({ ...refusal, on: 'handshake' })
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { world } = session
@@ -49,7 +49,7 @@ describe('the upstream takes no socket', () => {
     ])
   })
 
-  test('the setting says http: the CLI is told so by 426 and goes by HTTP without a word', async () => {
+  test('with the setting http the CLI gets 426 and uses HTTP without a message', async () => {
     const settings = { ...TWO_ACCOUNTS.settings, upstreamStreamTransport: 'http' }
     await using session = await startSession({ ...TWO_ACCOUNTS, settings })
     const { world } = session
@@ -71,6 +71,10 @@ describe('upstream sockets are down and HTTP works', () => {
     ['a socket that dies at once', { terminate: { afterEvents: 0 }, on: 'create' }],
     ['a socket closed in the middle of its answer', { close: { code: 1012, afterEvents: 5 }, on: 'create' }],
   ] as const)('%s: the answer comes over HTTP', async (_what, fault: Fault) => {
+    ['a handshake without a response', { delayHeadersMs: 60_000, on: 'handshake' }],
+    ['a socket that closes immediately', { terminate: { afterEvents: 0 }, on: 'create' }],
+    ['a socket closed in the middle of its response', { close: { code: 1012, afterEvents: 5 }, on: 'create' }],
+  ] as const)('%s: the answer comes over HTTP within 15 s', async (_what, fault: Fault) => {
     const before = (world: World) => getAccounts(world).first.always(fault)
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { status, text } = await session.thread.say('hello') // fails when it takes longer than a minute
@@ -84,7 +88,7 @@ describe('the upstream socket ends', () => {
   test.each([
     ['1011', { close: { code: 1011, afterEvents: 0 } }],
     ['without a close frame', { terminate: { afterEvents: 0 } }],
-  ])('before the first event (%s): the person sees nothing', async (_how, fault: Fault) => {
+  ])('before the first event (%s): the user notices nothing', async (_how, fault: Fault) => {
     await using session = await startSession(TWO_ACCOUNTS)
     const { world } = session
     await talk(session, FIRST, 'hello')
@@ -105,7 +109,7 @@ describe('the upstream socket ends', () => {
     ])
   })
 
-  test('during the prewarm: it is asked again on another connection, and the person sees nothing', async () => {
+  test('during the prewarm: it is repeated on another connection, and the user notices nothing', async () => {
     const before = (world: World) => getAccounts(world).first.next({ close: { code: 1011, afterEvents: 0 } })
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { world } = session
@@ -117,7 +121,7 @@ describe('the upstream socket ends', () => {
     expect(turns).toMatchObject([ON_SOCKETS, ON_SOCKETS])
   })
 
-  test('between two turns: the next one is sent in full on a new connection, and the person sees nothing', async () => {
+  test('between two turns: the next one is sent in full on a new connection, and the user notices nothing', async () => {
     await using session = await startSession(TWO_ACCOUNTS)
     const { world } = session
     await talk(session, FIRST, 'hello')
@@ -133,31 +137,28 @@ describe('the upstream socket ends', () => {
   test.each([
     ['1011', { close: { code: 1011, afterEvents: 10 } }],
     ['without a close frame', { terminate: { afterEvents: 10 }, dripMs: 5 }], // a reset may overtake what was just sent
-  ])(
-    'in the middle of an answer (%s): the CLI goes on from what it has, on the same account',
-    async (_how, fault: Fault) => {
-      await using session = await startSession(TWO_ACCOUNTS)
-      const { world } = session
-      await talk(session, FIRST, 'hello')
-      getAccounts(session.world).first.next(fault)
-      await talk(session, FIRST, 'hello again', 'and again') // the first reconnect is not shown (client-protocol §4)
+  ])('in the middle of a response (%s): the CLI continues on the same account', async (_how, fault: Fault) => {
+    await using session = await startSession(TWO_ACCOUNTS)
+    const { world } = session
+    await talk(session, FIRST, 'hello')
+    getAccounts(session.world).first.next(fault)
+    await talk(session, FIRST, 'hello again', 'and again') // the first reconnect is not shown (client-protocol §4)
 
-      expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 2])
-      expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
-      expect(world.turns()[2]).toMatchObject({ eventsSent: 10, finished: false })
-      expect(getItems(world.turns()[3]).at(-1)?.type).toBe('reasoning') // what had arrived whole of the broken answer
-      expect(getVisits(world)).toEqual(['101', '101'])
-      expect(await world.log(5)).toMatchObject([
-        ON_SOCKETS,
-        ON_SOCKETS,
-        { upstreamTransport: 'websocket', status: 'error', httpStatus: 200, errorCode: 'stream_incomplete' },
-        ON_SOCKETS,
-        ON_SOCKETS,
-      ])
-    },
-  )
+    expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 2])
+    expect(new Set(world.accountsUsed())).toEqual(new Set([FIRST.email]))
+    expect(world.turns()[2]).toMatchObject({ eventsSent: 10, finished: false })
+    expect(getItems(world.turns()[3]).at(-1)?.type).toBe('reasoning') // what had arrived whole of the broken answer
+    expect(getVisits(world)).toEqual(['101', '101'])
+    expect(await world.log(5)).toMatchObject([
+      ON_SOCKETS,
+      ON_SOCKETS,
+      { upstreamTransport: 'websocket', status: 'error', httpStatus: 200, errorCode: 'stream_incomplete' },
+      ON_SOCKETS,
+      ON_SOCKETS,
+    ])
+  })
 
-  test('twice in one answer: the person is told of the second reconnect and gets the answer', async () => {
+  test('twice in one response: the user sees the second reconnect and gets the response', async () => {
     await using session = await startSession(TWO_ACCOUNTS)
     await talk(session, FIRST, 'hello')
     const broken = { close: { code: 1012, afterEvents: 10 } }
@@ -174,7 +175,7 @@ describe('the account fails', () => {
     ['an error frame', LIMIT_REACHED],
     ['response.failed', { failAfterCreated: usageLimitError() }],
   ])(
-    'at its usage limit between two turns (%s): the other one goes on and the person sees nothing',
+    'at its usage limit between two turns (%s): the other account continues and the user notices nothing',
     async (_how, fault: Fault) => {
       await using session = await startSession(TWO_ACCOUNTS)
       const { world } = session
@@ -203,7 +204,7 @@ describe('the account fails', () => {
   test.each([
     ['in the answer', LIMIT_REACHED],
     ['to the handshake', { ...LIMIT_REACHED, on: 'handshake' } as const],
-  ])('at its usage limit from the start (%s): the prewarm already finds the other one', async (_where, fault) => {
+  ])('at its usage limit from the start (%s): the prewarm already selects the other account', async (_where, fault) => {
     const before = (world: World) => getAccounts(world).first.always(fault)
     await using session = await startSession({ ...TWO_ACCOUNTS, before })
     const { world } = session
@@ -218,7 +219,7 @@ describe('the account fails', () => {
     expect(turn).toMatchObject({ ...ON_SOCKETS, accountName: SECOND.email, attemptCount: 1 })
   })
 
-  test('its access token expired while the connection was gone: it is refreshed once and nobody notices', async () => {
+  test('its access token expires while disconnected: it is refreshed once, unnoticed', async () => {
     await using session = await startSession(TWO_ACCOUNTS)
     const { world } = session
     const { first } = getAccounts(world)
@@ -232,7 +233,7 @@ describe('the account fails', () => {
     expect(await world.log(3)).toMatchObject([ON_SOCKETS, ON_SOCKETS, ON_SOCKETS])
   })
 
-  test('at its usage limit with the history compacted into its ciphertext: the person is told when it goes on', async () => {
+  test('at its usage limit with a history compacted into its ciphertext: the user sees when it continues', async () => {
     await using session = await startSession({ ...TWO_ACCOUNTS, compactsRemotely: true })
     const { world, thread } = session
     await talk(session, FIRST, 'hello')

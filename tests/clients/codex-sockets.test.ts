@@ -23,7 +23,7 @@ const NEARLY_FULL = { inputTokens: 260_000, outputTokens: 100 }
 // Longer than the CLI is given, so that a hang is reported with what it printed.
 setDefaultTimeout(120_000)
 
-test('ten turns of a conversation are ten frames on one socket, and each sends only what is new', async () => {
+test('ten turns of a conversation are ten frames on one socket, each with only the new items', async () => {
   await using session = await startSession(ROUND_ROBIN)
   const { world, thread, editor } = session
   const texts: string[] = []
@@ -44,7 +44,7 @@ test('ten turns of a conversation are ten frames on one socket, and each sends o
   await until(() => world.door.visits.every(({ isOpen }) => !isOpen), world.output)
 })
 
-test('a conversation in a terminal has a socket for each run, and stays on its account', async () => {
+test('a terminal conversation has a socket per run, and stays on its account', async () => {
   await using world = await startWorld(ROUND_ROBIN)
   await using codex = installSocketCodex(world)
   const first = await codex.exec('hello')
@@ -67,7 +67,7 @@ test('a conversation in a terminal has a socket for each run, and stays on its a
 test.each([
   ['responses-lite', 'gpt-6.1-sol', 'custom_tool_call_output'],
   ['classic', 'gpt-5.5', 'function_call_output'],
-])('a command runs and its output alone goes back on the socket (%s)', async (_shape, model, outputType) => {
+])('a command runs and only its output is sent on the socket (%s)', async (_shape, model, outputType) => {
   await using session = await startSession({ ...ROUND_ROBIN, model })
   const { world, thread } = session
   const seen = await thread.say('run: echo ping-$((40 + 2))')
@@ -78,7 +78,7 @@ test.each([
   expect(JSON.stringify(getItems(world.turns()[2])[0]?.output)).toContain('ping-42')
 })
 
-test('a conversation that fills the window is compacted between two turns and within one', async () => {
+test('a conversation that fills the context window is compacted between two turns and within one', async () => {
   await using session = await startSession({ ...ROUND_ROBIN, compactsRemotely: true })
   const { world, thread } = session
   world.upstream.script((turn) => ({ ...defaultAnswer(turn), usage: NEARLY_FULL }))
@@ -116,7 +116,7 @@ test('a conversation that fills the window is compacted between two turns and wi
 test.each([
   ['by the service', true, 'compaction_trigger'],
   ['by the client', false, 'message'],
-])('the person has the conversation compacted, %s', async (_by, compactsRemotely, asked) => {
+])('the user compacts the conversation, %s', async (_by, compactsRemotely, asked) => {
   await using session = await startSession({ ...ROUND_ROBIN, compactsRemotely })
   const { world, thread } = session
   expect(await thread.say('hello')).toMatchObject(quiet(GREETING))

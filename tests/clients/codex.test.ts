@@ -69,7 +69,7 @@ describe('with an API key', () => {
     120_000,
   )
 
-  test('a resumed conversation replays its history on the account that it began on', async () => {
+  test('a resumed conversation replays its history on the account where it began', async () => {
     await using codex = codexWith()
     const first = await codex.exec('hello')
     const other = await codex.exec('hello from another conversation')
@@ -93,7 +93,7 @@ describe('with an API key', () => {
     expect(codex.sideCalls).toEqual([])
   })
 
-  test('a client that is killed leaves no stream open upstream', async () => {
+  test('a killed client leaves no open upstream stream', async () => {
     for (const account of world.upstream.accounts) account.next({ silence: { afterEvents: 10 } })
     await using codex = codexWith()
     const started = codex.start('hello')
@@ -104,7 +104,7 @@ describe('with an API key', () => {
   })
 })
 
-test('without key authentication a ChatGPT login is enough, and its token stays here', async () => {
+test('without key authentication a ChatGPT login suffices, and its token is not forwarded', async () => {
   await world.api('PATCH', '/api/settings', { apiKeyAuthEnabled: false })
   const login = chatGptLogin()
   await using codex = codexWith({ auth: { chatGptLogin: login.authJson } })

@@ -33,7 +33,7 @@ const CACHES = {
 const chromium = await ensureProgram(CHROMIUM)
 if (chromium === undefined) console.log('note: the first five minutes are NOT RUN: that takes Chromium')
 
-describe.skipIf(chromium === undefined && process.env.CI !== 'true')('who follows the README', () => {
+describe.skipIf(chromium === undefined && process.env.CI !== 'true')('a user who follows the README', () => {
   const upstream = createUpstream()
   const standIn = upstream.listen()
   const trap = startTrap()
@@ -76,7 +76,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('who follow
       NO_PROXY: '127.0.0.1,localhost',
     }).ended
 
-  test('gets an answer by way of the dashboard', async () => {
+  test('gets a response through the dashboard', async () => {
     const startedNs = Bun.nanoseconds()
     const who = person('first')
     await using _server = await started(`git clone ${ROOT} sluice\ncd sluice\n${starting}`, folder, who)
@@ -92,7 +92,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('who follow
   })
 
   /** In the clone of the first. */
-  test('gets one without a browser as well', async () => {
+  test('gets a response without a browser', async () => {
     const who = person('second')
     const clone = join(folder, 'sluice')
     const made = await shell(byTerminal, clone, who.env, `${PASSWORD}\n`).ended
@@ -104,7 +104,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('who follow
     expect([exitCode, output]).toEqual([0, expect.stringContaining(ANSWER)])
   })
 
-  test('makes Sluice do nothing that the upstream would wonder at', () => {
+  test('causes no suspicious upstream requests', () => {
     expect(upstream.oddities).toEqual([])
   })
 })

@@ -41,7 +41,7 @@ test('audio.transcriptions.create as JSON', async () => {
   expect(transcript).toEqual({ text: getTranscript('hello', 'a greeting') } as typeof transcript)
 })
 
-test('audio.transcriptions.create with the name that apps have built in', async () => {
+test('audio.transcriptions.create with the model name that apps hardcode', async () => {
   const { data, response } = await client.audio.transcriptions
     .create({ file: await speech(), model: 'whisper-1' })
     .withResponse()

@@ -86,7 +86,7 @@ describe('chat completions', () => {
   const messages = [{ role: 'user' as const, content: 'hello' }]
   const tools = [{ type: 'function' as const, function: { name: 'weather', parameters: WEATHER_SCHEMA } }]
 
-  test('answer at once', async () => {
+  test('return a complete response', async () => {
     says('Good morning.')
     const completion = await client.chat.completions.create({
       model: MODEL,
@@ -108,7 +108,7 @@ describe('chat completions', () => {
     expect(bodySent()).toMatchObject({ instructions: 'Be kind.', stream: true, store: false })
   })
 
-  test('stream, and keep usage to themselves unless asked', async () => {
+  test('stream, without usage unless requested', async () => {
     says('Good morning.')
     const chunks = await collect(await client.chat.completions.create({ model: MODEL, messages, stream: true }))
     const [first] = chunks
@@ -120,7 +120,7 @@ describe('chat completions', () => {
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
   })
 
-  test('stream with usage in a last chunk of its own when asked', async () => {
+  test('stream with usage in an extra last chunk when requested', async () => {
     says('Good morning.')
     const asked = { model: MODEL, messages, stream: true as const, stream_options: { include_usage: true } }
     const chunks = await collect(await client.chat.completions.create(asked))
@@ -150,7 +150,7 @@ describe('chat completions', () => {
     expect(bodySent()).toMatchObject({ tools: [{ type: 'function', name: 'weather', parameters: WEATHER_SCHEMA }] })
   })
 
-  test('stream a tool call that the helper puts together', async () => {
+  test('stream a tool call that the helper assembles', async () => {
     callsTool()
     const stream = client.chat.completions.stream({ model: MODEL, messages, tools })
     const completion = await stream.finalChatCompletion()
@@ -160,7 +160,7 @@ describe('chat completions', () => {
     })
   })
 
-  test('call a function, as before there were tools, and take its output', async () => {
+  test('call a function, the predecessor of tools, and take its output', async () => {
     callsTool()
     const functions = [{ name: 'weather', parameters: WEATHER_SCHEMA }]
     const asked = await client.chat.completions.create({ model: MODEL, messages, functions, function_call: 'auto' })
@@ -179,7 +179,7 @@ describe('chat completions', () => {
     expect(told.choices[0]?.message.content).toBe('It is sunny.')
   })
 
-  test('tell what the model thought, streamed or not', async () => {
+  test('include the reasoning of the model, streamed or not', async () => {
     const asked = { model: MODEL, messages, reasoning_effort: 'high' as const }
     const { choices } = await client.chat.completions.create(asked)
     expect(choices[0]?.message).toMatchObject({ reasoning_content: '**Thinking** it over' })
@@ -188,7 +188,7 @@ describe('chat completions', () => {
     expect(deltas.map((delta) => delta?.reasoning_content ?? '').join('')).toBe('**Thinking** it over')
   })
 
-  describe('of a custom tool', () => {
+  describe('with a custom tool', () => {
     const PATCH = { name: 'patch', input: '*** Begin Patch\n"a" 1' }
     const format = { type: 'grammar' as const, grammar: { syntax: 'lark' as const, definition: 'start: /.+/s' } }
     const custom = [{ type: 'custom' as const, custom: { name: 'patch', description: 'Edits files.', format } }]
@@ -223,7 +223,7 @@ describe('chat completions', () => {
       expect(told.choices[0]?.message.content).toBe('It is patched.')
     })
 
-    test('a call in a stream, that the helper puts together', async () => {
+    test('a streamed call, assembled by the helper', async () => {
       patches()
       const stream = client.chat.completions.stream({ model: MODEL, messages, tools: custom })
       expect((await stream.finalChatCompletion()).choices[0]).toMatchObject(called)
@@ -242,7 +242,7 @@ describe('chat completions', () => {
     })
   })
 
-  test('pass a schema on as the format of the text', async () => {
+  test('pass a schema as the text format', async () => {
     says('{"city":"Ghent"}')
     const json_schema = { name: 'place', schema: WEATHER_SCHEMA, strict: true }
     const completion = await client.chat.completions.create({
@@ -254,7 +254,7 @@ describe('chat completions', () => {
     expect(bodySent()).toMatchObject({ text: { format: { type: 'json_schema', ...json_schema } } })
   })
 
-  describe('of a model that says what it is about to do', () => {
+  describe('with a model that announces its next step', () => {
     const way = { kind: 'text', text: 'Let me see.', phase: 'commentary' } as const
     const whole = async (stream: boolean) => {
       const asked = { model: MODEL, messages, tools }
@@ -264,14 +264,14 @@ describe('chat completions', () => {
       return completion.choices[0]!.message
     }
 
-    test.each([false, true])('the answer alone, streamed: %p', async (stream) => {
+    test.each([false, true])('the final answer only, streamed: %p', async (stream) => {
       const answer = { kind: 'text', text: '{"city":"Ghent"}', phase: 'final_answer' } as const
       world.upstream.script(() => answers.items([way, answer], { deltaChars: 4 }))
       expect((await whole(stream)).content).toBe(answer.text)
     })
 
     test.each([false, true])(
-      'what it said beside its calls, and again in the history, streamed: %p',
+      'text beside its calls, also when replayed in the history, streamed: %p',
       async (stream) => {
         world.upstream.script(() => answers.items([way, { kind: 'functionCall', ...CALL }], { deltaChars: 4 }))
         const message = await whole(stream)
@@ -284,7 +284,7 @@ describe('chat completions', () => {
     )
   })
 
-  test('name the parameters that were dropped', async () => {
+  test('name the dropped parameters', async () => {
     const asked = { model: MODEL, messages, temperature: 0.5, max_tokens: 100, seed: 7, user: 'someone' }
     const { response } = await client.chat.completions.create(asked).withResponse()
     const dropped = response.headers.get('x-sluice-dropped-fields')?.split(/, */)
@@ -295,7 +295,7 @@ describe('chat completions', () => {
 describe('responses', () => {
   const tools = [{ type: 'function' as const, name: 'weather', parameters: WEATHER_SCHEMA, strict: true }]
 
-  test('answer at once, with the text the SDK computes', async () => {
+  test('return a complete response, with the text the SDK computes', async () => {
     says('Good morning.')
     const response = await client.responses.create({ model: MODEL, input: 'hello', instructions: 'Be kind.' })
     expect(response).toMatchObject({ object: 'response', status: 'completed', model: MODEL, error: null })
@@ -339,7 +339,7 @@ describe('responses', () => {
     expect(told.output_text).toBe('It is sunny.')
   })
 
-  test('name the parameters that were dropped', async () => {
+  test('name the dropped parameters', async () => {
     const asked = { model: MODEL, input: 'hello', temperature: 0.5, max_output_tokens: 100, metadata: { a: 'b' } }
     const { response } = await client.responses.create(asked).withResponse()
     const dropped = response.headers.get('x-sluice-dropped-fields')?.split(/, */)
@@ -349,7 +349,7 @@ describe('responses', () => {
 
 test.each([
   ['its own route', false],
-  ['a response with a trigger, its own route being gone', true],
+  ['a response with a trigger, without the dedicated route', true],
 ])('a conversation is compacted by %s', async (_how, isRetired) => {
   world.upstream.compactRetired = isRetired
   const compacted = await client.responses.compact({ model: MODEL, input: 'hello' })
@@ -360,7 +360,7 @@ test.each([
   expect(item).toMatchObject({ type: 'compaction', encrypted_content: expect.any(String) })
 })
 
-test('a stream that the caller aborts is cancelled upstream', async () => {
+test('a stream that the client aborts is cancelled upstream', async () => {
   for (const account of world.upstream.accounts) account.next({ silence: { afterEvents: 6 } })
   says('Good morning.')
   const stream = await client.responses.create({ model: MODEL, input: 'hello', stream: true })
@@ -394,7 +394,7 @@ describe('an upstream stream that ends in the middle', () => {
     expect(world.turns()).toHaveLength(1)
   })
 
-  test('makes an answer at once an InternalServerError', async () => {
+  test('makes a non-streamed response an InternalServerError', async () => {
     breakOff()
     const error = await getFailure(client.responses.create({ model: MODEL, input: 'hello' }))
     expect(error).toBeInstanceOf(InternalServerError)
@@ -402,7 +402,7 @@ describe('an upstream stream that ends in the middle', () => {
   })
 })
 
-describe('errors are what the SDK knows them as', () => {
+describe('errors have the types of the SDK', () => {
   const ask = (one = client, model = MODEL) => one.responses.create({ model, input: 'hello' })
 
   test('a wrong key: AuthenticationError', async () => {
@@ -457,7 +457,7 @@ describe('errors are what the SDK knows them as', () => {
     expect(await getFailure(client.responses.retrieve('resp_1'))).toBeInstanceOf(NotFoundError)
   })
 
-  test('a failure after the headers and before any event: told by the stream helper', async () => {
+  test('a failure after the headers and before any event: raised by the stream helper', async () => {
     for (const account of world.upstream.accounts) account.always({ delayHeadersMs: 5200, ...faults.forbidden() })
     const error = await getFailure(client.responses.stream({ model: MODEL, input: 'hello' }).finalResponse())
     expect(error).toBeInstanceOf(APIError)
@@ -465,7 +465,7 @@ describe('errors are what the SDK knows them as', () => {
     expect(world.turns()).toHaveLength(2)
   })
 
-  test('an upstream that fails on every account: InternalServerError, of a stream too', async () => {
+  test('an upstream that fails on every account: InternalServerError, also for a stream', async () => {
     for (const account of world.upstream.accounts) account.always(faults.serverError())
     const error = await getFailure(ask())
     expect(error).toBeInstanceOf(InternalServerError)

@@ -74,7 +74,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
     ])
   })
 
-  test('shows what the model thought, over chat too', async () => {
+  test('shows the reasoning of the model, over chat too', async () => {
     const config = JSON.parse(configFor())
     const provider = config.provider.sluice
     provider.npm = '@ai-sdk/openai-compatible'
@@ -91,7 +91,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   })
 
   test.each(['gpt-5.5', 'gpt-6.1-sol'])(
-    'keeps to the service and to %s, although signed in, and for titles',
+    'uses only Sluice and %s, even when signed in, also for titles',
     async (model) => {
       const session = await startSession({ model })
       const hello = { text: `Hello from ${FIRST.email}`, complaint: null }
@@ -102,19 +102,19 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
     },
   )
 
-  test('hears nothing of an account that is used up', async () => {
+  test('does not notice an exhausted account', async () => {
     world.upstream.accounts[0]?.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
     const session = await startSession()
     expect(await session.say('hello')).toEqual({ text: `Hello from ${SECOND.email}`, complaint: null })
   })
 
-  test('is told that a key is wrong', async () => {
+  test('shows that a key is wrong', async () => {
     const session = await startSession({ key: 'sk-clb-wrong' })
     expect(await session.say('hello')).toEqual({ text: '', complaint: 'Invalid API key' })
   })
 
   // The last one: from here on the pool knows that it is used up.
-  test('says of a pool that is used up when it is back, and asks again in a minute', async () => {
+  test('says when an exhausted pool is available again, and retries in a minute', async () => {
     for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
     const session = await startSession()
     const { message, next } = await session.sayUntilItWaits('hello')

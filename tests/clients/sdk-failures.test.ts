@@ -90,7 +90,7 @@ const answer = async (read: Read, fault?: Fault): Promise<string> => {
 }
 
 describe.each(Object.entries(READERS))('%s', (_name, read) => {
-  test('reads an answer to its end', async () => {
+  test('reads a response to its end', async () => {
     expect(await answer(read)).toBe(TEXT)
   })
 

@@ -46,7 +46,7 @@ describe('the Codex CLI', () => {
   test.each([
     ['sockets first', (config: string) => config],
     ['HTTP only', (config: string) => config.replace('supports_websockets = true', 'supports_websockets = false')],
-  ])('is served with its text as it stands, %s', async (_, variant) => {
+  ])('is served with its configuration unchanged, %s', async (_, variant) => {
     const [config = '', shell = ''] = getTexts('codex')
     await using codex = codexWith(variant(config), exported(shell))
     const run = await codex.exec('hello')
@@ -54,7 +54,7 @@ describe('the Codex CLI', () => {
     expect(await codex.listModels()).toContain('gpt-6.1-sol')
   })
 
-  test('compacts a long conversation by the service', async () => {
+  test('compacts a long conversation on the server', async () => {
     const [config = '', shell = ''] = getTexts('codex')
     await using codex = codexWith(
       config.replace('model_provider', 'model_auto_compact_token_limit = 1\nmodel_provider'),
@@ -66,7 +66,7 @@ describe('the Codex CLI', () => {
     expect(bodies.some((body) => body.includes('"compaction_trigger"'))).toBe(true)
   })
 
-  test('starts with the model of the text', async () => {
+  test('starts with the model of the configuration', async () => {
     const [config = '', shell = ''] = getTexts('codex')
     await using codex = codexWith(config, exported(shell))
     expect((await codex.exec('hello')).text).toBe(GREETING)
@@ -95,7 +95,7 @@ test('the curl command runs', async () => {
   expect(JSON.parse(said)).toMatchObject({ object: 'response', status: 'completed' })
 })
 
-test('the Python program is one, and says the same address and key', () => {
+test('the Python program is valid, and has the same address and key', () => {
   const program = getTexts('python').at(-1) ?? ''
   const { exitCode, stderr } = Bun.spawnSync(['python3', '-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
     stdin: new TextEncoder().encode(program),
@@ -104,7 +104,7 @@ test('the Python program is one, and says the same address and key', () => {
   expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
 })
 
-test('the image command is answered with an image, and the Python program for it is one', async () => {
+test('the image command returns an image, and the Python program for it is valid', async () => {
   const [command = '', program = ''] = getTexts('images')
   const asked = command.split(' \\\n  |')[0] ?? ''
   const [answer] = await getOutput(['sh', '-c', `${asked} -s`])
@@ -117,7 +117,7 @@ test('the image command is answered with an image, and the Python program for it
   expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
 })
 
-test('the transcription command is answered with a text, and the Python program for it is one', async () => {
+test('the transcription command returns a text, and the Python program for it is valid', async () => {
   const [command = '', program = ''] = getTexts('transcription')
   const folder = mkdtempSync(join(tmpdir(), 'sluice-snippet-'))
   writeFileSync(join(folder, 'speech.mp3'), 'ID3')
@@ -131,7 +131,7 @@ test('the transcription command is answered with a text, and the Python program 
   expect(program).toContain(`base_url="${world.url}/v1", api_key="${world.key}"`)
 })
 
-test('OpenCode is given a JSON document with the address, the key and the model', () => {
+test('OpenCode gets a JSON document with the address, the key and the model', () => {
   const config: unknown = JSON.parse(getTexts('opencode')[0] ?? '')
   expect(config).toMatchObject({
     model: 'sluice/gpt-5.5',
@@ -140,7 +140,7 @@ test('OpenCode is given a JSON document with the address, the key and the model'
   })
 })
 
-test('docs/clients.md and the README say the same', async () => {
+test('docs/clients.md and the README have the same', async () => {
   const baseUrl = 'http://127.0.0.1:2455'
   const manual = await Bun.file(resolve(import.meta.dir, '../../docs/clients.md')).text()
   const all = snippets({ baseUrl, key: 'sk-clb-…', model: 'gpt-5.5' })

@@ -38,14 +38,14 @@ const source = (): Source => ({
   key: () => 'sk-mock',
 })
 
-test('its models are discovered, by name as well as by address', async () => {
+test('its models are discovered, by host name as well as by address', async () => {
   const models = await readModels(deps, source())
   expect(models.length).toBeGreaterThan(0)
   const byName = { ...source(), baseUrl: source().baseUrl.replace('127.0.0.1', 'localhost') }
   expect(await readModels(deps, byName)).toEqual(models)
 })
 
-test('chat, Responses and embeddings answer the test', async () => {
+test('chat, Responses and embeddings pass the test', async () => {
   const { ok, models, calls } = await testSource(deps, source())
   expect(calls.map(({ capability, error }) => [capability, error])).toEqual([
     ['chat', null],

@@ -77,14 +77,14 @@ test('the Codex CLI lists the models of a source and works with one', async () =
   expect(world.turns()).toEqual([])
 })
 
-test('the Codex CLI on sockets comes over HTTP without a complaint', async () => {
+test('the Codex CLI with sockets falls back to HTTP without a warning', async () => {
   await using codex = codexWith({ model: MODEL, sockets: true })
   const run = await codex.exec('hello')
   expect(run).toMatchObject({ exitCode: 0, text: ANSWER_TEXT })
   expect(run.complaints).toEqual([])
 })
 
-test('both are served by overflow while the pool is used up, and by the pool when it is back', async () => {
+test('both are served by overflow while the pool is used up, and by the pool afterwards', async () => {
   usedUp()
   await using codex = codexWith({ model: POOLED })
   expect(await codex.exec('hello')).toMatchObject({ exitCode: 0, complaints: [], text: ANSWER_TEXT })

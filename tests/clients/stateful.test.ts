@@ -102,7 +102,7 @@ describe.each([
     expectWhole(4)
   })
 
-  test('through a change of the account between two steps', async () => {
+  test('through an account change between two steps', async () => {
     await using stack = new AsyncDisposableStack()
     const service = stack.adopt(liveService({ accounts: 2 }), (one) => one.stop())
     looksAround(service.upstream)

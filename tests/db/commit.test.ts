@@ -69,7 +69,7 @@ describe('commit', () => {
     expect(count(db)).toBe(1)
   })
 
-  test('a promise is refused by the types and rolled back at run time', () => {
+  test('an async callback is rejected by the types and rolled back at run time', () => {
     const { db } = open()
     const refused = () =>
       // @ts-expect-error an async callback would commit before its awaits
@@ -82,7 +82,7 @@ describe('commit', () => {
     expect(count(db)).toBe(0)
   })
 
-  test('a commit inside a commit throws and undoes the outer one', () => {
+  test('a commit inside a commit throws and rolls back the outer one', () => {
     const { db } = open()
     const nested = () =>
       commit(db, (tx) => {
@@ -108,7 +108,7 @@ describe('commit', () => {
     rmSync(dir, { recursive: true })
   })
 
-  test('a Db offers no way to write', () => {
+  test('a Db cannot write', () => {
     const { db } = open()
     // @ts-expect-error writes need a Tx
     expect(() => db.insert(things)).not.toThrow()
@@ -126,7 +126,7 @@ describe('commit', () => {
     expect(() => add(db)).not.toThrow()
   })
 
-  test('a tx allows common table expressions to write', () => {
+  test('a tx allows writes with common table expressions', () => {
     const { db } = open()
     commit(db, (tx) => {
       add(tx)
@@ -170,7 +170,7 @@ describe('change notices', () => {
     expect(heard).toEqual(['keys', 'settings'])
   })
 
-  test('a listener that throws neither fails the commit nor silences the others', () => {
+  test('a listener that throws neither fails the commit nor stops the others', () => {
     const errors: unknown[] = []
     const { db } = open((error) => errors.push(error))
     let heard = 0

@@ -7,7 +7,7 @@ interface ForeignKey {
   from: string
 }
 
-test('every foreign key begins an index: deleting the row it points to reads no whole table', () => {
+test('every foreign key has an index: deleting the referenced row scans no whole table', () => {
   const { sqlite } = testDb()
   const column = (query: string): string[] =>
     sqlite

@@ -46,7 +46,7 @@ const aProcess = (dir: string) => {
   return { child, firstLine }
 }
 
-test('a second one in this process is refused until release', () => {
+test('a second lock in this process is rejected until release', () => {
   const dir = aFolder()
   const lock = acquireFolderLock(dir)
   expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
@@ -80,7 +80,7 @@ test('files that an earlier release left readable become private', () => {
   expect(readableByOthers(dir)).toEqual([])
 })
 
-test('another process is refused with the pid of the holder', async () => {
+test('another process is rejected with the pid of the holder', async () => {
   const dir = aFolder()
   cleanUps.unshift(acquireFolderLock(dir).release)
   expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
@@ -97,7 +97,7 @@ test('a killed holder frees the folder, whatever files it left', async () => {
   expect(refusal(dir)).toBeNull()
 })
 
-test('a folder that is missing is not taken for a locked one', () => {
+test('a missing folder is not reported as locked', () => {
   const error = refusal(join(aFolder(), 'none'))
   expect(error).toBeInstanceOf(Error)
   expect(error).not.toBeInstanceOf(FolderLockedError)

@@ -27,14 +27,14 @@ const setUp = () => {
   return { clock, views, read, broken, lines }
 }
 
-test('a view is read when one of its topics changed, in the order given', () => {
+test('a view is read when one of its topics changed, in the given order', () => {
   const { views, read, clock } = setUp()
   views.changed(new Set(['accounts', 'keys']))
   expect(read).toEqual(['one', 'two'])
   expect(clock.pending).toBe(0)
 })
 
-test('one that fails is reported, keeps none of the others, and comes back by itself', async () => {
+test('a failing view is reported, does not stop the others, and recovers automatically', async () => {
   const { views, read, broken, clock, lines } = setUp()
   broken.add('one')
   views.changed(new Set(['keys']))
@@ -50,7 +50,7 @@ test('one that fails is reported, keeps none of the others, and comes back by it
   expect(clock.pending).toBe(0)
 })
 
-test('after the stop nothing is read any more', async () => {
+test('nothing is read after the stop', async () => {
   const { views, read, broken, clock } = setUp()
   broken.add('one')
   views.changed(new Set(['keys']))

@@ -34,14 +34,14 @@ test('a failing migration leaves nothing of itself and keeps the earlier ones', 
   expect(migrate(sqlite, [INIT, SECOND], 2)).toEqual(['0002_more'])
 })
 
-test('an edited migration is refused, other line ends are not', () => {
+test('an edited migration is rejected, other line endings are not', () => {
   const sqlite = aDatabase()
   migrate(sqlite, [INIT], 1)
   expect(migrate(sqlite, [{ ...INIT, sql: INIT.sql.replaceAll('\n', '\r\n') }], 1)).toEqual([])
   expect(() => migrate(sqlite, [{ ...INIT, sql: `${INIT.sql} ` }], 1)).toThrow('0001_init was edited')
 })
 
-test('accounts that were there before have the sums of their hours', () => {
+test('existing accounts have their hourly totals', () => {
   const sqlite = aDatabase()
   const before = MIGRATIONS.filter(({ name }) => name < '0005')
   migrate(sqlite, before, 1)
@@ -72,7 +72,7 @@ test('limits in credits, which never had an effect, are deleted and other limits
   expect(sqlite.query('SELECT id FROM api_key_limits ORDER BY id').values()).toEqual([['cost_usd'], ['requests']])
 })
 
-test('totals of days that were there before are those of an unknown client', () => {
+test('existing daily totals belong to an unknown client', () => {
   const sqlite = aDatabase()
   migrate(
     sqlite,
@@ -102,7 +102,7 @@ test('totals of days that were there before are those of an unknown client', () 
   ])
 })
 
-test('hours that were there before are there, and a report reads them in one piece', () => {
+test('existing hours are kept, and a report reads them in one piece', () => {
   const sqlite = aDatabase()
   const hours = () => sqlite.query('SELECT * FROM request_hours ORDER BY hour, account_id').all()
   const before = MIGRATIONS.filter(({ name }) => name < '0007')
@@ -127,7 +127,7 @@ test('hours that were there before are there, and a report reads them in one pie
   expect(plan.all().map(({ detail }) => detail)).toEqual(['SEARCH request_hours USING PRIMARY KEY (hour>? AND hour<?)'])
 })
 
-test('a database from the future and a gap in the past are refused', () => {
+test('a database from a newer version and a missing past migration are rejected', () => {
   const sqlite = aDatabase()
   migrate(sqlite, [INIT, SECOND], 1)
   expect(() => migrate(sqlite, [INIT], 1)).toThrow('newer version (it has 0002_more)')
@@ -136,7 +136,7 @@ test('a database from the future and a gap in the past are refused', () => {
   expect(names(sqlite).map(({ name }) => name)).not.toContain('late')
 })
 
-test('rebuilding a table keeps the rows that point at it, and foreign keys are on again afterwards', () => {
+test('rebuilding a table keeps the rows that reference it, and foreign keys are on again afterwards', () => {
   const sqlite = aDatabase()
   migrate(sqlite, [INIT, SECOND], 1)
   sqlite.run("INSERT INTO b VALUES ('x')")

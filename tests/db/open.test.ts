@@ -32,7 +32,7 @@ describe('openDatabase', () => {
     sqlite.close()
   })
 
-  test('the file and its companions are readable by the owner only, also when it was looser', () => {
+  test('the file and its companions are readable by the owner only, even if they were not before', () => {
     const path = join(aFolder(), 'a.db')
     writeFileSync(path, '', { mode: 0o644 })
     const { sqlite } = openDatabase(path)
@@ -41,7 +41,7 @@ describe('openDatabase', () => {
     sqlite.close()
   })
 
-  test('files left beside it that others could read become private', () => {
+  test('files beside it that others could read become private', () => {
     const path = join(aFolder(), 'a.db')
     const first = openDatabase(path)
     first.sqlite.run('CREATE TABLE t (x)')
@@ -51,7 +51,7 @@ describe('openDatabase', () => {
     for (const { sqlite } of [first, second]) sqlite.close()
   })
 
-  test('two memory databases are two', () => {
+  test('two memory databases are separate', () => {
     const [one, two] = [openDatabase(':memory:'), openDatabase(':memory:')]
     one.sqlite.run('CREATE TABLE t (x)')
     expect(() => two.sqlite.run('SELECT * FROM t')).toThrow('no such table')

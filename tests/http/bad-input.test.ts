@@ -21,9 +21,9 @@ const expectWell = async ({ ask, bindings }: TestApp) => {
   expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
 }
 
-describe('a body that is no request', () => {
+describe('an invalid body', () => {
   for (const [name, [body, code]] of Object.entries(REFUSED))
-    test(`${name} is refused on every model route before any account`, async () => {
+    test(`${name} is rejected on every model route before any account is used`, async () => {
       const app = testApp()
       for (const route of MODEL_ROUTES) {
         const response = await app.ask(route, { body })
@@ -36,7 +36,7 @@ describe('a body that is no request', () => {
     })
 
   for (const [name, [body, code]] of Object.entries(REFUSED))
-    test(`${name} is refused in the envelope of the dashboard`, async () => {
+    test(`${name} is rejected in the dashboard error format`, async () => {
       const app = testApp()
       const response = await app.ask('POST /api/api-keys/', { body })
       // Invalid UTF-8 is read with replacement characters there, and nothing but its shape is wrong then.
@@ -46,9 +46,9 @@ describe('a body that is no request', () => {
     })
 })
 
-describe('odd but valid JSON', () => {
+describe('unusual but valid JSON', () => {
   for (const [name, body] of Object.entries(ODD))
-    test(`${name} is served or refused, and never a fault of ours`, async () => {
+    test(`${name} is served or rejected, and never an internal error`, async () => {
       const app = testApp()
       for (const route of MODEL_ROUTES) {
         const response = await app.ask(route, { body })
@@ -66,7 +66,7 @@ describe('odd but valid JSON', () => {
       await expectWell(app)
     })
 
-  test('the native route hands it on byte for byte', async () => {
+  test('the native route passes it on byte for byte', async () => {
     const { ask, upstream } = testApp()
     const body = ODD['a lone surrogate']!
     await (await ask(NATIVE, { body })).text()
@@ -74,7 +74,7 @@ describe('odd but valid JSON', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('a key that is looked at here is refused twice in one body: which of the two the upstream reads is not ours to know', async () => {
+  test('a duplicate key that is read here is rejected, because the upstream could read the other one', async () => {
     const { ask, upstream } = testApp()
     const response = await ask(NATIVE, { body: ODD['the same key twice']! })
     expect([response.status, (await modelProblem(response)).param]).toEqual([400, 'model'])
@@ -104,7 +104,7 @@ describe('wrong types are named', () => {
 })
 
 describe('an unknown model', () => {
-  test.each([NATIVE, PUBLIC, CHAT])('%s is answered in the words of the upstream', async (route) => {
+  test.each([NATIVE, PUBLIC, CHAT])('%s gets the same error as from the upstream', async (route) => {
     const app = testApp()
     const json = { ...(route === CHAT ? {} : codexBody()), model: 'gpt-0', messages: [{ role: 'user', content: 'x' }] }
     const response = await app.ask(route, { json: route === CHAT ? json : codexBody('x', { model: 'gpt-0' }) })
@@ -121,7 +121,7 @@ describe('size', () => {
     [CHAT, 413],
     [COMPACT, 400],
     ['POST /v1/responses/compact', 413],
-  ])('%s: a declared length above the limit is refused unread, with %d', async (route, status) => {
+  ])('%s: a declared length above the limit is rejected unread, with %d', async (route, status) => {
     const app = testApp()
     const headers = { 'content-length': String(129 * MIB) }
     const response = await app.ask(route, { body: '{}', headers })
@@ -150,7 +150,7 @@ describe('size', () => {
   })
 
   test.each(['a length that is no number', '-5', '1e3', ' 12'])(
-    'content-length %p does not open the limit',
+    'content-length %p does not bypass the limit',
     async (length) => {
       const app = testApp()
       const response = await app.ask(NATIVE, { json: codexBody(), headers: { 'content-length': length } })
@@ -166,7 +166,7 @@ describe('content encodings', () => {
   test.each([
     ['gzip', gzip],
     ['zstd', zstd],
-  ] as const)('a %s bomb is refused at the cap', async (encoding, body) => {
+  ] as const)('a %s bomb is rejected at the limit', async (encoding, body) => {
     expect(body.length).toBeLessThan(MIB)
     const app = testApp()
     for (const [route, status] of [
@@ -186,16 +186,16 @@ describe('content encodings', () => {
 
   const good = new TextEncoder().encode(JSON.stringify(codexBody()))
   test.each([
-    ['one nobody knows', 'compress', good],
-    ['a list with one nobody knows', 'gzip, compress', Bun.gzipSync(good)],
+    ['an unknown one', 'compress', good],
+    ['a list with an unknown one', 'gzip, compress', Bun.gzipSync(good)],
     ['five of them', 'gzip, gzip, gzip, gzip, gzip', good],
     ['plain bytes called gzip', 'gzip', good],
     ['plain bytes called zstd', 'zstd', good],
-    ['gzip cut off', 'gzip', Bun.gzipSync(good).slice(0, 40)],
-    ['zstd cut off', 'zstd', Bun.zstdCompressSync(good).slice(0, 40), 'malformed_json'],
-    ['nothing called zstd', 'zstd', new Uint8Array(), 'malformed_json'],
+    ['truncated gzip', 'gzip', Bun.gzipSync(good).slice(0, 40)],
+    ['truncated zstd', 'zstd', Bun.zstdCompressSync(good).slice(0, 40), 'malformed_json'],
+    ['empty data called zstd', 'zstd', new Uint8Array(), 'malformed_json'],
   ] as [string, string, BodyInit, string?][])(
-    '%s is refused',
+    '%s is rejected',
     async (_name, encoding, body, code = 'unsupported_encoding') => {
       const app = testApp()
       const response = await app.ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
@@ -211,7 +211,7 @@ describe('content encodings', () => {
     ['gzip, zstd', Bun.zstdCompressSync(Bun.gzipSync(good))],
     ['identity', good],
   ] as [string, Uint8Array<ArrayBuffer>][])(
-    '%s is undone, and the plain body goes upstream',
+    '%s is decoded, and the plain body goes upstream',
     async (encoding, body) => {
       const { ask, upstream } = testApp()
       const response = await ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
@@ -249,8 +249,8 @@ describe('keys', () => {
   })
 })
 
-describe('garbage from the other side', () => {
-  test('an upstream error page is not handed on', async () => {
+describe('garbage from the upstream', () => {
+  test('an upstream error page is not passed on', async () => {
     const app = testApp()
     app.members[0]!.sim.next(faults.forbiddenHtml())
     const response = await app.ask(PUBLIC, { json: { model: 'gpt-5.5', input: 'x' } })
@@ -269,7 +269,7 @@ describe('parameters of the dashboard', () => {
     ['PATCH /api/api-keys/__proto__', 404],
     ['GET /assets/..%2f..%2fetc%2fpasswd', 404],
     ['GET /%', 404],
-  ])('%s answers %d in the envelope', async (route, status) => {
+  ])('%s answers %d in the error format', async (route, status) => {
     const app = testApp()
     const response = await app.ask(route, { json: route.startsWith('PATCH') ? {} : undefined })
     const problem = await dashboardProblem(response)

@@ -27,11 +27,11 @@ const { ask } = probe((app) => {
 const JSON_TYPE = { 'content-type': 'application/json' }
 const postJson = (text: string) => ask('POST /api/thing', { body: text, headers: JSON_TYPE })
 
-test('JSON is parsed and handed on as the schema has it', async () => {
+test('JSON is parsed and passed on as the schema defines', async () => {
   expect(await (await postJson('{"name":"x","seconds":3}')).json()).toEqual({ name: 'x', seconds: 3 })
 })
 
-test('every wrong and every unknown field is named', async () => {
+test('every invalid and every unknown field is named', async () => {
   const response = await postJson('{"name":"","seconds":"3","identity":{"subject":1},"isAdmin":true}')
   expect(response.status).toBe(422)
   const { code, param, details } = await getProblem(response)
@@ -41,11 +41,11 @@ test('every wrong and every unknown field is named', async () => {
   expect(fields.isAdmin).toEqual(['is not a field of this request'])
 })
 
-test.each(['null', '[]', '3', '"x"'])('%s is no object', async (text) => {
+test.each(['null', '[]', '3', '"x"'])('%s is not an object', async (text) => {
   expect((await postJson(text)).status).toBe(422)
 })
 
-test('broken JSON and a body of another type differ from an empty document', async () => {
+test('broken JSON and a body of another type are distinguished from an empty document', async () => {
   expect((await getProblem(await postJson('{"name"'))).code).toBe('malformed_json')
   const xml = await ask('POST /api/thing', { body: '<a/>', headers: { 'content-type': 'text/xml' } })
   expect([xml.status, (await getProblem(xml)).code]).toEqual([415, 'unsupported_media_type'])
@@ -85,7 +85,7 @@ test('signed-in users may send 1 MiB', async () => {
   expect(await Promise.all(codes)).toEqual(['validation_error', 'payload_too_large'])
 })
 
-test('of very many wrong fields the first are named', async () => {
+test('of very many invalid fields the first are named', async () => {
   const names = Array.from({ length: 3000 }, (_, index) => `no${index}`)
   const json = JSON.stringify({ name: 'x', ...Object.fromEntries(names.map((name) => [name, 0])) })
   const form = new URLSearchParams([['name', 'x'], ...names.map((name): [string, string] => [name, '0'])])
@@ -150,7 +150,7 @@ test.each([
   ['BOUNDARY="b.c_d"', 'b.c_d'],
   ["boundary='b'; charset=UTF-8", "'b'"],
   ['charset=utf-8;boundary="----=_Part_1.2"', '----=_Part_1.2'],
-])('a multipart form of one boundary is read by it: %s', async (parameters, boundary) => {
+])('a multipart form with one boundary is read: %s', async (parameters, boundary) => {
   const headers = { 'content-type': `Multipart/Form-Data; ${parameters}` }
   const code = async (count: number) => {
     const body = `${`--${boundary}${PART}`.repeat(count)}--${boundary}--\r\n`

@@ -25,7 +25,7 @@ test.each([
   ['totp_enrollment_required', '/me/two-factor?return=%2Freports%3Fday%3D1'],
   ['identity_not_provisioned', '/auth/pending?return=%2Freports%3Fday%3D1'],
   ['account_disabled', '/auth/pending?return=%2Freports%3Fday%3D1'],
-] as const)('%s leads a page on and brings it back', async (code, place) => {
+] as const)('%s leads a page to the next step and back', async (code, place) => {
   const { ask } = refusing(code)
   const page = await ask('GET /reports?day=1', { headers: HTML })
   expect([page.status, page.headers.get('location')]).toEqual([303, place])
@@ -33,7 +33,7 @@ test.each([
   expect([fragment.headers.get('hx-redirect'), await fragment.text()]).toEqual([place, ''])
 })
 
-test('a proxy that says nothing is an explanation, and where somebody has a password a sign-in', async () => {
+test('a proxy without identity gets an explanation, and a sign-in if there is a password', async () => {
   const closed = await refusing('proxy_auth_required').ask('GET /reports', { headers: HTML })
   expect(closed.status).toBe(401)
   expect(await closed.text()).toContain('Open Sluice through your reverse proxy')
@@ -47,12 +47,12 @@ test.each([
   ['import_not_found', '/accounts/new/import'],
   ['oauth_flow_not_found', '/accounts/new'],
   ['account_not_found', '/dashboard'],
-] as const)('%s leads from its page to where one begins anew', async (code, way) => {
+] as const)('%s leads from its page to the start', async (code, way) => {
   const html = await (await refusing(code).ask('GET /reports', { headers: HTML })).text()
   expect(/<section class="problem">.*?href="([^"]+)"/s.exec(html)?.[1]).toBe(way)
 })
 
-test('a form without script comes back to its page, which is told the name of the problem only', async () => {
+test('a form without scripts returns to its page, with only the name of the problem', async () => {
   const { ask } = refusing('password_rate_limited', { retryAfterSeconds: 41.2, message: 'never in a URL', param: 'x' })
   const headers = { ...HTML, referer: at('/me?done=profile_updated') }
   const response = await ask('POST /api/change', { headers })
@@ -60,7 +60,7 @@ test('a form without script comes back to its page, which is told the name of th
   expect(response.headers.get('location')).toBe('/me?problem=password_rate_limited&field=x&wait=42')
 })
 
-test('a form in htmx is told beside its button; what is no form of ours, above the page', async () => {
+test('an htmx form gets the error beside its button; any other request gets it above the page', async () => {
   const { ask } = refusing('username_taken')
   const source = (name: string) => ask('POST /api/change', { headers: { ...HTMX, 'hx-source': name } })
   const inForm = await source('form#form-edit-usr_1')
@@ -73,29 +73,26 @@ test('a form in htmx is told beside its button; what is no form of ours, above t
 test.each([
   ['authentication_required', {}],
   ['proxy_auth_required', { details: { fallback: true } }],
-] as const)(
-  '%s: a form that htmx sends stays as it is, with the way to sign in beside its button',
-  async (code, extra) => {
-    const { ask } = refusing(code, extra)
-    const from = (source: string, page: string) =>
-      ask('POST /api/change', { headers: { ...HTMX, 'hx-source': source, 'hx-current-url': at(page) } })
-    const inForm = await from('form#form-key', '/keys/new')
-    expect([inForm.status, inForm.headers.get('hx-redirect')]).toEqual([401, null])
-    expect([inForm.headers.get('hx-retarget'), inForm.headers.get('hx-reswap')]).toEqual([
-      '#form-key-problem',
-      'innerHTML',
-    ])
-    expect(await inForm.text()).toMatch(
-      /You are signed out\. <a href="\/login" target="_blank" rel="noopener">Sign in in another tab<\/a>, then submit this again\./,
-    )
-    expect((await from('button#pause', '/keys/new')).headers.get('hx-redirect')).toBe('/login?return=%2Fkeys%2Fnew')
-    expect((await from('form#form-totp', '/totp?return=%2Fkeys%2Fnew')).headers.get('hx-redirect')).toBe(
-      '/login?return=%2Fkeys%2Fnew',
-    )
-  },
-)
+] as const)('%s: an htmx form stays unchanged, with a sign-in link beside its button', async (code, extra) => {
+  const { ask } = refusing(code, extra)
+  const from = (source: string, page: string) =>
+    ask('POST /api/change', { headers: { ...HTMX, 'hx-source': source, 'hx-current-url': at(page) } })
+  const inForm = await from('form#form-key', '/keys/new')
+  expect([inForm.status, inForm.headers.get('hx-redirect')]).toEqual([401, null])
+  expect([inForm.headers.get('hx-retarget'), inForm.headers.get('hx-reswap')]).toEqual([
+    '#form-key-problem',
+    'innerHTML',
+  ])
+  expect(await inForm.text()).toMatch(
+    /You are signed out\. <a href="\/login" target="_blank" rel="noopener">Sign in in another tab<\/a>, then submit this again\./,
+  )
+  expect((await from('button#pause', '/keys/new')).headers.get('hx-redirect')).toBe('/login?return=%2Fkeys%2Fnew')
+  expect((await from('form#form-totp', '/totp?return=%2Fkeys%2Fnew')).headers.get('hx-redirect')).toBe(
+    '/login?return=%2Fkeys%2Fnew',
+  )
+})
 
-test('a confirmation opens over the form, or is a page that leads back', async () => {
+test('a confirmation opens over the form, or is a page that returns', async () => {
   const { ask } = refusing('step_up_required', { details: { methods: ['password', 'totp'] } })
   const dialog = await ask('POST /api/change', { headers: { ...HTMX, 'hx-current-url': at('/settings/access') } })
   expect([dialog.status, dialog.headers.get('hx-retarget')]).toEqual([403, '#dialog'])
@@ -107,7 +104,7 @@ test('a confirmation opens over the form, or is a page that leads back', async (
   expect(page.headers.get('location')).toBe('/confirm?return=%2Fsettings%2Faccess&problem=step_up_required')
 })
 
-test('what came from another site is explained and led nowhere', async () => {
+test('a request from another site is explained and not redirected', async () => {
   const headers = { ...HTML, origin: 'https://sluice.example', referer: 'https://sluice.example/me' }
   const response = await refusing('busy').ask('POST /api/change', { headers })
   expect(response.status).toBe(403)

@@ -28,7 +28,7 @@ const getCors = ({ headers }: { headers: Headers }) =>
 const getList = (headers: Headers, name: string) => headers.get(name)?.toLowerCase().split(/, */) ?? []
 
 describe('a preflight', () => {
-  test.each([APP, LOCAL, DESKTOP])('of %s is answered, whatever the route', async (origin) => {
+  test.each([APP, LOCAL, DESKTOP])('of %s is answered on any route', async (origin) => {
     const { ask } = testApp(CORS)
     for (const path of ['/v1/chat/completions', '/v1/responses', '/v1/models', '/v1/models/gpt-5.5', '/v1/nothing']) {
       const answer = await ask(`OPTIONS ${path}`, { headers: preflight(origin), peer: '203.0.113.9' })
@@ -46,10 +46,10 @@ describe('a preflight', () => {
     ['another origin', 'https://evil.example'],
     ['another port', 'http://localhost:3001'],
     ['another scheme', 'http://app.example'],
-    ['a name that ends alike', 'https://evil-app.example'],
+    ['a name with the same suffix', 'https://evil-app.example'],
     ['a sandboxed page', 'null'],
     ['a very long name', `https://${'a'.repeat(3000)}.example`],
-  ])('of %s is not: the answer names the origin and the setting', async (_name, origin) => {
+  ])('of %s is not: the error names the origin and the setting', async (_name, origin) => {
     const { ask } = testApp(CORS)
     const answer = await ask('OPTIONS /v1/chat/completions', { headers: preflight(origin) })
     expect([answer.status, getCors(answer), getList(answer.headers, 'vary').includes('origin')]).toEqual([
@@ -64,14 +64,14 @@ describe('a preflight', () => {
     expect(error.message.length).toBeLessThan(300)
   })
 
-  test('is only what names a method', async () => {
+  test('requires a requested method', async () => {
     const headers = preflight(APP, { 'access-control-request-method': '' })
     const answer = await testApp(CORS).ask('OPTIONS /v1/chat/completions', { headers })
     expect([answer.status, answer.headers.get('access-control-allow-methods')]).toEqual([404, null])
   })
 
   test.each(['/backend-api/codex/responses', '/api/settings', '/dashboard', '/chat/completions'])(
-    'of %s is not: /v1 alone is for pages',
+    'of %s is not: pages can use only /v1',
     async (path) => {
       const answer = await testApp(CORS).ask(`OPTIONS ${path}`, { headers: preflight(APP) })
       expect(getCors(answer)).toEqual([])
@@ -84,7 +84,7 @@ describe('a preflight', () => {
     expect((await answer.json()).error.message).toContain(APP)
   })
 
-  test('for the network it is in is granted, where it is asked for', async () => {
+  test('for private network access is granted when requested', async () => {
     const headers = preflight(APP, { 'access-control-request-private-network': 'true' })
     const answer = await testApp(CORS).ask('OPTIONS /v1/responses', { headers })
     expect(answer.headers.get('access-control-allow-private-network')).toBe('true')
@@ -97,7 +97,7 @@ describe('a request of a listed origin', () => {
     [CHAT, { ...json, stream: true }],
     ['POST /v1/responses', { model: 'gpt-5.5', input: 'hello', temperature: 1 }],
     ['GET /v1/models', undefined],
-  ])('%s is served with a key and may read our headers', async (route, body) => {
+  ])('%s is served with a key and can read our headers', async (route, body) => {
     const app = testApp(CORS)
     const headers = { origin: APP, 'sec-fetch-site': 'cross-site', authorization: `Bearer ${app.key().key}` }
     const answer = await getAnswer(app, route, { json: body, headers })
@@ -111,7 +111,7 @@ describe('a request of a listed origin', () => {
   })
 
   test.each([undefined, 'Bearer x', 'Basic eA=='])(
-    'needs a key though none is required (%p)',
+    'needs a key even if none is required (%p)',
     async (authorization) => {
       const app = testApp(CORS)
       for (const [route, body] of [[CHAT, json], ['GET /v1/models']] as const) {
@@ -125,7 +125,7 @@ describe('a request of a listed origin', () => {
     },
   )
 
-  test('reads errors, each of them', async () => {
+  test('reads errors of every kind', async () => {
     const app = testApp(CORS)
     const headers = { origin: LOCAL, authorization: `Bearer ${app.key({ allowedModels: ['other'] }).key}` }
     const asked: [string, unknown, number][] = [
@@ -144,21 +144,21 @@ describe('a request of a listed origin', () => {
     expect(getList(draining.headers, 'access-control-expose-headers')).toContain('retry-after')
   })
 
-  test('is not let in by a cookie, nor by where it comes from', async () => {
+  test('is not allowed by a cookie, nor by its source address', async () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
     const app = testApp({ ...CORS, environment })
     const headers = { origin: APP, cookie: 'sluice_session=abc' }
     expect((await app.ask('GET /v1/models', { headers, peer: '203.0.113.9' })).status).toBe(401)
   })
 
-  test('of another one is as before', async () => {
+  test('of another one is unchanged', async () => {
     const app = testApp(CORS)
     const answer = await getAnswer(app, CHAT, { json, headers: { origin: 'https://evil.example' } })
     expect([answer.status, getCors(answer)]).toEqual([403, []])
   })
 })
 
-describe('a request of no listed origin', () => {
+describe('a request of an unlisted origin', () => {
   test.each([
     ['an empty origin', { origin: '' }, 'GET /v1/models'],
     ['an empty origin of a preflight', { ...preflight(''), origin: '' }, 'OPTIONS /v1/models'],
@@ -174,7 +174,7 @@ describe('a request of no listed origin', () => {
     ['no origin', {}, 'GET /v1/models', 200],
     ['another origin', { origin: 'https://evil.example' }, 'GET /v1/models', 403],
     ['an unknown path', {}, 'GET /v1/nothing', 404],
-  ])('%s: caches keep its answer apart from that of a listed one', async (_name, headers, route, status) => {
+  ])('%s: caches keep its response separate from that of a listed origin', async (_name, headers, route, status) => {
     const answer = await testApp(CORS).ask(route, { headers })
     expect([answer.status, getList(answer.headers, 'vary').includes('origin')]).toEqual([status, true])
     const without = await testApp().ask(route, { headers })
@@ -214,7 +214,7 @@ describe('the setting', () => {
     'https://*.example',
     'https://a.example:99999',
     'https://[::1',
-  ])('%p is refused', async (given) => {
+  ])('%p is rejected', async (given) => {
     const { ask } = testApp()
     expect(await problem(await ask('PATCH /api/settings', { json: { corsOrigins: given } }))).toEqual([
       422,
@@ -240,7 +240,7 @@ describe('the setting', () => {
   })
 })
 
-test('the native body of a page is the same turn as ever', async () => {
+test('the native body of a page is the same model request as before', async () => {
   const app = testApp(CORS)
   const headers = { origin: APP, authorization: `Bearer ${app.key().key}` }
   expect((await getAnswer(app, 'POST /v1/responses', { json: codexBody(), headers })).status).toBe(200)

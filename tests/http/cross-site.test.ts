@@ -16,7 +16,7 @@ const OWN = 'http://localhost:2455'
 const FOREIGN = 'https://evil.example'
 
 test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-  '%s from another site is refused and says what arrived',
+  '%s from another site is rejected with the headers that arrived',
   async (method) => {
     const response = await ask(`${method} /api/x`, { headers: { 'sec-fetch-site': 'cross-site', origin: FOREIGN } })
     expect(response.status).toBe(403)
@@ -30,21 +30,25 @@ test.each([
   ['a sub-domain is another site', { 'sec-fetch-site': 'same-site' }, 403],
   ['the same origin', { 'sec-fetch-site': 'same-origin', origin: OWN }, 200],
   ['typed into the address bar', { 'sec-fetch-site': 'none' }, 200],
-  ['an unknown verdict', { 'sec-fetch-site': 'whatever' }, 403],
+  ['an unknown Sec-Fetch-Site', { 'sec-fetch-site': 'whatever' }, 403],
   ['no browser at all', {}, 200],
-  ['own origin without a verdict', { origin: OWN }, 200],
+  ['own origin without Sec-Fetch-Site', { origin: OWN }, 200],
   ['another origin', { origin: FOREIGN }, 403],
   ['another port', { origin: 'http://localhost:2456' }, 403],
   ['another scheme', { origin: 'https://localhost:2455' }, 403],
   ['an opaque origin', { origin: 'null' }, 403],
   ['two origins', { origin: `${OWN}, ${OWN}` }, 403],
-  ['another origin behind a good verdict', { 'sec-fetch-site': 'same-origin', origin: FOREIGN }, 403],
-  ['another origin, typed by the person', { 'sec-fetch-site': 'none', origin: FOREIGN }, 403],
-  ['own origin behind a bad verdict', { 'sec-fetch-site': 'cross-site', origin: OWN }, 403],
-  ['two origins behind a good verdict', { 'sec-fetch-site': 'same-origin', origin: `${OWN}, ${FOREIGN}` }, 403],
+  ['another origin behind an acceptable Sec-Fetch-Site', { 'sec-fetch-site': 'same-origin', origin: FOREIGN }, 403],
+  ['another origin, navigated to by the user', { 'sec-fetch-site': 'none', origin: FOREIGN }, 403],
+  ['own origin behind an unacceptable Sec-Fetch-Site', { 'sec-fetch-site': 'cross-site', origin: OWN }, 403],
+  [
+    'two origins behind an acceptable Sec-Fetch-Site',
+    { 'sec-fetch-site': 'same-origin', origin: `${OWN}, ${FOREIGN}` },
+    403,
+  ],
   ['a bearer client', { origin: FOREIGN, authorization: 'Bearer x' }, 200],
   ['an empty bearer', { origin: FOREIGN, authorization: 'Bearer ' }, 403],
-  ['basic credentials, which a browser attaches by itself', { origin: FOREIGN, authorization: 'Basic eA==' }, 403],
+  ['basic credentials, which a browser sends automatically', { origin: FOREIGN, authorization: 'Basic eA==' }, 403],
 ] as [string, Record<string, string>, number][])('%s', async (_name, headers, expected) => {
   expect(await status('POST /api/x', headers)).toBe(expected)
 })
@@ -54,7 +58,7 @@ test('a form is covered like JSON', async () => {
   expect((await ask('POST /api/x', { body, headers: { origin: FOREIGN } })).status).toBe(403)
 })
 
-test('reads, bearer routes and everything outside /api/ are left alone', async () => {
+test('reads, bearer routes and everything outside /api/ are not checked', async () => {
   const foreign = { 'sec-fetch-site': 'cross-site', origin: FOREIGN }
   expect(await status('GET /api/x', foreign)).toBe(200)
   for (const path of ['/api/fleet/x', '/api/codex/x', '/v1/x', '/other'])
@@ -62,13 +66,13 @@ test('reads, bearer routes and everything outside /api/ are left alone', async (
   expect(await status('POST /api/x/api/fleet/x', foreign)).toBe(403)
 })
 
-test('the public address of the service counts as its own origin', async () => {
+test('the public address of Sluice counts as its own origin', async () => {
   const env = { PUBLIC_URL: 'https://sluice.example/base', FIREWALL_TRUST_PROXY_HEADERS: false }
   const response = await mount({ env }).ask('POST /api/x', { headers: { origin: 'https://sluice.example' } })
   expect(response.status).toBe(200)
 })
 
-test('what a trusted proxy says it served counts as its own origin, and of nobody else', async () => {
+test('an origin served through a trusted proxy counts as its own, and through no other', async () => {
   const env = { FIREWALL_TRUST_PROXY_HEADERS: true, FIREWALL_TRUSTED_PROXY_CIDRS: [parseCidr('127.0.0.1/32')!] }
   const trusting = mount({ env })
   const origin = 'https://sluice.example'

@@ -38,8 +38,8 @@ const TYPED: [string, string][] = [
 
 const STORABLE = TYPED.map(([name, value]): [string, string] => [name, name === 'limits.0.amount' ? '2' : value])
 
-describe('a refused form', () => {
-  test('is there again as it was typed, says what is wrong, and marks the field', async () => {
+describe('a rejected form', () => {
+  test('keeps its values, says what is wrong, and marks the field', async () => {
     const operator = open().as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
     expect(place).toStartWith('/keys/new?problem=validation_error&field=limits.0.maxValue&draft=frm_')
@@ -49,7 +49,7 @@ describe('a refused form', () => {
     expect(html).toContain('Limits 1 max value: ')
   })
 
-  test('is there again when the database could not be written, with what an administrator can do about it', async () => {
+  test('keeps its values when the database could not be written, with advice for administrators', async () => {
     const { app, as } = open()
     const [admin, operator] = [as('admin'), as('operator')]
     app.sqlite.run('PRAGMA query_only = ON')
@@ -71,13 +71,13 @@ describe('a refused form', () => {
     expect((await admin.ask('POST /api/api-keys/', { json })).status).toBe(200)
   })
 
-  test('marks the field that was refused', async () => {
+  test('marks the rejected field', async () => {
     const operator = open().as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', [['name', ' ']])
     expect(await page(operator, place)).toMatch(/<input[^>]* name="name"[^>]* aria-invalid="true"/)
   })
 
-  test('of one’s own account is one, too', async () => {
+  test('of the user’s own profile does so, too', async () => {
     const { as } = open()
     as('viewer', { email: 'taken@example.com' })
     const anna = as('viewer', { username: 'anna' })
@@ -92,7 +92,7 @@ describe('a refused form', () => {
     }
   })
 
-  test('sent again without a fault it is taken', async () => {
+  test('is accepted when resubmitted with valid values', async () => {
     const { as, app } = open()
     const operator = as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
@@ -105,7 +105,7 @@ describe('a refused form', () => {
     expect(app.sqlite.query('SELECT name FROM api_keys').values()).toEqual([['a "long" name & more']])
   })
 
-  test('is nobody else’s, and is forgotten after ten minutes', async () => {
+  test('is kept for its user only, and deleted after ten minutes', async () => {
     const { app, as } = open()
     const operator = as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
@@ -137,7 +137,7 @@ describe('a refused form', () => {
     expect(drafts.keep(about, { name: 'x'.repeat(20_000) })).toBeNull()
   })
 
-  test('nor is a field that was sent empty very often, and finding that out takes no time', () => {
+  test('with a field sent empty very often is not kept, and detecting it is fast', () => {
     const drafts = new FormDrafts(new ManualClock(), seededRandom(1))
     const about = { owner: 'usr_1', action: '/api/x', refused: [], problem: '' }
     const startedAt = performance.now()
@@ -146,7 +146,7 @@ describe('a refused form', () => {
   })
 })
 
-test('with script every field that was refused is named beside the button', async () => {
+test('with scripts names every rejected field beside the button', async () => {
   const operator = open().as('operator')
   const headers = { ...FORM, 'hx-request': 'true', 'hx-source': 'form#form-key' }
   const body = new URLSearchParams([

@@ -22,43 +22,40 @@ test.each([
   ['requires', requires('security:write', { stepUp: true })],
   ['writes', writes()],
   ['signedIn', signedIn()],
-])(
-  '%s lets the local user of a passwordless install in and tells anybody else how to get there',
-  async (_name, gate) => {
-    const { ask } = behind([gate])
-    expect((await ask('GET /api/thing')).status).toBe(200)
-    const refused = await ask('GET /api/thing', { peer: '192.0.2.7' })
-    expect(refused.status).toBe(401)
-    const { code, message } = await getProblem(refused)
-    expect(code).toBe('bootstrap_required')
-    expect(message).toContain('bootstrap token')
-  },
-)
+])('%s allows the local user of a passwordless install and tells others how to get access', async (_name, gate) => {
+  const { ask } = behind([gate])
+  expect((await ask('GET /api/thing')).status).toBe(200)
+  const refused = await ask('GET /api/thing', { peer: '192.0.2.7' })
+  expect(refused.status).toBe(401)
+  const { code, message } = await getProblem(refused)
+  expect(code).toBe('bootstrap_required')
+  expect(message).toContain('bootstrap token')
+})
 
 test('a local peer with a foreign Host is not local: another site may have pointed its name here', async () => {
   const { ask } = behind([signedIn()])
   expect((await ask('GET /api/thing', { headers: { host: 'evil.example' } })).status).toBe(401)
 })
 
-test('open lets everybody in', async () => {
+test('open allows everyone', async () => {
   const { ask } = behind([open('a probe')])
   expect((await ask('GET /api/thing', { peer: '192.0.2.7' })).status).toBe(200)
 })
 
-test('the firewall is asked before the key', async () => {
+test('the firewall is checked before the key', async () => {
   const { ask } = behind([clientKey('always')], { ...noKeys, firewall: { allows: () => false } })
   const refused = await ask('GET /v1/thing')
   expect(refused.status).toBe(403)
   expect((await getProblem(refused)).code).toBe('ip_forbidden')
 })
 
-test('without key authentication this machine needs no key, another one is refused', async () => {
+test('without key authentication this machine needs no key, another one is rejected', async () => {
   const { ask } = behind([clientKey('optional')])
   expect((await ask('GET /v1/thing')).status).toBe(200)
   expect((await ask('GET /v1/thing', { peer: '192.0.2.7' })).status).toBe(401)
 })
 
-test('an exempt range counts for the socket peer', async () => {
+test('an exempt range applies to the socket peer', async () => {
   const { ask } = probe(
     (app) => {
       app.get('/v1/thing', clientKey('optional'), (c) => c.json(c.var.client))
@@ -72,7 +69,7 @@ test('an exempt range counts for the socket peer', async () => {
   expect(await response.json()).toEqual({ key: null, hasUnrecognizedKey: false, ip: '192.0.2.7' })
 })
 
-test('a required capability without a key is refused for the key, not for the capability', async () => {
+test('a required capability without a key is rejected for the key, not for the capability', async () => {
   const { ask } = behind([clientKey('optional'), restricted('refuse')])
   expect((await getProblem(await ask('GET /v1/thing', { headers: CAPABILITY }))).code).toBe('invalid_api_key')
 })
@@ -89,7 +86,7 @@ test.each([
   expect((await ask('GET /v1/thing')).status).toBe(200)
 })
 
-test.each(['refuse', 'narrow', 'local'] as const)('an unknown capability is refused by %s', async (restriction) => {
+test.each(['refuse', 'narrow', 'local'] as const)('an unknown capability is rejected by %s', async (restriction) => {
   const { ask } = behind([restricted(restriction)])
   for (const value of ['other', 'trusted_cyber, trusted_cyber', '']) {
     const response = await ask('GET /v1/thing', { headers: { 'x-codex-lb-required-capability': value } })

@@ -18,7 +18,7 @@ test.each([
   expect(error.message).toContain(permission)
 })
 
-test('a guest is told to sign in', async () => {
+test('a guest is asked to sign in', async () => {
   const house = people(testApp({ accounts: 0 }))
   house.as('admin')
   const answer = await house.guest().ask('GET /keys', { headers: { accept: 'text/html' } })

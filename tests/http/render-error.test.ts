@@ -14,7 +14,7 @@ const HTML = { accept: 'text/html,*/*' }
 const HTMX = { 'hx-request': 'true', ...HTML }
 
 test.each(['/v1/x', '/backend-api/codex/x'])(
-  '%s answers in the OpenAI envelope, whatever the client accepts',
+  '%s gets errors in the OpenAI format, whatever the client accepts',
   async (path) => {
     const { ask } = failing(new AppError('model_not_allowed', { param: 'model', retryAfterSeconds: 2.1 }))
     const response = await ask(`POST ${path}`, { headers: HTML })
@@ -29,7 +29,7 @@ test.each(['/v1/x', '/backend-api/codex/x'])(
   },
 )
 
-test('an unknown path of a model family gets that envelope too; a look-alike does not', async () => {
+test('an unknown path of a model family gets that format too; a similar path does not', async () => {
   const { ask } = probe(() => {})
   expect(await getProblem(await ask('GET /v1/nothing'))).toMatchObject({
     type: 'invalid_request_error',
@@ -40,7 +40,7 @@ test('an unknown path of a model family gets that envelope too; a look-alike doe
   expect(await getProblem(await ask('GET /api/codex/nothing'))).not.toHaveProperty('type')
 })
 
-test('dashboard JSON leaves param and details out when they are empty', async () => {
+test('dashboard JSON omits empty param and details', async () => {
   const bare = await failing(new AppError('not_found', { details: {} })).ask('POST /api/x')
   expect(await bare.json()).toEqual({
     error: { code: 'not_found', message: 'Not found. It may have been deleted, or the link is wrong.' },
@@ -51,7 +51,7 @@ test('dashboard JSON leaves param and details out when they are empty', async ()
   expect(await getProblem(full)).toMatchObject({ param: 'audit:read', details: { a: 1 } })
 })
 
-test('htmx gets an alert for the flash area, escaped, and no page around it', async () => {
+test('htmx gets an escaped alert for the flash area, without a page around it', async () => {
   const response = await failing(new AppError('not_found', { message: '<script>alert(1)</script>' })).ask(
     'POST /api/x',
     {
@@ -66,7 +66,7 @@ test('htmx gets an alert for the flash area, escaped, and no page around it', as
   expect(html).not.toContain('<html')
 })
 
-test('a browser gets a page in the shell, with the status and no navigation it may not use', async () => {
+test('a browser gets a page in the layout, with the status and only the navigation it can use', async () => {
   const response = await failing(new AppError('proxy_auth_required')).ask('GET /page', { headers: HTML })
   expect(response.status).toBe(401)
   const html = await response.text()
@@ -87,7 +87,7 @@ test('an unknown error is logged in full and shown as its request id only', asyn
 })
 
 test.each(['/v1/x', '/api/x', '/page'])(
-  'a disk that is full is no fault of %s, and its path nobody’s there',
+  'a full disk is not reported as a fault of %s, and no path is exposed',
   async (path) => {
     const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
     const { ask, lines } = failing(full)
@@ -101,7 +101,7 @@ test.each(['/v1/x', '/api/x', '/page'])(
   },
 )
 
-test('a folder that is none is the database’s where that is lost with it, and a fault of ours elsewhere', async () => {
+test('a missing folder is a database problem if the database is in it, and an internal error elsewhere', async () => {
   const noFolder = (path: string) => Object.assign(new Error('not a directory'), { code: 'ENOTDIR', path })
   const code = async (path: string, isLost: boolean) => {
     const ops = { lostDatabase: () => (isLost ? { says: 'It is lost.', advice: 'Find it.' } : null) }
@@ -112,7 +112,7 @@ test('a folder that is none is the database’s where that is lost with it, and 
   expect(await code('/database/x', true)).toBe('internal_error')
 })
 
-test('an expected refusal is not logged as an error', async () => {
+test('an expected rejection is not logged as an error', async () => {
   const { ask, lines } = failing(new AppError('account_not_found'))
   await ask('GET /api/x')
   expect(lines).toEqual([])

@@ -25,7 +25,7 @@ const { ask, app } = probe((routes) => {
 })
 
 test.each(['a,b', 'localhost, localhost', 'x/y@z', 'user@host', 'a b', '<x>', 'host:80?'])(
-  'Host %p is refused',
+  'Host %p is rejected',
   async (host) => {
     const response = await ask('GET /api/who', { headers: { host } })
     expect([response.status, (await getProblem(response)).code]).toEqual([400, 'bad_host'])
@@ -36,7 +36,7 @@ test.each(['localhost', '127.0.0.1:2455', '[::1]:2455', 'sluice.example'])('Host
   expect((await ask('GET /who', { headers: { host } })).status).toBe(200)
 })
 
-test('a sane request id is kept, another one is replaced, and the client is told', async () => {
+test('a valid request id is kept, another one is replaced, and the response has it', async () => {
   for (const name of ['x-request-id', 'request-id']) {
     const kept = await ask('GET /raw', { headers: { [name]: 'turn-1:a.b_c' } })
     expect(kept.headers.get('x-request-id')).toBe('turn-1:a.b_c')
@@ -59,7 +59,7 @@ test('a forwarded header makes a request remote, unless its proxy is trusted', a
   expect(await response.json()).toMatchObject({ ip: '203.0.113.5', isLocal: false })
 })
 
-test('pages may load from here only, and nothing but assets is kept', async () => {
+test('pages can load resources only from here, and only assets are cacheable', async () => {
   const page = await ask('GET /page')
   expect(page.headers.get('content-security-policy')?.split('; ')).toEqual([
     "default-src 'none'",
@@ -80,7 +80,7 @@ test('pages may load from here only, and nothing but assets is kept', async () =
   expect(raw.headers.get('x-content-type-options')).toBe('nosniff')
 })
 
-test('htmx gets a fragment, a browser a page, everybody else JSON; an API address opened by hand shows JSON', async () => {
+test('htmx gets a fragment, a browser a page, others JSON; an API address opened in a browser shows JSON', async () => {
   const kind = async (path: string, headers: Record<string, string> = {}) =>
     (await ask(`GET ${path}`, { headers })).text()
   expect(await kind('/kind')).toBe('json')
@@ -89,7 +89,7 @@ test('htmx gets a fragment, a browser a page, everybody else JSON; an API addres
   expect(await kind('/kind', { 'hx-request': 'true', accept: 'text/html' })).toBe('fragment')
 })
 
-test.each(Object.values(ASSETS))('%s is cached for ever, plain or compressed', async (path) => {
+test.each(Object.values(ASSETS))('%s is cached forever, plain or compressed', async (path) => {
   const plain = await ask(`GET ${path}`)
   expect(plain.status).toBe(200)
   expect(plain.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
@@ -98,7 +98,7 @@ test.each(Object.values(ASSETS))('%s is cached for ever, plain or compressed', a
   expect(new TextDecoder().decode(Bun.gunzipSync(await zipped.arrayBuffer()))).toBe(await plain.text())
 })
 
-test('an asset of another build is not found, and no cache keeps that', async () => {
+test('an asset of another build is not found, and is not cacheable', async () => {
   const { status, headers } = await ask('GET /assets/app-000000000000.css')
   expect([status, headers.get('cache-control')]).toEqual([404, 'no-store'])
 })
@@ -120,7 +120,7 @@ test.each([0, 3, 100])('with %d accounts the first page stays small, with its st
   expect(sizes.reduce((sum, bytes) => sum + bytes, Bun.gzipSync(html).length)).toBeLessThanOrEqual(60 * 1024)
 })
 
-test('one line a request, with the pattern of the route and no query', async () => {
+test('one log line per request, with the route pattern and no query', async () => {
   const { ask: send, lines } = probe((routes) => {
     routes.use(accessLog)
     routes.get('/invite/:token', open('test'), (c) => c.text(''))
@@ -181,7 +181,7 @@ test.each([
   ['a Host with a path', 'Host: x/y@z'],
   ['a Host with an impossible port', 'Host: localhost:99999'],
   ['an empty Host', 'Host:'],
-])('on the wire, %s gets 400 in the envelope of the path that was asked for', async (_name, header) => {
+])('on the wire, %s gets 400 in the error format of the requested path', async (_name, header) => {
   const answer = await sendRaw(`GET /v1/models HTTP/1.1\r\n${header}\r\nConnection: close\r\n\r\n`)
   expect(answer).toStartWith('HTTP/1.1 400')
   expect(answer).toContain('"code":"bad_host"')

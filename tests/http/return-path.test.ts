@@ -20,7 +20,7 @@ const target = async (path: string): Promise<string> => {
 }
 
 test.each(['/settings', '/settings/access?done=user_updated#people', '/me', '/invite/abc'])(
-  '%s is ours',
+  '%s is one of our paths',
   async (path) => {
     expect(await target(path)).toBe(path)
   },
@@ -43,7 +43,7 @@ test.each([
 const pageFrom = async (headers: Record<string, string>): Promise<string | null> =>
   ((await (await ask('POST /api/login', { headers })).json()) as { page: string | null }).page
 
-test('the page of a form is what the browser says it is on, without what it said last', async () => {
+test('the page of a form is taken from the browser’s headers, without its previous message', async () => {
   expect(await pageFrom({ referer: 'http://localhost:2455/login?return=%2Fme&problem=x&field=y&wait=3&done=z' })).toBe(
     '/login?return=%2Fme',
   )
@@ -57,11 +57,11 @@ test.each([
   'http://localhost:2455/api/settings',
   'http://localhost:2455//evil.example/x',
   'nonsense',
-])('%s is no page of ours', async (referer) => {
+])('%s is not one of our pages', async (referer) => {
   expect(await pageFrom({ referer })).toBeNull()
 })
 
-test('the way back is named only where it is not where everybody goes', () => {
+test('the return path is included only if it is not the default', () => {
   expect(withReturn('/login', '/dashboard')).toBe('/login')
   expect(withReturn('/login', '/me?x=1')).toBe('/login?return=%2Fme%3Fx%3D1')
 })

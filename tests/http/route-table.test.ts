@@ -12,7 +12,7 @@ import { notBuilt } from '../../src/proxy/handlers/not-built.ts'
 
 const app = () => new Hono<AppEnv>().use(async (_c, next) => next())
 
-test('one row a route, with its gates; middleware is no route', () => {
+test('one row per route, with its gates; middleware is not a route', () => {
   const routes = app()
   routes.post('/v1/turn', clientKey('optional'), restricted('refuse'), (c) => c.text(''))
   routes.delete('/api/thing', requires('security:write', { stepUp: true }), (c) => c.text(''))
@@ -28,7 +28,7 @@ test('one row a route, with its gates; middleware is no route', () => {
   expect(() => requireOneAccessGate(routes)).not.toThrow()
 })
 
-test('a row has the schemas its middleware checks, and two rows with one handler know it', () => {
+test('a row has the schemas its middleware checks, and two rows with one handler share them', () => {
   const routes = app()
   const Thing = z.strictObject({ name: z.string() })
   const Page = z.object({ limit: z.coerce.number() })
@@ -45,14 +45,14 @@ test('a row has the schemas its middleware checks, and two rows with one handler
   expect([put?.endpoint === patch?.endpoint, put?.endpoint === get?.endpoint]).toEqual([true, false])
 })
 
-test('a route that is planned says so', () => {
+test('a planned route is marked', () => {
   const routes = app()
   routes.get('/v1/later', ...notBuilt('optional', 'refuse'))
   routes.get('/v1/now', clientKey('optional'), (c) => c.text(''))
   expect(routeTable(routes).map(({ isPlanned }) => isPlanned)).toEqual([true, false])
 })
 
-test('a route without a gate, with two, or with the capability ahead of the key stops the start and is named', () => {
+test('a route without a gate, with two, or with the capability before the key stops the start and is named', () => {
   const routes = app()
   routes.get('/bare', (c) => c.text(''))
   routes.get('/twice', open('x'), writes(), (c) => c.text(''))
@@ -62,7 +62,7 @@ test('a route without a gate, with two, or with the capability ahead of the key 
   )
 })
 
-test('the printed table says what a reviewer has to see', () => {
+test('the printed table shows what a reviewer needs', () => {
   const routes = app()
   const sometimes = { permission: 'security:write', when: 'a lock changes' } as const
   routes.put('/api/settings', writes({ audit: 'settings_updated', sometimes }), (c) => c.text(''))

@@ -16,7 +16,7 @@ const asked = async (route: string, headers: Record<string, string> = {}) => {
 
 const getError = (text: string) => (JSON.parse(text) as { error: Record<string, unknown> }).error
 
-describe('names the base URL and the address that was meant', () => {
+describe('names the base URL and the intended address', () => {
   test.each([
     ['POST /responses', V1, '/v1/responses'],
     ['POST /responses/', V1, '/v1/responses'],
@@ -42,12 +42,12 @@ describe('names the base URL and the address that was meant', () => {
     expect(error.message).toContain(`${new URL(base).origin}${meant} `)
   })
 
-  test('the native client by what it sends', async () => {
+  test('of the native client, recognized by its body', async () => {
     const { text } = await asked('POST /responses', { originator: 'codex_cli_rs' })
     expect(getError(text).message).toEndWith(`Set the base URL of the client to ${NATIVE}.`)
   })
 
-  test('under the name it is known by', async () => {
+  test('under the host name the client used', async () => {
     const { ask } = testApp({ environment: { CODEX_LB_PUBLIC_URL: 'https://sluice.example' } })
     const text = await (await ask('POST /chat/completions', { json: {} })).text()
     expect(getError(text).message).toContain('https://sluice.example/v1')
@@ -57,7 +57,7 @@ describe('names the base URL and the address that was meant', () => {
     ['POST /openai/v1/embeddings', V1],
     ['POST /backend-api/nothing', NATIVE],
     ['POST /api/v1/audio/speech', V1],
-  ])('%s: the base URL alone, where no route is known to be meant', async (route, base) => {
+  ])('%s: only the base URL if the intended route is unknown', async (route, base) => {
     const { status, text } = await asked(route)
     expect(status).toBe(404)
     expect(getError(text).message).toEndWith(` does not exist. Check the path. The base URL is ${base}.`)
@@ -82,7 +82,7 @@ describe('names the base URL and the address that was meant', () => {
   })
 })
 
-describe('leaves the dashboard alone', () => {
+describe('does not affect the dashboard', () => {
   test.each(['GET /models', 'GET /responses', 'GET /nothing', 'GET /chat/completions'])(
     '%s of a browser',
     async (route) => {
@@ -103,7 +103,7 @@ describe('leaves the dashboard alone', () => {
     expect(error).toEqual({ code: 'not_found', message: expect.any(String) })
   })
 
-  test('what it has is found', async () => {
+  test('of existing routes', async () => {
     for (const path of ['/logs', '/accounts', '/api/settings']) expect((await asked(`GET ${path}`)).status).toBe(200)
     expect(isForGateway('http://localhost:2455/responses')).toBe(false)
   })

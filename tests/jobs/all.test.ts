@@ -26,7 +26,7 @@ const scheduled = (app: TestApp, workplace: Parameters<typeof scheduleJobs>[1] =
   return { ...app, schedule, errors, asked }
 }
 
-test('at the start every account gets its usage and its models', async () => {
+test('every account gets its usage and its models at the start', async () => {
   const { schedule, clock, bindings, members, errors } = scheduled(testApp({ accounts: 2 }))
   schedule.start()
   await clock.advance('1s')
@@ -38,7 +38,7 @@ test('at the start every account gets its usage and its models', async () => {
   await schedule.stop()
 })
 
-test('an account that is added later is greeted at once, and only once', async () => {
+test('an account added later is fetched immediately, and only once', async () => {
   const { schedule, clock, addAccount, bindings, asked } = scheduled(testApp({ accounts: 0 }))
   schedule.start()
   await clock.advance('1s')
@@ -51,7 +51,7 @@ test('an account that is added later is greeted at once, and only once', async (
   await schedule.stop()
 })
 
-test('an account that appears while others are greeted is greeted with them, one that is not in use is not', async () => {
+test('an account added while others are fetched is fetched with them; one that is not in use is not', async () => {
   const app = testApp({ accounts: 2 })
   const [kept, lost] = app.members.map(({ id }) => id)
   const at = app.clock.now()
@@ -65,7 +65,7 @@ test('an account that appears while others are greeted is greeted with them, one
   expect(app.upstream.requests.filter(({ account }) => account === app.members[1]?.sim.chatgptAccountId)).toEqual([])
 })
 
-test('a database file that is removed is told of once', async () => {
+test('a removed database file is logged once', async () => {
   const { schedule, clock, lines, file } = scheduled(testApp({ accounts: 0 }))
   schedule.start()
   const told = async (isNamed: boolean) => {
@@ -77,7 +77,7 @@ test('a database file that is removed is told of once', async () => {
   await schedule.stop()
 })
 
-test('a block ends with its time, though nobody says how much is used', async () => {
+test('a block ends at its time, without a usage report', async () => {
   const { schedule, clock, bindings, members } = scheduled(testApp())
   schedule.start()
   await clock.advance('1s')
@@ -92,7 +92,7 @@ test('a block ends with its time, though nobody says how much is used', async ()
   await schedule.stop()
 })
 
-test('usage is asked for again after a minute', async () => {
+test('usage is polled again after a minute', async () => {
   const { schedule, clock, asked } = scheduled(testApp())
   schedule.start()
   await clock.advance('1s')
@@ -102,7 +102,7 @@ test('usage is asked for again after a minute', async () => {
   await schedule.stop()
 })
 
-test('what may have waited for the start is done at once, the rest within the hour', async () => {
+test('tasks that may have waited for the start run immediately, the rest within the hour', async () => {
   const app = testApp({ settings: { requestLogRetentionDays: 1 } })
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   await app.clock.advance('9d')
@@ -139,7 +139,7 @@ test('what may have waited for the start is done at once, the rest within the ho
   await schedule.stop()
 })
 
-test('what accounts have used is kept for their trends, and their models are asked for anew', async () => {
+test('usage samples are kept for trends, and models are fetched again', async () => {
   const { schedule, clock, sqlite, asked } = scheduled(testApp())
   schedule.start()
   await clock.advance('1s')
@@ -164,7 +164,7 @@ test('reset credits reach the client within the first minute', async () => {
   await schedule.stop()
 })
 
-test('catalogs are fetched for every version that was seen, and dropped with it', async () => {
+test('catalogs are fetched for every client version that was seen, and dropped with it', async () => {
   const app = testApp()
   const { catalog } = app.bindings
   catalog.noteClientVersion('0.140.0')
@@ -177,14 +177,14 @@ test('catalogs are fetched for every version that was seen, and dropped with it'
   expect(versions()).not.toContain('0.140.0')
 })
 
-test('an account that is paused is not asked for its models', async () => {
+test('models of a paused account are not fetched', async () => {
   const app = testApp()
   app.bindings.pool.apply(app.members[0]?.id ?? '', { kind: 'pause', at: app.clock.now() })
   await fetchCatalogs(jobDeps(app), never)
   expect(app.upstream.requests).toEqual([])
 })
 
-test('a renewal that fails keeps no other from being tried', async () => {
+test('a failed refresh does not prevent others', async () => {
   const app = testApp({ accounts: 2 })
   const before = app.members.map(({ sim }) => sim.accessToken)
   await app.clock.advance('20d')
@@ -193,7 +193,7 @@ test('a renewal that fails keeps no other from being tried', async () => {
   expect(app.members.filter(({ sim }, n) => sim.accessToken !== before[n])).toHaveLength(1)
 })
 
-test('tokens of idle accounts are renewed when due; hopeless ones are left alone', async () => {
+test('tokens of idle accounts are refreshed when due, except permanently failed ones', async () => {
   const app = testApp({ accounts: 2 })
   const [kept, lost] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
   const before = kept.sim.accessToken
@@ -208,7 +208,7 @@ test('tokens of idle accounts are renewed when due; hopeless ones are left alone
   expect(app.upstream.requests.map(({ account }) => account)).toEqual([kept.sim.chatgptAccountId])
 })
 
-test('tokens of a paused account are renewed like any, until that is hopeless', async () => {
+test('tokens of a paused account are refreshed like any other, until that fails permanently', async () => {
   const app = testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
@@ -229,7 +229,7 @@ test.each([
       pollResetCredits({ ...deps, ...bindings }, new Map(), signal),
   ],
   ['tokens', renewTokens],
-])('a schedule that was stopped begins nothing: %s', async (_, work) => {
+])('a stopped schedule starts nothing: %s', async (_, work) => {
   const app = testApp()
   await app.clock.advance('9d')
   const run = work(jobDeps(app), AbortSignal.abort(new Error('stopped')), app)

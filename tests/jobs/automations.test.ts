@@ -100,7 +100,7 @@ describe('the times of a schedule', () => {
       now = next
     }
   }
-  test('an hour that exists twice runs once, a skipped one at the next minute that exists', () => {
+  test('an hour that exists twice runs once, and a skipped one at the next existing minute', () => {
     expect(times('Europe/Berlin', '02:30', '2026-10-24T12:00Z')).toEqual(['10-25T00:30', '10-26T01:30', '10-27T01:30'])
     expect(times('Europe/Berlin', '02:30', '2026-03-28T12:00Z')).toEqual(['03-29T01:00', '03-30T00:30', '03-31T00:30'])
     expect(times('America/New_York', '01:30', '2026-11-01T00:00Z')).toEqual([
@@ -117,11 +117,11 @@ describe('the times of a schedule', () => {
     expect(times('UTC', '07:55', '2028-02-23T00:00Z', 8, ['tue'])).toEqual(['02-29T07:55'])
     expect(times('UTC', '07:55', '2027-02-27T00:00Z', 3)).toEqual(['02-27T07:55', '02-28T07:55', '03-01T07:55'])
   })
-  test('weekdays are those of the zone', () => {
+  test('weekdays are those of the time zone', () => {
     // Monday 00:30 in Auckland is Sunday in UTC.
     expect(times('Pacific/Auckland', '00:30', '2026-01-01T00:00Z', 7, ['mon'])).toEqual(['01-04T11:30'])
   })
-  test('a zone that the machine no longer knows has none', () => {
+  test('a time zone unknown to the machine has none', () => {
     expect(nextSlot({ time: '07:55', zone: 'Mars/Olympus', days: every }, 0)).toBeNull()
   })
 })
@@ -132,7 +132,7 @@ describe('the spread', () => {
       accountId,
       scheduledFor - 1000,
     ])
-  test('the first account starts at once, the others at times that depend on the seed alone', () => {
+  test('the first account starts immediately, the others at times that depend on the seed alone', () => {
     const [first, ...rest] = plan('one')
     expect(first).toEqual(['a', 0])
     for (const [, offset] of rest) {
@@ -148,8 +148,8 @@ describe('the spread', () => {
   })
 })
 
-describe('at its time', () => {
-  test('one small request goes to each account, counts nowhere, and the run says what came of it', async () => {
+describe('at the scheduled time', () => {
+  test('one small request goes to each account, is excluded from totals, and the run has the results', async () => {
     const { app, run, runs, details, job } = await world(2, { prompt: 'good morning', model: 'gpt-5.5' })
     expect(job.nextRunAt).toBe('2026-01-01T07:55:00.000Z')
     await run()
@@ -195,14 +195,14 @@ describe('at its time', () => {
     expect(await runs()).toHaveLength(2)
   })
 
-  test('two processes cannot both take it', async () => {
+  test('only one of two processes can claim it', async () => {
     const { app, make } = await world()
     await advanceTo(app, '07:55')
     await Promise.all([make()(never), make()(never)])
     expect(calls(app)).toHaveLength(1)
   })
 
-  test('only on its weekdays, and not while it is off', async () => {
+  test('only on its weekdays, and not while it is disabled', async () => {
     const { app, run, runs, job } = await world()
     await advanceTo(app, '08:00', '2026-01-03') // a Saturday: Friday's time is a day ago
     await run()
@@ -224,7 +224,7 @@ describe('at its time', () => {
     expect(calls(app)).toEqual([])
   })
 
-  test('a time that passed more than an hour ago is skipped and said, and only the latest', async () => {
+  test('a time more than an hour ago is skipped with a message, and only the latest', async () => {
     const { app, run, runs } = await world()
     await advanceTo(app, '08:56', '2026-01-02')
     await run()
@@ -241,7 +241,7 @@ describe('at its time', () => {
     ])
   })
 
-  test('a time of an hour ago or less is made up for', async () => {
+  test('a time within the last hour is caught up', async () => {
     const { app, run } = await world()
     await advanceTo(app, '08:55')
     await run()
@@ -268,7 +268,7 @@ describe('the accounts of a run', () => {
     expect(await runs()).toMatchObject([{ status: 'success', totalAccounts: 3 }])
   })
 
-  test('are skipped once the automation is turned off', async () => {
+  test('are skipped once the automation is disabled', async () => {
     const { app, job, run, runs, details } = await world(3, { schedule: { thresholdMinutes: 60 } })
     await advanceTo(app, '07:55')
     await run()
@@ -282,7 +282,7 @@ describe('the accounts of a run', () => {
     expect(accounts.map(({ errorCode }) => errorCode)).toEqual([null, 'automation_disabled', 'automation_disabled'])
   })
 
-  test('are skipped when they cannot serve, with the reason, and no other takes their place', async () => {
+  test('that cannot serve are skipped with the reason, and not replaced by others', async () => {
     const { app, run, runs, details } = await world(6)
     const ids = app.members.map(({ id }) => id)
     const now = app.clock.now()
@@ -309,7 +309,7 @@ describe('the accounts of a run', () => {
     ])
   })
 
-  test('a paused one is used when asked for, and stays paused', async () => {
+  test('include a paused one when requested, which stays paused', async () => {
     const { app, run } = await world(1, { includePausedAccounts: true })
     const id = app.members[0]?.id ?? ''
     commit(app.db, (tx) => pauseAccount(tx, id, { id: 'test', method: null, address: null, at: app.clock.now() }))
@@ -320,7 +320,7 @@ describe('the accounts of a run', () => {
     expect(app.bindings.pool.get(id)?.state.status).toBe('paused')
   })
 
-  test('a paused one that needs sign-in is skipped also then', async () => {
+  test('that are paused and need sign-in are skipped even then', async () => {
     const { app, run, runs } = await world(1, { includePausedAccounts: true })
     const id = app.members[0]?.id ?? ''
     app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
@@ -331,7 +331,7 @@ describe('the accounts of a run', () => {
     expect(await runs()).toMatchObject([{ status: 'failed', errorCode: 'no_accounts' }])
   })
 
-  test('one that was deleted is skipped', async () => {
+  test('that were deleted are skipped', async () => {
     const app = testApp({ accounts: 2 })
     const [kept, gone] = app.members.map(({ id }) => id)
     const { job } = await create(app, { accountIds: [gone, kept] })
@@ -428,7 +428,7 @@ describe('a process that ends in the middle', () => {
   })
 })
 
-test('run now answers first, then the schedule sends the requests without waiting for the next half minute', async () => {
+test('run now responds first, then the schedule sends the requests without waiting for the next half minute', async () => {
   const { app, job, runs } = await world(2, { enabled: false })
   const { bindings, clock } = app
   const schedule = new Schedule({ clock, random: bindings.random, onError: () => {} })

@@ -17,16 +17,16 @@ const setUp = (turns: number, agoMs: number) => {
 }
 
 test.each([
-  ['many turns of the last two days', 5001, 3_600_000, 1],
+  ['many requests of the last two days', 5001, 3_600_000, 1],
   ['few turns', 5000, 3_600_000, 0],
-  ['many turns of long ago', 6000, 3 * 86_400_000, 0],
+  ['many requests of long ago', 6000, 3 * 86_400_000, 0],
 ] as const)('%s', async (_, turns, agoMs, expected) => {
   const { run, reads } = setUp(turns, agoMs)
   await run()
   expect(reads()).toBe(expected)
 })
 
-test('whether there are many is read from an index', () => {
+test('an index tells whether there are many', () => {
   const { sqlite, run } = setUp(10, 0)
   expect(getPlans(sqlite, /"requests"/, () => void run())).toEqual([
     'SEARCH requests USING COVERING INDEX requests_started (started_at>?)',

@@ -61,7 +61,7 @@ const starts = (app: TestApp) => app.rows().filter(({ route }) => route === 'win
 const getState = ({ scheduledAt, status }: ReturnType<typeof decisions>[number]) => [scheduledAt - midnight, status]
 
 describe('the plan', () => {
-  test('starts the window so that it is reset when the day has used it up', async () => {
+  test('starts the window so that it resets when the day has used it up', async () => {
     const { app } = await open()
     const plan = planStarts(app.db, { now: app.clock.now() })
     expect(plan).toMatchObject({ sufficient: true, coveredDays: expect.any(Number) })
@@ -108,7 +108,7 @@ describe('the plan', () => {
   })
 })
 
-describe('the job', () => {
+describe('the planner job', () => {
   test('does nothing while it is off, and drops plans when it is turned off', async () => {
     const { app, run } = await open({ plannerMode: 'off' })
     await run(never)
@@ -121,7 +121,7 @@ describe('the job', () => {
     expect(decisions(app)).toEqual([])
   })
 
-  test('makes the start at its time, through a window start, and leaves routing alone', async () => {
+  test('starts the window at its time, and does not affect routing', async () => {
     const { app, run, until, id } = await open()
     const before = app.bindings.settings.current()
     await run(never)
@@ -180,7 +180,7 @@ describe('the job', () => {
     expect(decision(app, planned!)).toMatchObject({ status: 'skipped', reason })
   })
 
-  test('skips what it missed, and what was only advised', async () => {
+  test('skips missed and advisory starts', async () => {
     const late = await open()
     await late.run(never)
     await late.until(decisions(late.app)[0]!.scheduledAt + 10 * MINUTE)

@@ -43,7 +43,7 @@ const withCredit = () => {
   return { app, id, sim, round: rounds(app) }
 }
 
-test('what comes back replaces what was known', async () => {
+test('the response replaces what was known', async () => {
   const { app, sim, round } = withCredit()
   await round()
   expect(listed(app)).toEqual(['c1'])
@@ -53,7 +53,7 @@ test('what comes back replaces what was known', async () => {
   expect(app.upstream.oddities).toEqual([])
 })
 
-test('what cannot be read is left out, and costs the others nothing', async () => {
+test('unreadable entries are omitted without affecting others', async () => {
   const { app, sim, round } = withCredit()
   const credits = [
     { id: 7, status: 'available' },
@@ -68,12 +68,12 @@ test('what cannot be read is left out, and costs the others nothing', async () =
   expect(listed(app)).toEqual(['good', 'odd-time'])
 })
 
-describe('an account is left alone', () => {
+describe('reset credits are not fetched for an account', () => {
   test.each([
     ['paused', { kind: 'pause' }],
     ['signed out', { kind: 'auth_failed', code: 'token_invalidated', evidence: 'seen' }],
     ['deactivated', { kind: 'auth_failed', code: 'account_deactivated', evidence: 'seen' }],
-  ] as const)('when it is %s, and its credits are forgotten', async (_, event) => {
+  ] as const)('that is %s, and its credits are dropped', async (_, event) => {
     const { app, id, round } = withCredit()
     await round()
     app.bindings.pool.apply(id, { ...event, at: app.clock.now() })
@@ -82,7 +82,7 @@ describe('an account is left alone', () => {
     expect(listed(app)).toEqual([])
   })
 
-  test('when the upstream would not know which it is', async () => {
+  test('that the upstream could not identify', async () => {
     const { app, id, round } = withCredit()
     commit(app.db, (tx) => tx.update(accountRows).set({ chatgptAccountId: null }).where(eq(accountRows.id, id)).run())
     app.bindings.pool.reload()
@@ -90,7 +90,7 @@ describe('an account is left alone', () => {
     expect(asked(app)).toEqual([])
   })
 
-  test('but not when it is only blocked: that is when a credit helps', async () => {
+  test('but are for a blocked one, which can use a credit', async () => {
     const { app, id, round } = withCredit()
     const at = app.clock.now()
     app.bindings.pool.apply(id, {
@@ -115,7 +115,7 @@ describe('a failure', () => {
     ['a broken connection', { reset: true }],
     ['no list', { status: 200, body: {} }],
     ['no JSON', { status: 200, body: 'hello' }],
-  ])('(%s) keeps what is known and touches neither account nor token', async (_, fault) => {
+  ])('(%s) keeps the known credits and affects neither account nor token', async (_, fault) => {
     const { app, id, sim, round } = withCredit()
     await round()
     const before = [app.bindings.pool.get(id)?.state, app.bindings.pool.get(id)?.health, sim.accessToken]
@@ -127,7 +127,7 @@ describe('a failure', () => {
     expect(app.upstream.requests.filter(({ path }) => path === '/oauth/token')).toEqual([])
   })
 
-  test.each([402, 404])('%d holds the next question for five minutes', async (status) => {
+  test.each([402, 404])('%d delays the next fetch for five minutes', async (status) => {
     const { app, sim, round } = withCredit()
     sim.next({ on: 'reset-credits', status, body: { error: { code: 'not_found', message: 'No.' } } })
     await round()
@@ -139,7 +139,7 @@ describe('a failure', () => {
     expect(asked(app)).toHaveLength(2)
   })
 
-  test('is over after ten seconds of silence', async () => {
+  test('times out after ten seconds', async () => {
     const { app, sim, round } = withCredit()
     sim.next({ on: 'reset-credits', delayHeadersMs: 3_600_000 })
     const run = round()
@@ -149,7 +149,7 @@ describe('a failure', () => {
     expect(app.clock.pending).toBe(0)
   })
 
-  test('of one account leaves the others theirs', async () => {
+  test('of one account does not affect the others', async () => {
     const app = testApp({ accounts: 2 })
     member(app, 0).sim.always({ on: 'reset-credits', status: 500 })
     member(app, 1).sim.setResetCredits([{ id: 'c1', expiresAt: null }])
@@ -157,7 +157,7 @@ describe('a failure', () => {
     expect(listed(app)).toEqual(['c1'])
   })
 
-  test('that goes on is told once, and again after it was over or the account was out of use', async () => {
+  test('that continues is logged once, and again after it ended or the account was out of use', async () => {
     const { app, id, sim, round } = withCredit()
     const told = () => app.lines.filter((line) => line.includes('reset credits of an account')).length
     sim.always({ on: 'reset-credits', status: 403 })
@@ -178,7 +178,7 @@ describe('a failure', () => {
   })
 })
 
-describe('the job', () => {
+describe('the reset credits job', () => {
   const scheduled = (float: number) => {
     const { app } = withCredit()
     const random = { ...app.bindings.random, float: () => float }
@@ -189,7 +189,7 @@ describe('the job', () => {
     return { app, schedule }
   }
 
-  test('begins anywhere within its first minute, then goes on every minute', async () => {
+  test('begins anywhere within its first minute, then runs every minute', async () => {
     const { app, schedule } = scheduled(0.5)
     await app.clock.advance('29s')
     expect(asked(app)).toHaveLength(0)
@@ -202,7 +202,7 @@ describe('the job', () => {
     await schedule.stop()
   })
 
-  test('stops at once, also before it began', async () => {
+  test('stops immediately, also before it began', async () => {
     const { app, schedule } = scheduled(0.9)
     await app.clock.advance('1s')
     await schedule.stop()

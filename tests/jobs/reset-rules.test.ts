@@ -92,7 +92,7 @@ describe('the plan', () => {
       return planned.kind === 'planned' ? [planned.creditId, planned.left] : planned.for
     }
 
-    test('the next credit is used, because the one that failed may be gone', () => {
+    test('the next credit is used, because the one that failed may have been redeemed', () => {
       expect(after({ c1: null })).toEqual(['c2', 2])
       expect(after({ c1: null, c2: null })).toEqual(['c3', 2])
       expect(after({ c2: null })).toEqual(['c1', 2])
@@ -134,7 +134,7 @@ describe('the plan', () => {
       expect(at(usage([20, 3], [96, 10]), 20)).toBe(9 * 60)
       expect(at(usage([96, 3], [30, 50]), 20)).toBe(2 * 60)
     })
-    test('ten minutes before the end also with less use, and not without any', () => {
+    test('ten minutes before the end also with less use, but not without any', () => {
       expect(at(usage([0, 3], [30, 50]), 20)).toBe(20 * 60 - 10)
       expect(at(usage([0, 3], [30, 50]), 0.1)).toBe(0)
       expect(at(usage([0, 3], [0, 50]), 0.1)).toBe('reset_soon')
@@ -186,7 +186,7 @@ const redeemed = (app: TestApp) =>
 const page = async (app: TestApp, id: string) =>
   (await app.ask(`GET /accounts/${id}`, { headers: { accept: 'text/html' } })).text()
 
-describe('the job', () => {
+describe('the reset job', () => {
   test('uses one credit, and leaves an audit row and an event', async () => {
     const { app, id, sim, rounds, start } = setup()
     await start()
@@ -207,7 +207,7 @@ describe('the job', () => {
     expect(events).toContain('Used by rule.')
   })
 
-  test('does nothing for the default rule, and follows the settings where the account has none', async () => {
+  test('does nothing for the default rule, and uses the settings if the account has no rule', async () => {
     const { app, rounds } = setup()
     const round = rounds()
     await round()

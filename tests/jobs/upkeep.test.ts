@@ -69,21 +69,21 @@ describe('backups', () => {
     ['there is none', [], 24, 1],
     ['the newest is old enough', [24 * HOUR_MS, 48 * HOUR_MS], 24, 1],
     ['the newest is younger', [23 * HOUR_MS], 24, 0],
-    ['one is of the future, and the newest but that is old enough', [-9 * HOUR_MS, 24 * HOUR_MS], 24, 1],
-    ['it is switched off', [], 0, 0],
+    ['one is dated in the future, and the newest other is old enough', [-9 * HOUR_MS, 24 * HOUR_MS], 24, 1],
+    ['it is disabled', [], 0, 0],
   ] as const)('when %s', async (_, ages, every, count) => {
     const { run, made, kept } = setUp(ages)
     await run(every)
     expect([made.length, kept]).toEqual([count, count === 1 ? [3] : []])
   })
 
-  test('one that somebody asked for puts off none', async () => {
+  test('a manual backup does not delay the scheduled one', async () => {
     const { run, made } = setUp([HOUR_MS], 'manual')
     await run(24)
     expect(made).toHaveLength(1)
   })
 
-  test('one that fails removes none', async () => {
+  test('a failed backup removes none', async () => {
     const { run, backups, kept } = setUp([])
     backups.make = () => Promise.reject(new Error('disk full'))
     await expect(run(24)).rejects.toThrow('disk full')
@@ -104,7 +104,7 @@ describe('usage samples', () => {
     planType: null,
   })
 
-  test('the last of each hour stays, in the hour it was seen in; what nobody saw is a gap', () => {
+  test('the last of each hour is kept, in the hour it was seen; hours without one are gaps', () => {
     const { db, sqlite } = withAccounts('a', 'b')
     const a: { id: string; usage: UsageSnapshot | null } = { id: 'a', usage: null }
     const deps = { db, pool: { all: () => [a, { id: 'b', usage: null }, { id: 'gone', usage: seen(START, 1) }] } }
@@ -128,7 +128,7 @@ describe('usage samples', () => {
     ])
   })
 
-  test('of accounts that are all gone nothing is kept', () => {
+  test('are all deleted with their accounts', () => {
     const { db } = withAccounts()
     sampleUsage({ db, pool: { all: () => [{ id: 'gone', usage: seen(START, 1) }] } }, new Map())
     expect(db.select().from(usageSamples).all()).toEqual([])
@@ -150,7 +150,7 @@ describe('retention', () => {
     return { ...opened, clock, run }
   }
 
-  test('forgets who has a file 30 minutes after its last use, and keeps the owners of conversations', async () => {
+  test('forgets file owners 30 minutes after their last use, and keeps the owners of conversations', async () => {
     const { db, clock, run } = setUp()
     const row = (kind: 'file' | 'conversation', minutes: number) => ({
       kind,
@@ -171,7 +171,7 @@ describe('retention', () => {
     ).toEqual(['conversation 31', 'file 29'])
   })
 
-  test('turns go 100 at a time, and what they leave in the log of the database is carried over in small pieces', async () => {
+  test('requests are deleted 100 at a time, and checkpointed in small pieces', async () => {
     const { db, sqlite, clock } = setUp()
     sqlite.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 400)
       INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
@@ -198,7 +198,7 @@ describe('retention', () => {
     ])
   })
 
-  test('does one thing after the other, and pauses after each', async () => {
+  test('runs one step after another, with a pause after each', async () => {
     const { db, clock } = setUp()
     const current = () => ({ ...DEFAULTS, requestLogRetentionDays: 1, auditRetentionDays: 1 })
     const running = retain({ db, clock, settings: { current } }, never)
@@ -208,7 +208,7 @@ describe('retention', () => {
     expect(waiting).toEqual(Array(10).fill(1))
   })
 
-  test('events go with the log, samples after 35 days', async () => {
+  test('events are deleted with the log, samples after 35 days', async () => {
     const { db, clock, run } = setUp()
     const now = clock.now()
     commit(db, (tx) => {
@@ -234,7 +234,7 @@ describe('retention', () => {
     ).toEqual([1, 34])
   })
 
-  test('rejected clients go with the log', async () => {
+  test('rejected clients are deleted with the log', async () => {
     const { db, clock, run } = setUp()
     const now = clock.now() // which goes on while it runs
     const days = (n: number) => now - n * DAY_MS
@@ -254,7 +254,7 @@ describe('retention', () => {
     expect(db.select().from(rejectedClients).all()).toMatchObject([{ minute: days(1) }])
   })
 
-  test('events written while the clock was ahead stop no others from going', async () => {
+  test('events written while the clock was ahead do not keep others from deletion', async () => {
     const { db, clock, run } = setUp()
     const now = clock.now()
     const note = (tx: Tx, at: number) =>
@@ -269,7 +269,7 @@ describe('retention', () => {
     expect(left.map(({ at }) => (at - now) / DAY_MS)).toEqual([...Array(600).fill(999), -1])
   })
 
-  test('an event of an account that is gone is nothing', () => {
+  test('an event of a deleted account is ignored', () => {
     const { db } = setUp()
     commit(db, (tx) =>
       recordAccountEvent(tx, { accountId: 'gone', at: 1, kind: 'import', result: 'added', detail: null }),
@@ -278,7 +278,7 @@ describe('retention', () => {
   })
 })
 
-describe('explanations of old turns', () => {
+describe('explanations of old requests', () => {
   const setUp = (statuses: readonly ('ok' | 'error')[]) => {
     const opened = withAccounts('a')
     commit(opened.db, (tx) => {
@@ -309,7 +309,7 @@ describe('explanations of old turns', () => {
         .run()
   }
 
-  test('go slice by slice, but for what failed and for the newest', () => {
+  test('are deleted in batches, except those of failures and the newest', () => {
     const { trim, explained, db } = setUp(['ok', 'ok', 'error', 'ok', 'ok', 'ok'])
     expect([trim(2), trim(2), trim(2)]).toEqual([2, 2, 0])
     expect(explained().toSorted()).toEqual(['r1.0', 'r2.0', 'r3.0', 'r4.0', 'r5.0', 'r5.1'])
@@ -318,7 +318,7 @@ describe('explanations of old turns', () => {
     expect(explained()).not.toContain('r4.0')
   })
 
-  test('of a large log are let go twenty turns at a time, with a pause between', async () => {
+  test('of a large log are deleted twenty requests at a time, with a pause between', async () => {
     const { db, sqlite } = setUp([])
     const turns = 10_050
     const numbers = `WITH RECURSIVE turn(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM turn WHERE i < ${turns})`
@@ -341,7 +341,7 @@ describe('explanations of old turns', () => {
     expect(seen).toEqual([30, 10, 0, 0])
   })
 
-  test('nothing is looked at while there are few', () => {
+  test('are not searched while there are few', () => {
     const { trim, explained } = setUp(['ok', 'ok'])
     expect(trim(2)).toBe(0)
     expect(explained()).toHaveLength(3)

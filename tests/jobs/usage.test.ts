@@ -54,7 +54,7 @@ test('the pool gets the result', async () => {
   expect(app.bindings.pool.get(id)?.usage?.windows.fiveHour).toEqual({ usedPercent: 30, windowMinutes: 300, resetAt })
 })
 
-test('the windows of a former plan leave with the next poll', async () => {
+test('the windows of a former plan disappear with the next poll', async () => {
   const app = testApp()
   const deps = jobDeps(app)
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
@@ -67,7 +67,7 @@ test('the windows of a former plan leave with the next poll', async () => {
   expect(app.bindings.pool.get(id)?.usage?.windows).toEqual({ fiveHour, weekly: null, monthly: null })
 })
 
-test('a clock that is set back does not stop polling', async () => {
+test('setting the clock back does not stop polling', async () => {
   const app = testApp({ accounts: 2 })
   const deps = jobDeps(app)
   app.members[0]!.sim.next({ on: 'usage', status: 403, body: { error: { message: 'Forbidden.' } } })
@@ -118,7 +118,7 @@ describe('a blocked account', () => {
   })
 })
 
-describe('a refusal', () => {
+describe('a rejected poll', () => {
   test.each([
     [402, 'deactivated_workspace', 'deactivated'],
     [403, 'account_suspended', 'deactivated'],
@@ -139,7 +139,7 @@ describe('a refusal', () => {
     ['404 with a type', 404, { error: { type: 'invalid_request_error', message: 'Invalid URL' } }],
     ['404 with a type that reads like a permanent code', 404, { error: { type: 'account_deleted', message: 'No.' } }],
     ['401 with a type that reads like a permanent code', 401, { error: { type: 'token_expired', message: 'No.' } }],
-  ])('(%s) ends no account and holds the next question for five minutes', async (_, status, body) => {
+  ])('(%s) does not deactivate the account and delays the next poll for five minutes', async (_, status, body) => {
     const app = testApp()
     const deps = jobDeps(app)
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
@@ -150,7 +150,7 @@ describe('a refusal', () => {
     expect(await beatFor(app, deps, USAGE_BEAT_MS)).not.toEqual([])
   })
 
-  test('without a reason holds further questions for five minutes and changes nothing', async () => {
+  test('without a reason delays polls for five minutes and changes nothing', async () => {
     const app = testApp()
     const deps = jobDeps(app)
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
@@ -183,7 +183,7 @@ describe('a refusal', () => {
   })
 })
 
-test('an account that was removed is forgotten', async () => {
+test('a removed account is forgotten', async () => {
   const app = testApp({ accounts: 2 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
@@ -193,7 +193,7 @@ test('an account that was removed is forgotten', async () => {
   expect([...deps.polls.keys()]).toEqual([app.members[1]!.id])
 })
 
-test('a schedule that stops is not kept waiting', async () => {
+test('stopping the schedule does not wait for polls', async () => {
   const app = testApp()
   const [{ sim }] = app.members as [(typeof app.members)[0]]
   sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })

@@ -178,7 +178,7 @@ describe('after a reset', () => {
     expect(lastWindowStart(app.db, id)).toMatchObject({ result: 'started' })
   })
 
-  test('what was seen before the setting was turned off is not taken for a reset', async () => {
+  test('a reset before the setting was turned off is not used', async () => {
     const { app, run, job, reset } = await setup()
     app.change({ windowStart: 'off' })
     app.bindings.settings.reload()
@@ -191,7 +191,7 @@ describe('after a reset', () => {
     expect(calls(app)).toEqual([])
   })
 
-  test('the row is there before the request, so a crash in between leaves it and no second request', async () => {
+  test('the row exists before the request, so a crash in between leaves it and no second request', async () => {
     const { app, reset, job, id } = await setup()
     const seen: unknown[] = []
     const crashing = windowStartsJob({
@@ -265,7 +265,7 @@ test('at a set hour, once', async () => {
 })
 
 describe('PUT /api/accounts/:id/limit-warmup', () => {
-  test('refuses an account without a five-hour window, and a last resort below its floor', async () => {
+  test('rejects an account without a five-hour window, and a last resort below its floor', async () => {
     const app = testApp()
     const { id } = app.members[0]!
     const getCode = async (response: Response) =>
@@ -280,7 +280,7 @@ describe('PUT /api/accounts/:id/limit-warmup', () => {
     expect((await enable(app, 0, false)).status).toBe(200)
   })
 
-  test('writes one audit row for a change and none for the same again', async () => {
+  test('writes one audit entry for a change and none for a repetition', async () => {
     const { app, id } = await setup()
     await enable(app)
     const { items } = (await (await app.ask('GET /api/audit-logs')).json()) as {

@@ -59,7 +59,7 @@ test.each([
   '1::2::3',
   '[::1]',
   'localhost',
-])('%p is no range', (text) => {
+])('%p is not a range', (text) => {
   expect(parseCidr(text)).toBeNull()
   expect(normaliseIp(text)).toBeNull()
 })
@@ -80,13 +80,14 @@ describe('contains', () => {
 
   test('reads mapped addresses as IPv4, compatible ones as IPv6', () => {
     expect(within('10.0.0.0/8', '::10.0.0.1')).toBe(false)
+  test('treats mapped addresses as IPv4 and keeps the families separate', () => {
     expect(within('10.0.0.0/8', '::ffff:10.9.9.9')).toBe(true)
     expect(within('::/0', '10.0.0.1')).toBe(false)
     expect(within('0.0.0.0/0', '::1')).toBe(false)
     expect(within('0.0.0.0/0', 'no address')).toBe(false)
   })
 
-  test('anyContains asks several ranges', () => {
+  test('anyContains checks several ranges', () => {
     const ranges = [parseCidr('10.0.0.0/8')!, parseCidr('::1')!]
     expect([anyContains(ranges, '::1'), anyContains(ranges, '11.0.0.1'), anyContains([], '::1')]).toEqual([
       true,

@@ -57,13 +57,13 @@ describe('clientIp', () => {
     expect(clientIp({ peer: PROXY, headers, trust }).ip).toBe('203.0.113.9')
   })
 
-  test('two headers that disagree name nobody', () => {
+  test('two headers that disagree give no address', () => {
     const headers = { 'x-forwarded-for': '203.0.113.9', forwarded: 'for=203.0.113.9' }
     expect(resolve(PROXY, headers).ip).toBe('203.0.113.9')
     expect(resolve(PROXY, { ...headers, forwarded: 'for=203.0.113.8' }).ip).toBeNull()
   })
 
-  test('a long hostile header is walked quickly', () => {
+  test('a long hostile header is parsed quickly', () => {
     const started = performance.now()
     expect(resolve(PROXY, { forwarded: `${'",'.repeat(200_000)}x` }).ip).toBeNull()
     expect(performance.now() - started).toBeLessThan(2000)
@@ -111,14 +111,14 @@ describe('isLocalRequest', () => {
     'CF-Ray',
     'CF-Visitor',
     'X-Original-Forwarded-For',
-  ])('%s betrays a proxy on this machine', (name) => {
+  ])('%s reveals a proxy on this machine', (name) => {
     expect(isLocal('127.0.0.1', 'localhost', { [name]: 'anything' })).toBe(false)
     expect(isLocal('127.0.0.1', 'localhost', { [name]: 'anything' }, trust)).toBe(false)
     const named = { [name]: '127.0.0.1', 'x-forwarded-for': '127.0.0.1' }
     expect(isLocal('127.0.0.1', 'localhost', named, trust)).toBe(true)
   })
 
-  test('the headers of an ordinary client betray nothing', () => {
+  test('the headers of an ordinary client reveal none', () => {
     const headers = { forward: 'x', 'x-forward': 'x', cf: 'x', 'x-codex-window-id': '1', viaduct: 'x', version: '1' }
     expect(isLocal('127.0.0.1', 'localhost', headers)).toBe(true)
   })

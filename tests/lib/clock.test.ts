@@ -4,7 +4,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { ManualClock } from '../support/clock.ts'
 
 describe('systemClock', () => {
-  test('tells integer time and a steady monotonic time', () => {
+  test('returns integer time and a steady monotonic time', () => {
     expect(Number.isInteger(systemClock.now())).toBe(true)
     const first = systemClock.monotonic()
     expect(systemClock.monotonic()).toBeGreaterThanOrEqual(first)
@@ -39,7 +39,7 @@ describe('systemClock', () => {
     expect(runs).not.toContain('never')
   })
 
-  test('a wait beyond 24 days does not fire at once', async () => {
+  test('a wait beyond 24 days does not fire immediately', async () => {
     let fired = 0
     const stops = [systemClock.after(2 ** 31, () => fired++), systemClock.every(2 ** 31, () => fired++)]
     await systemClock.sleep(3)
@@ -76,7 +76,7 @@ describe('ManualClock', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('every repeats, cancel stops, and time reads as told', async () => {
+  test('every repeats, cancel stops, and time is as set', async () => {
     const clock = new ManualClock(1000)
     let ticks = 0
     const stop = clock.every(1000, () => ticks++)
@@ -89,7 +89,7 @@ describe('ManualClock', () => {
     await expect(clock.advance('soon' as '1s')).rejects.toThrow('duration')
   })
 
-  test('sleep resolves when its time has come and rejects on abort without leaving a timer', async () => {
+  test('sleep resolves at its time and rejects on abort without leaving a timer', async () => {
     const clock = new ManualClock()
     const abort = new AbortController()
     const sleeping = clock.sleep(1000, abort.signal)

@@ -25,19 +25,19 @@ const getKind = async (decoding: Promise<Uint8Array>) => {
 describe.each(Object.entries(encoders))('%s', (name, encode) => {
   const big = Buffer.alloc(3 * MIB, 'abcdefgh')
 
-  test('small and big bodies come back whole', async () => {
+  test('small and large bodies are decoded completely', async () => {
     expect(Buffer.from(await decodeBody(encode(text), name, { maxBytes: MIB }))).toEqual(text)
     expect(Buffer.from(await decodeBody(encode(big), name, { maxBytes: 4 * MIB })).equals(big)).toBe(true)
   })
 
-  test('the cap is exact, for small and big bodies', async () => {
+  test('the limit is exact for small and large bodies', async () => {
     expect(await decodeBody(encode(Buffer.alloc(500)), name, { maxBytes: 500 })).toHaveLength(500)
     expect(await getKind(decodeBody(encode(Buffer.alloc(501)), name, { maxBytes: 500 }))).toBe('body_too_large')
     expect(await decodeBody(encode(big), name, { maxBytes: big.length })).toHaveLength(big.length)
     expect(await getKind(decodeBody(encode(big), name, { maxBytes: big.length - 1 }))).toBe('body_too_large')
   })
 
-  test('foreign bytes, and but for zstd those cut short, are a bad encoding', async () => {
+  test('unrelated bytes, and truncated ones except for zstd, are an invalid encoding', async () => {
     const whole = encode(text)
     for (const cut of name === 'zstd' ? [] : [1, 4, whole.length - 5, whole.length])
       expect(await getKind(decodeBody(whole.subarray(0, -cut), name, { maxBytes: MIB }))).toBe('bad_encoding')
@@ -47,19 +47,19 @@ describe.each(Object.entries(encoders))('%s', (name, encode) => {
   })
 })
 
-test('no encoding and identity hand the body on', async () => {
+test('no encoding and identity pass the body on', async () => {
   for (const header of [null, '', 'identity', ' Identity , identity'])
     expect(await decodeBody(text, header, { maxBytes: 100 })).toBe(text)
   expect(await getKind(decodeBody(text, null, { maxBytes: text.length - 1 }))).toBe('body_too_large')
 })
 
-test('stacked encodings come off from right to left', async () => {
+test('stacked encodings are decoded from right to left', async () => {
   const stacked = zlib.zstdCompressSync(zlib.gzipSync(text))
   expect(Buffer.from(await decodeBody(stacked, 'gzip, identity, zstd', { maxBytes: MIB }))).toEqual(text)
   expect(await getKind(decodeBody(stacked, 'zstd, gzip', { maxBytes: MIB }))).toBe('bad_encoding')
 })
 
-test('every stage is capped, not only the last', async () => {
+test('every stage is limited, not only the last', async () => {
   const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(30 * MIB)))
   expect(bomb.length).toBeLessThan(10_000)
   expect(await getKind(decodeBody(bomb, 'gzip, gzip', { maxBytes: 8 * MIB }))).toBe('body_too_large')
@@ -69,7 +69,7 @@ test('every stage is capped, not only the last', async () => {
   )
 })
 
-test('an unknown encoding and too many stages are refused before any work', async () => {
+test('an unknown encoding and too many stages are rejected before decoding', async () => {
   expect(await getKind(decodeBody(text, 'compress', { maxBytes: MIB }))).toBe('unsupported_encoding')
   expect(await getKind(decodeBody(text, 'gzip, snappy', { maxBytes: MIB }))).toBe('unsupported_encoding')
   expect(await getKind(decodeBody(text, 'gzip, gzip, gzip, gzip, gzip', { maxBytes: MIB }))).toBe(
@@ -77,6 +77,6 @@ test('an unknown encoding and too many stages are refused before any work', asyn
   )
 })
 
-test('deflate also reads the bare stream some clients send', async () => {
+test('deflate also reads the raw stream some clients send', async () => {
   expect(Buffer.from(await decodeBody(zlib.deflateRawSync(text), 'deflate', { maxBytes: MIB }))).toEqual(text)
 })

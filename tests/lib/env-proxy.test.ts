@@ -16,7 +16,7 @@ test.each([
   ['http://a.example/', ['http_proxy', 'all_proxy', 'socks_proxy']],
   ['wss://a.example/', ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy']],
   ['ws://a.example/', ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy']],
-])('%s asks %p in order, in either case', (target, order) => {
+])('%s uses %p in order, in either case', (target, order) => {
   for (const upper of [false, true]) {
     const env = Object.fromEntries(Object.entries(ALL).map(([name, url]) => [upper ? name.toUpperCase() : name, url]))
     for (const expected of order) {
@@ -28,7 +28,7 @@ test.each([
   }
 })
 
-test('lower case wins, and an empty variable is not set', () => {
+test('lower case takes precedence, and an empty variable counts as unset', () => {
   const env = { HTTPS_PROXY: 'http://upper:1', https_proxy: 'http://lower:1' }
   expect(chooseProxy('https://a.example', env)).toMatchObject({ url: 'http://lower:1' })
   expect(chooseProxy('https://a.example', { ...env, https_proxy: ' ' })).toMatchObject({ url: 'http://upper:1' })
@@ -63,11 +63,11 @@ test.each([
   ['http://secret%zz@h:1', 'its user name or password is not percent-encoded'],
   ['socks5://u:secret%ff@h:1', 'its user name or password is not percent-encoded'],
   [`socks5://u:secret${'é'.repeat(128)}@h:1`, 'its user name or password is longer than 255 bytes'],
-])('credentials that cannot be sent are found before they are needed: %s', (value, why) => {
+])('credentials that cannot be sent are reported at the start: %s', (value, why) => {
   expect(chooseProxy('wss://a.example', { all_proxy: value })).toEqual({ kind: 'invalid', variable: 'all_proxy', why })
 })
 
-test('a target of another scheme is a mistake of the caller', () => {
+test('a target with another scheme is a programming error', () => {
   expect(() => chooseProxy('ftp://a.example', ALL)).toThrow(TypeError)
 })
 

@@ -24,7 +24,7 @@ test.each([
   expect(leastLimit(nestsDeeperThan, json)).toBe(depth)
 })
 
-test('a million brackets are counted at once, and no further than the limit', () => {
+test('a million brackets are counted quickly, and only up to the limit', () => {
   expect(nestsDeeperThan(new TextEncoder().encode('['.repeat(1_000_000)), 1000)).toBe(true)
   for (const text of ['"unfinished', '"\\', '"\\"', '["\\"[[', '"'])
     expect(nestsDeeperThan(new TextEncoder().encode(text), 1)).toBe(false)
@@ -44,6 +44,6 @@ test.each([
   expect(leastLimit(holdsMoreValuesThan, json)).toBe(values)
 })
 
-test.each(['"unfinished,,,,', '"\\', '[[[[', ',,,,,'])('what is no JSON is no trouble: %s', (text) => {
+test.each(['"unfinished,,,,', '"\\', '[[[[', ',,,,,'])('invalid JSON is accepted: %s', (text) => {
   expect(holdsMoreValuesThan(new TextEncoder().encode(text), 3)).toBe(!text.startsWith('"'))
 })

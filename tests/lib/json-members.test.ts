@@ -8,7 +8,7 @@ const PATHS = ['model', 'store', 'reasoning', 'reasoning.effort']
 const bytes = (json: string) => new TextEncoder().encode(json)
 const repeated = (json: string) => repeatedMember(bytes(json), PATHS)
 
-describe('a member is there twice', () => {
+describe('a duplicate member', () => {
   test.each([
     ['{"model":"a","model":"b"}', 'model'],
     ['{"model" : "a",\n"x":1,\t"model"\r\n: "b"}', 'model'],
@@ -24,7 +24,7 @@ describe('a member is there twice', () => {
   })
 })
 
-describe('a member is there once', () => {
+describe('no duplicate member', () => {
   test.each([
     '{}',
     '{"model":"a","input":[{"model":"b","type":"model"},"model"],"text":"\\"model\\":1,\\"model\\":2"}',
@@ -37,14 +37,14 @@ describe('a member is there once', () => {
     expect(repeated(json)).toBeNull()
   })
 
-  test('of bytes that begin elsewhere in their memory', () => {
+  test('of bytes that begin at an offset of their buffer', () => {
     const whole = bytes('{"model":1,"model":2}{"model":1}')
     expect(repeatedMember(whole.subarray(21), PATHS)).toBeNull()
     expect(repeatedMember(whole.subarray(0, 21), PATHS)).toBe('model')
   })
 })
 
-test('what is found is what the text was made of', () => {
+test('the found members are those the text was built from', () => {
   const name = fc.constantFrom('model', 'store', 'x', 'reasoning', 'effort')
   const member = fc.tuple(name, fc.jsonValue({ maxDepth: 3 }), fc.constantFrom('', ' ', '\n\t'), fc.boolean())
   const write = ([key, value, blank, isSpelled]: [string, unknown, string, boolean]) => {
@@ -62,7 +62,7 @@ test('what is found is what the text was made of', () => {
   )
 })
 
-describe('the members at the top', () => {
+describe('the top-level members', () => {
   const shown = (json: string) =>
     topMembers(bytes(json)).map(({ name, start, value, end }) => {
       const text = (from: number, to: number) => new TextDecoder().decode(bytes(json).subarray(from, to))
@@ -97,7 +97,7 @@ describe('the members at the top', () => {
     expect(shown(json)).toEqual(members)
   })
 
-  test('are those the text was made of', () => {
+  test('are those the text was built from', () => {
     const member = fc.tuple(
       fc.string({ unit: 'binary' }),
       fc.jsonValue({ maxDepth: 3 }),
@@ -126,7 +126,7 @@ describe('the elements of a list', () => {
     expect(shown(json)).toEqual(texts)
   })
 
-  test('of one inside, and nothing behind it', () => {
+  test('of a nested one, and nothing after it', () => {
     expect(shown('{"a":[1,2],"b":[3]}', 5)).toEqual(['1', '2'])
   })
 

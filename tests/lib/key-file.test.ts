@@ -16,7 +16,7 @@ afterEach(() => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true })
 })
 
-test('is created private and read back the same', () => {
+test('is created private and read back unchanged', () => {
   const path = aPath()
   const key = loadOrCreateKey(path, seededRandom(1))
   expect(key).toHaveLength(32)
@@ -34,7 +34,7 @@ test('permissions that were loosened are tightened', () => {
 })
 
 test.each(['', 'short', '!'.repeat(43), 'A'.repeat(44), `${'A'.repeat(42)}=`])(
-  'content %p is refused and not replaced',
+  'content %p is rejected and not replaced',
   (content) => {
     const path = aPath()
     writeFileSync(path, content, { mode: 0o600 })
@@ -43,13 +43,13 @@ test.each(['', 'short', '!'.repeat(43), 'A'.repeat(44), `${'A'.repeat(42)}=`])(
   },
 )
 
-test('a key that cannot be written whole leaves no file, so that the next try makes one', () => {
+test('a key that cannot be written completely leaves no file, so that the next attempt creates one', () => {
   const path = aPath()
   const failing = { ...systemRandom, bytes: () => null as never } // as: what is written of it throws, as a full disk does
   expect(() => loadOrCreateKey(path, failing)).toThrow('could not be written')
   expect(loadOrCreateKey(path, systemRandom)).toHaveLength(32)
 })
 
-test('a folder that is missing is named', () => {
+test('a missing folder is named', () => {
   expect(() => loadOrCreateKey(join(aPath(), 'no', 'key'), systemRandom)).toThrow('could not be created')
 })

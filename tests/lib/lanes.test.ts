@@ -20,7 +20,7 @@ const ground = () => {
   return { begun, work, settle }
 }
 
-test('items begin in order, as many at once as there are lanes', async () => {
+test('items start in order, as many at the same time as there are lanes', async () => {
   const { begun, work, settle } = ground()
   const all = inLanes([1, 2, 3, 4, 5], 2, work)
   expect(begun).toEqual([1, 2])
@@ -31,7 +31,7 @@ test('items begin in order, as many at once as there are lanes', async () => {
   expect(begun).toEqual([1, 2, 3, 4, 5])
 })
 
-test('after an error no item begins any more', async () => {
+test('after an error no further item starts', async () => {
   const { begun, work, settle } = ground()
   const failure = inLanes([1, 2, 3, 4], 2, work).catch((err: unknown) => err)
   await settle(1, new Error('broken'))
@@ -40,7 +40,7 @@ test('after an error no item begins any more', async () => {
   expect(begun).toEqual([1, 2])
 })
 
-test('a queue lets in as many as it has lanes, and the next when one has ended, however it ended', async () => {
+test('a queue admits as many as it has lanes, and the next when one has ended, successfully or not', async () => {
   const { begun, work, settle } = ground()
   const queue = getQueue(2)
   const before = [1, 2, 3, 4].map((n) => queue(() => work(n)).catch((err: unknown) => err))

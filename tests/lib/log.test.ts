@@ -37,7 +37,7 @@ test('levels above the limit are not written', () => {
   expect(lines).toHaveLength(2)
 })
 
-test.each(['text', 'json'] as const)('no value breaks or drives the %s line', (format) => {
+test.each(['text', 'json'] as const)('no value breaks or alters the %s line', (format) => {
   const { log, lines } = aLog(format)
   const hostile = 'a\nFAKE\r\u2028\u2029\u0085\u001b[31m\u009b31m\u007f\u202e\u2066"'
   log.error(hostile, { value: hostile, [hostile]: 1, nested: { list: [hostile] } })

@@ -14,7 +14,7 @@ describe.each([
     expect(letters.size).toBe(62)
   })
 
-  test('tokens are base64url of the bytes asked for', () => {
+  test('tokens are base64url of the requested number of bytes', () => {
     expect(random.token(32)).toMatch(/^[\w-]{43}$/)
     expect(Buffer.from(random.token(5), 'base64url')).toHaveLength(5)
     expect(random.bytes(7)).toHaveLength(7)

@@ -5,7 +5,7 @@ import { REDACTED, redactSecret } from '../../src/lib/redact-secret.ts'
 const KEY = `sk/ab+cd=='"&<>é`
 
 test.each([
-  ['as it is', KEY],
+  ['unescaped', KEY],
   ['in JSON', JSON.stringify(KEY).slice(1, -1)],
   ['in JSON of PHP', JSON.stringify(KEY).slice(1, -1).replaceAll('/', '\\/')],
   ['in JSON of Python', 'sk/ab+cd==\'\\"&<>\\u00e9'],

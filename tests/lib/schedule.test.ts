@@ -29,7 +29,7 @@ test('runs each period after start, at start when asked', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('a run that takes long is not overlapped; the pause counts from its end', async () => {
+test('a long run is not overlapped; the pause starts at its end', async () => {
   const { clock, schedule } = aSchedule()
   const starts: number[] = []
   schedule.add('long', 100, async () => {
@@ -41,7 +41,7 @@ test('a run that takes long is not overlapped; the pause counts from its end', a
   expect(starts).toEqual([100, 450, 800])
 })
 
-test('a failure is reported, and the job goes on', async () => {
+test('a failure is reported, and the job continues', async () => {
   const { clock, errors, schedule } = aSchedule()
   let runs = 0
   schedule.add('bad', 100, () => {
@@ -56,7 +56,7 @@ test('a failure is reported, and the job goes on', async () => {
   expect([runs, errors.length]).toEqual([3, 2])
 })
 
-test('runNow joins the present run and works before start', async () => {
+test('runNow joins the current run and works before start', async () => {
   const { clock, errors, schedule } = aSchedule()
   let runs = 0
   schedule.add('job', 100, async () => {

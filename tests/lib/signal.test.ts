@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Signal } from '../../src/lib/signal.ts'
 
-test('every listener hears every later value until it unsubscribes', () => {
+test('every listener gets every later value until it unsubscribes', () => {
   const signal = new Signal<number>(() => {})
   const heard: string[] = []
   const listen = (value: number) => heard.push(`same ${value}`)

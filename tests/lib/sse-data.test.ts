@@ -14,7 +14,7 @@ test('one line, several lines, none', () => {
   expect(scan('event: e\r\ndata: x\r\ndata: y\r\n\r\n')[0]?.data).toBe('x\ny')
 })
 
-test('of a run it is that of the first event', () => {
+test('of several events it is that of the first', () => {
   const [before, run, after] = scan(`data: x\n\n${delta('one')}${delta('two')}${delta('three')}data: y\n\n`, true)
   expect(run?.count).toBe(3)
   expect(run?.data).toBe('{"type":"a.delta","delta":"one"}')

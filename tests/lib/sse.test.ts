@@ -48,7 +48,7 @@ const getEvent = (end: fc.Arbitrary<string>) =>
 const cuts = fc.array(fc.nat(), { maxLength: 30 })
 const getStream = (end: fc.Arbitrary<string>) => fc.array(getEvent(end), { minLength: 1, maxLength: 6 })
 
-describe('however a stream is cut', () => {
+describe('wherever a stream is split', () => {
   test('with LF its events have the same bytes and types', () => {
     holds(
       fc.property(getStream(fc.constant('\n')), cuts, (events, places) => {
@@ -73,7 +73,7 @@ describe('however a stream is cut', () => {
     )
   })
 
-  test('with CR, LF and CRLF mixed its events say the same', () => {
+  test('with CR, LF and CRLF mixed its events are equal', () => {
     holds(
       fc.property(getStream(fc.constantFrom('\n', '\r', '\r\n')), cuts, (events, places) => {
         const cut = scan(encoder.encode(events.join('')), places)
@@ -116,10 +116,10 @@ describe('however a stream is cut', () => {
   })
 })
 
-describe('an event', () => {
+describe('an SSE event', () => {
   const only = (text: string) => scan(encoder.encode(text))
 
-  test('shows its type wherever it stands in the payload', () => {
+  test('has its type wherever that is in the payload', () => {
     expect(only('data: {"type":"a.b","x":1}\n\n')[0]?.type).toBe('a.b')
     expect(only('event: zzz\ndata: {"x":{"type":"no"},"type":"a.b"}\n\n')[0]?.type).toBe('a.b')
     expect(only('data: {"x":1,\ndata: "type":"a.b"}\n\n')[0]?.type).toBe('a.b')
@@ -130,12 +130,12 @@ describe('an event', () => {
     expect(only('data: {"type":"cut of\n\n')[0]?.type).toBeNull()
   })
 
-  test('joins its data lines and knows no line end but CR, LF and CRLF', () => {
+  test('joins its data lines and knows only CR, LF and CRLF as line endings', () => {
     expect(eventData(encoder.encode('data: a\u2028b\ndata:c\ndata\n\n'))).toBe('a\u2028b\nc')
     expect(only('data: a\u2028\u2029\u0085b\n\n')).toHaveLength(1)
   })
 
-  test('is framed so that it reads back', () => {
+  test('can be parsed after formatting', () => {
     holds(
       fc.property(typeName, value, (type, text) => {
         const [event] = scan(frame({ type, text }), [3, 9])
@@ -145,7 +145,7 @@ describe('an event', () => {
     )
   })
 
-  test('that has no end is no event, and one that is too large is refused', () => {
+  test('without an end is not an event, and one that is too large is rejected', () => {
     expect(only('data: {"type":"a"}\n')).toEqual([])
     const scanner = new SseScanner({ maxEventBytes: 64 })
     expect(scanner.push(encoder.encode(`data: ${'x'.repeat(50)}`))).toEqual([])
@@ -154,7 +154,7 @@ describe('an event', () => {
   })
 })
 
-test('a run joins only events of its own type, also when a type is not the first member', () => {
+test('several events are joined only with those of their own type, also when a type is not the first member', () => {
   const scanner = new SseScanner({ inRuns: true })
   const delta = (name: string) => `data: {"type":"response.${name}.delta","delta":"x"}\n\n`
   const odd = 'data: {"delta":"x","type":"response.c.delta"}\n\n'
@@ -165,8 +165,8 @@ test('a run joins only events of its own type, also when a type is not the first
   expect(seen).toEqual(['response.a.delta 2', 'response.c.delta 1', 'response.a.delta 1', 'response.b.delta 2'])
 })
 
-describe('the pieces that events leave in', () => {
-  test('hold every byte once and in order, however the stream was cut', () => {
+describe('the emitted pieces', () => {
+  test('contain every byte once and in order, wherever the stream was split', () => {
     holds(
       fc.property(getStream(fc.constant('\n')), cuts, fc.boolean(), (events, places, inRuns) => {
         const bytes = encoder.encode(events.join(''))
@@ -178,7 +178,7 @@ describe('the pieces that events leave in', () => {
     )
   })
 
-  test('are the chunks themselves; only an event that came in two of them is copied', () => {
+  test('are the chunks themselves; only an event split over two of them is copied', () => {
     const scanner = new SseScanner()
     const event = 'data: {"type":"a"}\n\n'
     const chunks = [`${event}${event}data: `, `{"type":"a"}\n\n${event}${event}`].map((text) => encoder.encode(text))

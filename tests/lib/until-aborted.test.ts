@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { untilAborted } from '../../src/lib/until-aborted.ts'
 
-test('what is there already is returned without waiting', () => {
+test('an available value is returned without waiting', () => {
   expect(untilAborted(7, AbortSignal.abort())).toBe(7)
 })
 
@@ -12,7 +12,7 @@ test('the outcome of the work passes through', async () => {
   expect(Promise.resolve(untilAborted(Promise.reject(new Error('no')), signal))).rejects.toThrow('no')
 })
 
-test('an abort ends the wait, before it or during it; a later failure of the work is nobody’s', async () => {
+test('an abort ends the wait, before it or during it; a later failure of the work is ignored', async () => {
   const work = Promise.withResolvers<number>()
   const controller = new AbortController()
   const waiting = Promise.resolve(untilAborted(work.promise, controller.signal))

@@ -60,7 +60,7 @@ const patterns = () =>
     }),
   )
 
-test('around every clock change of five years, a time is the first that clocks show it, or the next one that exists', () => {
+test('around every clock change of five years, a time is its first occurrence, or the next existing time', () => {
   const wrong: string[] = []
   let changed = 0
   for (const { zone, changes } of patterns().values()) {

@@ -10,7 +10,7 @@ const read = (bytes: Uint8Array, more: Partial<ZipLimits> = {}) =>
   readZip(bytes, { ...LIMITS, budget: getBudget(), ...more })
 
 describe('reading', () => {
-  test('stored and deflated files in the order of the directory, folders left out', async () => {
+  test('stored and deflated files in directory order, without folders', async () => {
     const bytes = getZip([
       { name: 'a/', text: '' },
       { name: 'a/auth.json', text: '{"a":1}'.repeat(50) },
@@ -23,13 +23,13 @@ describe('reading', () => {
     ])
   })
 
-  test('only what is wanted, also where more would be too many', async () => {
+  test('only the requested files, even if all would be too many', async () => {
     const bytes = getZip(Array.from({ length: 12 }, (_, n) => ({ name: n === 3 ? 'x.json' : `${n}.txt`, text: 'y' })))
     expect(await read(bytes, { wants: (name) => name.endsWith('.json') })).toEqual([{ name: 'x.json', text: 'y' }])
     expect(read(bytes)).rejects.toThrow('contains more than 10 files')
   })
 
-  test('an archive behind a comment, and an empty one', async () => {
+  test('an archive with a comment, and an empty one', async () => {
     expect(await read(getZip([{ name: 'a', text: 'b' }], 'a comment'))).toEqual([{ name: 'a', text: 'b' }])
     expect(await read(getZip([]))).toEqual([])
     expect(isZip(getZip([]))).toBe(true)
@@ -38,7 +38,7 @@ describe('reading', () => {
 })
 
 describe('refusing', () => {
-  test('a file that unpacks to more than its limit, whatever it states', async () => {
+  test('a file that unpacks to more than its limit, whatever size it states', async () => {
     const bomb = getZip([{ name: 'bomb.json', text: '0'.repeat(5_000_000) }])
     expect(bomb.length).toBeLessThan(10_000)
     expect(read(bomb, { bytes: 100_000 })).rejects.toThrow('contains a file that is too large (bomb.json)')
@@ -46,7 +46,7 @@ describe('refusing', () => {
     expect(read(stored)).rejects.toThrow('contains a file that is too large (big)')
   })
 
-  test('what goes beyond a budget that several archives share, in files and in bytes', async () => {
+  test('more files or bytes than a limit shared by several archives', async () => {
     const bytes = getZip(['a', 'b', 'c'].map((name) => ({ name, text: 'x'.repeat(900) })))
     const budget = getBudget({ files: 5 })
     expect(await read(bytes, { budget })).toHaveLength(3)
@@ -55,7 +55,7 @@ describe('refusing', () => {
     expect(read(bytes, { budget: getBudget({ bytes: 1500 }) })).rejects.toThrow('unpacks to more than is allowed')
   })
 
-  test('what could not be read is paid for', async () => {
+  test('unreadable files count towards the limit', async () => {
     const budget = getBudget({ bytes: 1500 })
     const bomb = getZip([{ name: 'bomb', text: '0'.repeat(5000) }])
     await read(bomb, { budget }).catch(() => {})
@@ -74,17 +74,17 @@ describe('refusing', () => {
     expect(read(bytes)).rejects.toThrow('is damaged')
   })
 
-  test('an encrypted one', () => {
+  test('an encrypted archive', () => {
     const bytes = getZip([{ name: 'a', text: 'b', flags: 1 }])
     expect(read(bytes)).rejects.toThrow('is encrypted (a)')
   })
 
-  test('one that was cut off', () => {
+  test('a truncated archive', () => {
     const bytes = getZip([{ name: 'a', text: 'b' }])
     expect(read(bytes.subarray(0, bytes.length - 10))).rejects.toThrow('is not a complete ZIP archive')
   })
 
-  test('whatever else is in it: read, or refused with a reason, and never anything else', async () => {
+  test('any other content: read, or rejected with a reason', async () => {
     const good = getZip([{ name: 'auth.json', text: '{"tokens":{}}'.repeat(9) }])
     await fc.assert(
       fc.asyncProperty(

@@ -20,7 +20,7 @@ const observe = (at: number, fiveHourUsed: number | null = 0, weeklyUsed: number
 })
 
 describe('back-off', () => {
-  test('begins with the third error, and is as long however many turns failed together', () => {
+  test('begins with the third error, and its length does not depend on how many requests failed together', () => {
     const ends: (number | null)[] = []
     let health = HEALTHY
     for (let n = 0; n < 8; n++) {
@@ -32,7 +32,7 @@ describe('back-off', () => {
     expect(health.lastError?.at).toBe(AT + 7)
   })
 
-  test('for want of a token ends with a new one, where nothing else failed', () => {
+  test('for a failed token refresh ends with a new token, if nothing else failed', () => {
     const lacking = (at: number): HealthEvent => ({ kind: 'error', at, evidence: 'no token', lacksToken: true })
     const renewed: HealthEvent = { kind: 'renewed' }
     const backedOff = run([lacking(AT), lacking(AT), lacking(AT), error(AT + 1)])
@@ -47,7 +47,7 @@ describe('back-off', () => {
     expect(nextHealth(failed, success(AT + 2)).lastError).toBeNull()
   })
 
-  test('starts over once it is over, and ends with any success', () => {
+  test('starts over after it ended, and ends with any success', () => {
     const backedOff = run([error(AT), error(AT), error(AT)])
     expect(nextHealth(backedOff, error(AT + 30_000))).toMatchObject({ errors: 1, backoffUntil: null })
     expect(nextHealth(backedOff, success(AT + 1))).toMatchObject({ errors: 0, lastError: null, backoffUntil: null })
@@ -64,7 +64,7 @@ describe('tiers', () => {
     expect(nextHealth(HEALTHY, observe(AT, five, week)).tier).toBe(tier)
   })
 
-  test('two errors drain, one does not', () => {
+  test('two errors start draining, one does not', () => {
     expect(run([error(AT)]).tier).toBe('healthy')
     expect(run([error(AT), error(AT + 1)])).toMatchObject({ tier: 'draining', enteredAt: AT + 1 })
   })
@@ -81,13 +81,13 @@ describe('tiers', () => {
     expect(broken).toMatchObject({ tier: 'draining', enteredAt: AT + 63_000, successes: 0 })
   })
 
-  test('the minute of rest counts from when draining began, and not less', () => {
+  test('the minute of rest starts when draining began', () => {
     const draining = run([observe(AT, 90), observe(AT + 30_000, 90)])
     expect(run([observe(AT + 59_999)], draining)).toBe(draining)
     expect(run([observe(AT + 60_000)], draining).tier).toBe('probing')
   })
 
-  test('an allowance still nearly used up keeps draining, and takes a probing account back', () => {
+  test('nearly used-up quota continues draining, and moves a probing account back to it', () => {
     const draining = nextHealth(HEALTHY, observe(AT, 90))
     expect(nextHealth(draining, observe(AT + 120_000, 90)).tier).toBe('draining')
     const probing = nextHealth(draining, observe(AT + 120_000, 10))
@@ -95,7 +95,7 @@ describe('tiers', () => {
     expect(nextHealth(probing, observe(AT + 130_000, 86)).tier).toBe('draining')
   })
 
-  test('nothing to change gives the same object', () => {
+  test('no change returns the same object', () => {
     expect(run([success(AT), observe(AT)])).toBe(HEALTHY)
   })
 })
@@ -113,18 +113,18 @@ describe('a lost connection', () => {
   })
 
   test.each<[string, HealthEvent]>([
-    ['the account that serves had lost its own', elsewhere(AT + 1, true)],
+    ['the serving account lost a connection, too', elsewhere(AT + 1, true)],
     ['five minutes have passed', elsewhere(AT + 300_000)],
     ['the account itself serves', success(AT + 1)],
-  ])('counts for nothing where %s', (_, event) => {
+  ])('does not count if %s', (_, event) => {
     expect(run([lost(AT), event])).toMatchObject({ errors: 0, failing: null })
   })
 
-  test('is not charged twice where the failure was an error already', () => {
+  test('is not counted twice if the failure was an error already', () => {
     expect(run([error(AT), failed(AT), elsewhere(AT + 1)])).toMatchObject({ errors: 1, failing: null })
   })
 
-  test('says something about the next attempt for a minute', () => {
+  test('affects the next attempt for a minute', () => {
     const health = run([lost(AT)])
     expect([isFailing(health, AT + 59_999), isFailing(health, AT + 60_000)]).toEqual([true, false])
   })

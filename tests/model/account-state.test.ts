@@ -66,7 +66,7 @@ describe('a block', () => {
     expect(run([limited(AT, resetAt)])).toMatchObject({ until: null, nextCheckAt: AT + CHECK_INTERVAL_MS })
   })
 
-  test('that is to be over at once is looked at after a second, then after 2, 4 …', () => {
+  test('that should end immediately is checked after a second, then after 2, 4 …', () => {
     let state = ACTIVE
     let at = AT
     for (const seconds of [1, 2, 4, 8]) {
@@ -77,7 +77,7 @@ describe('a block', () => {
     expect(nextState(state, { kind: 'tick', at }).status).toBe('active')
   })
 
-  test('that began by a clock that was ahead ends at a check, and at its reset where the clock was only corrected', () => {
+  test('that began while the clock was ahead ends at a check, and at its reset if the clock was only corrected', () => {
     const blocked = run([limited(AT, null, 20_000)])
     const setBack = AT - 5 * 60 * MINUTE
     const doubted = nextState(blocked, { kind: 'tick', at: setBack })
@@ -102,7 +102,7 @@ describe('a block', () => {
     expect(nextState(state, { kind: 'succeeded', at })).toEqual(ACTIVE)
   })
 
-  test('is not shortened or counted twice by turns that were in flight', () => {
+  test('is not shortened or counted twice by requests that were in flight', () => {
     const blocked = run([limited(AT, AT + 10 * MINUTE)])
     expect(run([limited(AT + 5), limited(AT + 6, null, 1000)], blocked)).toBe(blocked)
     expect(run([{ ...limited(AT + 7, AT + 10 * MINUTE), cause: 'another' } as AccountEvent], blocked)).toBe(blocked)
@@ -112,7 +112,7 @@ describe('a block', () => {
     expect(run([{ kind: 'succeeded', at: AT + 5 }], unknown)).toBe(unknown)
   })
 
-  test('that is over is not gone on with, also while no timer has ended it', () => {
+  test('that is over is not extended, even if no timer has ended it yet', () => {
     const over = run([limited(AT, AT + MINUTE)])
     const [later, next] = [AT + MINUTE + 1, AT + 5 * MINUTE]
     expect(run([limited(later, next)], over)).toEqual(run([limited(later, next)]))
@@ -121,7 +121,7 @@ describe('a block', () => {
     expect(second).toMatchObject({ since: later, nextCheckAt: later + 2 * MINUTE, attempts: 2 })
   })
 
-  test('may last as long as a reset is believed, which is 366 days', () => {
+  test('lasts at most as long as an accepted reset, which is 366 days', () => {
     const until = AT + 366 * 86_400_000
     expect(run([limited(AT, until)])).toMatchObject({ until })
   })
@@ -131,12 +131,12 @@ describe('a block', () => {
     expect(run([limited(AT, AT + MINUTE), longer])).toMatchObject({ status: 'quota_exceeded', since: AT + 5 })
   })
 
-  test('after a served turn starts its checks over', () => {
+  test('restarts its checks after a served request', () => {
     const served = run([limited(AT), { kind: 'tick', at: AT + MINUTE }, { kind: 'succeeded', at: AT + MINUTE }])
     expect(run([limited(AT + 2 * MINUTE)], served)).toMatchObject({ nextCheckAt: AT + 3 * MINUTE, attempts: 1 })
   })
 
-  test('is beaten by usage with room seen later, and only then', () => {
+  test('ends with later usage that has room, and not otherwise', () => {
     const blocked = run([{ ...limited(AT, AT + 3 * 86_400_000), kind: 'quota_exceeded' } as AccountEvent])
     expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(20, AT) }], blocked)).toBe(blocked)
     expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(20, AT + 1) }], blocked)).toEqual(ACTIVE)
@@ -145,7 +145,7 @@ describe('a block', () => {
   })
 
   test.each(['fiveHour', 'weekly', 'monthly'] as const)(
-    'is beaten by room in a plan that has a %s window only',
+    'ends with room in a plan that has only a %s window',
     (name) => {
       const window = { usedPercent: 20, windowMinutes: 300, resetAt: null }
       const snapshot = { ...usage(0, AT + 1), windows: { fiveHour: null, weekly: null, monthly: null, [name]: window } }
@@ -160,7 +160,7 @@ describe('a block', () => {
     expect(run([{ kind: 'usage', at: AT + 2, snapshot: usage(100, AT + 2, null) }], full)).toBe(full)
   })
 
-  test('ends with a probe that was served; one that was not waits longer', () => {
+  test('ends with a successful probe; a failed one extends it', () => {
     const blocked = run([limited(AT)])
     expect(run([{ kind: 'checked', at: AT + 1, ok: true }], blocked)).toEqual(ACTIVE)
     expect(run([{ kind: 'checked', at: AT + 1, ok: false }], blocked)).toMatchObject({
@@ -169,7 +169,7 @@ describe('a block', () => {
     })
   })
 
-  test('never comes from usage numbers alone', () => {
+  test('never results from usage numbers alone', () => {
     expect(run([{ kind: 'usage', at: AT, snapshot: usage(100, AT) }])).toBe(ACTIVE)
   })
 })
@@ -187,7 +187,7 @@ describe('a limit of a usage report', () => {
     snapshot: { ...usage(20, at), ...(limit === null && { limit }) },
   })
 
-  test('takes the account out of use until its end', () => {
+  test('makes the account unavailable until its end', () => {
     const held = run([report(AT, cap(AT + 9 * MINUTE))])
     expect(held).toMatchObject({
       status: 'quota_exceeded',
@@ -200,14 +200,14 @@ describe('a limit of a usage report', () => {
     expect(run([{ kind: 'tick', at: AT + 9 * MINUTE }], held).status).toBe('active')
   })
 
-  test.each(['limit_reached', 'not_allowed', 'credits_depleted'] as const)('is called %s where it is that', (kind) => {
+  test.each(['limit_reached', 'not_allowed', 'credits_depleted'] as const)('is named %s when it is that', (kind) => {
     expect(run([report(AT, { kind, type: 'x_y', resetAt: null })])).toMatchObject({
       status: 'quota_exceeded',
       cause: kind,
     })
   })
 
-  test('without an end holds while reports repeat it, and is written again only every few minutes', () => {
+  test('without an end holds while reports repeat it, and is stored only every few minutes', () => {
     let state = run([report(AT, cap())])
     const seen = new Set([state])
     for (let minute = 1; minute <= 60; minute++) {
@@ -220,14 +220,14 @@ describe('a limit of a usage report', () => {
     expect(run([{ kind: 'tick', at: AT + 66 * MINUTE }], state).status).toBe('active') // reports stopped coming
   })
 
-  test('ends with the next poll that does not name it, before its stated end too', () => {
+  test('ends with the next poll that does not name it, even before its stated end', () => {
     const held = run([report(AT, cap(AT + 90 * MINUTE))])
     expect(run([report(AT + 1, null)], held)).toEqual(ACTIVE)
     expect(run([report(AT + 1, undefined, usage(0, AT + 1))], held)).toEqual(ACTIVE)
     expect(run([report(AT, null)], held)).toBe(held) // as old as the block
   })
 
-  test('does not end with a report in passing that does not speak of it', () => {
+  test('does not end with an incidental report that does not mention it', () => {
     const capped = run([report(AT, cap())])
     expect(run([passing(AT + 1), passing(AT + 2, null)], capped)).toBe(capped)
     const reached = run([report(AT, { kind: 'limit_reached', type: null, resetAt: null })])
@@ -235,22 +235,22 @@ describe('a limit of a usage report', () => {
     expect(run([passing(AT + 1, null)], reached)).toEqual(ACTIVE)
   })
 
-  test('keeps its words when requests that were under way are rejected', () => {
+  test('keeps its description when running requests are rejected', () => {
     const held = run([report(AT, cap()), limited(AT + 1, AT + 30 * MINUTE)])
     expect(held).toMatchObject({ cause: 'spend_cap_reached', until: AT + 30 * MINUTE })
   })
 
-  test('gives a rejected account its words, and keeps the end the rejection stated', () => {
+  test('gives a rejected account its description, and keeps the end the rejection stated', () => {
     const held = run([limited(AT, AT + 30 * MINUTE), report(AT + 1, cap())])
     expect(held).toMatchObject({ cause: 'spend_cap_reached', until: AT + 30 * MINUTE, since: AT })
   })
 
-  test('that is explicitly over ends the block of a rejection, also without windows', () => {
+  test('that is explicitly over ends the block of a rejection, even without windows', () => {
     const windows = { fiveHour: null, weekly: null, monthly: null }
     expect(run([limited(AT, AT + 90 * MINUTE), report(AT + 1, null, { windows })])).toEqual(ACTIVE)
   })
 
-  test('about the included quota does not hold an account that goes on with paid credits', () => {
+  test('about the included quota does not block an account that continues with paid credits', () => {
     const weekly = { usedPercent: 100, windowMinutes: 10_080, resetAt: AT + 90 * MINUTE }
     const windows = { fiveHour: null, weekly, monthly: null }
     const credits = { hasCredits: true, unlimited: false, balance: 12 }
@@ -261,7 +261,7 @@ describe('a limit of a usage report', () => {
     expect(run([report(AT, { ...reached, resetAt: null }, { credits })]).cause).toBe('not_allowed')
   })
 
-  test('leaves paused and signed-out accounts alone', () => {
+  test('does not affect paused and signed-out accounts', () => {
     const paused = run([{ kind: 'pause', at: AT }])
     expect(run([report(AT + 1, cap())], paused)).toBe(paused)
   })
@@ -274,23 +274,23 @@ describe('sign-in failures', () => {
     expect(run([{ kind: 'auth_failed', at: AT + 1, code, evidence: 'again' }], state)).toBe(state)
   })
 
-  test.each(['something_else', 'constructor'])('the unknown code %s asks for a new sign-in', (code) => {
+  test.each(['something_else', 'constructor'])('the unknown code %s requires a new sign-in', (code) => {
     expect(run([{ kind: 'auth_failed', at: AT, code, evidence: 'x' }]).status).toBe('reauth_required')
   })
 
-  test('end with a new sign-in, from any state but a pause', () => {
+  test('end with a new sign-in, from any state except a pause', () => {
     for (const status of ACCOUNT_STATUSES.filter((status) => status !== 'paused')) {
       expect(nextState({ ...ACTIVE, status }, { kind: 'reauthenticated', at: AT })).toEqual(ACTIVE)
     }
   })
 
-  test('leave an account deactivated that also lost its tokens', () => {
+  test('keep an account deactivated that also lost its tokens', () => {
     const gone = run([{ kind: 'auth_failed', at: AT, code: 'account_deleted', evidence: 'x' }])
     expect(gone.evidence).toBe('x')
     expect(run([{ kind: 'auth_failed', at: AT + 1, code: 'token_expired', evidence: 'y' }], gone)).toBe(gone)
   })
 
-  test('are not turned into a block by late answers', () => {
+  test('are not replaced by a block from late responses', () => {
     const state = run([{ kind: 'auth_failed', at: AT, code: 'account_deleted', evidence: 'x' }])
     const late: AccountEvent[] = [limited(AT + 1), { kind: 'succeeded', at: AT + 2 }, { kind: 'tick', at: AT + 3 }]
     expect(run(late, state)).toBe(state)
@@ -319,7 +319,7 @@ describe('operators', () => {
     expect(attempt(status, 'reactivate')).toBe(reactivated)
   })
 
-  test('who ask for what is so already change nothing', () => {
+  test('that set the current state change nothing', () => {
     const paused = run([{ kind: 'pause', at: AT }])
     expect(run([{ kind: 'pause', at: AT + 1 }], paused)).toBe(paused)
     const halfOpen = { ...ACTIVE, attempts: 2 }
@@ -333,7 +333,7 @@ describe('a pause', () => {
   const signedIn: AccountEvent = { kind: 'reauthenticated', at: AT + 9 }
 
   test.each(['token_expired', 'tokens_unreadable', 'account_deleted'])(
-    'stays through %s and a new sign-in, and forgets what the sign-in made good',
+    'stays through %s and a new sign-in, and drops what the sign-in resolved',
     (code) => {
       const lost = run([failed(code)], paused)
       expect(lost).toEqual({ ...paused, cause: code, evidence: 'x' })
@@ -343,7 +343,7 @@ describe('a pause', () => {
     },
   )
 
-  test('ends when you resume it, but not before the sign-in it needs', () => {
+  test('ends when you resume it, but not the need to sign in', () => {
     const resume: AccountEvent = { kind: 'reactivate', at: AT + 9 }
     const lost = run([failed('token_expired')], paused)
     expect(() => nextState(lost, resume)).toThrow('needs sign-in')
@@ -351,7 +351,7 @@ describe('a pause', () => {
     expect(run([failed('account_deleted'), resume], paused)).toBe(ACTIVE)
   })
 
-  test('hides a closed account that lost its tokens, too, as the closed one it is', () => {
+  test('also covers a deactivated account that lost its tokens, which stays deactivated', () => {
     const gone = run([failed('account_deleted')], paused)
     expect(run([failed('token_expired')], gone)).toBe(gone)
     expect(run([failed('account_deleted')], run([failed('token_expired')], paused))).toEqual(gone)
@@ -407,7 +407,7 @@ describe('from any state', () => {
     )
   })
 
-  test('a healthy upstream makes the account eligible within one check interval', () => {
+  test('a healthy upstream makes the account available within one check interval', () => {
     holds(
       fc.property(fc.oneof(reached, stored), time, (state, now) => {
         const seen = now + CHECK_INTERVAL_MS
@@ -425,7 +425,7 @@ describe('from any state', () => {
     )
   })
 
-  test('a block ends by itself at its reset, or within the longest check delay', () => {
+  test('a block ends automatically at its reset, or within the longest check delay', () => {
     holds(
       fc.property(fc.oneof(reached, stored), time, (state, now) => {
         const first = nextState(state, { kind: 'tick', at: now })
@@ -437,7 +437,7 @@ describe('from any state', () => {
     )
   })
 
-  test('nothing but a person brings back what is no block', () => {
+  test('only a user action ends a state that is not a block', () => {
     const status = fc.constantFrom('paused' as const, 'reauth_required' as const, 'deactivated' as const)
     holds(
       fc.property(status, fc.array(event, { maxLength: 8 }), (kind, events) => {

@@ -45,7 +45,7 @@ const setUp = () => {
   return { db, id, doing, take, refreshToken, renewal }
 }
 
-test('a file older than the last renewal leaves the tokens alone and says so', () => {
+test('a file older than the last refresh leaves the tokens unchanged and says so', () => {
   const { take, id, refreshToken } = setUp()
   expect(take(getFile('first', SIGNED_IN_AT))).toMatchObject({ id, tokensKept: true, status: 'active' })
   expect(refreshToken()).toBe('rotated-refresh')
@@ -60,7 +60,7 @@ test('a newer file, or a sign-in, replaces them', () => {
   expect(getAccount(db, id).lastRefreshAt).toBe(doing.actor.at)
 })
 
-test('a file of no known age leaves the tokens alone, unless a sign-in is needed', () => {
+test('a file of unknown age leaves the tokens unchanged, unless sign-in is needed', () => {
   const { db, take, id, refreshToken } = setUp()
   expect(take(getFile('undated', null))).toMatchObject({ id, tokensKept: true })
   expect(refreshToken()).toBe('rotated-refresh')
@@ -68,7 +68,7 @@ test('a file of no known age leaves the tokens alone, unless a sign-in is needed
   expect(take(getFile('undated', null)).tokensKept).toBe(false)
 })
 
-test('what the new tokens do not say of their owner stays, and what they say counts', () => {
+test('details missing from the new tokens are kept, and present ones replaced', () => {
   const { db, take, id, doing } = setUp()
   const file = getFile('second', JUST_GIVEN)
   const seat = { workspaceId: 'ws', workspaceLabel: 'Labs', seatType: 'full' }
@@ -93,7 +93,7 @@ test('what the new tokens do not say of their owner stays, and what they say cou
   expect(getAccount(db, id)).toMatchObject({ ...known, planType: 'team', workspaceLabel: 'Works' })
 })
 
-test('a file that says it is of the future counts as of now: what is renewed later replaces it', () => {
+test('a file dated in the future counts as current: a later refresh replaces it', () => {
   const { db, id, take, doing, refreshToken } = setUp()
   expect(take(getFile('future', Date.UTC(2099, 0, 1))).tokensKept).toBe(false)
   expect(getAccount(db, id).lastRefreshAt).toBe(doing.actor.at)
@@ -102,14 +102,14 @@ test('a file that says it is of the future counts as of now: what is renewed lat
   expect(refreshToken()).toBe('honest-refresh')
 })
 
-test.each(['reauth_required', 'deactivated'] as const)('an account that is %s takes any file', (status) => {
+test.each(['reauth_required', 'deactivated'] as const)('an account that is %s accepts any file', (status) => {
   const { db, take, id, refreshToken } = setUp()
   commit(db, (tx) => saveState(tx, id, { ...ACTIVE, status, cause: status, since: 1 }))
   expect(take(getFile('second', SIGNED_IN_AT))).toMatchObject({ tokensKept: false, status: 'active' })
   expect(refreshToken()).toBe('second-refresh')
 })
 
-test('the same e-mail in another letter case is the same account; of two of old the one that is written so', () => {
+test('an email in another case is the same account; of two older ones the exact match is used', () => {
   const { db, take, id } = setUp()
   const file = getFile('second', SIGNED_IN_AT + 3_600_001)
   const asUpper = { ...file, identity: { ...file.identity, email: 'Ada@Example.test' } }
@@ -123,14 +123,14 @@ test('the same e-mail in another letter case is the same account; of two of old 
   expect([asUpper, file].map(({ identity }) => findMatchingAccount(db, identity)?.id)).toEqual([id, 'acc_old'])
 })
 
-test('letters beside those of ASCII have cases, too', () => {
+test('non-ASCII letters are compared without case, too', () => {
   const { take } = setUp()
   const file = getFile('second', SIGNED_IN_AT + 3_600_001)
   const called = (email: string) => ({ ...file, identity: { ...file.identity, email } })
   expect(take(called('JÜRGEN@example.test')).id).toBe(take(called('jürgen@example.test')).id)
 })
 
-test('any tokens replace those that cannot be read, before that was noticed, too', () => {
+test('any tokens replace unreadable ones, even before that was detected', () => {
   const { db, take, id, refreshToken } = setUp()
   commit(db, (tx) => tx.update(accounts).set({ idTokenSealed: 'damaged' }).where(eq(accounts.id, id)).run())
   expect(take(getFile('older', SIGNED_IN_AT - 1))).toMatchObject({ tokensKept: false, status: 'active' })
@@ -138,7 +138,7 @@ test('any tokens replace those that cannot be read, before that was noticed, too
 })
 
 test.each(['invalid_grant', 'account_deleted'])(
-  'any tokens replace those of an account with %s, also a paused one',
+  'any tokens replace those of an account with %s, even if paused',
   (code) => {
     const { db, take, id, refreshToken } = setUp()
     const events = [{ kind: 'pause' }, { kind: 'auth_failed', code, evidence: 'seen' }] as const
@@ -153,7 +153,7 @@ test.each(['invalid_grant', 'account_deleted'])(
   },
 )
 
-test('the file whose tokens are stored already does not get in the way of a renewal under way', () => {
+test('a file with the stored tokens does not interrupt a running refresh', () => {
   const { db, take, id, refreshToken, renewal } = setUp()
   const previousSealed = getAccount(db, id).refreshTokenSealed
   expect(take({ ...getFile('rotated', SIGNED_IN_AT + 3_600_000) }).tokensKept).toBe(true)
@@ -162,7 +162,7 @@ test('the file whose tokens are stored already does not get in the way of a rene
   expect(refreshToken()).toBe('next-refresh')
 })
 
-test('of a newer and an older file together the newer counts, and nothing was kept', () => {
+test('of a newer and an older file together the newer wins, and nothing was kept', () => {
   const { db, doing, refreshToken } = setUp()
   const files = [getFile('second', SIGNED_IN_AT + 3_600_001), getFile('first', SIGNED_IN_AT)]
   const rows = mergeByAccount(commit(db, (tx) => importAccounts(tx, files, doing)))

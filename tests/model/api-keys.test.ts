@@ -61,7 +61,7 @@ const faults = (run: () => unknown): unknown => {
 const daily = (maxValue: number, more = {}) => ({ limitType: 'total_tokens', limitWindow: 'daily', maxValue, ...more })
 
 describe('a new key', () => {
-  test('is shown once; only its hash and its beginning are stored', () => {
+  test('is shown once; only its hash and prefix are stored', () => {
     const { db, sqlite } = testDb()
     const { row, key } = aKey(db)
     expect(key).toMatch(/^sk-clb-[\w-]{43}$/)
@@ -70,7 +70,7 @@ describe('a new key', () => {
     expect(Buffer.from(sqlite.serialize()).includes(key)).toBe(false)
   })
 
-  test('with a name alone allows everything', () => {
+  test('with only a name allows everything', () => {
     const { db } = testDb()
     expect(toApiKey(aKey(db, {}, { at: NOW }).row, NOW)).toMatchObject({
       name: 'laptop',
@@ -87,7 +87,7 @@ describe('a new key', () => {
     })
   })
 
-  test('starts each limit a whole window from now', () => {
+  test('starts each limit with a full window from now', () => {
     const { db } = testDb()
     const limits = [daily(500), { limitType: 'cost_usd', limitWindow: 'monthly', maxValue: 7, modelFilter: 'strong' }]
     expect(toApiKey(aKey(db, { limits }, { at: NOW }).row, NOW).limits).toMatchObject([
@@ -120,7 +120,7 @@ describe('a new key', () => {
   })
 })
 
-describe('what may be said about a key', () => {
+describe('the fields of a key', () => {
   test.each<[string, Record<string, unknown>]>([
     ['an empty name', { name: '  ' }],
     ['a name over 128', { name: 'x'.repeat(129) }],
@@ -136,11 +136,11 @@ describe('what may be said about a key', () => {
     ['a limit in credits, which nothing counts', { limits: [daily(1, { limitType: 'credits' })] }],
     ['the same limit twice', { limits: [daily(1), daily(2, { modelFilter: '' })] }],
     ['a scope of model sources without names', { assignedSourceIds: [''] }],
-  ])('%s is refused', (_, input) => {
+  ])('%s is rejected', (_, input) => {
     expect(NewKey.safeParse({ name: 'ok', ...input }).success).toBe(false)
   })
 
-  test('spellings are made one', () => {
+  test('different spellings are normalized', () => {
     expect(
       NewKey.parse({
         name: ' laptop ',
@@ -160,11 +160,11 @@ describe('what may be said about a key', () => {
     })
   })
 
-  test('a patch does not fill in what it leaves out', () => {
+  test('a patch does not fill in omitted fields', () => {
     expect(KeyPatch.parse({})).toEqual({})
   })
 
-  test('fields that contradict each other are refused, also across a patch', () => {
+  test('contradicting fields are rejected, even across a patch', () => {
     const { db } = testDb()
     expect(faults(() => aKey(db, { allowedModels: ['fast'], enforcedModel: 'strong' }))).toHaveProperty('enforcedModel')
     expect(faults(() => aKey(db, { enforcedReasoningEffort: 'low', allowedReasoningEfforts: ['low'] }))).toHaveProperty(
@@ -185,7 +185,7 @@ describe('what may be said about a key', () => {
     expect(aKey(db, { assignedAccountIds: ['acc_1'] }).row.assignedAccountIds).toEqual(['acc_1'])
   })
 
-  test('a key whose account was deleted since can still be edited', () => {
+  test('a key whose account was deleted can still be edited', () => {
     const { db } = testDb()
     anAccountRow(db, 'acc_1')
     const { id } = aKey(db, { assignedAccountIds: ['acc_1'] }).row
@@ -199,7 +199,7 @@ describe('what may be said about a key', () => {
 })
 
 describe('changing limits', () => {
-  test('a limit that stays keeps its use and its reset, a dropped one goes', () => {
+  test('an unchanged limit keeps its use and its reset, a removed one is deleted', () => {
     const { db } = testDb()
     const { row } = aKey(db, { limits: [daily(100), daily(5, { limitType: 'requests' })] }, { at: NOW })
     spend(db, row.id, 42)
@@ -209,7 +209,7 @@ describe('changing limits', () => {
     ])
   })
 
-  test('a limit of another model is another limit', () => {
+  test('a limit of another model is a different limit', () => {
     const { db } = testDb()
     const strong = daily(100, { modelFilter: 'strong' })
     const { row } = aKey(db, { limits: [strong] }, { at: NOW })
@@ -221,44 +221,41 @@ describe('changing limits', () => {
     ])
   })
 
-  test('a patch without limits leaves them alone', () => {
+  test('a patch without limits keeps them', () => {
     const { db } = testDb()
     const { row } = aKey(db, { limits: [daily(100)] })
     spend(db, row.id, 42)
     expect(edit(db, row.id, { name: 'renamed' }).limits).toEqual([{ ...row.limits[0]!, currentValue: 42 }])
   })
 
-  test.each([0, 1, 20 * 60_000])(
-    'a new limit knows what was used in the window before, %d ms after a full hour',
-    (ms) => {
-      const at = NOW + ms
-      const { db, sqlite } = testDb()
-      const { id } = aKey(db).row
-      const since = at - WINDOW_MS.daily
-      turns(sqlite, id, [
-        { id: 'in', startedAt: at - 1000 },
-        { id: 'first', startedAt: since },
-        { id: 'other-model', startedAt: at - 1000, model: 'fast' },
-        { id: 'cancelled', startedAt: since + HOUR_MS, status: 'cancelled' },
-        { id: 'failed', startedAt: at - 1000, status: 'error', ...UNCHARGED },
-        { id: 'never-asked', startedAt: at - 1000, status: 'cancelled', accountId: null, ...UNCHARGED },
-        { id: 'too-old', startedAt: since - 1 },
-        { id: 'stranger', startedAt: at - 1000, keyId: 'key_other' },
-        { id: 'prewarm', startedAt: at - 1000, kind: 'prewarm', accountId: null, ...UNCHARGED },
-        { id: 'early-prewarm', startedAt: since, kind: 'prewarm', accountId: null, ...UNCHARGED },
-      ])
-      const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
-      const wanted = [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd')]
-      const { limits } = edit(db, id, { limits: wanted }, at)
-      expect(Object.fromEntries(limits.map(({ limitType, currentValue }) => [limitType, currentValue]))).toEqual({
-        requests: 4,
-        total_tokens: 330,
-        cost_usd: 12,
-      })
-    },
-  )
+  test.each([0, 1, 20 * 60_000])('a new limit starts with the use of its window, %d ms after a full hour', (ms) => {
+    const at = NOW + ms
+    const { db, sqlite } = testDb()
+    const { id } = aKey(db).row
+    const since = at - WINDOW_MS.daily
+    turns(sqlite, id, [
+      { id: 'in', startedAt: at - 1000 },
+      { id: 'first', startedAt: since },
+      { id: 'other-model', startedAt: at - 1000, model: 'fast' },
+      { id: 'cancelled', startedAt: since + HOUR_MS, status: 'cancelled' },
+      { id: 'failed', startedAt: at - 1000, status: 'error', ...UNCHARGED },
+      { id: 'never-asked', startedAt: at - 1000, status: 'cancelled', accountId: null, ...UNCHARGED },
+      { id: 'too-old', startedAt: since - 1 },
+      { id: 'stranger', startedAt: at - 1000, keyId: 'key_other' },
+      { id: 'prewarm', startedAt: at - 1000, kind: 'prewarm', accountId: null, ...UNCHARGED },
+      { id: 'early-prewarm', startedAt: since, kind: 'prewarm', accountId: null, ...UNCHARGED },
+    ])
+    const limit = (limitType: string, modelFilter?: string) => daily(999, { limitType, modelFilter })
+    const wanted = [limit('requests'), limit('total_tokens', 'strong'), limit('cost_usd')]
+    const { limits } = edit(db, id, { limits: wanted }, at)
+    expect(Object.fromEntries(limits.map(({ limitType, currentValue }) => [limitType, currentValue]))).toEqual({
+      requests: 4,
+      total_tokens: 330,
+      cost_usd: 12,
+    })
+  })
 
-  test('a new limit knows what was used in whole hours though the log has gone', () => {
+  test('a new limit starts with the use of whole hours even if the log was deleted', () => {
     const { db, sqlite } = testDb()
     const { id } = aKey(db).row
     const days = [1, 5, 10, 20, 40]
@@ -277,7 +274,7 @@ describe('changing limits', () => {
     ])
   })
 
-  test('a turn that failed midway is no request of a new limit, but its tokens are counted', () => {
+  test('a request that failed midway does not count for a new limit, but its tokens do', () => {
     const { db, sqlite } = testDb()
     const { id } = aKey(db).row
     turns(sqlite, id, [{ id: 'midway', startedAt: NOW - 1000, status: 'error' }])
@@ -306,7 +303,7 @@ describe('changing limits', () => {
   })
 })
 
-describe('switching off', () => {
+describe('disabling', () => {
   test('a revoked key says so and can be restored', () => {
     const { db } = testDb()
     const { id } = aKey(db).row
@@ -320,7 +317,7 @@ describe('switching off', () => {
       tx.run(`UPDATE api_keys SET owner_user_id = 'usr_1', is_active = 0, deactivated_reason = 'owner_disabled'`)
     })
 
-  test('the key of a disabled owner cannot be switched on, but revoked for good', () => {
+  test('the key of a disabled owner cannot be enabled, but permanently revoked', () => {
     const { db } = testDb()
     const { id } = aKey(db).row
     anOwner(db, 'disabled')
@@ -328,14 +325,14 @@ describe('switching off', () => {
     expect(edit(db, id, { isActive: false }).deactivatedReason).toBe('manual')
   })
 
-  test('that of an owner who is back can be switched on by hand', () => {
+  test('the key of a re-enabled owner can be enabled manually', () => {
     const { db } = testDb()
     const { id } = aKey(db).row
     anOwner(db, 'active')
     expect(edit(db, id, { isActive: true })).toMatchObject({ isActive: true, deactivatedReason: null })
   })
 
-  test('an expired key gives its reason', () => {
+  test('an expired key shows its reason', () => {
     const { db } = testDb()
     const { row } = aKey(db, { expiresAt: '2026-01-01T00:00:00Z' })
     expect(toApiKey(row, NOW - 1).deactivatedReason).toBeNull()
@@ -343,7 +340,7 @@ describe('switching off', () => {
   })
 })
 
-describe('renewing and deleting', () => {
+describe('regenerating and deleting', () => {
   test('regenerating changes the secret and nothing else', () => {
     const { db } = testDb()
     const { row, key } = aKey(db, { limits: [daily(1)] })
@@ -354,7 +351,7 @@ describe('renewing and deleting', () => {
     expect(renewed.row).toEqual({ ...row, keyHash: hashKey(renewed.key), keyPrefix: renewed.key.slice(0, 15) })
   })
 
-  test('deleting takes the limits along', () => {
+  test('deleting removes the limits, too', () => {
     const { db, sqlite } = testDb()
     const { id } = aKey(db, { limits: [daily(1)] }).row
     commit(db, (tx) => deleteKey(tx, id, { scope: 'all', actor: anActor(NOW) }))
@@ -362,7 +359,7 @@ describe('renewing and deleting', () => {
     expect(sqlite.query('SELECT count(*) AS n FROM api_key_limits').get()).toEqual({ n: 0 })
   })
 
-  test('what is not there is not found', () => {
+  test('an unknown key is not found', () => {
     const { db } = testDb()
     const doing = { scope: 'all' as const, actor: anActor(NOW), random: seededRandom(1) }
     const notFound = expect.objectContaining({ code: 'not_found' })
@@ -394,7 +391,7 @@ test('every change is audited without the secret, and announced', () => {
   expect(announced).toEqual([['keys'], ['keys'], ['keys'], ['keys']])
 })
 
-test('an edit is written down as what it changed, however much the form carries', () => {
+test('an edit is recorded as what it changed, however many fields the form has', () => {
   const { db } = testDb()
   const limits = [{ limitType: 'total_tokens', limitWindow: 'weekly', maxValue: 5 }]
   const { id } = aKey(db, { allowedModels: ['gpt-5.5'], limits }).row

@@ -38,11 +38,11 @@ const aKey = (over: Partial<KeyFact> = {}): KeyFact => ({
 const said = (over: Partial<Facts>, role: PresetSlug = 'admin') =>
   attention(facts(over), PRESETS[role]).map(({ text, action }) => [text, action?.href ?? null])
 
-test('nothing, when nothing is wrong', () => {
+test('is empty when nothing is wrong', () => {
   expect(said({})).toEqual([])
 })
 
-test('a sign-in, with the way to it for those who may go it', () => {
+test('a sign-in, with a link for users who can do it', () => {
   const accounts = [anAccount({ accountId: 'acc_2', displayName: 'team-3', status: 'reauth_required' })]
   const text = 'team-3 needs sign-in. It is not used until you sign in again.'
   expect(said({ accounts })).toEqual([[text, '/accounts/new/browser?account=acc_2']])
@@ -84,7 +84,7 @@ describe('keys', () => {
     expect(said({ keys: [aKey({ limits: [], expiresAt: NOW - 1 })] })).toEqual([])
   })
 
-  test('are not told of to those who may not list them', () => {
+  test('are hidden from users who cannot list them', () => {
     const keys = [aKey({ expiresAt: NOW + DAY })]
     for (const role of ['viewer', 'guest', 'member'] as const) expect(said({ keys }, role)).toEqual([])
   })
@@ -96,7 +96,7 @@ test('the ledger comes before everything that still works', () => {
   expect(items.map(([text]) => text)).toContain('No backup yet')
 })
 
-test('turns that all fail are told of with the newest failure, and lead to it', () => {
+test('requests that all fail are reported with the newest failure and a link to it', () => {
   const text = 'The last 4 requests failed. Last error: “Overloaded.”'
   const outage = { turns: 4, message: 'Overloaded.' }
   expect(said({ outage })).toEqual([[text, '/logs?status=failed']])
@@ -105,14 +105,14 @@ test('turns that all fail are told of with the newest failure, and lead to it', 
   expect(said({ outage: untold }, 'viewer')).toEqual([['The last 4 requests failed', '/logs?status=failed']])
 })
 
-test('a database file that is gone comes first, with the backup that saves it', () => {
+test('a missing database file comes first, with the backup that saves it', () => {
   const text =
     'The database file was removed or replaced. Changes are lost when the server stops unless you back up now.'
   expect(said({ isDatabaseLost: true, isLedgerHealthy: false })[0]).toEqual([text, '/settings/data'])
   expect(said({ isDatabaseLost: true }, 'viewer')).toEqual([[text, null]])
 })
 
-test('backups: none yet, an old one, or not for this reader', () => {
+test('backups: none yet, an old one, or hidden from this user', () => {
   expect(said({ lastBackupAt: null })).toEqual([['No backup yet', '/settings/data']])
   expect(said({ lastBackupAt: NOW - 9 * DAY })).toEqual([['The last backup is 9 days old', '/settings/data']])
   expect(said({ lastBackupAt: undefined })).toEqual([])
@@ -121,20 +121,20 @@ test('backups: none yet, an old one, or not for this reader', () => {
   expect(said({ lastBackupAt: NOW - 9 * DAY, isFirstBackupComing: true })).toHaveLength(1)
 })
 
-test('a strategy that names an account that was deleted', () => {
+test('a strategy that names a deleted account', () => {
   const text = 'No new conversations are served. The account chosen for the “Single account” strategy was deleted.'
   expect(said({ isChosenAccountGone: true })).toEqual([[text, '/settings/routing']])
   expect(said({ isChosenAccountGone: true }, 'viewer')).toEqual([[text, null]])
 })
 
-test('doors that stand open', () => {
+test('open access', () => {
   expect(said({ isDashboardOpen: true, isKeyless: true }).map(([text]) => text)).toEqual([
     'Anyone who can reach this dashboard has full control. Sign-in is disabled in the environment.',
     'Clients from the networks set in the environment need no API key',
   ])
 })
 
-test('overflow to a model source is said with its count, and with what its budget left out', () => {
+test('overflow to a model source is reported with its count, and with the requests outside its budget', () => {
   const use = { sourceName: 'Local', count: 2, overBudget: 0 }
   const served = 'Local served 2 requests in the last hour, because every account was at its usage limit'
   expect(said({ overflow: use })).toEqual([[served, '/settings/sources']])

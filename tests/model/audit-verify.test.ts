@@ -41,8 +41,8 @@ const purge = (days: number, limit = 500) =>
   commit(db, (tx) => purgeAuditLog(tx, { before: START + days * DAY_MS, limit, now: START + 100 * DAY_MS }))
 const brokenAt = (rowId: number | null) => ({ isWhole: false, rowId })
 
-describe('a chain nobody touched', () => {
-  test('is whole when it is empty, short, and longer than a slice', () => {
+describe('an unmodified chain', () => {
+  test('is valid when it is empty, short, and longer than a batch', () => {
     expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 0, unchained: 0, purgedThroughId: null })
     write(1)
     expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 1, unchained: 0, purgedThroughId: null })
@@ -50,7 +50,7 @@ describe('a chain nobody touched', () => {
     expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, rows: 1101 })
   })
 
-  test('a change that was rolled back leaves no gap', () => {
+  test('has no gap after a rolled-back change', () => {
     write(2)
     expect(() =>
       commit(db, (tx) => {
@@ -62,7 +62,7 @@ describe('a chain nobody touched', () => {
     expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, rows: 4 })
   })
 
-  test('rows of a release without hashes are counted apart, and cannot be taken out unseen', () => {
+  test('counts rows of a release without hashes separately, and detects their removal', () => {
     const old = { at: START, event: 'logout', actor: 'usr_a', severity: 'info' } as const
     tamper((tx) => tx.insert(auditLogs).values([old, old]).run())
     expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 2, unchained: 2, purgedThroughId: null })
@@ -74,7 +74,7 @@ describe('a chain nobody touched', () => {
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(null))
   })
 
-  test('does not depend on how the rows are sliced', () => {
+  test('does not depend on the batch size', () => {
     write(7)
     const rows = db.select().from(auditLogs).all()
     for (const size of [1, 2, 3, 7, 10]) {
@@ -84,10 +84,10 @@ describe('a chain nobody touched', () => {
   })
 })
 
-describe('a chain somebody touched', () => {
+describe('a modified chain', () => {
   beforeEach(() => write(6))
 
-  test('an emptied log without its kept end is not a new one, nor is what is written after', () => {
+  test('a log emptied without its stored end is not a new one, nor are later entries', () => {
     tamper((tx) => tx.delete(auditLogs).run())
     tamper((tx) => tx.delete(facts).where(eq(facts.name, 'audit_head')).run())
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(null))
@@ -106,29 +106,29 @@ describe('a chain somebody touched', () => {
     ['from where', { address: '192.0.2.1' }],
     ['how grave', { severity: 'info' }],
     ['the details', { details: { day: 9 } }],
-  ] satisfies [string, Partial<AuditRow>][])('changing %s is seen', (_name, change) => {
+  ] satisfies [string, Partial<AuditRow>][])('changing %s is detected', (_name, change) => {
     set(4, change)
     expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(4), problem: 'its content was changed' })
   })
 
-  test('a row taken out of the middle is seen at the next', () => {
+  test('a row removed from the middle is detected at the next', () => {
     remove(3)
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(4))
   })
 
-  test('the oldest row is missed', () => {
+  test('removing the oldest row is detected', () => {
     remove(1)
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(2))
   })
 
-  test('the newest row is missed, at once and after others were written', () => {
+  test('removing the newest row is detected, immediately and after others were written', () => {
     remove(6)
     expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: 'it was the newest entry and is missing' })
     write(2, 6)
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
   })
 
-  test('all rows are missed', () => {
+  test('removing all rows is detected', () => {
     tamper((tx) => tx.delete(auditLogs).run())
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(6))
   })
@@ -137,7 +137,7 @@ describe('a chain somebody touched', () => {
     [2, 3],
     [1, 6],
     [5, 6],
-  ])('rows %d and %d swapped are seen at the first', (a, b) => {
+  ])('swapping rows %d and %d is detected at the first', (a, b) => {
     const row = (id: number) => db.select().from(auditLogs).where(eq(auditLogs.id, id)).get()
     const [one, other] = [row(a), row(b)]
     set(a, { ...other, id: a })
@@ -145,7 +145,7 @@ describe('a chain somebody touched', () => {
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(a))
   })
 
-  test('the newest row rewritten, and one put behind it, are seen though their hashes fit', () => {
+  test('a rewritten newest row, and one appended to it, are detected though their hashes fit', () => {
     const newest = db.select().from(auditLogs).where(eq(auditLogs.id, 6)).get()!
     const notTheEnd = 'it is not the entry the log ended with'
     const behind = { ...newest, id: 7, previousHash: newest.hash }
@@ -161,7 +161,7 @@ describe('a chain somebody touched', () => {
     expect(verifyAuditLog(db)).toMatchObject({ ...brokenAt(6), problem: notTheEnd })
   })
 
-  test('without the kept end nothing is proven, and starting anew does not help', () => {
+  test('without the stored end nothing is proven, and starting over does not help', () => {
     tamper((tx) => tx.delete(facts).run())
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(1))
     write(1, 6)
@@ -172,7 +172,7 @@ describe('a chain somebody touched', () => {
 describe('a purge', () => {
   beforeEach(() => write(6))
 
-  test('takes the oldest rows and leaves a chain that is whole', () => {
+  test('removes the oldest rows and leaves a valid chain', () => {
     expect(purge(4)).toBe(4)
     const rows = db.select().from(auditLogs).all()
     expect(rows.map(({ id, event }) => [id, event])).toEqual([
@@ -187,7 +187,7 @@ describe('a purge', () => {
     expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 3, unchained: 0, purgedThroughId: 4 })
   })
 
-  test('goes slice by slice, and of everything, and again', () => {
+  test('works in batches, on everything, and repeatedly', () => {
     expect([purge(5, 2), purge(5, 2), purge(5, 2)]).toEqual([2, 2, 1])
     expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, purgedThroughId: 5 })
     write(3, 101)
@@ -195,7 +195,7 @@ describe('a purge', () => {
     expect(verifyAuditLog(db)).toEqual({ isWhole: true, rows: 1, unchained: 0, purgedThroughId: 12 })
   })
 
-  test('is not made for anchors alone, and stops before a row that is young although its id is old', () => {
+  test('is not done for anchors alone, and stops before a recent row with an old id', () => {
     expect(purge(6)).toBe(6)
     expect(purge(1000)).toBe(0)
     write(1, 300)
@@ -204,7 +204,7 @@ describe('a purge', () => {
     expect(verifyAuditLog(db)).toMatchObject({ isWhole: true, rows: 4 })
   })
 
-  test('hides nothing that is done afterwards', () => {
+  test('hides no later modification', () => {
     purge(3)
     remove(4)
     expect(verifyAuditLog(db)).toMatchObject({
@@ -213,7 +213,7 @@ describe('a purge', () => {
     })
   })
 
-  test('changing a row that is left, or the anchor, is seen', () => {
+  test('changing a remaining row, or the anchor, is detected', () => {
     purge(3)
     const anchor = db.select().from(auditLogs).where(eq(auditLogs.id, 7)).get()
     set(5, { address: '192.0.2.1' })
@@ -223,7 +223,7 @@ describe('a purge', () => {
     expect(verifyAuditLog(db)).toMatchObject(brokenAt(7))
   })
 
-  test('is undone with what it is part of', () => {
+  test('is rolled back with its transaction', () => {
     expect(() =>
       commit(db, (tx) => {
         purgeAuditLog(tx, { before: START + 4 * DAY_MS, limit: 500, now: START })

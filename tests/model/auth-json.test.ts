@@ -20,8 +20,8 @@ const NATIVE = { id_token: ID_TOKEN, access_token: 'access', refresh_token: 'ref
 
 const file = (tokens: unknown, more: Record<string, unknown> = {}) => JSON.stringify({ tokens, ...more })
 
-describe('a good file', () => {
-  test('in the native spelling gives tokens, identity and the time of the last refresh', () => {
+describe('a valid file', () => {
+  test('in the native format gives tokens, identity and the time of the last refresh', () => {
     const imported = parseAuthJson(file(NATIVE, { last_refresh: '2026-11-01T10:00:00Z' }), 'auth.json')
     expect(imported).toEqual({
       identity: {
@@ -39,7 +39,7 @@ describe('a good file', () => {
   })
 
   test.each([undefined, null, '', 'yesterday', '0001-01-01T00:00:00Z'])(
-    'whose last refresh is %p is as old as its access token says, or else its ID token, or nobody knows',
+    'whose last refresh is %p takes its age from its access token, its ID token, or has none',
     (last_refresh) => {
       const given = (claims: object) => unsignedJwt({ email: 'ada@example.test', ...claims })
       const getAge = (access_token: string, id_token: string) =>
@@ -58,7 +58,7 @@ describe('a good file', () => {
     )
   })
 
-  test('without the claim takes the account id beside the tokens, and the subject for the seat', () => {
+  test('without the claim uses the account id beside the tokens, and the subject as the user', () => {
     const idToken = unsignedJwt({ email: 'ada@example.test', sub: 'auth0|ada' })
     const { identity, lastRefreshAt } = parseAuthJson(file({ ...NATIVE, id_token: idToken }), 'a')
     expect(identity).toMatchObject({ chatgptAccountId: 'fallback', chatgptUserId: 'auth0|ada', planType: 'unknown' })
@@ -66,7 +66,7 @@ describe('a good file', () => {
   })
 })
 
-describe('a bad file', () => {
+describe('an invalid file', () => {
   test.each([
     ['not JSON', '{"tokens":', 'is not valid JSON'],
     ['an empty file', '', 'is not valid JSON'],
@@ -81,9 +81,9 @@ describe('a bad file', () => {
     ['no refresh token', file({ ...NATIVE, refresh_token: undefined }), 'has no refresh_token'],
     ['no ID token', file({ ...NATIVE, id_token: undefined }), 'has no id_token'],
     ['a blank refresh token', file({ ...NATIVE, refresh_token: '  ' }), 'tokens.refresh_token'],
-    ['an ID token that is none', file({ ...NATIVE, id_token: 'opaque' }), 'without an e-mail'],
+    ['an invalid ID token', file({ ...NATIVE, id_token: 'opaque' }), 'without an e-mail'],
     ['an ID token without an address', file({ ...NATIVE, id_token: unsignedJwt({ sub: 'x' }) }), 'without an e-mail'],
-  ])('%s is refused by name and reason', (_, text, reason) => {
+  ])('%s is rejected by name and reason', (_, text, reason) => {
     const refusal = getRefusal(text)
     expect(refusal.code).toBe('invalid_auth_json')
     expect(refusal.message).toStartWith('work.json ')
@@ -97,7 +97,7 @@ describe('a bad file', () => {
   })
 })
 
-describe('a file that is recognised and cannot be used is named, with what to do and without its secrets', () => {
+describe('a recognized but unusable file is named, with advice and without its secrets', () => {
   const claims = { email: 'ada@example.test' }
   test.each([
     ['an API key', { OPENAI_API_KEY: 'sk-secret', tokens: null }, 'signed in with an API key'],
@@ -132,7 +132,7 @@ describe('a file that is recognised and cannot be used is named, with what to do
     expect(message).not.toContain('eyJ')
   })
 
-  test('a personal access token beside good tokens does not matter', () => {
+  test('a personal access token beside valid tokens does not matter', () => {
     expect(parseAuthJson(file(NATIVE, { personal_access_token: 'at-x' }), 'a').tokens.accessToken).toBe('access')
   })
 })
@@ -146,7 +146,7 @@ test.each([
   expect(getRefusal(file(tokens)).message).toBe(`work.json is not usable: ${field} ${problem}.`)
 })
 
-describe('a field that could not be sent or shown is refused by its name', () => {
+describe('a field that could not be sent or shown is rejected by its name', () => {
   const idToken = (auth: Record<string, unknown>, more: Record<string, unknown> = {}) =>
     unsignedJwt({ email: 'ada@example.test', sub: 'ada', [AUTH]: auth, ...more })
   const withEmail = (email: string) => ({ ...NATIVE, id_token: unsignedJwt({ email, sub: 'ada' }) })
@@ -169,8 +169,8 @@ describe('a field that could not be sent or shown is refused by its name', () =>
     ['an account id beyond ASCII', { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'wörk' }) }, 'account_id'],
     ['an e-mail of 30 KB', withEmail(`${'a'.repeat(30_000)}@example.test`), 'email'],
     ['an e-mail with a control byte', withEmail('ada\u001b[31m@example.test'), 'email'],
-    ['an e-mail that turns the order round', withEmail('ada\u202e@example.test'), 'email'],
-    ['an e-mail that is half a character', withEmail('ada\ud800@example.test'), 'email'],
+    ['an e-mail with a bidirectional control', withEmail('ada\u202e@example.test'), 'email'],
+    ['an e-mail with half a surrogate pair', withEmail('ada\ud800@example.test'), 'email'],
     ['a user id of 30 KB', { ...NATIVE, id_token: idToken({ chatgpt_user_id: 'u'.repeat(30_000) }) }, 'user_id'],
     ['a plan with a line break', { ...NATIVE, id_token: idToken({ chatgpt_plan_type: 'pro\nx' }) }, 'plan_type'],
     ['a label of 30 KB', { ...NATIVE, id_token: idToken({ workspace_label: 'l'.repeat(30_000) }) }, 'workspace_label'],
@@ -183,14 +183,14 @@ describe('a field that could not be sent or shown is refused by its name', () =>
     expect(message.length).toBeLessThan(200)
   })
 
-  test('long but usable fields are taken', () => {
+  test('long but usable fields are accepted', () => {
     const id_token = idToken({ workspace_label: 'Königlich Bayerische Entwicklungsabteilung 部門' })
     const tokens = { ...NATIVE, id_token, access_token: 'a'.repeat(8_000) }
     expect(parseAuthJson(file(tokens), 'a').identity.workspaceLabel).toContain('部門')
   })
 })
 
-test('of several files the good ones are kept, and each bad one is named', () => {
+test('of several files the valid ones are kept, and each invalid one is named', () => {
   const { accounts, failures } = readAuthFiles([
     { name: 'one.json', text: file(NATIVE) },
     { name: 'two.json', text: 'nonsense' },
@@ -200,7 +200,7 @@ test('of several files the good ones are kept, and each bad one is named', () =>
   expect(failures).toEqual([{ file: 'two.json', message: 'two.json is not valid JSON.' }])
 })
 
-test('a token says when it expires, in ms, or nothing', () => {
+test('a token states when it expires, in ms, or nothing', () => {
   expect(getExpiry(unsignedJwt({ exp: 1_800_000_000 }))).toBe(1_800_000_000_000)
   expect(getExpiry(unsignedJwt({}))).toBeNull()
   expect(getExpiry('opaque')).toBeNull()

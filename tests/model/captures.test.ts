@@ -19,7 +19,7 @@ const part = (kind: 'body' | 'answer'): CaptureRecord => ({
   bytes: new Uint8Array(PART).fill(97),
 })
 
-test.each([0, PART / 2, PART * 2])('keeps no more than %d bytes of each side', async (maxBytes) => {
+test.each([0, PART / 2, PART * 2])('keeps at most %d bytes of each side', async (maxBytes) => {
   const dir = mkdtempSync(join(tmpdir(), 'captures-'))
   try {
     mkdirSync(captureFolder(dir, 'cap_1'), { recursive: true })

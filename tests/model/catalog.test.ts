@@ -56,12 +56,12 @@ const policy = (over: Partial<ModelPolicy>): ModelPolicy => ({
   ...over,
 })
 
-describe('an entry', () => {
-  test('that is whole is handed on as it came, unknown members included', () => {
+describe('a catalog entry', () => {
+  test('that is complete is passed on unchanged, unknown members included', () => {
     expect(complete(FULL)).toBe(FULL)
   })
 
-  test('with nothing but a slug becomes one that no client can stumble over', () => {
+  test('with only a slug becomes one that every client can read', () => {
     expect(complete({ slug: 'bare' })).toMatchObject({
       slug: 'bare',
       display_name: 'bare',
@@ -108,7 +108,7 @@ describe('an entry', () => {
 })
 
 describe('the native list', () => {
-  test('is the union of the accounts, the newer entry of two with one slug', () => {
+  test('is the union of the accounts; of two entries with one slug it has the newer', () => {
     const { catalog } = catalogWith((db) => {
       put(db, 'acc_a', [entry('shared', { description: 'old' }), entry('only-a', { priority: 2 })], { at: 1 })
       put(db, 'acc_b', [entry('shared', { description: 'new' })], { at: 2 })
@@ -118,7 +118,7 @@ describe('the native list', () => {
     expect(data).toMatchObject([{ id: 'shared' }, { id: 'only-a' }])
   })
 
-  test('is in the order of priority and then of names, and whole where the upstream was not', () => {
+  test('is in the order of priority and then of names, and complete even if the upstream’s was not', () => {
     const { catalog } = catalogWith((db) =>
       put(db, 'acc_a', [{ slug: 'bare' }, entry('b'), entry('a'), entry('first', { priority: 0 })]),
     )
@@ -127,7 +127,7 @@ describe('the native list', () => {
     expect(read(catalog.native(null)).models.at(-1)).toMatchObject({ display_name: 'bare', visibility: 'list' })
   })
 
-  test('is that of the version asked for, or of the nearest one known', () => {
+  test('is that of the requested version, or of the nearest known one', () => {
     const { catalog } = catalogWith((db) => {
       put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
       put(db, 'acc_a', [entry('new')])
@@ -143,7 +143,7 @@ describe('the native list', () => {
     expect(read(catalogWith(() => {}).catalog.native(null))).toEqual({ models: [], object: 'list', data: [] })
   })
 
-  test('is encoded once, and its tag changes with its content only', () => {
+  test('is encoded once, and its tag changes only with its content', () => {
     const { db, catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
     const first = catalog.native(null)
     expect(catalog.native(null)).toBe(first)
@@ -166,7 +166,7 @@ describe('a key sees', () => {
     expect(two().find('one', key)).toBeNull()
   })
 
-  test('the others as hidden, where its owner wants that', () => {
+  test('the others as hidden, if its owner configured that', () => {
     const key = policy({ allowedModels: new Set(['two']), applyToCodexModel: true })
     const { models, data } = read(two().native(null, key))
     expect(models).toMatchObject([
@@ -192,7 +192,7 @@ describe('a key sees', () => {
 })
 
 describe('the public list', () => {
-  test('tells the default budget, and leaves hidden models out, which can be asked for by name', () => {
+  test('states the default budget, and omits hidden models, which can be requested by name', () => {
     const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one'), entry('hidden', { visibility: 'hide' })]))
     expect(ids(catalog.public())).toEqual(['one'])
     expect(catalog.find('hidden')).toMatchObject({ id: 'hidden' })
@@ -211,8 +211,8 @@ describe('the public list', () => {
   })
 })
 
-describe('what an account offers', () => {
-  test('is the union over the versions, and unknown while nothing was fetched', () => {
+describe('the models of an account', () => {
+  test('are the union over the versions, and unknown before the first fetch', () => {
     const { catalog } = catalogWith((db) => {
       put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
       put(db, 'acc_a', [entry('new')])
@@ -221,7 +221,7 @@ describe('what an account offers', () => {
     expect(catalog.getModels('acc_b')).toBeNull()
   })
 
-  test('outlives an empty answer, and goes with the account', () => {
+  test('are kept after an empty response, and deleted with the account', () => {
     const { db, catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
     expect(put(db, 'acc_a', [])).toBe(false)
     expect(put(db, 'acc_gone', [entry('one')])).toBe(false)
@@ -230,13 +230,13 @@ describe('what an account offers', () => {
     expect(catalog.getModels('acc_gone')).toBeNull()
   })
 
-  test('is reported as changed only when it did', () => {
+  test('are announced as changed only if they did', () => {
     const { db } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
     expect(put(db, 'acc_a', [entry('one')], { at: 2000 })).toBe(false)
     expect(put(db, 'acc_a', [entry('two')], { at: 3000 })).toBe(true)
   })
 
-  test('tells which models want sockets', () => {
+  test('include which models prefer sockets', () => {
     const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one', { prefer_websockets: true }), entry('two')]))
     expect(catalog.prefersWebsockets('one')).toBe(true)
     expect(catalog.prefersWebsockets('two')).toBe(false)
@@ -244,7 +244,7 @@ describe('what an account offers', () => {
 })
 
 describe('client versions', () => {
-  test('the pinned one and the last eight seen are kept up to date; rubbish is not', () => {
+  test('the pinned one and the last eight seen are kept up to date; invalid ones are not', () => {
     const { catalog } = catalogWith(() => {})
     for (let minor = 1; minor <= 10; minor++) catalog.noteClientVersion(`0.${minor}.0`)
     catalog.noteClientVersion('0.4.0')
@@ -254,7 +254,7 @@ describe('client versions', () => {
     expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, ...seen])
   })
 
-  test('are known again after a restart, and forgotten rows go', () => {
+  test('are known again after a restart, and rows of dropped ones are deleted', () => {
     const { db, catalog } = catalogWith((db) => {
       put(db, 'acc_a', [entry('one')], { version: '0.140.0' })
       put(db, 'acc_a', [entry('one')])
@@ -275,7 +275,7 @@ describe('client versions', () => {
     expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, ...minors.slice(1).map((minor) => `0.${minor}.0`)])
   })
 
-  test('a new one is fetched once, by whoever comes first, and not again at once when it failed', async () => {
+  test('a new one is fetched once, by the first client, and not immediately again after a failure', async () => {
     const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
     let fetches = 0
     const fetch = async () => {
@@ -294,7 +294,7 @@ describe('client versions', () => {
     expect(fetches).toBe(2)
   })
 
-  test('while nothing is known, one that is slow or failed holds back only the accounts it asked', async () => {
+  test('while nothing is known, a slow or failing fetch delays only the accounts it used', async () => {
     const { catalog } = catalogWith(() => {})
     const asked: (readonly string[])[] = []
     const slow = Promise.withResolvers<void>()
@@ -313,7 +313,7 @@ describe('client versions', () => {
     expect(asked.at(-1)).toEqual(['acc_a', 'acc_b'])
   })
 
-  test('while nothing is known, one for another version neither runs nor takes the place of the one under way', async () => {
+  test('while nothing is known, a fetch for another version neither runs nor replaces the running one', async () => {
     const { catalog } = catalogWith(() => {})
     const asked: string[] = []
     const slow = Promise.withResolvers<void>()
@@ -340,12 +340,12 @@ describe('client versions', () => {
     expect(nearestVersion([], '0.9.0')).toBeNull()
   })
 
-  test.each(['0.169.0', '0.170.0-alpha.1', '1.0.0', '0.0.0'])('%s is one', (text) => {
+  test.each(['0.169.0', '0.170.0-alpha.1', '1.0.0', '0.0.0'])('%s is valid', (text) => {
     expect(isClientVersion(text)).toBe(true)
   })
 
   test.each(['', 'latest', '0.169', '0.169.0&x=1', '0.169.0 ', '99999.0.0', '1.0.0+build', '1.0.0-x', '01.0.0'])(
-    '%j is none',
+    '%j is invalid',
     (text) => {
       expect(isClientVersion(text)).toBe(false)
     },

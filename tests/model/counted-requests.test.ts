@@ -20,7 +20,7 @@ test.each(['ok', 'error', 'cancelled'] as const)('sluice status counts one reque
   expect(outcomesSince(both({ status }), NOW - 3_600_000)).toEqual({ ...none, [status]: 1 })
 })
 
-test('the errors of the overview count the request, and a cause that only warm-ups met is no line', () => {
+test('the errors of the overview count the request, and omit a cause that only warm-ups had', () => {
   const db = both({ status: 'error', errorCode: 'overloaded_error' })
   aRequestRow(db, {
     id: 'w2',

@@ -11,12 +11,12 @@ const remove = (db: Db, text: string) => commit(db, (tx) => removeEntry(tx, text
 const code = (code: string) => expect.objectContaining({ code })
 
 describe('the firewall', () => {
-  test('with an empty list lets everybody in, known or not', () => {
+  test('with an empty list allows everyone', () => {
     const firewall = new Firewall(testDb().db)
     expect([firewall.allows('203.0.113.9'), firewall.allows(null)]).toEqual([true, true])
   })
 
-  test('lets in what is on the list, by address and by range', () => {
+  test('allows what is on the list, by address and by range', () => {
     const { db } = testDb()
     add(db, '203.0.113.9', '10.0.0.0/8', '2001:db8::/32')
     const firewall = new Firewall(db)
@@ -40,7 +40,7 @@ describe('the firewall', () => {
 })
 
 describe('entries', () => {
-  test('are stored in one spelling, and found again under any', () => {
+  test('are stored in one canonical form, and found by any other', () => {
     const { db } = testDb()
     add(db, ' 10.1.2.3/8 ', '2001:DB8:0:0::1', '::ffff:192.0.2.1/128')
     expect(listEntries(db).map(({ ipAddress }) => ipAddress)).toEqual(['10.0.0.0/8', '2001:db8::1', '192.0.2.1'])
@@ -49,7 +49,7 @@ describe('entries', () => {
     expect(listEntries(db).map(({ ipAddress }) => ipAddress)).toEqual(['192.0.2.1'])
   })
 
-  test('must be addresses, once each, and be there to be removed', () => {
+  test('must be addresses, unique, and exist to be removed', () => {
     const { db } = testDb()
     add(db, '10.0.0.0/8')
     for (const text of ['', 'localhost', '10.0.0.0/33', '10.0.0', 'fe80::1%eth0'])

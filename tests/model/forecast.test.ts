@@ -13,16 +13,16 @@ const share = (over: Partial<Share> = {}): Share => ({
   ...over,
 })
 
-test('half used at half time lasts exactly to the reset, and the tick stands in the middle', () => {
+test('half used at half time lasts exactly until the reset, with the tick in the middle', () => {
   expect(forecast([share()], NOW)).toEqual({ pacePercent: 50, usedUpAt: null })
 })
 
-test('more than the time that is gone runs out before the reset', () => {
+test('use ahead of time runs out before the reset', () => {
   const { usedUpAt } = forecast([share({ used: 75 })], NOW)
   expect(((usedUpAt ?? 0) - NOW) / HOUR).toBeCloseTo(25 / 30, 5)
 })
 
-test('what resets in time carries the others', () => {
+test('accounts that reset in time cover the others', () => {
   const soon = share({ used: 90, resetAt: NOW + 0.5 * HOUR })
   const late = share({ used: 60, resetAt: NOW + 4 * HOUR })
   const alone = forecast([late], NOW).usedUpAt ?? 0
@@ -31,7 +31,7 @@ test('what resets in time carries the others', () => {
   expect(together).toBeGreaterThan(alone)
 })
 
-test('an account that resets gives back what it has used by then, and the rest goes on at the same pace', () => {
+test('an account that resets gives back its use by then, and the rest continues at the same pace', () => {
   // 10 and 60 an hour: 95 − 35 are left at the reset, which gives back 45 + 17.5, and 122.5 last for 1.75 hours.
   const soon = share({ used: 45, resetAt: NOW + 0.5 * HOUR })
   const late = share({ used: 60, resetAt: NOW + 4 * HOUR })
@@ -40,19 +40,19 @@ test('an account that resets gives back what it has used by then, and the rest g
   expect(pacePercent).toBeCloseTo(55, 10)
 })
 
-test('nothing left is used up now, nothing used lasts, and without a reset nothing is said', () => {
+test('no remaining quota is used up now, unused quota lasts, and without a reset there is no forecast', () => {
   expect(forecast([share({ used: 100 })], NOW).usedUpAt).toBe(NOW)
   expect(forecast([share({ used: 0 })], NOW).usedUpAt).toBeNull()
   expect(forecast([share({ resetAt: null })], NOW)).toEqual({ pacePercent: null, usedUpAt: null })
   expect(forecast([], NOW)).toEqual({ pacePercent: null, usedUpAt: null })
 })
 
-test('a window that began a minute ago does not predict the end of the world', () => {
+test('a window that began a minute ago gives no alarming forecast', () => {
   const fresh = share({ used: 2, resetAt: NOW + 5 * HOUR - 60_000 })
   expect((forecast([fresh], NOW).usedUpAt ?? Number.POSITIVE_INFINITY) - NOW).toBeGreaterThan(5 * HOUR)
 })
 
-test('whatever is reported, a forecast lies ahead and a pace within the window', () => {
+test('for any report, a forecast is in the future and a pace within the window', () => {
   const shares = fc.array(
     fc.record({
       capacity: fc.double({ min: 0, max: 50_000, noNaN: true }),

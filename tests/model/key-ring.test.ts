@@ -31,14 +31,14 @@ const open = (input: Record<string, unknown> = { limits }) => {
 const counters = ({ limits }: KeyPolicy) => limits.map(({ settled, reserved }) => [settled, reserved])
 
 describe('finding', () => {
-  test('a key by itself or by its hash, and nothing by anything else', () => {
+  test('finds a key by its secret or its hash, and by nothing else', () => {
     const { ring, key, hash, id } = open()
     expect(ring.find(key)?.id).toBe(id)
     expect(ring.byHash(hash)).toBe(ring.find(key))
     for (const wrong of ['', key.slice(0, -1), `${key} `, hash, 'sk-clb-']) expect(ring.find(wrong)).toBeNull()
   })
 
-  test('what a policy says', () => {
+  test('the fields of a policy', () => {
     const { policy } = open({
       allowedModels: ['strong'],
       enforcedModel: 'strong',
@@ -56,12 +56,12 @@ describe('finding', () => {
     expect(Object.isFrozen(policy())).toBe(true)
   })
 
-  test('null means everything, an empty allowlist too', () => {
+  test('null means everything, and so does an empty allowlist', () => {
     const { policy } = open({ allowedModels: [] })
     expect(policy()).toMatchObject({ allowedModels: null, scope: null, efforts: { enforced: null, allowed: null } })
   })
 
-  test('changes are seen after a reload: edited, renewed, deleted', () => {
+  test('changes take effect after a reload: edited, regenerated, deleted', () => {
     const { db, id, key, ring } = open()
     edit(db, id, { isActive: false })
     expect(ring.find(key)?.isActive).toBe(true)
@@ -76,8 +76,8 @@ describe('finding', () => {
   })
 })
 
-describe('a reload while turns run', () => {
-  test('keeps what they hold, and their settlement reaches the new policy', () => {
+describe('a reload during requests', () => {
+  test('keeps their reservations, and their settlement reaches the new policy', () => {
     const { db, id, ring, policy } = open()
     const before = policy()
     const reservation = reserve(before, estimate, NOW)
@@ -100,7 +100,7 @@ describe('a reload while turns run', () => {
     expect(counters(policy())).toEqual([[40, 0]])
   })
 
-  test('sees a reset of the use', () => {
+  test('applies a reset of the use', () => {
     const { db, id, ring, policy, flush } = open()
     flush(reserve(policy(), estimate, NOW).settle(estimate))
     edit(db, id, { resetUsage: true })
@@ -108,7 +108,7 @@ describe('a reload while turns run', () => {
     expect(counters(policy())).toEqual([[0, 0]])
   })
 
-  test('does not bring back a window that has ended in memory', () => {
+  test('does not restore a window that has ended in memory', () => {
     const { ring, policy, flush } = open()
     flush(reserve(policy(), estimate, NOW).settle(estimate))
     const running = reserve(policy(), estimate, NOW + WINDOW_MS.daily)
@@ -119,7 +119,7 @@ describe('a reload while turns run', () => {
     expect(counters(policy())).toEqual([[15, 0]])
   })
 
-  test('does not bring back a window of a clock that was ahead', () => {
+  test('does not restore a window created while the clock was ahead', () => {
     const { ring, policy, flush } = open()
     flush(reserve(policy(), estimate, NOW + 365 * WINDOW_MS.daily).settle(estimate))
     const running = reserve(policy(), estimate, NOW)
@@ -130,7 +130,7 @@ describe('a reload while turns run', () => {
     expect(policy().limits[0]).toMatchObject({ settled: 15, reserved: 0, resetAt: NOW + WINDOW_MS.daily })
   })
 
-  test('a limit that was taken away is settled nowhere', () => {
+  test('a removed limit is not settled', () => {
     const { db, id, ring, policy, flush, sqlite } = open()
     const running = reserve(policy(), estimate, NOW)
     edit(db, id, { limits: [] })

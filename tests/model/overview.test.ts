@@ -74,7 +74,7 @@ const world = () => {
 }
 
 describe('half hours', () => {
-  test('leave warm-up out', () => {
+  test('exclude warm-ups', () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
     add(at, { kind: 'warmup' })
@@ -84,7 +84,7 @@ describe('half hours', () => {
     expect(slot).toMatchObject({ requests: 1, errors: 0, inputTokens: 100, firstEventMs: [500] })
   })
 
-  test('sum up what began in them, and a quiet one is there, too', () => {
+  test('sum up what began in them, and include quiet ones', () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
     add(at)
@@ -108,7 +108,7 @@ describe('half hours', () => {
     expect(third).toMatchObject({ requests: 0, conversations: 0, firstEventMs: [], cancelled: 0 })
   })
 
-  test('a client that was asked to send the conversation in full met no error, as in the reports', () => {
+  test('a client asked to resend the full conversation had no error, as in the reports', () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
     add(at, { status: 'error', errorCode: 'previous_response_not_found', httpStatus: 400 })
@@ -122,7 +122,7 @@ describe('half hours', () => {
     expect(faulty?.accounts).toEqual(new Map([['acc_1', { ok: 0, errors: 1 }]]))
   })
 
-  test('tell what failed at an account before another served the turn, but not that it was used up or signed out', () => {
+  test('include failures at an account before another served the request, but not limits and sign-outs', () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
     add(at, { attempts: 4 })
@@ -173,7 +173,7 @@ describe('half hours', () => {
     expect(found.filter((step) => !step.includes('(started_at>? AND started_at<?'))).toEqual([])
   })
 
-  test('of the states of an account the last before the day is told, too, and none before that', () => {
+  test('the last account state before the day is included, and none before that', () => {
     const { db } = world()
     commit(db, (tx) => {
       tx.insert(accounts)
@@ -202,7 +202,7 @@ describe('half hours', () => {
     ])
   })
 
-  test('keys are told of with what is left of their limits', () => {
+  test('keys are listed with the remaining amount of their limits', () => {
     const { db } = world()
     const { row } = aKey(db, { limits: [{ limitType: 'requests', limitWindow: 'daily', maxValue: 9 }] }, { at: NOW })
     commit(db, (tx) => void tx.update(apiKeyLimits).set({ currentValue: 4 }).run())
@@ -216,7 +216,7 @@ describe('half hours', () => {
     })
   })
 
-  test('a turn that failed or was left is no answer', () => {
+  test('a failed or cancelled request is not an answer', () => {
     const { db } = world()
     const sums = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0, unpriced: 0 }
     const add = (hour: number, requests: number) =>
@@ -232,7 +232,7 @@ describe('half hours', () => {
     expect(firstSteps(db)).toEqual({ hasKey: false, hasAnswered: true })
   })
 
-  test('conversations of the last hour and of the one before', () => {
+  test('conversations of the last hour and the one before', () => {
     const { db, add } = world()
     for (const [minutes, conversationHash] of [
       [5, 'a'],
@@ -247,7 +247,7 @@ describe('half hours', () => {
 })
 
 describe('figures', () => {
-  test('tiles have the last day beside the one before', async () => {
+  test('tiles have the last day and the one before', async () => {
     const { add, figures } = world()
     for (const hours of [1, 2, 3]) add(NOW - hours * HOUR)
     add(NOW - 4 * HOUR, { status: 'error' })
@@ -266,12 +266,12 @@ describe('figures', () => {
     expect(tiles.conversations.series.slice(-5)).toEqual([1, 1, 1, 1, 0])
   })
 
-  test('a share of nothing is none', async () => {
+  test('a share of nothing is empty', async () => {
     const { tiles } = await world().figures.now()
     expect([tiles.cachedPercent, tiles.errorRate.value, tiles.firstToken.value]).toEqual([null, null, null])
   })
 
-  test('tokens that cost nothing are without a known price, which is not zero', async () => {
+  test('tokens without a known price have no cost, which is not zero', async () => {
     const { add, figures } = world()
     expect((await figures.now()).tiles.cost.value).toBe(0)
     add(NOW - 3 * HOUR, { costMicros: null })
@@ -283,7 +283,7 @@ describe('figures', () => {
     expect((await figures.now()).tiles.cost.value).toBe(1000)
   })
 
-  test('turns that were refused before a first event say nothing about when it comes', async () => {
+  test('requests rejected before a first event are not counted in its latency', async () => {
     const { add, figures } = world()
     for (let turn = 0; turn < 9; turn++) add(NOW - 3 * HOUR, { firstEventMs: 1000 })
     add(NOW - HOUR, { firstEventMs: 20_000 })
@@ -291,7 +291,7 @@ describe('figures', () => {
     expect((await figures.now()).tiles.firstToken.value).toBe(1000)
   })
 
-  test('a steady stream shows no change, however far the running half hour is', async () => {
+  test('a steady load shows no change, however far the current half hour is', async () => {
     const { add, clock, figures } = world()
     for (let slot = 0; slot < 96; slot++) add(NOW - (NOW % SLOT_MS) - slot * SLOT_MS)
     const { requests } = (await figures.now()).tiles
@@ -301,7 +301,7 @@ describe('figures', () => {
     expect([next.ended, next.before]).toEqual([47, 47])
   })
 
-  test('half hours that are over are read once, the running one behind whoever asks after five seconds', async () => {
+  test('past half hours are read once, the current one in the background after five seconds', async () => {
     const { add, clock, asked, figures } = world()
     await figures.now()
     expect(asked).toEqual(Array.from({ length: 12 }, () => '8'))
@@ -321,7 +321,7 @@ describe('figures', () => {
     expect(asked, 'with the hour before, whose turns may have ended since').toEqual(['3'])
   })
 
-  test('a turn that took long is counted in the half hour in which it began', async () => {
+  test('a long request is counted in the half hour in which it began', async () => {
     const { add, clock, figures } = world()
     await figures.now()
     await clock.advance('40m')
@@ -331,7 +331,7 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(1)
   })
 
-  test('what a clock that was ahead has read is read anew once it is set right', async () => {
+  test('totals read while the clock was ahead are read again after the correction', async () => {
     const { add, clock, figures } = world()
     clock.set(2 * HOUR)
     await figures.now()
@@ -347,7 +347,7 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(3)
   })
 
-  test('a half hour that a clock ahead took for past is read when it comes', async () => {
+  test('a half hour read as past by a fast clock is read again when it comes', async () => {
     const { add, clock, figures } = world()
     clock.set(24 * HOUR)
     await figures.now()
@@ -358,7 +358,7 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(1)
   })
 
-  test('what is being read while rows of the log are removed is not kept', async () => {
+  test('totals read while rows of the log are deleted are not kept', async () => {
     const { db, add, asked, figures } = world()
     add(NOW - 23 * HOUR)
     const reading = figures.now()
@@ -369,7 +369,7 @@ describe('figures', () => {
     expect((await figures.now()).tiles.requests.value).toBe(0)
   })
 
-  test('whoever has changed a key is shown what is now, at once', async () => {
+  test('a user who changed a key sees the current state immediately', async () => {
     const { add, figures } = world()
     await figures.now()
     add(NOW)
@@ -378,7 +378,7 @@ describe('figures', () => {
     expect((await figures.now()).present.conversations.now).toBe(1)
   })
 
-  test('so is whoever asks while it was being read, and so are those who ask next', async () => {
+  test('so do requests during a read, and the next ones', async () => {
     const { add, figures } = world()
     const reading = figures.now()
     add(NOW)
@@ -389,7 +389,7 @@ describe('figures', () => {
     expect(conversations).toEqual([1, 1])
   })
 
-  test('a reading that fails is told of once what is known is too old', async () => {
+  test('a failing read is reported once the known totals are too old', async () => {
     const { clock, figures, fault } = world()
     await figures.now()
     fault.message = 'busy'
@@ -401,7 +401,7 @@ describe('figures', () => {
     expect((await figures.now()).slots).toHaveLength(96)
   })
 
-  test('those who ask at the same time share one answer', async () => {
+  test('simultaneous requests share one response', async () => {
     const { asked, figures } = world()
     await Promise.all([figures.now(), figures.now(), figures.now()])
     expect(asked).toHaveLength(12)
@@ -424,7 +424,7 @@ const slot = (over: Partial<Slot> = {}): Slot => ({
   ...over,
 })
 
-test('a sample counts for as many turns as it stands for', () => {
+test('a sample counts for as many requests as it represents', () => {
   const busy = slot({ requests: 900, begun: 900, firstEventMs: [100] })
   const quiet = slot({ requests: 2, begun: 2, firstEventMs: [5000, 6000] })
   expect(quantile([busy, quiet], 0.5)).toBe(100)
@@ -459,7 +459,7 @@ describe('the strip of an account', () => {
       },
     )
 
-  test('is 48 half hours: well, with errors, idle', () => {
+  test('has 48 half hours: fine, with errors, idle', () => {
     const cells = strip([
       { accounts: new Map([['a', { ok: 3, errors: 0 }]]) },
       { accounts: new Map([['a', { ok: 3, errors: 1 }]]) },
@@ -481,7 +481,7 @@ describe('the strip of an account', () => {
     expect(strip([], { stateChanges }).slice(0, 6)).toEqual(['idle', 'idle', 'blocked', 'blocked', 'idle', 'idle'])
   })
 
-  test('is blocked through from one kind of block to the next', () => {
+  test('is blocked continuously from one kind of block to the next', () => {
     const stateChanges = new Map([
       [
         'a',
@@ -494,18 +494,18 @@ describe('the strip of an account', () => {
     expect(new Set(strip([], { stateChanges }, 'paused'))).toEqual(new Set(['blocked']))
   })
 
-  test('is blocked now, whatever the last change that is known was', () => {
+  test('is blocked now, whatever the last known change was', () => {
     const stateChanges = new Map([['a', [{ at: START - SLOT_MS, isActive: true }]]])
     const cells = strip([], { stateChanges }, 'paused', START + 46 * SLOT_MS)
     expect(cells.slice(44)).toEqual(['idle', 'idle', 'blocked', 'blocked'])
   })
 
-  test('was blocked before the first change that is known, when that ended it', () => {
+  test('was blocked before the first known change, if that ended a block', () => {
     const stateChanges = new Map([['a', [{ at: START + 2 * SLOT_MS, isActive: true }]]])
     expect(strip([], { stateChanges }).slice(0, 4)).toEqual(['blocked', 'blocked', 'idle', 'idle'])
   })
 
-  test('without a history, what stands now stands since it does', () => {
+  test('without a history, has the current state since it began', () => {
     expect(strip([], {}, 'paused', START + 46 * SLOT_MS).slice(44)).toEqual(['idle', 'idle', 'blocked', 'blocked'])
     expect(new Set(strip([], {}, 'paused'))).toEqual(new Set(['blocked']))
   })

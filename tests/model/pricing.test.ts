@@ -57,7 +57,7 @@ describe('long context', () => {
     expect(cost('gpt-5.5', null, 300_000, 0)).toBe(300_000 * 5)
   })
 
-  test('doubles with the priority tier of a model whose rates it doubles', () => {
+  test('doubles with the priority tier of a model with priority rates for it', () => {
     expect(cost('gpt-6-astra', 'priority', 300_000, 100_000, 100_000)).toBe(200_000 * 40 + 100_000 * 4 + 100_000 * 150)
   })
 })
@@ -88,14 +88,14 @@ describe('names', () => {
 })
 
 describe('tokens', () => {
-  test('reasoning stands in for missing output; anything else missing has no cost', () => {
+  test('reasoning replaces missing output tokens; anything else missing has no cost', () => {
     expect(costMicros({ ...usage(1000, null), reasoningTokens: 10 }, 'gpt-5.5', null)).toBe(5_300)
     expect(costMicros(usage(1000, null), 'gpt-5.5', null)).toBeNull()
     expect(costMicros(usage(null, 10), 'gpt-5.5', null)).toBeNull()
     expect(costMicros(usage(1000, 10, null), 'gpt-5.5', null)).toBe(5_300)
   })
 
-  test('a cost is a whole number and more tokens never cost less', () => {
+  test('a cost is an integer and more tokens never cost less', () => {
     const tokens = fc.integer({ min: 0, max: 2_000_000 })
     const model = fc.constantFrom('gpt-5.4', 'gpt-5.6-luna', 'gpt-5.1-codex-mini', 'gpt-5.5-pro')
     holds(

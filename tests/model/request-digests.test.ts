@@ -76,7 +76,7 @@ test('the log and its digests give the same, day by day', async () => {
   expect(getDigests(app.db, span)).toEqual(fromLog) // the log is not read any more
 })
 
-test('medians are of requests that were answered, and warm-ups count nowhere', () => {
+test('medians are of requests that were answered, and warm-ups are excluded', () => {
   const app = testApp({ accounts: 0 })
   add(app, [
     { at: 0, firstEventMs: 300, totalMs: 1300, outputTokens: 40 },
@@ -98,7 +98,7 @@ test('medians are of requests that were answered, and warm-ups count nowhere', (
   } satisfies DayDigest)
 })
 
-test('a request on the border of an hour belongs to the day in which its hour begins', async () => {
+test('a request across an hour boundary belongs to the day in which its hour begins', async () => {
   const app = testApp({ accounts: 0 })
   add(app, [
     { at: HOUR_MS - 1, talk: 'a' },
@@ -112,7 +112,7 @@ test('a request on the border of an hour belongs to the day in which its hour be
   expect(getDigests(app.db, span).days.map(({ conversations }) => conversations)).toEqual([2, 1])
 })
 
-test('the report has them for all requests, and not with a filter or for some keys', async () => {
+test('the report has them for all requests, but not with a filter or for some keys', async () => {
   const app = testApp()
   add(app, [{ at: 0, reasoningTokens: 7, talk: 'a' }])
   const admin = people(app).as('admin')

@@ -73,14 +73,14 @@ const filled = (found: LogHistogram | null) =>
       : [[(NOW - Date.parse(found.from) - index * found.stepMs) / MINUTE, completed, cancelled, errors]],
   )
 
-test('an empty log has none, nor has a range that is over before the log begins', () => {
+test('an empty log has none, nor has a range before the log begins', () => {
   expect(ask()).toBeNull()
   add(HOUR)
   expect(ask({ until: since(DAY) })).toBeNull()
   expect(ask({ since: since(HOUR), until: since(2 * HOUR) })).toBeNull()
 })
 
-test('an hour is shown by the minute, with what did not complete', () => {
+test('an hour is shown per minute, with incomplete requests', () => {
   add(HOUR)
   add(30 * MINUTE)
   add(30 * MINUTE, { status: 'error' })
@@ -95,7 +95,7 @@ test('an hour is shown by the minute, with what did not complete', () => {
   ])
 })
 
-test('only requests of the kinds that are asked for are shown', () => {
+test('only requests of the selected kinds are shown', () => {
   add(30 * MINUTE)
   add(20 * MINUTE, { kind: 'image' })
   add(10 * MINUTE, { kind: 'control', status: 'error' })
@@ -115,7 +115,7 @@ test('the axis begins with the first request, and no bar is lost at either end',
   }
 })
 
-test.each([true, false])('a month is shown by hours, added up or not (%p)', (isAddedUp) => {
+test.each([true, false])('a month is shown by hours, with or without hourly totals (%p)', (isAddedUp) => {
   for (let day = 0; day < 29; day++) add(day * DAY + HOUR / 2, { status: day % 2 ? 'error' : 'ok' })
   add(HOUR / 2, { status: 'cancelled' })
   if (isAddedUp) while (commit(db, (tx) => addUpHours(tx, { before: NOW - 5 * DAY, rows: 10 })));
@@ -153,7 +153,7 @@ describe('filters of the log hold', () => {
 test.each([
   { asked: { status: 'ok' }, most: 30_000 },
   { asked: { search: '/' }, most: 25_000 },
-])('requests beyond the $most that are looked at are not counted, and the histogram says so', ({ asked, most }) => {
+])('requests beyond the $most examined are not counted, and the histogram says so', ({ asked, most }) => {
   commit(db, (tx) =>
     tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < 50099)
       INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)

@@ -23,7 +23,7 @@ const getLog = (count: number) => {
   return { db, sqlite, find }
 }
 
-test('a search that finds nothing stops after fifty thousand rows and goes on where it stopped', () => {
+test('a search without a match stops after fifty thousand rows and can be continued', () => {
   const { find } = getLog(MAX_SCANNED + 5)
   const first = find({ search: 'rare' })
   expect(first).toMatchObject({ requests: [], total: null, hasMore: true, searchedTo: new Date(6).toISOString() })
@@ -32,25 +32,25 @@ test('a search that finds nothing stops after fifty thousand rows and goes on wh
   expect(second).toMatchObject({ hasMore: false, searchedTo: null })
 })
 
-test('the whole log is not counted, and a page that is full does not say that looking ended', () => {
+test('the whole log is not counted, and a full page does not say that the search stopped', () => {
   const { find } = getLog(MAX_SCANNED + 5)
   expect(find({})).toMatchObject({ total: null, moreThan: 10_000, hasMore: true, searchedTo: null })
   expect(find({ search: 'usual' })).toMatchObject({ total: null, moreThan: null, searchedTo: null })
 })
 
-test('what an index leads to is found however old it is: a model, a request id', () => {
+test('an index finds a model or request id however old it is', () => {
   const { find } = getLog(MAX_SCANNED + 5)
   for (const asked of [{ model: 'rare' }, { search: 'req-of-the-client-000001' }])
     expect(find(asked)).toMatchObject({ requests: [{ id: 'r000001' }], total: 1, searchedTo: null })
 })
 
-test('a request id finds whole ids; less than one is searched for as text', () => {
+test('a request id finds whole ids; a part of one is searched as text', () => {
   const { find } = getLog(20)
   expect(find({ search: 'req-of-the-client-00001' }).total).toBe(10)
   expect(find({ search: 'req-of-the-client-000010' }).total).toBe(1)
 })
 
-test('the newer direction takes the rows next to the place, not the newest', () => {
+test('the newer direction takes the rows next to the position, not the newest', () => {
   const { find } = getLog(10)
   const page = find({ limit: 3, cursor: find({ limit: 8 }).nextCursor })
   expect(page.requests.map(({ id }) => id)).toEqual(['r000002', 'r000001'])
@@ -61,7 +61,7 @@ test('the newer direction takes the rows next to the place, not the newest', () 
   expect([end.prevCursor, end.hasMore]).toEqual([null, true])
 })
 
-test('one account with other filters keeps their order and leaves none out', () => {
+test('one account with other filters keeps their order and omits none', () => {
   const { find } = getLog(50)
   const seen: string[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -72,7 +72,7 @@ test('one account with other filters keeps their order and leaves none out', () 
   expect(seen).toEqual(Array.from({ length: 24 }, (_, place) => `r0000${String(49 - place * 2).padStart(2, '0')}`))
 })
 
-test('rows of one moment are neither shown twice nor left out where looking ends among them', () => {
+test('rows with the same time are neither repeated nor omitted if the search stops among them', () => {
   const { find, sqlite } = getLog(MAX_SCANNED + 100)
   sqlite.run('UPDATE requests SET started_at = 7777 WHERE started_at BETWEEN 50 AND 180')
   sqlite.run("UPDATE requests SET model = 'rare' WHERE started_at = 7777")
@@ -88,7 +88,7 @@ test('rows of one moment are neither shown twice nor left out where looking ends
   }
 })
 
-test('a full page is counted, unless more would have to be looked at than a page may', () => {
+test('a full page is counted, unless more would have to be read than a page may', () => {
   const { find } = getLog(MAX_SCANNED + 5)
   const since = new Date(MAX_SCANNED - 5).toISOString()
   expect(find({ model: 'usual', limit: 5 })).toMatchObject({ total: null, moreThan: 10_000 })
@@ -110,20 +110,20 @@ test.each([
   [{ status: ['ok', 'failed'] }, 'requests_started'],
   [{ search: 'usual' }, 'requests_started'],
   [{ search: 'req-of-the-client-000001', model: 'usual' }, 'requests_request'],
-])('%o is led by %s', (asked, index) => {
+])('%o uses %s', (asked, index) => {
   const { find, sqlite } = getLog(10)
   const steps = getPlans(sqlite, /AS fits/, () => find(asked)).filter((step) => /^(SCAN|SEARCH) requests /.test(step))
   expect(steps).toEqual([expect.stringContaining(` ${index}`)])
 })
 
-describe('the rows of the table are left alone', () => {
+describe('the table rows are not read', () => {
   test.each([
     { status: 'failed' },
     { status: 'cancelled' },
     { code: 'server_error' },
     { status: 'failed', accountId: 'acc_1', model: 'usual', apiKeyId: 'key' },
     { code: 'server_error', model: ['usual', 'rare'], since: '1970-01-01T00:00:00Z' },
-  ])('by %o, which the index of what did not end well answers', (asked) => {
+  ])('for %o, which the index of unsuccessful requests answers', (asked) => {
     const { find, sqlite } = getLog(10)
     const steps = getPlans(sqlite, /"requests"/, () => find(asked)).filter((step) =>
       /^(SCAN|SEARCH) requests /.test(step),
@@ -132,7 +132,7 @@ describe('the rows of the table are left alone', () => {
     expect(steps.filter((step) => !step.includes('USING COVERING INDEX requests_trouble'))).toEqual([])
   })
 
-  test('where looking ends, and what is counted', () => {
+  test('when searching for the end and counting', () => {
     const { find, sqlite } = getLog(30_010)
     const plans = getPlans(sqlite, /count|OFFSET/, () => find({ accountId: 'acc_1', search: 'nowhere' }))
     expect(plans).toContain('SEARCH requests USING COVERING INDEX requests_account (account_id=?)')
@@ -140,7 +140,7 @@ describe('the rows of the table are left alone', () => {
   })
 })
 
-test('filters that the index of what did not end well cannot answer find the same', () => {
+test('filters that the index of unsuccessful requests cannot answer find the same', () => {
   const { find, sqlite } = getLog(60)
   sqlite.run(`UPDATE requests SET status = 'error', error_code = 'server_error', reasoning_effort = 'high'
     WHERE started_at % 3 = 0`)
@@ -154,7 +154,7 @@ test('filters that the index of what did not end well cannot answer find the sam
   expect(totals).toEqual([20, 20, 20, 10, 10])
 })
 
-test('what is new is bounded and filtered', () => {
+test('new requests are limited and filtered', () => {
   const { db } = getLog(500)
   const since = (after: number, asked = {}) => newRequests(db, LogQuery.parse(asked), SIGHT, after)
   expect(since(0)).toHaveLength(200)
@@ -162,20 +162,20 @@ test('what is new is bounded and filtered', () => {
   expect(since(0, { model: 'rare' }).map(({ id }) => id)).toEqual(['r000001'])
 })
 
-test('of more that is new than one answer holds, what began last is told, so that a list of them has no hole', () => {
+test('of more new requests than a response holds, the most recently begun are last, so that a list has no gap', () => {
   const { db, sqlite } = getLog(500)
   sqlite.run('UPDATE requests SET total_ms = 1000 WHERE id = ?', ['r000007'])
   const told = newRequests(db, LogQuery.parse({}), SIGHT, 0).map(({ id }) => id)
   expect(told).toEqual(Array.from({ length: 200 }, (_, place) => `r000${500 - place}`))
 })
 
-test('what few filters fit is found among the new of a crowded while', () => {
+test('a rare match is found among many new requests', () => {
   const { db, sqlite } = getLog(14_000)
   sqlite.run("UPDATE requests SET status = 'error' WHERE started_at % 100 = 0")
   expect(newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 0)).toHaveLength(140)
 })
 
-test('what is new is found by its index, newest end first', () => {
+test('new requests are found by their index, latest end first', () => {
   const { db, sqlite } = getLog(5)
   const steps = getPlans(sqlite, /total_ms/, () => newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 3))
   expect(steps).toContain('SEARCH requests USING INDEX requests_ended (<expr>>?)')

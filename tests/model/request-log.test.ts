@@ -129,7 +129,7 @@ describe('filters', () => {
     expect(requestLogs(db, LogQuery.parse(asked), ALL).total).toBe(found.length)
   })
 
-  test('addresses and user agents are neither shown nor found without the permission', () => {
+  test('addresses and user agents are neither shown nor searched without the permission', () => {
     expect(ids({ search: '192.0.2' }, LITTLE)).toEqual([])
     expect(ids({ search: 'codex_cli' }, LITTLE)).toEqual([])
     expect(requestLog(db, '2', LITTLE)).toMatchObject({ clientIp: null, useragent: null, useragentGroup: 'codex_cli' })
@@ -138,7 +138,7 @@ describe('filters', () => {
     expect(requestLog(db, '1', ALL)?.conversationId).toBe('talk')
   })
 
-  test('accounts, their errors and keys are not searched for those who may not know them', () => {
+  test('accounts, their errors and keys are not searched for users who cannot see them', () => {
     const hidden = (search: string, visibility: object) => ids({ search }, { ...ALL, ...visibility })
     for (const search of ['main seat', '100 percent']) {
       expect(hidden(search, { hidesKeys: true })).toHaveLength(1)
@@ -150,7 +150,7 @@ describe('filters', () => {
     }
   })
 
-  test('the options are what occurs under the filters', () => {
+  test('the options are the values that occur under the filters', () => {
     expect(requestLogOptions(db, LogFilters.parse({}), ALL)).toEqual({
       accountIds: ['acc_a', 'acc_b'],
       modelOptions: [
@@ -181,13 +181,13 @@ describe('filters', () => {
     { client: 'codex_exec/0.169.0' },
     { client: 'codex exec' },
     { model: Array.from({ length: 201 }, () => 'x') },
-  ])('%j is refused', (asked) => {
+  ])('%j is rejected', (asked) => {
     expect(LogQuery.safeParse(asked).success).toBe(false)
   })
 })
 
 describe('pages', () => {
-  test('following the cursor shows every row once, also when rows of the same moment and new rows arrive meanwhile', () => {
+  test('following the cursor shows every row once, even with equal times and new rows', () => {
     add(...Array.from({ length: 23 }, (_, i) => aRow(`r${i}`, { startedAt: START + Math.floor(i / 4) })))
     const seen: string[] = []
     let cursor: string | null = null
@@ -204,14 +204,14 @@ describe('pages', () => {
     expect(new Set(seen).size).toBe(23)
   })
 
-  test('newest first, with an offset for those who count', () => {
+  test('newest first, with an offset for clients that count', () => {
     add(...Array.from({ length: 5 }, (_, i) => aRow(`r${i}`, { startedAt: START + i })))
     const page = requestLogs(db, LogQuery.parse({ limit: '2', offset: '1' }), ALL)
     expect(page.requests.map(({ id }) => id)).toEqual(['r3', 'r2'])
     expect(page).toMatchObject({ total: 5, hasMore: true })
   })
 
-  test('counting stops beyond ten thousand', () => {
+  test('counting stops at ten thousand', () => {
     add(aRow('r0', { model: 'rare' }))
     commit(db, (tx) => {
       tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10000)
@@ -225,7 +225,7 @@ describe('pages', () => {
 })
 
 describe('one request', () => {
-  test('tells tokens, cost, phases and each attempt with what was considered', () => {
+  test('shows tokens, cost, phases and each attempt with the candidates', () => {
     add(
       aRow('1', {
         accountId: 'acc_a',
@@ -307,7 +307,7 @@ describe('one request', () => {
     expect(requestLog(db, '2', ALL)).toBeNull()
   })
 
-  test('where a turn failed is told, and unknown tokens are not zero', () => {
+  test('shows where it failed, and unknown tokens are not zero', () => {
     add(aRow('1', { status: 'error', phase: 'connect', errorCode: 'upstream_unreachable' }))
     expect(requestLog(db, '1', ALL)).toMatchObject({ failurePhase: 'connect', tokens: null, costUsd: null })
     add(aRow('2', { inputTokens: 5 }), aRow('3', { outputTokens: 7 }))
@@ -315,7 +315,7 @@ describe('one request', () => {
     expect(requestLog(db, '3', ALL)).toMatchObject({ tokens: 7, inputTokens: null })
   })
 
-  test('what cannot be is not told: more from the cache than went in, thoughts without an output', () => {
+  test('impossible values are omitted: more cached than input tokens, reasoning without output', () => {
     add(aRow('1', { inputTokens: 5, cachedInputTokens: 9, reasoningTokens: 3 }), aRow('2', { cachedInputTokens: 9 }))
     expect(requestLog(db, '1', ALL)).toMatchObject({ tokens: 8, cachedInputTokens: 5, outputTokens: 3 })
     expect(requestLog(db, '1', ALL)?.outputTokensRaw).toBeNull()
@@ -354,7 +354,7 @@ describe('retention', () => {
     })
   }
 
-  test('old rows go with their attempts, the rest stays', async () => {
+  test('old rows are deleted with their attempts, the rest stays', async () => {
     addOld(1)
     add(aRow('young', { startedAt: START - 7 * DAY_MS }))
     await forget(7)
@@ -362,7 +362,7 @@ describe('retention', () => {
     expect(db.select().from(attempts).all()).toEqual([])
   })
 
-  test('the sums of their hours stay', async () => {
+  test('their hourly totals stay', async () => {
     addOld(3)
     const hour = START - 8 * DAY_MS
     const counted = { requests: 3, errors: 1, cancelled: 0, inputTokens: 300, cachedInputTokens: 20, outputTokens: 30 }
@@ -383,7 +383,7 @@ describe('retention', () => {
     expect(db.select().from(requestHours).all()).toEqual([sums])
   })
 
-  test('at most 100 in one go, with a pause in which it can be stopped', async () => {
+  test('at most 100 at a time, with a pause in which it can be stopped', async () => {
     addOld(1100)
     const clock = new ManualClock(START)
     const stop = new AbortController()
@@ -399,7 +399,7 @@ describe('retention', () => {
     expect(ids({ limit: 1000 })).toHaveLength(900)
   })
 
-  test('zero days keeps the log for ever, and owners go by their own age', async () => {
+  test('zero days keeps the log forever, and owners expire on their own', async () => {
     addOld(3)
     const owner = (keyHash: string, days: number) =>
       ({ kind: 'ciphertext', keyHash, accountId: 'acc_a', mixed: false, usedAt: START - days * DAY_MS }) as const

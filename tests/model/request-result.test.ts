@@ -68,7 +68,7 @@ describe('a result is named by its cause', () => {
   })
 })
 
-test('rejected clients have a result each, and all say that they were rejected', () => {
+test('rejected clients have one result each, and all say that they were rejected', () => {
   expect(REJECTION_RESULTS.unknown_key).toBe('Rejected: unknown key')
   for (const words of Object.values(REJECTION_RESULTS)) expect(words).toStartWith('Rejected: ')
 })

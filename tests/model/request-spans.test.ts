@@ -87,7 +87,7 @@ describe('a report', () => {
     )
   })
 
-  test('narrowed to all there is, is that of all there is', () => {
+  test('with a filter for everything equals the one without filters', () => {
     const { db, sqlite } = testDb()
     holds(
       fc.property(
@@ -109,7 +109,7 @@ describe('a report', () => {
     )
   })
 
-  test('says so too of what the ledger adds to an hour that was added up', () => {
+  test('includes what the ledger adds to an already added-up hour', () => {
     const { db, sqlite } = testDb()
     add(db, [hourSum(START), hourSum(START + 5 * DAY_MS, { accountId: 'acc_b' })])
     addAll(db, NOW)
@@ -133,14 +133,14 @@ const forgetSpans = (sqlite: Database): void => {
   sqlite.run('DELETE FROM request_spans')
 }
 
-test('what is not added up yet is left to the hours by the ledger', () => {
+test('hours not added up yet are left out by the ledger', () => {
   const { db, sqlite } = testDb()
   addAll(db, START + DAY_MS)
   lateHourWriter(sqlite)([hourSum(START + DAY_MS)])
   expect(countRows(sqlite)).toBe(0)
 })
 
-test('a clock that was set back adds no hour twice', () => {
+test('a clock set back adds no hour twice', () => {
   const { db, sqlite } = testDb()
   add(db, [hourSum(START)])
   addAll(db, NOW)
@@ -152,7 +152,7 @@ test('a clock that was set back adds no hour twice', () => {
 const countRows = (sqlite: Database): number =>
   sqlite.query<{ n: number }, []>('SELECT count(*) AS n FROM request_spans').get()?.n ?? 0
 
-test('a slice reads about as many rows as it is told, and always a whole hour', () => {
+test('a batch reads about the requested number of rows, and always a whole hour', () => {
   const { db } = testDb()
   const crowded = Array.from({ length: 20 }, (_, n) => hourSum(START, { keyId: `key_${n}` }))
   add(db, [...crowded, ...Array.from({ length: 30 }, (_, n) => hourSum(START + (n + 1) * HOUR_MS))])
@@ -163,7 +163,7 @@ test('a slice reads about as many rows as it is told, and always a whole hour', 
   expect(getSummedUntil(db)).toBe(NOW)
 })
 
-test('the job leaves the running hour and the one before it to turns that still come in', async () => {
+test('the job leaves the current hour and the one before it for late requests', async () => {
   const { db } = testDb()
   const now = NOW + 20 * 60_000
   add(
@@ -174,7 +174,7 @@ test('the job leaves the running hour and the one before it to turns that still 
   expect(getSummedUntil(db)).toBe(NOW - HOUR_MS)
 })
 
-test('the job pauses after each slice', async () => {
+test('the job pauses after each batch', async () => {
   const { db } = testDb()
   const hours = 1200
   add(
@@ -192,14 +192,14 @@ test('the job pauses after each slice', async () => {
   expect(seen).toEqual([500, 1000, 1200])
 })
 
-describe('what is read', () => {
+describe('the rows that a report reads', () => {
   test.each([
     {},
     { timezone: 'Europe/Berlin' },
     { account_id: 'acc_a' },
     { api_key_id: 'key_a' },
     { model: 'gpt-5.5' },
-  ])('of a year with %o no table is read whole', (over) => {
+  ])('for a year with %o no table is scanned completely', (over) => {
     const { db, sqlite } = testDb()
     addAll(db, NOW)
     const year = { start_date: '2025-04-13', end_date: '2026-04-12', ...over }
@@ -208,7 +208,7 @@ describe('what is read', () => {
     expect(plans.some((detail) => /^SEARCH request_/.test(detail))).toBe(true)
   })
 
-  test('a year of two hundred accounts that are used all the time is a few thousand rows of sums', () => {
+  test('for a year of two hundred busy accounts are a few thousand rows of totals', () => {
     const { db, sqlite } = testDb()
     sqlite.run(`WITH RECURSIVE h(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM h WHERE n < ${64 * 24 - 1}),
         a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 20)

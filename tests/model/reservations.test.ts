@@ -94,7 +94,7 @@ const refusal = (run: () => unknown): AppError => {
 }
 
 describe('admission', () => {
-  test('holds the estimate, and gives it back when the turn is released', () => {
+  test('reserves the estimate, and releases it with the request', () => {
     const limit = aLimit()
     const reservation = reserve({ limits: [limit] }, anEstimate(), NOW)
     expect(limit).toMatchObject({ reserved: 150, settled: 0 })
@@ -102,7 +102,7 @@ describe('admission', () => {
     expect(limit).toMatchObject({ reserved: 0, settled: 0 })
   })
 
-  test('the last turn gets what is left, the next is refused', () => {
+  test('the last request gets what is left, the next is rejected', () => {
     const limit = aLimit({ maxValue: 200 })
     reserve({ limits: [limit] }, anEstimate(), NOW)
     reserve({ limits: [limit] }, anEstimate(), NOW)
@@ -120,7 +120,7 @@ describe('admission', () => {
     expect(error.extra.retryAfterSeconds).toBe(86_400)
   })
 
-  test('a limit filled by running turns asks to come back soon', () => {
+  test('a limit filled by running requests asks to retry soon', () => {
     const limit = aLimit({ type: 'requests', maxValue: 1 })
     reserve({ limits: [limit] }, anEstimate(), NOW)
     const error = refusal(() => reserve({ limits: [limit] }, anEstimate(), NOW))
@@ -128,21 +128,21 @@ describe('admission', () => {
     expect(error.message).toStartWith('API key requests daily limit exceeded. ')
   })
 
-  test('a refusal by one limit holds nothing on the others', () => {
+  test('a rejection by one limit reserves nothing on the others', () => {
     const free = aLimit({ id: 'free' })
     const full = aLimit({ id: 'full', settled: 1000 })
     refusal(() => reserve({ limits: [free, full] }, anEstimate(), NOW))
     expect(free.reserved).toBe(0)
   })
 
-  test('a limit of another model neither refuses nor counts', () => {
+  test('a limit of another model neither rejects nor counts', () => {
     const other = aLimit({ modelFilter: 'fast', settled: 1000 })
     const own = aLimit({ id: 'lim_2', modelFilter: 'strong' })
     reserve({ limits: [other, own] }, anEstimate(), NOW)
     expect([other.reserved, own.reserved]).toEqual([0, 150])
   })
 
-  test('without a limit that applies, every turn shares one reservation', () => {
+  test('without an applicable limit, all requests share one reservation', () => {
     const first = reserve({ limits: [] }, anEstimate(), NOW)
     expect(reserve({ limits: [aLimit({ modelFilter: 'fast' })] }, anEstimate(), NOW)).toBe(first)
     expect(first.settle({ inputTokens: 1, outputTokens: 1, costMicros: 1 })).toEqual([])
@@ -162,7 +162,7 @@ describe('admission', () => {
     expect(limit).toMatchObject({ reserved: 0, settled: amount })
   })
 
-  test('a model without a price reserves two dollars per 16,384 tokens and is charged nothing', () => {
+  test('a model without a price reserves two dollars per 16,384 tokens and is not charged', () => {
     const limit = aLimit({ type: 'cost_usd', maxValue: 10_000_000 })
     const estimate = anEstimate({ inputTokens: 8192, outputTokens: 8192, costMicros: null })
     const reservation = reserve({ limits: [limit] }, estimate, NOW)
@@ -178,7 +178,7 @@ describe('admission', () => {
 })
 
 describe('settlement', () => {
-  test('charges what was used, once', () => {
+  test('charges the actual use, once', () => {
     const limit = aLimit()
     const reservation = reserve({ limits: [limit] }, anEstimate(), NOW)
     const used = { inputTokens: 300, outputTokens: 20, costMicros: 1 }
@@ -190,7 +190,7 @@ describe('settlement', () => {
     expect(limit).toMatchObject({ reserved: 0, settled: 320 })
   })
 
-  test('use beyond the estimate counts, and refuses the next turn', () => {
+  test('use beyond the estimate counts, and rejects the next request', () => {
     const limit = aLimit()
     reserve({ limits: [limit] }, anEstimate(), NOW).settle({ inputTokens: 5000, outputTokens: 0, costMicros: 0 })
     expect(limit.settled).toBe(5000)
@@ -199,19 +199,19 @@ describe('settlement', () => {
 })
 
 describe('windows', () => {
-  test('a window that has passed starts over, whole periods on', () => {
+  test('a passed window starts over, by whole periods', () => {
     const limit = aLimit({ settled: 1000 })
     reserve({ limits: [limit] }, anEstimate(), NOW + 3.5 * WINDOW_MS.daily)
     expect(limit).toMatchObject({ settled: 0, reserved: 150, resetAt: NOW + 4 * WINDOW_MS.daily })
   })
 
-  test('at the reset itself the new window runs', () => {
+  test('at the exact reset the new window applies', () => {
     const limit = aLimit({ settled: 1000 })
     reserve({ limits: [limit] }, anEstimate(), limit.resetAt)
     expect(limit.resetAt).toBe(NOW + 2 * WINDOW_MS.daily)
   })
 
-  test('a window that a clock put a year ahead gives way to the one that runs', () => {
+  test('a window set a year ahead by the clock is replaced by the current one', () => {
     const limit = aLimit({ settled: 1000, resetAt: NOW + 365.25 * WINDOW_MS.daily })
     const running = reserve({ limits: [limit] }, anEstimate(), NOW)
     const resetAt = NOW + 0.25 * WINDOW_MS.daily
@@ -219,13 +219,13 @@ describe('windows', () => {
     expect(running.settle(anEstimate())).toMatchObject([{ delta: 150, resetAt, latest: resetAt }])
   })
 
-  test('a clock that is set back a little leaves the window as it is', () => {
+  test('setting the clock back a little keeps the window', () => {
     const limit = aLimit({ settled: 1000 })
     expect(refusal(() => reserve({ limits: [limit] }, anEstimate(), NOW - 3_600_000)).code).toBe('rate_limit_exceeded')
     expect(limit.resetAt).toBe(NOW + WINDOW_MS.daily)
   })
 
-  test('a turn that was admitted by a clock that was ahead is charged to no window', () => {
+  test('a request admitted while the clock was ahead is charged to no window', () => {
     const limit = aLimit()
     const ahead = reserve({ limits: [limit] }, anEstimate(), NOW + 365 * WINDOW_MS.daily)
     reserve({ limits: [limit] }, anEstimate(), NOW)
@@ -233,7 +233,7 @@ describe('windows', () => {
     expect(limit).toMatchObject({ settled: 0, reserved: 150, resetAt: NOW + WINDOW_MS.daily })
   })
 
-  test('a turn that outlives its window is charged to the window it was admitted in', () => {
+  test('a request that outlives its window is charged to the window it was admitted in', () => {
     const limit = aLimit()
     const firstEnd = limit.resetAt
     const long = reserve({ limits: [limit] }, anEstimate(), NOW)
@@ -243,7 +243,7 @@ describe('windows', () => {
   })
 })
 
-describe('the statement of the ledger', () => {
+describe('the SQL statement of the ledger', () => {
   const apply = (stored: { current: number; resetAt: number }, delta: number, resetAt: number, latest = 200) => {
     const { sqlite } = testDb()
     sqlite.run(`INSERT INTO api_keys (id, name, key_hash, key_prefix, created_at) VALUES ('key_1', 'k', 'h', 'p', 0)`)
@@ -264,11 +264,11 @@ describe('the statement of the ledger', () => {
     expect(apply({ current: 5, resetAt: 100 }, 2, 200)).toEqual({ current: 2, resetAt: 200 })
   })
 
-  test('leaves the present window alone when a turn of an earlier one ends', () => {
+  test('leaves the current window unchanged when a request of an earlier one ends', () => {
     expect(apply({ current: 5, resetAt: 200 }, 2, 100)).toEqual({ current: 5, resetAt: 200 })
   })
 
-  test('starts over where a clock that was ahead has written the row', () => {
+  test('starts over if the row was written while the clock was ahead', () => {
     expect(apply({ current: 5, resetAt: 900 }, 2, 100, 100)).toEqual({ current: 2, resetAt: 100 })
   })
 })
@@ -300,7 +300,7 @@ describe('races', () => {
     )
   })
 
-  test('fifty turns at once through a request limit of seven: exactly seven pass', async () => {
+  test('fifty requests in parallel through a request limit of seven: exactly seven pass', async () => {
     const limit = aLimit({ type: 'requests', maxValue: 7 })
     const turn = async () => {
       await Promise.resolve()

@@ -25,7 +25,7 @@ test('a small file is counted page by page', () => {
   expect(bytes - freeBytes - sum).toBeWithin(0, 20 * 4096) // the schema itself
 })
 
-test('an estimate shares out the same bytes in about the same way', () => {
+test('an estimate distributes the same bytes in nearly the same way', () => {
   const db = filled()
   const [exact, estimate] = [tableSizes(db), tableSizes(db, 0)]
   expect([estimate.isExact, estimate.tables[0]?.name, estimate.tables[0]?.rows]).toEqual([false, 'audit_logs', 600])

@@ -44,7 +44,7 @@ describe('ticks', () => {
     }
   })
 
-  test('labels stand below their day, and thirty days do not get thirty labels', () => {
+  test('labels are below their day, and thirty days do not get thirty labels', () => {
     const bars = Array.from({ length: 30 }, (_, n) => ({ from: Date.parse('2026-01-31T23:00Z') + n * 24 * HOUR }))
     const ticks = ticksOfBars(bars, 'Europe/Berlin')
     expect(ticks.map(({ label }) => label)).toEqual(['Feb 5', 'Feb 9', 'Feb 13', 'Feb 17', 'Feb 21', 'Feb 25', 'Mar 1'])

@@ -35,7 +35,7 @@ describe('the usage endpoint', () => {
     })
   })
 
-  test('a weekly or monthly window in the first slot is filed by its length', () => {
+  test('a weekly or monthly window in the first slot is assigned by its length', () => {
     const slot = { used_percent: 7, limit_window_seconds: 2_592_000 }
     expect(fromWhamUsage({ rate_limit: { monthly_window: slot } }, AT)?.windows.monthly).toMatchObject({
       usedPercent: 7,
@@ -50,7 +50,7 @@ describe('the usage endpoint', () => {
     expect(fromRateEvent(event, AT)?.windows).toMatchObject({ fiveHour: null, weekly: {} })
   })
 
-  test.each([[2], [1]])('of two windows of one length the one that resets later counts (%p)', (first) => {
+  test.each([[2], [1]])('of two windows with the same length the one that resets later is used (%p)', (first) => {
     const window = (days: number) => ({
       used_percent: days,
       limit_window_seconds: 2_592_000,
@@ -60,7 +60,7 @@ describe('the usage endpoint', () => {
     expect(fromWhamUsage({ rate_limit: limit }, AT)?.windows.monthly).toMatchObject({ usedPercent: 2 })
   })
 
-  test('a window without a length is at least as long as its reset is far', () => {
+  test('a window without a length is at least as long as the time to its reset', () => {
     const snapshot = fromWhamUsage(body({ used_percent: 40, reset_after_seconds: 5 * 86_400 }), AT)
     expect(snapshot?.windows).toMatchObject({ fiveHour: null, weekly: { windowMinutes: 10_080 } })
   })
@@ -75,7 +75,7 @@ describe('the usage endpoint', () => {
   })
 
   test.each([[Number.NaN], [Number.POSITIVE_INFINITY], ['much'], [null], [undefined], [true], [{}]])(
-    'a window with %p percent used is not believed',
+    'a window with %p percent used is rejected',
     (given) => {
       const snapshot = fromWhamUsage(body({ used_percent: given, limit_window_seconds: 18_000 }), AT)
       expect(snapshot?.windows.fiveHour).toBeNull()
@@ -91,11 +91,11 @@ describe('the usage endpoint', () => {
     expect(snapshot?.windows.fiveHour).toEqual({ usedPercent: 50, windowMinutes: 300, resetAt: null })
   })
 
-  test.each([[null], ['text'], [{}], [[]], [{ rate_limit: null }]])('%p says nothing', (payload) => {
+  test.each([[null], ['text'], [{}], [[]], [{ rate_limit: null }]])('%p gives nothing', (payload) => {
     expect(fromWhamUsage(payload, AT)).toBeNull()
   })
 
-  test('of a body that is wrong in places the rest is read', () => {
+  test('the valid parts of a partly invalid body are read', () => {
     const wrong = { rate_limit: { primary_window: 'x', secondary_window: { used_percent: 1 } }, credits: 'x' }
     expect(fromWhamUsage({ ...wrong, plan_type: 5 }, AT)).toMatchObject({
       windows: { fiveHour: null, weekly: { usedPercent: 1 } },
@@ -107,7 +107,7 @@ describe('the usage endpoint', () => {
     })
   })
 
-  test('a body with nothing but a plan is still read', () => {
+  test('a body with only a plan is still read', () => {
     expect(fromWhamUsage({ plan_type: 'free', rate_limit: null }, AT)).toEqual(
       aSnapshot({}, { planType: 'free', additional: [] }),
     )
@@ -141,7 +141,7 @@ describe('a limit that a report names', () => {
       'limit_reached',
       T,
     ],
-    ['a reached limit by a type nobody knows', { rate_limit_reached_type: 'promo_over' }, 'limit_reached', null],
+    ['a reached limit by an unknown type', { rate_limit_reached_type: 'promo_over' }, 'limit_reached', null],
     ['no permission', { rate_limit: { allowed: false, limit_reached: false } }, 'not_allowed', null],
     ['an end after too long', { spend_control: spend({ reset_at: AT }) }, 'spend_cap_reached', null],
   ])('%s', (_, body, kind, resetAt) => {
@@ -183,7 +183,7 @@ describe('a limit that a report names', () => {
   })
 })
 
-describe('quotas beside the account’s own', () => {
+describe('additional quotas', () => {
   const report = (additional: unknown) => ({ plan_type: 'pro', additional_rate_limits: additional })
   const named = (name: unknown, more: object = {}) => ({ limit_name: name, metered_feature: null, ...more })
 
@@ -210,16 +210,16 @@ describe('quotas beside the account’s own', () => {
     ['none', undefined, []],
     ['null', null, []],
     ['no list', { a: 1 }, []],
-    ['some that say no name', [named(''), named(5), null, 'x', named('x'.repeat(129)), named('good')], ['good']],
-    ['a limit that cannot be read', [named('good', { rate_limit: 'x', metered_feature: 7 })], ['good']],
+    ['some without a name', [named(''), named(5), null, 'x', named('x'.repeat(129)), named('good')], ['good']],
+    ['an unreadable limit', [named('good', { rate_limit: 'x', metered_feature: 7 })], ['good']],
     ['more than any account has', Array.from({ length: 99 }, (_, n) => named(`n${n}`)), 16],
-  ])('where there are %s', (_, given, names) => {
+  ])('if there are %s', (_, given, names) => {
     const read = fromWhamUsage(report(given), AT)?.additional ?? []
     if (typeof names === 'number') expect(read).toHaveLength(names)
     else expect(read.map(({ limitName }) => limitName)).toEqual(names)
   })
 
-  test('are not spoken of by headers and events', () => {
+  test('are not mentioned by headers and events', () => {
     const headers = fromRateHeaders(new Headers({ 'x-codex-primary-used-percent': '5' }), AT)
     expect(headers).not.toHaveProperty('additional')
   })
@@ -251,7 +251,7 @@ describe('rate headers', () => {
     })
   })
 
-  test('absent or all zero, they say nothing', () => {
+  test('are empty when absent or all zero', () => {
     expect(fromRateHeaders(new Headers(), AT)).toBeNull()
     const zeroes = { 'x-codex-secondary-used-percent': '0', 'x-codex-secondary-window-minutes': '0' }
     expect(fromRateHeaders(new Headers(zeroes), AT)).toBeNull()

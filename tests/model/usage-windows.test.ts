@@ -6,7 +6,7 @@ import { AT, aSnapshot, aWindow } from './usage.ts'
 describe('merging', () => {
   const weekly = aWindow(70, 10_080)
 
-  test('keeps what the later report leaves out', () => {
+  test('keeps what the later report omits', () => {
     const older = aSnapshot({ weekly, fiveHour: aWindow(5) }, { planType: 'pro' })
     const newer = aSnapshot({ fiveHour: aWindow(9) }, { at: AT + 1 })
     expect(mergeUsage(older, newer)).toEqual(
@@ -15,17 +15,17 @@ describe('merging', () => {
     expect(mergeUsage(null, newer)).toBe(newer)
   })
 
-  test('takes the second of two reports of one moment', () => {
+  test('uses the second of two reports with the same time', () => {
     expect(mergeUsage(aSnapshot({ weekly }), aSnapshot({ weekly: aWindow(71) })).windows.weekly?.usedPercent).toBe(71)
   })
 
-  test('does not let a late report of earlier numbers win', () => {
+  test('ignores a late report of earlier numbers', () => {
     const fresh = aSnapshot({ fiveHour: aWindow(9) }, { at: AT + 1 })
     const late = aSnapshot({ fiveHour: aWindow(5), weekly })
     expect(mergeUsage(fresh, late)).toEqual(aSnapshot({ fiveHour: aWindow(9), weekly }, { at: AT + 1 }))
   })
 
-  test('takes the windows of a poll as they are, and of anything in passing only those it names', () => {
+  test('replaces all windows with a poll, and only the named ones with an incidental report', () => {
     const free = aSnapshot({ monthly: aWindow(100, 43_200) }, { additional: [] })
     const polled = mergeUsage(free, aSnapshot({ fiveHour: aWindow(0), weekly }, { at: AT + 1, additional: [] }))
     expect(polled.windows).toEqual({ fiveHour: aWindow(0), weekly, monthly: null })
@@ -36,14 +36,14 @@ describe('merging', () => {
     expect(weeklyOnly.windows).toEqual({ fiveHour: aWindow(2), weekly: aWindow(71, 10_080), monthly: null })
   })
 
-  test('keeps the windows there are where a poll names none', () => {
+  test('keeps the current windows if a poll names none', () => {
     const known = aSnapshot({ monthly: aWindow(100, 43_200) })
     const silent = aSnapshot({}, { at: AT + 1, additional: [] })
     expect(mergeUsage(known, silent).windows).toEqual(known.windows)
   })
 })
 
-test('quotas that a later report does not speak of stay, and go when it says there are none', () => {
+test('quotas that a later report does not mention stay, and are removed when it says there are none', () => {
   const spark = { limitName: 'spark', meteredFeature: null, primary: aWindow(5), secondary: null }
   const full = aSnapshot({}, { additional: [spark] })
   expect(mergeUsage(full, aSnapshot({ fiveHour: aWindow(1) }, { at: AT + 1 })).additional).toEqual([spark])
@@ -60,7 +60,7 @@ describe('exhaustion', () => {
     expect(isExhausted(aSnapshot({ fiveHour: aWindow(99.9) }), AT).exhausted).toBe(false)
   })
 
-  test('of a long window is lifted by credits, of the five hours it is not', () => {
+  test('of a long window is lifted by credits, of the five-hour window it is not', () => {
     const none = { hasCredits: false, unlimited: false, balance: 0 }
     for (const some of [{ balance: 3 }, { hasCredits: true }, { unlimited: true, balance: null }]) {
       const credits = { ...none, ...some }
@@ -70,7 +70,7 @@ describe('exhaustion', () => {
     expect(isExhausted(aSnapshot({ weekly: aWindow(100, 10_080) }, { credits: none }), AT).exhausted).toBe(true)
   })
 
-  test('used now is nothing once the reset has passed, and unknown without a window', () => {
+  test('current use is zero once the reset has passed, and unknown without a window', () => {
     expect(usedNow(aWindow(80), AT)).toBe(80)
     expect(usedNow(aWindow(80), AT + 60_000)).toBe(0)
     expect(usedNow(aWindow(80, 300, null), AT + 60_000)).toBe(80)
@@ -91,7 +91,7 @@ test.each([
   ['guest', 0, 1_134, 1_134],
   ['something new', 0, 1_134, 1_134],
   [null, 0, 1_134, 1_134],
-] as const)('the plan %p holds %p, %p and %p credits', (plan, fiveHour, weekly, monthly) => {
+] as const)('the plan %p has %p, %p and %p credits', (plan, fiveHour, weekly, monthly) => {
   expect(capacityCredits(plan, 'fiveHour')).toBe(fiveHour)
   expect(capacityCredits(plan, 'weekly')).toBe(weekly)
   expect(capacityCredits(plan, 'monthly')).toBe(monthly)

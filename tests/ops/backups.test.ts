@@ -101,8 +101,8 @@ const backedUp = (keyFile: string | null = null) => {
   folder.close()
 }
 
-describe('making one', () => {
-  test('copies what is committed, also what is only in the log of an open database, and is private', () => {
+describe('creating a backup', () => {
+  test('copies all commits, including those only in the write-ahead log, and is private', () => {
     const folder = open()
     addAccount(folder, 'acc_a')
     const made = copy()
@@ -113,7 +113,7 @@ describe('making one', () => {
     expect(existsSync(toKey(backup))).toBe(false)
   })
 
-  test('removes the copy that another one left behind, which was killed, and none that may still be written', () => {
+  test('removes the partial copy of a killed process, and none that may still be written', () => {
     const folder = open()
     addAccount(folder, 'acc_a')
     folder.close()
@@ -130,7 +130,7 @@ describe('making one', () => {
     ).toEqual(others)
   })
 
-  test('of two under one name that are made at the same time one is whole, and the other says so', () => {
+  test('of two with the same name at the same time one is complete, and the other says so', () => {
     const folder = open()
     addAccount(folder, 'acc_a')
     folder.close()
@@ -146,7 +146,7 @@ describe('making one', () => {
     expect(readFileSync(toKey(backup))).toEqual(readFileSync(keyFile))
   })
 
-  test('carries over what a server wrote meanwhile, so that no commit of the server has to', () => {
+  test('checkpoints what a server wrote since, so that no commit of the server has to', () => {
     const folder = open()
     folder.sqlite.run('PRAGMA wal_autocheckpoint = 0')
     addAccount(folder, 'ada')
@@ -159,13 +159,13 @@ describe('making one', () => {
     folder.close()
   })
 
-  test('takes the key along only when asked, as privately', () => {
+  test('includes the key only when requested, as privately', () => {
     backedUp(places().keyPath)
     expect(getMode(toKey(backup))).toBe(0o600)
     expect(readFileSync(toKey(backup), 'utf8')).toBe(readFileSync(places().keyPath, 'utf8'))
   })
 
-  test('needs room for the copy, and for what the server stores meanwhile', () => {
+  test('needs space for the copy, and for what the server stores during it', () => {
     open().close()
     const source = places().databasePath
     const log = statSync(`${source}-wal`, { throwIfNoEntry: false })?.size ?? 0
@@ -176,7 +176,7 @@ describe('making one', () => {
     expect(makeBackup({ ...request, roomFor: () => needed }).file).toBe(backup)
   })
 
-  test('overwrites nothing, and leaves nothing half-done', () => {
+  test('overwrites nothing, and leaves nothing incomplete', () => {
     open().close()
     writeFileSync(backup, 'mine')
     expect(() => copy()).toThrow('already exists')
@@ -187,14 +187,14 @@ describe('making one', () => {
     expect(readdirSync(root)).toEqual(['data'])
   })
 
-  test('does not lie beside the log of another file, which SQLite would take for its own', () => {
+  test('is not placed beside the write-ahead log of another file, which SQLite would use', () => {
     open().close()
     writeFileSync(`${backup}-wal`, 'of an earlier copy')
     expect(() => copy()).toThrow('-wal already exists')
     expect(readdirSync(root).sort()).toEqual(['copy.db-wal', 'data'])
   })
 
-  test('takes no key along that does not open it, and copies nothing that is not of Sluice', () => {
+  test('includes no key that cannot decrypt it, and copies no other database', () => {
     open().close()
     const other = join(root, 'other.key')
     writeFileSync(other, `${Buffer.alloc(32, 9).toString('base64url')}\n`)
@@ -205,7 +205,7 @@ describe('making one', () => {
     expect(readdirSync(root).sort()).toEqual(['data', 'other.key'])
   })
 
-  test('of a damaged database there is no copy, which would be as damaged', () => {
+  test('rejects a damaged database, whose copy would be damaged', () => {
     const { sqlite } = open()
     sqlite.run('CREATE TABLE notes (x UNIQUE)')
     sqlite.run("INSERT INTO notes VALUES ('a note')")
@@ -218,7 +218,7 @@ describe('making one', () => {
     expect(readdirSync(root)).toEqual(['data'])
   })
 
-  test('leaves neither the copy nor an empty key where the key cannot be taken along', () => {
+  test('leaves neither the copy nor an empty key if the key cannot be included', () => {
     open().close()
     const noKey = join(root, 'a folder')
     mkdirSync(noKey)
@@ -226,7 +226,7 @@ describe('making one', () => {
     expect(readdirSync(root).sort()).toEqual(['a folder', 'data'])
   })
 
-  describe('where files have no second name', () => {
+  describe('on a file system without hard links', () => {
     const onAShare = (meanwhile = () => {}) =>
       makeBackup({
         source: places().databasePath,
@@ -238,7 +238,7 @@ describe('making one', () => {
         },
       })
 
-    test('a copy is made all the same, as privately', () => {
+    test('a copy is created all the same, as privately', () => {
       const folder = open()
       addAccount(folder, 'acc_a')
       onAShare()
@@ -248,7 +248,7 @@ describe('making one', () => {
       expect(getMode(backup)).toBe(0o600)
     })
 
-    test('it replaces nothing that somebody else put there meanwhile', () => {
+    test('it replaces no file created at the same time', () => {
       open().close()
       expect(() => onAShare(() => writeFileSync(backup, 'mine'))).toThrow('already exists')
       expect(readFileSync(backup, 'utf8')).toBe('mine')
@@ -256,7 +256,7 @@ describe('making one', () => {
     })
   })
 
-  test('a folder that is not there is named', () => {
+  test('a missing folder is named', () => {
     open().close()
     const request = { source: places().databasePath, target: join(root, 'nas', 'copy.db'), keyFile: null }
     expect(() => makeBackup(request)).toThrow(`The folder ${join(root, 'nas')} does not exist. Create it first.`)
@@ -264,14 +264,14 @@ describe('making one', () => {
 })
 
 describe('verifying', () => {
-  test('a good one is restorable and says what it holds', () => {
+  test('a valid one can be restored and describes its content', () => {
     backedUp()
     const verdict = verify()
     expect(verdict).toMatchObject({ damage: [], schema: 'current', key: 'fits', accounts: 1, audit: { isWhole: true } })
     expect(isRestorable(verdict)).toBe(true)
   })
 
-  test('the wrong key and a missing one are told apart', () => {
+  test('the wrong key and a missing one are distinguished', () => {
     backedUp()
     rmSync(places().keyPath)
     expect(verify().key).toBe('missing')
@@ -280,7 +280,7 @@ describe('verifying', () => {
     expect(isRestorable(verify())).toBe(false)
   })
 
-  test('one of a newer version is known as such, and like a damaged one not restorable', () => {
+  test('one of a newer version is detected, and like a damaged one cannot be restored', () => {
     backedUp()
     const good = verify()
     const { sqlite } = openDatabase(backup)
@@ -313,7 +313,7 @@ describe('verifying', () => {
     ],
     ['an index of ours that is missing', ['DROP INDEX users_email_unique'], ['index users_email_unique']],
     ['a table of ours that was changed', ['ALTER TABLE accounts ADD COLUMN note TEXT'], ['table accounts']],
-  ])('%s makes it unfit to restore', (_what, statements, differences) => {
+  ])('%s makes it impossible to restore', (_what, statements, differences) => {
     backedUp()
     changeSchema(...statements)
     expect(verify()).toMatchObject({ schemaDifferences: differences })
@@ -329,7 +329,7 @@ describe('verifying', () => {
     expect(verify().schemaDifferences).toEqual([])
   })
 
-  test('damage is found', () => {
+  test('damage is detected', () => {
     backedUp()
     const bytes = readFileSync(backup)
     bytes.fill(0xff, 8192, 20_000)
@@ -344,7 +344,7 @@ describe('verifying', () => {
     expect(found).not.toEqual([])
   })
 
-  test('what is no backup of ours is refused with a sentence', () => {
+  test('a file that is not a Sluice backup is rejected with a sentence', () => {
     writeFileSync(backup, 'hello')
     expect(() => verify()).toThrow('is not a database')
     rmSync(backup)
@@ -359,7 +359,7 @@ describe('verifying', () => {
     expect(() => verify()).toThrow('is not a backup of Sluice')
   })
 
-  test('a changed audit row is told, and the rest is still worth restoring', () => {
+  test('a modified audit row is reported, and the rest can still be restored', () => {
     backedUp()
     const { sqlite, db } = openDatabase(backup)
     sqlite.run("UPDATE audit_logs SET target = 'somebody else'")
@@ -370,8 +370,8 @@ describe('verifying', () => {
   })
 })
 
-describe('saving what a server holds whose file was removed', () => {
-  test('says why it failed, and leaves nothing behind', () => {
+describe('saving the database of a server whose file was removed', () => {
+  test('reports why it failed, and leaves nothing behind', () => {
     const folder = open()
     rmSync(folder.databasePath)
     expect(copyThroughServer(folder.sqlite, join(root, 'missing', 'copy.db'))).toStartWith('ENOENT')
@@ -385,7 +385,7 @@ describe('saving what a server holds whose file was removed', () => {
 })
 
 describe('restoring', () => {
-  test('puts it in place, keeps what was there aside, and writes it into the audit log', () => {
+  test('replaces the database, keeps the previous one, and records it in the audit log', () => {
     backedUp()
     const later = open()
     addAccount(later, 'acc_later')
@@ -402,7 +402,7 @@ describe('restoring', () => {
     expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
   })
 
-  test('removes the copy that another one left behind, which was killed', () => {
+  test('removes the partial copy of a killed process', () => {
     backedUp()
     for (const name of ['restore.partial', 'restore.partial-journal']) writeFileSync(join(dir, name), 'half a database')
     restore()
@@ -410,7 +410,7 @@ describe('restoring', () => {
     expect(readdirSync(dir).filter((name) => name.includes('partial'))).toEqual([])
   })
 
-  test('does not take that copy for a backup, nor remove what it was told to restore', () => {
+  test('does not use that copy as a backup, nor remove the one to restore', () => {
     backedUp()
     const file = join(dir, 'restore.partial')
     copyFileSync(backup, file)
@@ -433,7 +433,7 @@ describe('restoring', () => {
     return { disk: join(root, 'disk'), vault: join(root, 'vault') }
   }
 
-  test('replaces what links lead to, and keeps that aside under its names', () => {
+  test('replaces link targets, and keeps the previous ones under their names', () => {
     backedUp(places().keyPath)
     rmSync(dir, { recursive: true })
     open(2).close()
@@ -449,7 +449,7 @@ describe('restoring', () => {
     expect(readdirSync(disk).filter((name) => /partial|before/.test(name))).toEqual([])
   })
 
-  test('keeps what a link leads to when only the database is replaced', () => {
+  test('keeps a link target when only the database is replaced', () => {
     backedUp()
     const folder = open()
     addAccount(folder, 'acc_later')
@@ -460,7 +460,7 @@ describe('restoring', () => {
     expect(idsIn(join(aside ?? '', 'sluice.db'))).toEqual(['acc_a', 'acc_later'])
   })
 
-  test('refuses a link that leads nowhere, and what a server holds where it leads', () => {
+  test('rejects a dangling link, and a link target in use by a server', () => {
     backedUp()
     const { disk } = moveApart()
     const lock = acquireFolderLock(disk)
@@ -473,7 +473,7 @@ describe('restoring', () => {
     expect(restore().verdict.accounts).toBe(1)
   })
 
-  test('takes along what lies in the log beside the file, as after a power cut', () => {
+  test('includes the content of the write-ahead log beside the file, as after a power failure', () => {
     const folder = open()
     addAccount(folder, 'acc_a')
     for (const suffix of ['', '-wal']) copyFileSync(places().databasePath + suffix, backup + suffix)
@@ -484,7 +484,7 @@ describe('restoring', () => {
     expect(getMode(places().databasePath)).toBe(0o600)
   })
 
-  test('says what works again that was revoked since', () => {
+  test('lists revoked access that works again', () => {
     const folder = open()
     const key = (id: string) => ({ id, name: `name of ${id}`, keyHash: id, keyPrefix: id, createdAt: 0 })
     const person = (id: string) => ({ id, username: id, roleId: 'role_admin', createdAt: 0, status: 'active' as const })
@@ -533,7 +533,7 @@ describe('restoring', () => {
     })
   })
 
-  test('a log whose database was moved away is not taken for that of the restored one, and goes aside', () => {
+  test('a write-ahead log without its database is not used for the restored one, and is moved aside', () => {
     backedUp()
     const folder = open()
     addAccount(folder, 'acc_later')
@@ -550,14 +550,14 @@ describe('restoring', () => {
     })
   })
 
-  test('does not touch a key that is the same, which may lie where nothing can be written', () => {
+  test('does not touch an equal key, which may be in a read-only place', () => {
     backedUp(places().keyPath)
     const before = statSync(places().keyPath).ino
     const { aside } = restore()
     expect([statSync(places().keyPath).ino, existsSync(join(aside ?? '', 'encryption.key'))]).toEqual([before, false])
   })
 
-  test('a key that cannot be put in its place leaves the database as it is', () => {
+  test('a key that cannot be replaced leaves the database unchanged', () => {
     backedUp(places().keyPath)
     const folder = open()
     addAccount(folder, 'acc_later')
@@ -568,7 +568,7 @@ describe('restoring', () => {
     expect(readdirSync(dir).filter((name) => /partial|before/.test(name))).toEqual([])
   })
 
-  test('into an empty folder needs the key beside it, which goes along', () => {
+  test('into an empty folder needs the key beside it, which is restored too', () => {
     backedUp(places().keyPath)
     const key = readFileSync(places().keyPath, 'utf8')
     rmSync(dir, { recursive: true })
@@ -578,7 +578,7 @@ describe('restoring', () => {
     expect(idsIn(places().databasePath)).toEqual(['acc_a'])
   })
 
-  test('again within the same second keeps both that were there', () => {
+  test('again within the same second keeps both previous databases', () => {
     backedUp()
     const folder = open()
     addAccount(folder, 'acc_later')
@@ -588,7 +588,7 @@ describe('restoring', () => {
     expect(asides.map((aside) => idsIn(join(aside, 'sluice.db')).length)).toEqual([2, 1, 1])
   })
 
-  test('a key that is replaced goes aside with its database', () => {
+  test('a replaced key is moved aside with its database', () => {
     backedUp(places().keyPath)
     rmSync(dir, { recursive: true })
     open(2).close()
@@ -613,7 +613,7 @@ describe('restoring', () => {
     }
   }
 
-  test('tokens that were renewed since are carried over: those of the backup are spent', () => {
+  test('tokens refreshed since are carried over, because those of the backup are spent', () => {
     const folder = open()
     for (const id of ['renewed', 'same', 'older']) addAccount(folder, id, 5)
     copy()
@@ -627,7 +627,7 @@ describe('restoring', () => {
     expect(refreshTokens(places().databasePath)).toEqual(['refresh of older 5', 'renewed now', 'refresh of same 5'])
   })
 
-  test('tokens of another installation are not carried over: no key here opens them', () => {
+  test('tokens of another installation are not carried over, because no key here decrypts them', () => {
     backedUp(places().keyPath)
     rmSync(dir, { recursive: true })
     const stranger = open(2)
@@ -637,7 +637,7 @@ describe('restoring', () => {
     expect(refreshTokens(places().databasePath)).toEqual(['refresh of acc_a 0'])
   })
 
-  test('signs everybody out, whose sessions may have been ended since', () => {
+  test('signs all users out, whose sessions may have ended since', () => {
     const folder = open()
     const session = { method: 'guest', isComplete: true, createdAt: 0, lastSeenAt: 0, expiresAt: NOW * 2 } as const
     commit(folder.db, (tx) =>
@@ -654,7 +654,7 @@ describe('restoring', () => {
     restored.close()
   })
 
-  test('refuses while a server holds the folder', () => {
+  test('is rejected while a server uses the folder', () => {
     backedUp()
     const lock = acquireFolderLock(dir)
     expect(() => restore()).toThrow(FolderLockedError)
@@ -662,7 +662,7 @@ describe('restoring', () => {
     expect(restore().verdict.accounts).toBe(1)
   })
 
-  test('refuses another key, damage, and a newer schema, and touches nothing', () => {
+  test('rejects another key, damage, and a newer schema, and changes nothing', () => {
     backedUp()
     const before = readFileSync(places().databasePath)
     const { sqlite } = openDatabase(backup)
@@ -681,7 +681,7 @@ describe('restoring', () => {
     expect(readdirSync(dir).filter((name) => name.startsWith('before-restore'))).toEqual([])
   })
 
-  test('one of the very first release is brought up to date', () => {
+  test('one of the very first release is migrated', () => {
     open().close()
     const [first] = MIGRATIONS.toSorted((a, b) => (a.name < b.name ? -1 : 1))
     const { sqlite } = openDatabase(backup)
@@ -699,7 +699,7 @@ describe('restoring', () => {
   })
 })
 
-describe('the folder of backups', () => {
+describe('the backup folder', () => {
   const at = (hour: number) => Date.UTC(2026, 0, 1, hour)
   const setUp = (write: (target: string) => Promise<string | null>) => {
     const clock = new ManualClock(at(0))
@@ -710,7 +710,7 @@ describe('the folder of backups', () => {
     return null
   }
 
-  test('keeps the newest few, and nothing of somebody else’s is touched', async () => {
+  test('keeps the newest few, and never deletes other files', async () => {
     const { clock, backups } = setUp(writing)
     expect(await backups.list()).toEqual([])
     for (let hour = 0; hour < 4; hour++) {
@@ -730,7 +730,7 @@ describe('the folder of backups', () => {
     expect(getMode(join(dir, 'backups'))).toBe(0o700)
   })
 
-  test('those that somebody asks for take none of the others’ places, and come a minute apart', async () => {
+  test('manual backups do not displace scheduled ones, and are created at most every minute', async () => {
     const { clock, backups } = setUp(writing)
     await backups.make('scheduled')
     await expect(backups.make('manual')).rejects.toThrow('A backup was just created')
@@ -745,7 +745,7 @@ describe('the folder of backups', () => {
     expect((await backups.list()).map(({ kind }) => kind)).toEqual(['manual', 'manual', 'scheduled'])
   })
 
-  test('one that is dated in the future neither counts nor goes', async () => {
+  test('one dated in the future neither counts nor is deleted', async () => {
     const { clock, backups } = setUp(writing)
     await backups.make('scheduled')
     writeFileSync(backupPath(dir, at(99_999), 'scheduled'), '')
@@ -757,7 +757,7 @@ describe('the folder of backups', () => {
     expect(await backups.list()).toHaveLength(2)
   })
 
-  test('is asked once for two that come together, and says why it failed', async () => {
+  test('two simultaneous requests create one backup, and an error gives the reason', async () => {
     let calls = 0
     const { backups } = setUp(async (target) => {
       calls++
@@ -769,14 +769,14 @@ describe('the folder of backups', () => {
     expect(failing.backups.make('scheduled')).rejects.toThrow('The backup failed: the disk is full.')
   })
 
-  test('says why there is no folder for it', async () => {
+  test('reports why the folder cannot be used', async () => {
     const { backups } = setUp(writing)
     mkdirSync(dir)
     writeFileSync(join(dir, 'backups'), '')
     expect(backups.make('scheduled')).rejects.toThrow('The backup failed: EEXIST')
   })
 
-  test('what an interrupted one left behind goes with the next, unless it is being written', async () => {
+  test('partial files of an interrupted backup are deleted with the next, unless still being written', async () => {
     const { clock, backups } = setUp(writing)
     const [old, young] = [
       `${backupPath(dir, at(0) - 1000, 'scheduled')}.partial`,
@@ -795,7 +795,7 @@ describe('the folder of backups', () => {
     expect([existsSync(old), existsSync(young)]).toEqual([false, true])
   })
 
-  test('only names of its own lead to a file', async () => {
+  test('only its own file names lead to a file', async () => {
     const { backups } = setUp(writing)
     const { name } = await backups.make('scheduled')
     expect(await backups.find(name)).toBe(join(dir, 'backups', name))

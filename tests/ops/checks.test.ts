@@ -24,7 +24,7 @@ const expectAdvice = (findings: Iterable<Finding>) => {
     if (verdict === 'warning' || verdict === 'problem') expect(advice).not.toBeNull()
 }
 
-test('a check that fails is a finding, and the others are told all the same', async () => {
+test('a check that throws is a finding, and the others are still reported', async () => {
   const found = await runChecks([
     { id: 'a', title: 'A', run: () => Promise.reject(new Error('no such thing')) },
     { id: 'b', title: 'B', run: () => ({ verdict: 'warning', says: 'hm', advice: 'do' }) },
@@ -36,7 +36,7 @@ test('a check that fails is a finding, and the others are told all the same', as
   expect(getWorstVerdict([])).toBe('ok')
 })
 
-test('a file that is missing is told as what the first start makes', async () => {
+test('a missing file is reported as created at the first start', async () => {
   const [missing, refused] = await runChecks(
     ['ENOENT', 'EACCES'].map((code) => ({
       id: code,
@@ -75,7 +75,7 @@ describe('the data folder', () => {
     return found
   }
 
-  test('is fine when it is', async () => {
+  test('is fine when it is in order', async () => {
     const { data_folder, database, key_file, backup } = await examine()
     expect([data_folder, database, key_file, backup].map((finding) => finding?.verdict)).toEqual([
       'ok',
@@ -87,7 +87,7 @@ describe('the data folder', () => {
     expect(database?.says).toBe('1 MiB, plus a write-ahead log of 0 MiB.')
   })
 
-  test('is told when a backup is dated in the future: no clock may be trusted then', async () => {
+  test('is reported when a backup is dated in the future, because the clock may be wrong', async () => {
     const backups: FolderFacts['backups'] = async () => [
       { name: 'sluice-2.db', bytes: 5, at: 99 * HOUR_MS, kind: 'scheduled' },
       { name: 'sluice-1.db', bytes: 5, at: 9 * HOUR_MS, kind: 'scheduled' },
@@ -103,7 +103,7 @@ describe('the data folder', () => {
     ['EACCES', 'The current user can’t read', /run as root: chown -R \d+ \S+backups && chmod 0700/],
     ['ENOTDIR', 'backups is not a folder.', /Move that file away/],
     ['EIO', 'backups can’t be read: EIO.', /Check the system log/],
-  ])('is told when its backups cannot be read (%s), with what to do', async (code, says, advice) => {
+  ])('is reported when its backups cannot be read (%s), with advice', async (code, says, advice) => {
     const backups: FolderFacts['backups'] = () => Promise.reject(Object.assign(new Error(code), { code }))
     const { backup } = await examine({ backups })
     expect(backup).toMatchObject({
@@ -113,7 +113,7 @@ describe('the data folder', () => {
     })
   })
 
-  test('is told when others can read it, with the command that mends it', async () => {
+  test('is reported when others can read it, with the command that fixes it', async () => {
     chmodSync(dir, 0o755)
     chmodSync(join(dir, 'sluice.db'), 0o644)
     chmodSync(join(dir, 'encryption.key'), 0o640)
@@ -123,14 +123,14 @@ describe('the data folder', () => {
     expect(key_file).toMatchObject({ verdict: 'warning', advice: `chmod 0600 ${join(dir, 'encryption.key')}` })
   })
 
-  test('is told when there is no room for a copy of the database', async () => {
+  test('is reported when there is no space for a copy of the database', async () => {
     const room = async () => (await examine()).disk_space
     const { bavail, bsize } = statfsSync(dir)
     truncateSync(join(dir, 'sluice.db'), Math.ceil((bavail * bsize) / 1.9)) // of a hole, which takes none
     expect(await room()).toMatchObject({ verdict: 'warning', says: expect.stringContaining('the database takes') })
   })
 
-  test('is told when the write-ahead log has grown large', async () => {
+  test('is reported when the write-ahead log has grown large', async () => {
     const log = join(dir, 'sluice.db-wal')
     writeFileSync(log, '')
     truncateSync(log, 256 * MIB)
@@ -139,12 +139,12 @@ describe('the data folder', () => {
     expect((await examine()).database).toMatchObject({ verdict: 'warning', says: expect.stringContaining('257 MiB') })
   })
 
-  test.each(['sluice.db', 'sluice.db/sub'])('is told when it is a file, or in one: %s', async (name) => {
+  test.each(['sluice.db', 'sluice.db/sub'])('is reported when it is a file, or in one: %s', async (name) => {
     const { data_folder } = await examine({ dir: join(dir, name) })
     expect(data_folder).toMatchObject({ verdict: 'problem', says: `${join(dir, name)} is not a folder.` })
   })
 
-  test.skipIf(process.getuid?.() !== 0)('one that belongs to somebody else is mended by root', async () => {
+  test.skipIf(process.getuid?.() !== 0)('owned by another user must be fixed by root', async () => {
     chmodSync(dir, 0o755)
     chownSync(dir, 65_532, 65_532)
     const advice = async () => (await examine()).data_folder?.advice
@@ -153,14 +153,14 @@ describe('the data folder', () => {
     expect(await advice()).toBe(`chmod 0700 ${dir}`)
   })
 
-  test('a key that is gone, or another one, is found before the next start finds it', async () => {
+  test('a missing or different key is detected before the next start', async () => {
     expect((await examine({ keyFingerprint: 'abc' })).key_file).toMatchObject({ verdict: 'problem' })
     rmSync(join(dir, 'encryption.key'))
     expect((await examine({ keyFingerprint: 'abc' })).key_file?.says).toContain('is missing')
     expect((await examine()).key_file?.verdict).toBe('unknown')
   })
 
-  test('a key file that is none is a problem, whether the database is read or not', async () => {
+  test('an invalid key file is a problem, whether or not the database is readable', async () => {
     writeFileSync(join(dir, 'encryption.key'), 'not a key')
     for (const keyFingerprint of ['abc', null, undefined])
       expect((await examine({ keyFingerprint })).key_file).toMatchObject({
@@ -169,7 +169,7 @@ describe('the data folder', () => {
       })
   })
 
-  test('a key is not called right while the database cannot be read', async () => {
+  test('a key is not called correct while the database cannot be read', async () => {
     expect((await examine({ keyFingerprint: undefined })).key_file?.verdict).toBe('unknown')
   })
 
@@ -206,7 +206,7 @@ describe('the upstream', () => {
   const dated = (skewMs: number) => async () =>
     new Response('', { status: 401, headers: { date: new Date(start - skewMs).toUTCString() } })
 
-  test('any answer will do, and its date is held against the clock', async () => {
+  test('any response suffices, and its date is compared with the clock', async () => {
     const { upstream_http, clock, sign_in_service, upstream_websocket } = await examine(dated(0))
     expect([upstream_http, clock, sign_in_service].map((finding) => finding?.verdict)).toEqual(['ok', 'ok', 'ok'])
     expect(upstream_websocket?.verdict).toBe('unknown')
@@ -222,12 +222,12 @@ describe('the upstream', () => {
     expect(clock?.says).toContain(words)
   })
 
-  test('one that has trouble itself is not called fine', async () => {
+  test('an upstream with an error is not called fine', async () => {
     const { upstream_http } = await examine(async () => new Response('', { status: 503 }))
     expect(upstream_http).toMatchObject({ verdict: 'warning', says: 'api.test answered with status 503 after 0 ms.' })
   })
 
-  test('one that cannot be reached says why, and leaves the clock unknown', async () => {
+  test('one that cannot be reached gives the reason, and leaves the clock unknown', async () => {
     const { upstream_http, clock } = await examine(() => Promise.reject(new Error('getaddrinfo ENOTFOUND')))
     expect(upstream_http).toMatchObject({
       verdict: 'problem',
@@ -239,7 +239,7 @@ describe('the upstream', () => {
   test.each([
     [false, 'the proxy doesn’t accept connections'],
     [true, 'connection reset'],
-  ])('by way of an outbound proxy that takes connections: %p', async (canConnect, why) => {
+  ])('through an outbound proxy that accepts connections: %p', async (canConnect, why) => {
     const cut = Object.assign(new Error('cut'), { code: canConnect ? 'ECONNRESET' : 'ECONNREFUSED' })
     const way = { isProxied: () => true, canConnect: async () => canConnect }
     const { upstream_http, sign_in_service } = await examine(() => Promise.reject(cut), way)
@@ -247,18 +247,18 @@ describe('the upstream', () => {
     expect(sign_in_service?.says).toBe(`Can’t reach auth.test through the outbound proxy: ${why}.`)
   })
 
-  test('an answer without a date says nothing about the clock', async () => {
+  test('a response without a date gives no information about the clock', async () => {
     const { upstream_http, clock } = await examine(async () => new Response(''))
     expect([upstream_http?.verdict, clock?.verdict]).toEqual(['ok', 'unknown'])
   })
 
-  test('one that does not answer is given up', async () => {
+  test('one that does not respond times out', async () => {
     const never = (_: string, { signal }: RequestInit) =>
       new Promise<Response>((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
     expect((await examine(never)).upstream_http?.says).toContain('no answer within 5 s')
   })
 
-  test('a handshake that is answered with a refusal is fine; nobody there is not', async () => {
+  test('a rejected handshake is fine; an unreachable upstream is not', async () => {
     const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('', { status: 401 }) })
     const check = (baseUrl: string) => {
       const dial = { ...direct, fetch: dated(0), socketAgent: async () => undefined }
@@ -273,7 +273,7 @@ describe('the upstream', () => {
     expect((await check(`http://127.0.0.1:${server.port}`)).upstream_websocket?.verdict).toBe('warning')
   })
 
-  test('a handshake that is taken without a token is fine, too', async () => {
+  test('an accepted handshake without a token is fine, too', async () => {
     const server = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
@@ -288,7 +288,7 @@ describe('the upstream', () => {
     expect(upstream_websocket).toMatchObject({ verdict: 'ok', says: expect.stringContaining('(101)') })
   })
 
-  test('is told who is asking', async () => {
+  test('gets the user agent of Sluice', async () => {
     const agents: (string | null)[] = []
     const server = Bun.serve({
       hostname: '127.0.0.1',
@@ -322,11 +322,11 @@ describe('the reverse proxy', () => {
   const FORWARDED = { 'x-forwarded-for': '192.0.2.1' }
 
   test.each([
-    ['nothing in between', {}, {}, 'ok', 'directly'],
+    ['no proxy', {}, {}, 'ok', 'directly'],
     ['one that is not trusted at all', {}, FORWARDED, 'warning', 'aren’t trusted'],
     ['one beside the trusted range', { trust, peer: '10.0.0.2' }, FORWARDED, 'warning', '10.0.0.2'],
     ['a trusted one', { trust }, FORWARDED, 'ok', 'Your address is 192.0.2.1'],
-    ['a trusted one that says nothing', { trust }, {}, 'warning', 'doesn’t send the client’s address'],
+    ['a trusted one without a client address', { trust }, {}, 'warning', 'doesn’t send the client’s address'],
     ['a trusted one that contradicts itself', { trust, clientIp: null }, FORWARDED, 'warning', 'are contradictory'],
     ['an unknown peer', { peer: null }, {}, 'unknown', 'is unknown'],
   ] as const)('%s', async (_, facts, headers, verdict, words) => {
@@ -336,13 +336,13 @@ describe('the reverse proxy', () => {
     expectAdvice(trusted_proxies ? [trusted_proxies] : [])
   })
 
-  test('advice names the very range to add', async () => {
+  test('the advice names the exact range to add', async () => {
     const { trusted_proxies } = await seen({ trust, peer: '2001:db8::7' }, FORWARDED)
     expect(trusted_proxies?.advice).toContain('2001:db8::7/128')
     expect((await seen({ trust, peer: '10.0.0.2' }, FORWARDED)).trusted_proxies?.advice).toContain('10.0.0.2/32')
   })
 
-  test('a Host header that was rewritten on the way is found', async () => {
+  test('a Host header rewritten on the way is detected', async () => {
     expect((await seen({ publicUrl: 'https://sluice.example' })).host_header?.verdict).toBe('warning')
     expect((await seen({ publicUrl: 'https://sluice.test' })).host_header?.verdict).toBe('ok')
     expect((await seen({}, { 'x-forwarded-host': 'other.test' })).host_header).toMatchObject({
@@ -353,7 +353,7 @@ describe('the reverse proxy', () => {
   })
 })
 
-test('a report is kept for half a minute, so that looking is not traffic', async () => {
+test('a report is cached for half a minute, so that viewing it causes no traffic', async () => {
   const clock = new ManualClock()
   let asked = 0
   const fetch = async () => {

@@ -28,7 +28,7 @@ test.each([
   expect(getDatabaseProblem(failed(code, { path: '/data/encryption.key' }), PATH)).toBeNull()
 })
 
-test('everything else is left as it is', () => {
+test('every other error is unchanged', () => {
   for (const err of [failed('SQLITE_BUSY'), new TypeError('x is not a function'), 'a text'])
     expect(getDatabaseProblem(err, PATH)).toBeNull()
 })

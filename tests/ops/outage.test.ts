@@ -19,7 +19,7 @@ const setUp = () => {
   return { clock, watch, fail, pass }
 }
 
-test('three failures in a row are told with the newest, and the first answer ends it', () => {
+test('three failures in a row are reported with the newest, and the first success ends it', () => {
   const { watch, fail, pass } = setUp()
   fail(broken, 2)
   expect(watch.current).toBeNull()
@@ -31,7 +31,7 @@ test('three failures in a row are told with the newest, and the first answer end
   expect(watch.current).toBeNull()
 })
 
-test('turns that a client left or got wrong, and prewarms, count for neither', () => {
+test('cancelled and invalid requests, and prewarms, count for neither', () => {
   const { watch, fail, pass } = setUp()
   fail(broken, 2)
   for (const status of ['error', 'cancelled'] as const) pass({ ...broken, status })
@@ -42,7 +42,7 @@ test('turns that a client left or got wrong, and prewarms, count for neither', (
   expect(watch.current?.turns).toBe(3)
 })
 
-test('failures of a quarter of an hour ago say nothing of now', async () => {
+test('failures of a quarter of an hour ago are ignored', async () => {
   const { clock, watch, fail } = setUp()
   fail(broken, 3)
   await clock.advance(15 * MINUTE_MS - 1)
@@ -55,7 +55,7 @@ test('failures of a quarter of an hour ago say nothing of now', async () => {
   expect(watch.current?.turns).toBe(3)
 })
 
-test('a clock that is set back tells of them no longer', async () => {
+test('setting the clock back ends the report', async () => {
   const { clock, watch, fail } = setUp()
   await clock.advance(15 * MINUTE_MS)
   fail(broken, 3)
@@ -65,7 +65,7 @@ test('a clock that is set back tells of them no longer', async () => {
   expect(watch.current).toBeNull()
 })
 
-test('pages are cut', () => {
+test('pages are truncated', () => {
   const { watch, fail } = setUp()
   fail({ ...broken, errorMessage: 'x'.repeat(201) }, 3)
   expect(watch.current?.message).toBe(`${'x'.repeat(200)}…`)

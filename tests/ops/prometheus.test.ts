@@ -7,7 +7,7 @@ import { LoopLag } from '../../src/ops/loop-lag.ts'
 import { exposition, Histogram } from '../../src/ops/prometheus.ts'
 import { ManualClock } from '../support/clock.ts'
 
-test('a family has its help and type before its samples; one without samples is left out', () => {
+test('a family has its help and type before its samples; one without samples is omitted', () => {
   const text = exposition([
     { name: 'a_total', type: 'counter', help: 'Things.', samples: [{ value: 2 }, { labels: { k: 'v' }, value: 1.5 }] },
     { name: 'b', type: 'gauge', help: 'Nothing.', samples: [] },
@@ -21,7 +21,7 @@ test('no label value can end its quotes or its line', () => {
   expect(text.split('\n')[2]).toBe('a{k="a\\"b\\\\c\\nd"} 1')
 })
 
-test('buckets add up, a value on a bound belongs to it, and the rest is in +Inf', () => {
+test('buckets are cumulative, a value on a bound belongs to it, and the rest is in +Inf', () => {
   const histogram = new Histogram([1, 5])
   for (const value of [0.5, 1, 3, 9]) histogram.observe(value)
   expect([...histogram.samples()]).toEqual([
@@ -33,7 +33,7 @@ test('buckets add up, a value on a bound belongs to it, and the rest is in +Inf'
   ])
 })
 
-describe('what is true at the moment of a scrape', () => {
+describe('values at the moment of a scrape', () => {
   const rejections = {
     unknown_key: 2,
     inactive_key: 0,
@@ -63,7 +63,7 @@ describe('what is true at the moment of a scrape', () => {
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))
 
-  test('of the process has a series each, times in seconds, and none for a backup that was not made', () => {
+  test('the process has one series each, times in seconds, and none for a missing backup', () => {
     expect(lines({})).toEqual([
       `sluice_build_info{version="${VERSION}",runtime="bun ${Bun.version}"} 1`,
       'sluice_turns_in_flight 3',
@@ -85,7 +85,7 @@ describe('what is true at the moment of a scrape', () => {
     ).toEqual(expect.arrayContaining(['sluice_last_backup_timestamp_seconds 1799999999', 'sluice_ledger_healthy 0']))
   })
 
-  test('of an account is its turns, its state, and each window the upstream told of', () => {
+  test('an account has its requests, its state, and each window the upstream reported', () => {
     const window = { usedPercent: 37, windowMinutes: 300, resetAt: present.now + 1 }
     const account = {
       id: 'acc_a',
@@ -103,7 +103,7 @@ describe('what is true at the moment of a scrape', () => {
   })
 })
 
-test('the lag of the event loop is how late a beat came, each counted from the one before', () => {
+test('the lag of the event loop is the delay of a beat, each measured from the previous one', () => {
   let now = 1000
   let beat = () => {}
   let isStopped = false

@@ -34,7 +34,7 @@ const setUp = () => {
   return { counts, text: () => exposition(counts.families()).split('\n') }
 }
 
-test('one turn is counted under its result, account, key and model', () => {
+test('a request is counted under its result, account, key and model', () => {
   const { counts, text } = setUp()
   counts.count(aRow())
   counts.count(aRow({ status: 'cancelled', accountId: null, keyId: null, firstEventMs: null }))
@@ -60,7 +60,7 @@ test('one turn is counted under its result, account, key and model', () => {
   expect(lines.filter((line) => line.startsWith('sluice_errors_total'))).toEqual([])
 })
 
-test('errors are counted by phase, code and cause; codes that only the upstream has are counted together', () => {
+test('errors are counted by phase, code and cause; upstream-only codes are counted together', () => {
   const { counts, text } = setUp()
   counts.count(aRow({ status: 'error', phase: 'select', errorCode: 'no_accounts' }))
   counts.count(aRow({ status: 'error', phase: 'stream', errorCode: 'whatever they say today' }))
@@ -69,7 +69,7 @@ test('errors are counted by phase, code and cause; codes that only the upstream 
   expect(text()).toContain('sluice_errors_total{phase="stream",code="upstream",cause="chatgpt_error"} 1')
 })
 
-test('a made-up model is "other", and so is every key beyond the thousandth', () => {
+test('an unknown model is "other", and so is every key beyond the thousandth', () => {
   const { counts, text } = setUp()
   for (let i = 0; i < 3; i++) counts.count(aRow({ model: `made-up-${i}` }))
   counts.count(aRow({ model: null }))
@@ -81,7 +81,7 @@ test('a made-up model is "other", and so is every key beyond the thousandth', ()
   expect(text()).toContain('sluice_key_requests_total{key="key_7",status="ok"} 2')
 })
 
-test('the series of an account end with it', () => {
+test('the series of an account end when it is deleted', () => {
   const { counts, text } = setUp()
   counts.count(aRow())
   counts.count(aRow({ accountId: 'acc_b' }))
@@ -92,7 +92,7 @@ test('the series of an account end with it', () => {
     expect(text()).toContain(`sluice_account_requests_total{account="${left}",status="ok"} 1`)
 })
 
-test('kinds are counted, and a warm-up is in no other sum', () => {
+test('kinds are counted, and a warm-up is in no other total', () => {
   const { counts, text } = setUp()
   for (const kind of ['image', 'image', 'control', 'warmup'] as const) counts.count(aRow({ kind }))
   const lines = text()

@@ -54,7 +54,7 @@ describe('Host', () => {
     ['a blank in it', 'Host: local host'],
     ['an impossible port', 'Host: localhost:99999'],
     ['an empty one', 'Host:'],
-  ])('%s: 400 in the envelope of the path', async (_name, lines) => {
+  ])('%s: 400 in the error format of the path', async (_name, lines) => {
     const native = await send([`GET /v1/models HTTP/1.1\r\n${lines}\r\nConnection: close\r\n\r\n`])
     expect(getStatuses(native)).toEqual([400])
     expect(getError(native)).toMatchObject({ code: 'bad_host', type: 'invalid_request_error' })
@@ -83,7 +83,7 @@ describe('Host', () => {
     await expectWell()
   })
 
-  test('none, as HTTP/1.0 allows: an answer with an envelope or a good one', async () => {
+  test('none, as HTTP/1.0 allows: an error or a success', async () => {
     const answer = await send([`GET /v1/models HTTP/1.0\r\nAuthorization: Bearer ${world.key}\r\n\r\n`])
     const [status] = getStatuses(answer)
     if (status !== 200) expect([status, getError(answer).code]).toEqual([400, 'bad_host'])
@@ -91,7 +91,7 @@ describe('Host', () => {
   })
 
   test.each(['/health', '/health/live', '/health/ready', '/health/startup'])(
-    'none at %s, as load balancers ask',
+    'none at %s, as load balancers send',
     async (path) => {
       for (const method of ['GET', 'HEAD', 'OPTIONS']) {
         const answer = await send([`${method} ${path} HTTP/1.0\r\n\r\n`])
@@ -110,14 +110,14 @@ describe('bodies', () => {
     })
 
   for (const [name, body] of Object.entries(ODD))
-    test(`${name}: served or refused`, async () => {
+    test(`${name}: served or rejected`, async () => {
       for (const path of [NATIVE, '/v1/responses', CHAT]) {
         const [status] = getStatuses(await post(path, body))
         expect([200, 400]).toContain(status ?? 0)
       }
     })
 
-  test('bombs are refused at the cap', async () => {
+  test('bombs are rejected at the limit', async () => {
     for (const [encoding, body] of Object.entries(bombs())) {
       const answer = await post(CHAT, body, { 'Content-Encoding': encoding })
       expect([getStatuses(answer), getError(answer).code]).toEqual([[413], 'payload_too_large'])
@@ -125,12 +125,12 @@ describe('bodies', () => {
     await expectWell()
   }, 120_000)
 
-  test('an encoding nobody knows', async () => {
+  test('an unknown encoding', async () => {
     const answer = await post(NATIVE, new TextEncoder().encode('{}'), { 'Content-Encoding': 'exi' })
     expect([getStatuses(answer), getError(answer).code]).toEqual([[400], 'unsupported_encoding'])
   })
 
-  test('compressed and chunked, byte by byte, is a good turn', async () => {
+  test('compressed and chunked, byte by byte, is served', async () => {
     const body = Bun.zstdCompressSync(JSON.stringify(codexBody()))
     const pieces = [...body].flatMap((byte) => chunk(new Uint8Array([byte])))
     const answer = await send([
@@ -149,7 +149,7 @@ describe('lengths', () => {
     [CHAT, 413],
     ['/v1/responses', 413],
     [NATIVE, 400],
-  ])('%s: a declared length above the limit is answered %d before the body comes', async (path, status) => {
+  ])('%s: a declared length above the limit gets %d before the body arrives', async (path, status) => {
     const answer = await send([head(path, { 'Content-Length': 200 * MIB }), '{"model":'])
     expect([getStatuses(answer), getError(answer).code]).toEqual([[status], 'payload_too_large'])
     await expectWell()
@@ -178,7 +178,7 @@ describe('lengths', () => {
   })
 
   test.each(['Content-Length: 2\r\nContent-Length: 3', 'Content-Length: 2\r\nTransfer-Encoding: chunked'])(
-    'two that disagree are no door for a second request: %p',
+    'two different ones do not smuggle a second request: %p',
     async (lines) => {
       const smuggled = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
       const answer = await send([`POST ${NATIVE} HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n\r\n0\r\n\r\n${smuggled}`])
@@ -189,8 +189,8 @@ describe('lengths', () => {
   )
 })
 
-describe('clients that go away', () => {
-  test('a body that ends early, forty times over, declared and chunked', async () => {
+describe('clients that disconnect', () => {
+  test('a body that ends early, forty times in a row, declared and chunked', async () => {
     const early = Array.from({ length: 40 }, (_, n) => {
       const path = n < 20 ? NATIVE : '/api/api-keys/'
       const framing: Record<string, string> = n % 2 ? { 'Transfer-Encoding': 'chunked' } : { 'Content-Length': '1000' }
@@ -214,7 +214,7 @@ describe('clients that go away', () => {
   })
 })
 
-describe('what is no HTTP', () => {
+describe('invalid HTTP', () => {
   test('a head of a megabyte: 431, or the connection ends', async () => {
     const answer = await send([head(NATIVE, { 'X-Long': 'x'.repeat(MIB) }, 'GET')])
     for (const status of getStatuses(answer)) expect([400, 431]).toContain(status)
@@ -228,7 +228,7 @@ describe('what is no HTTP', () => {
     await expectWell()
   })
 
-  test('garbage behind a good request on the same connection', async () => {
+  test('garbage after a valid request on the same connection', async () => {
     const good = 'GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n'
     const answer = await send([good, '\u0000\u0001garbage\r\n\r\n', good])
     expect(getStatuses(answer)[0]).toBe(200)
@@ -242,7 +242,7 @@ describe('what is no HTTP', () => {
 
   test.each([
     ['a TLS greeting', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003'],
-    ['HTTP/2 without asking', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['HTTP/2 without negotiation', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a version that does not exist', 'GET / HTTP/9.9\r\nHost: localhost\r\n\r\n'],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\u0000b\r\n\r\n'],
     ['a header without a colon', 'GET / HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n'],

@@ -30,11 +30,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-test('nothing else is left of the build', () => {
+test('no other build output is left', () => {
   expect(readdirSync(folder).sort()).toEqual(['data', 'hostile', 'scratch', 'sluice'])
 })
 
-test('it answers from a folder that wants to take it over', async () => {
+test('it works in a folder with hostile files', async () => {
   const response = await fetch(`${server.url}/health/live`)
   expect(response.status).toBe(200)
   expect(await response.json()).toMatchObject({ status: 'ok' })
@@ -46,7 +46,7 @@ test('neither the .env nor the bunfig.toml of the working directory is read', ()
   expect(readdirSync(hostile).sort()).toEqual(['.env', 'bunfig.toml', 'preload.ts'])
 })
 
-test('the database is made by its own migrations, readable by the owner alone', () => {
+test('the database is created by its own migrations, readable by the owner alone', () => {
   expect(statSync(dataDir).mode & 0o777).toBe(0o700)
   expect(statSync(join(dataDir, 'sluice.db')).mode & 0o777).toBe(0o600)
 })
@@ -64,12 +64,12 @@ test('the page comes with its stylesheet, both from inside the file', async () =
   expect((await sheet.text()).length).toBeGreaterThan(200)
 })
 
-test('the thread that reads the log is inside the file, too', async () => {
+test('the log reader thread is inside the file, too', async () => {
   const response = await fetch(`${server.url}/api/request-logs`)
   expect([response.status, await response.json()]).toMatchObject([200, { requests: [] }])
 })
 
-test('so is the one that carries the log over', async () => {
+test('the thread that checkpoints the write-ahead log is inside the file, too', async () => {
   const size = () => statSync(join(dataDir, 'sluice.db')).size
   const before = size()
   const body = '{"model":"gpt-5.4","input":"hello"}'
@@ -82,7 +82,7 @@ test('so is the one that carries the log over', async () => {
   expect(server.output().includes('could not be carried over')).toBe(false)
 }, 120_000)
 
-test('an administrator made from the shell signs in and is offered a passkey', async () => {
+test('an administrator created from the shell signs in and is offered a passkey', async () => {
   const name = { command: [binary], dataDir, cwd: hostile, stdin: 'a long password' }
   expect((await runCommand(['user', 'create-admin', 'admin'], name)).exitCode).toBe(0)
   const origin = server.url.replace('127.0.0.1', 'localhost')
@@ -110,7 +110,7 @@ test('an administrator made from the shell signs in and is offered a passkey', a
   await until(() => server.output().includes('Unexpected registration response type'), server.output)
 })
 
-test('its unit makes a user for a folder with any name, and lets a key be read that lies in a home', async () => {
+test('its unit creates a user for a folder with any name, and can read a key in a home folder', async () => {
   const printed = async (env: Record<string, string>) =>
     (await runCommand(['service', 'print'], { command: [binary], cwd: hostile, env })).stdout
   const unit = await printed({ CODEX_LB_DATA_DIR: "/srv/ada's data" })
@@ -120,11 +120,11 @@ test('its unit makes a user for a folder with any name, and lets a key be read t
   expect(await printed(apart)).toContain('\nProtectHome=false\n')
 })
 
-test('an unusable folder for temporary files is left unused', () => {
+test('an unusable temporary folder is not used', () => {
   expect(isMounted ? readdirSync(scratch) : []).toEqual([])
 })
 
-test('healthcheck tells a running server from a stopped one, and SIGTERM ends it cleanly', async () => {
+test('healthcheck distinguishes a running server from a stopped one, and SIGTERM ends it cleanly', async () => {
   const healthcheck = () => runCommand(['healthcheck'], { command: [binary], cwd: hostile, env: server.env })
   expect((await healthcheck()).exitCode).toBe(0)
   expect(await server.stop()).toBe(0)

@@ -43,7 +43,7 @@ const lastEvent = () =>
   read((sqlite) => sqlite.query('SELECT event, actor, method, details FROM audit_logs ORDER BY id DESC').get())
 
 describe('alone', () => {
-  test('the token is made, shown once, stored hashed, and replaced', async () => {
+  test('the token is created, shown once, stored hashed, and replaced', async () => {
     createDatabase(dataDir)
     expect((await sluice('bootstrap-token')).stdout).toContain('There is no bootstrap token')
     const first = await sluice('bootstrap-token --rotate')
@@ -56,7 +56,7 @@ describe('alone', () => {
     expect(facts).not.toContain(second.stdout.trim())
   })
 
-  test('none is made where nothing would take it', async () => {
+  test('none is created where it could not be used', async () => {
     for (const mode of ['trusted_header', 'disabled']) {
       const env = { CODEX_LB_DASHBOARD_AUTH_MODE: mode, CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
       const refused = await runHere(['bootstrap-token', '--rotate'], { dataDir, env })
@@ -66,7 +66,7 @@ describe('alone', () => {
     }
   })
 
-  test('the first administrator gets a password from standard input, the ownerless keys, and ends the token', async () => {
+  test('the first administrator gets a password from standard input and the ownerless keys, and ends the token', async () => {
     await sluice('keys create --name laptop')
     const made = await sluice('user create-admin Admin', 'a long password\nrest\n')
     expect([made.exitCode, made.stderr]).toEqual([0, ''])
@@ -82,7 +82,7 @@ describe('alone', () => {
     expect([refused.exitCode, refused.stdout]).toEqual([1, ''])
   })
 
-  test('a second one has a name of its own; what cannot be is refused before anything is written', async () => {
+  test('a second one needs its own name; impossible values are rejected before any write', async () => {
     expect((await sluice('user create-admin anna', 'another password')).exitCode).toBe(0)
     expect((await sluice('user create-admin anna', 'another password')).stderr).toContain(
       'There is already a user "anna"',
@@ -95,14 +95,14 @@ describe('alone', () => {
     expect(listed.map(({ username }) => username)).toEqual(['admin', 'anna'])
   })
 
-  test('accounts are listed for people and for programs, without secrets', async () => {
+  test('users are listed for people and for programs, without secrets', async () => {
     const { stdout } = await sluice('user list')
     expect(stdout.split('\n')[0]).toMatch(/^NAME +ROLE +STATUS +PASSWORD +TWO-FACTOR +LAST SIGN-IN +ID$/)
     expect(stdout.split('\n')[2]).toMatch(/^anna +Admin +active +yes +no +- +usr_\w+$/)
     expect((await sluice('user list --json')).stdout).not.toContain('argon2')
   })
 
-  test('a second factor is taken away; where there is none that is said', async () => {
+  test('a second factor is removed; if there is none, the command says so', async () => {
     const { sqlite } = openDatabase(path)
     sqlite.run("UPDATE users SET totp_secret_sealed = 'sealed', totp_last_step = 5 WHERE username = 'anna'")
     sqlite.run("UPDATE users SET email = 'anna@example.test' WHERE username = 'anna'")
@@ -118,7 +118,7 @@ describe('alone', () => {
     )
   })
 
-  test('a new password for who is disabled opens nothing yet, and that is said', async () => {
+  test('a new password for a disabled user does not give access yet, and the command says so', async () => {
     await sluice('user create-admin dora', 'a long password')
     const { sqlite } = openDatabase(path)
     sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'dora'")
@@ -127,13 +127,13 @@ describe('alone', () => {
     expect([exitCode, stderr]).toEqual([0, 'This user is disabled and cannot sign in until enabled.\n'])
   })
 
-  test('a token of the environment is told to win at the next start', async () => {
+  test('a token in the environment takes precedence at the next start, and the command says so', async () => {
     const env = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment-that-is-long-enough' }
     const { stderr } = await runHere(['bootstrap-token', '--rotate'], { dataDir: join(folder, 'other'), env })
     expect(stderr).toContain('The next start replaces it with SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.')
   })
 
-  test('of an audit log it is said what was purged, and what was written before there were hashes', async () => {
+  test('the audit log reports what was purged, and what was written before there were hashes', async () => {
     const dataDir = join(folder, 'purged')
     createDatabase(dataDir)
     const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
@@ -214,7 +214,7 @@ describe('beside a running server', () => {
   const statusWith = async (cookie: string) =>
     (await fetch(`${server.url}/api/dashboard-auth/sessions`, { headers: { cookie } })).status
 
-  test('a new password signs in, the old one does not, and who was signed in is out', async () => {
+  test('a new password signs in, the old one does not, and existing sessions end', async () => {
     const { status, cookie } = await signIn('another password')
     expect([status, await statusWith(cookie)]).toEqual([200, 200])
     const reset = await sluice('user reset-password anna', 'a third password\n')
@@ -229,7 +229,7 @@ describe('beside a running server', () => {
     expect((await sluice('user list')).stdout).toMatch(/^anna .* \d{4}-\d\d-\d\d \d\d:\d\d +usr_/m)
   })
 
-  test('what was done here is in the log that is read there', async () => {
+  test('entries written here are in the log of the server', async () => {
     const { cookie } = await signIn('a third password')
     const answer = await fetch(`${server.url}/api/audit-logs?actor_user_id=cli&limit=1`, { headers: { cookie } })
     expect(await answer.json()).toMatchObject({ items: [{ action: 'password_set', target: { type: 'user' } }] })
@@ -242,7 +242,7 @@ describe('beside a running server', () => {
     expect(await statusWith(cookie)).toBe(401)
   })
 
-  test('the audit log is proven, no password stands in it, and a row that was touched is named', async () => {
+  test('the audit log is verified, contains no password, and a modified row is named', async () => {
     const whole = await sluice('audit verify')
     expect([whole.exitCode, whole.stderr]).toEqual([0, ''])
     expect(whole.stdout).toMatch(/^Verified: \d+ entries, unbroken chain\n$/)

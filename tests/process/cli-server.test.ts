@@ -71,7 +71,7 @@ describe('beside a running server', () => {
     expect(JSON.parse(rejected.stdout)).toMatchObject({ keyName: 'test', model: 'gpt-nope', error: expect.any(String) })
   }, 120_000)
 
-  test('keys are edited, renewed and deleted, and the server knows within a moment', async () => {
+  test('keys are edited, regenerated and deleted, and the server applies it within a moment', async () => {
     const { stdout: old } = await sluice('keys', 'create', '--name', 'ci', '--model', 'gpt-5.5')
     const warned = await sluice(
       'keys',
@@ -118,7 +118,7 @@ describe('beside a running server', () => {
     expect((await sluice('explain', '--key', 'nope')).stderr).toContain('There is no key "nope". "sluice keys list"')
   }, 120_000)
 
-  test('logs show what was requested, and follow the server', async () => {
+  test('logs show past requests, and follow the server', async () => {
     const following = start(['logs', '-f', '--limit', '1'], world.server.env)
     await following.shows(/Waiting for new requests/)
     await turn('req_followed')
@@ -137,7 +137,7 @@ describe('beside a running server', () => {
     expect(JSON.parse(stdout)).toMatchObject({ requestId: 'req_followed', apiKeyName: 'test', status: 'ok' })
   }, 120_000)
 
-  test('status says on one screen what runs and what is in the pool', async () => {
+  test('status shows on one screen what runs and what is in the pool', async () => {
     const serving = await sluice('status')
     expect([serving.exitCode, serving.stderr]).toEqual([0, ''])
     expect(serving.stdout).toContain(`Server       Sluice ${version}, serving\n`)
@@ -195,7 +195,7 @@ describe('accounts add', () => {
     expect(JSON.parse((await runHere(['accounts', 'list', '--json'], { env })).stdout).accounts).toHaveLength(1)
   }, 120_000)
 
-  test('ends with a sentence when the sign-in is denied or not offered', async () => {
+  test('ends with a message when the sign-in is denied or not offered', async () => {
     const { child, code, output } = await begin()
     upstream.signIns.denyCode(code)
     expect(await child.exited).toBe(1)

@@ -45,7 +45,7 @@ test('an empty install says in four lines where it is and what to do next', asyn
   expect(output).not.toContain('WARN')
 })
 
-test('accounts and keys are counted, with those that need something', async () => {
+test('accounts and keys are counted, with those that need attention', async () => {
   for (const name of ['ada', 'bob', 'eve']) await addAccount(`${name}@example.test`)
   await runHere(['accounts', 'pause', 'eve@example.test'], { dataDir })
   await runHere(['keys', 'create', '--name', 'laptop'], { dataDir })

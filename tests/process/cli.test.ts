@@ -31,7 +31,7 @@ const authFile = (name: string, email: string): string => {
 }
 
 describe('accounts', () => {
-  test('are imported, the bad file is named, the good one kept', async () => {
+  test('are imported, an invalid file is named, the valid one kept', async () => {
     const bad = join(folder, 'bad.json')
     writeFileSync(bad, '{"OPENAI_API_KEY":"sk-secret"}')
     const result = await spawned(
@@ -79,7 +79,7 @@ describe('accounts', () => {
     expect(result.stderr).toBe(`sluice: ${cut} is not a complete ZIP archive.\nsluice: bad.json is not valid JSON.\n`)
   })
 
-  test('imported again keep tokens unless newer ones are brought', async () => {
+  test('imported again keep tokens unless the file is newer', async () => {
     const file = authFile('a.json', 'ada@example.test')
     await sluice('accounts', 'import', file)
     const again = await sluice('accounts', 'import', file)
@@ -90,7 +90,7 @@ describe('accounts', () => {
     expect(stdout).not.toMatch(/sealed/i)
   })
 
-  test('are paused by e-mail, resumed by the beginning of the id, listed and removed', async () => {
+  test('are paused by email, resumed by the start of the id, listed and removed', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
     expect((await sluice('accounts', 'pause', 'ADA@example.test')).stdout).toBe('Paused ada@example.test.\n')
     const [{ accountId, status }] = (await json('accounts', 'list')).accounts
@@ -105,7 +105,7 @@ describe('accounts', () => {
     expect((await json('accounts', 'list')).accounts).toEqual([])
   })
 
-  test('whose tokens are newer are renewed, from standard input too', async () => {
+  test('with newer tokens are updated, from standard input too', async () => {
     const account = createUpstream().addAccount({ email: 'ada@example.test', plan: 'pro' })
     const importing = () => runCommand(['accounts', 'import', '-'], { dataDir, stdin: account.authJson() })
     expect((await importing()).stdout).toBe('Imported ada@example.test (pro).\n')
@@ -113,7 +113,7 @@ describe('accounts', () => {
     expect((await importing()).stdout).toBe('Updated ada@example.test (pro).\n')
   })
 
-  test('are listed with what is used of the windows that are known', async () => {
+  test('are listed with the use of their known windows', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), authFile('b.json', 'bob@example.test'))
     const window = { windowMinutes: 10_080, resetAt: Date.now() + 600_000 }
     const windows = { fiveHour: null, weekly: { ...window, usedPercent: 36.6 }, monthly: { ...window, usedPercent: 0 } }
@@ -130,7 +130,7 @@ describe('accounts', () => {
     expect((await json('accounts', 'list')).accounts).toContainEqual(expect.objectContaining({ usedPercent }))
   })
 
-  test('that are blocked are listed with the end of that, or with the next check where none is known', async () => {
+  test('that are blocked are listed with its end, or with the next check if that is unknown', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'))
     const nextCheckAt = Date.now() + 600_000
     const db = new Database(join(dataDir, 'sluice.db'))
@@ -146,7 +146,7 @@ describe('accounts', () => {
     expect((await sluice('accounts', 'list')).stdout).toContain(`rate limited  ${time.slice(0, 16).replace('T', ' ')}`)
   })
 
-  test('that are not there, or could be several, are refused', async () => {
+  test('that are unknown or ambiguous are rejected', async () => {
     await sluice('accounts', 'import', authFile('a.json', 'ada@example.test'), authFile('b.json', 'bob@example.test'))
     const missing = await sluice('accounts', 'pause', 'eve@example.test')
     expect([missing.exitCode, missing.stderr]).toEqual([
@@ -166,7 +166,7 @@ describe('accounts', () => {
 })
 
 describe('keys', () => {
-  test('are shown once, whole and alone on stdout, and never again', async () => {
+  test('are shown once, complete and alone on stdout, and never again', async () => {
     const limits = [
       '--limit',
       'requests:5h:100',
@@ -196,7 +196,7 @@ describe('keys', () => {
     expect(stdout).not.toContain(key)
   })
 
-  test('are not said to be optional once they are required, and are by --json too until then', async () => {
+  test('are not called optional once they are required; until then they are, also with --json', async () => {
     const before = await sluice('keys', 'create', '--name', 'one', '--json')
     expect([before.exitCode, JSON.parse(before.stdout).name]).toEqual([0, 'one'])
     expect(before.stderr).toContain('clients on this machine can connect without a key or with an unrecognized one')
@@ -206,7 +206,7 @@ describe('keys', () => {
     expect((await sluice('settings', 'set', 'apiKeyAuthEnabled=false')).exitCode).toBe(0)
   })
 
-  test('of somebody who is disabled are not listed as active, whatever they are themselves', async () => {
+  test('of a disabled user are not listed as active, whatever their own state', async () => {
     for (const name of ['early', 'late', 'other']) await sluice('keys', 'create', '--name', name)
     const db = new Database(join(dataDir, 'sluice.db'))
     db.run(`INSERT INTO users (id, username, role_id, status, created_at)
@@ -223,7 +223,7 @@ describe('keys', () => {
     ])
   })
 
-  test('are listed with their end and their limits, in the units they were given in', async () => {
+  test('are listed with their expiry and their limits, in the units they were given in', async () => {
     const limits = ['--limit', 'cost_usd:monthly:2.5:gpt-5.5', '--limit', 'requests:5h:100']
     await sluice('keys', 'create', '--name', 'laptop', '--expires', '2099-01-31T18:00:00+01:00', ...limits)
     await sluice('keys', 'create', '--name', 'pl\nain')
@@ -243,14 +243,14 @@ describe('keys', () => {
     expect(new Set([head, ...lines].map((line) => line.search(/STATUS|active/))).size).toBe(1)
   })
 
-  test('are found by their id though another has it as its name', async () => {
+  test('are found by their id even if another key has it as its name', async () => {
     const { id, key } = await json('keys', 'create', '--name', 'first')
     expect(key).toStartWith('sk-clb-')
     await sluice('keys', 'create', '--name', id)
     expect((await sluice('keys', 'revoke', id)).stdout).toMatch(/^Revoked key "first" \(sk-clb-\S+…\)\.\n$/)
   })
 
-  test('may have limits that are large and fine', async () => {
+  test('can have large and precise limits', async () => {
     const limits = ['--limit', 'cost_usd:monthly:17000.01', '--limit', 'total_tokens:monthly:16.1G']
     expect((await sluice('keys', 'create', '--name', 'large', ...limits)).exitCode).toBe(0)
     const [{ limits: kept }] = await json('keys', 'list')
@@ -275,7 +275,7 @@ describe('keys', () => {
       'Two limits have the same',
     ],
     [['--nmae', 'x'], "Unknown option '--nmae'. Did you mean --name?"],
-  ])('create %j is refused with a hint', async (args, hint) => {
+  ])('create %j is rejected with a hint', async (args, hint) => {
     const { exitCode, stderr, stdout } = await sluice('keys', 'create', ...args)
     expect([exitCode, stdout]).toEqual([2, ''])
     expect(stderr).toContain(hint)
@@ -294,7 +294,7 @@ describe('settings', () => {
     expect((await sluice('settings', 'set', 'routingStrategy=single_account')).stderr).toContain('singleAccountId')
   })
 
-  test('are listed with what they are when nobody changed them', async () => {
+  test('are listed with their defaults', async () => {
     await sluice('settings', 'set', 'APIKEYAUTHENABLED=true')
     const { exitCode, stdout } = await sluice('settings', 'get')
     expect(exitCode).toBe(0)
@@ -304,7 +304,7 @@ describe('settings', () => {
     expect((await sluice('settings', 'get', 'apiKeyAuthEnabled', 'singleAccountId')).stdout.split('\n')).toHaveLength(4)
   })
 
-  test('leave who changed what in the audit log, and nothing where nothing changed', async () => {
+  test('record who changed what in the audit log, and nothing if nothing changed', async () => {
     await sluice('settings', 'set', 'routingStrategy=fill_first', 'requestLogRetentionDays=90')
     const again = await sluice('settings', 'set', 'singleAccountId=none')
     expect(again).toMatchObject({ exitCode: 0, stdout: 'Nothing changed.\n' })
@@ -332,7 +332,7 @@ describe('settings', () => {
     [['relativeAvailabilityPower=0'], 'relativeAvailabilityPower must be a number above 0, up to 16, not "0".'],
     [['apiKeyAuthEnabled=maybe'], 'apiKeyAuthEnabled must be true or false, not "maybe".'],
     [['corsOrigins=x'], 'corsOrigins must be origins like https://app.example, separated by spaces, not "x".'],
-  ])('set %j is refused with the reason', async (args, reason) => {
+  ])('set %j is rejected with the reason', async (args, reason) => {
     const { exitCode, stderr } = await sluice('settings', 'set', ...args)
     expect(exitCode).toBe(2)
     expect(stderr).toContain(reason)
@@ -360,25 +360,25 @@ describe('output', () => {
   const shell = (line: string) =>
     runCommand([], { dataDir, command: ['sh', '-c', `${process.execPath} src/main.ts ${line}`] })
 
-  test('that cannot be written is told in a sentence, and fails', async () => {
+  test('that cannot be written is reported in a sentence, and fails', async () => {
     const { exitCode, stderr } = await shell('keys create --name laptop > /dev/full')
     expect(exitCode).toBe(1)
     expect(stderr).toContain('sluice: The output could not be written: ENOSPC')
     expect(stderr).not.toContain('    at ')
   })
 
-  test('that nobody reads to the end is no reason for a message', async () => {
+  test('closed early by its reader causes no message', async () => {
     createDatabase(dataDir)
     expect((await shell('settings get | true')).stderr).toBe('')
   })
 
-  test('leaves out the control characters of names that somebody typed', async () => {
+  test('omits control characters in names', async () => {
     await spawned('keys', 'create', '--name', 'a\x1b]0;b\x07')
     const [{ id }] = JSON.parse((await spawned('keys', 'list', '--json')).stdout)
     expect((await spawned('keys', 'revoke', id)).stdout).toStartWith('Revoked key "a]0;b" (')
   })
 
-  test('leaves out what in a name turns the order of a line round, and escapes it in JSON', async () => {
+  test('omits bidirectional controls in names, and escapes them in JSON', async () => {
     await spawned('keys', 'create', '--name', 'a\u202eb\u2066c')
     const listed = await spawned('keys', 'list')
     expect(listed.stdout).toContain('abc')
@@ -401,7 +401,7 @@ test('help and version open nothing', async () => {
 })
 
 describe('the folder', () => {
-  test('that had no database is named, once: the database of the server may be elsewhere', async () => {
+  test('without a database is named, once: the database of the server may be elsewhere', async () => {
     const [first, second] = [await spawned('keys', 'create', '--name', 'a'), await spawned('keys', 'list')]
     expect(first.stderr).toStartWith(
       `Created a new database: ${join(dataDir, 'sluice.db')}. If you expected an existing one, set SLUICE_DATA_DIR.\n`,
@@ -409,13 +409,13 @@ describe('the folder', () => {
     expect(second.stderr).toBe('')
   })
 
-  test('that others could look into is closed to them', async () => {
+  test('that others could read is made private', async () => {
     mkdirSync(dataDir, { mode: 0o755 })
     await spawned('keys', 'create', '--name', 'a')
     expect(statSync(dataDir).mode & 0o777).toBe(0o700)
   })
 
-  test('that cannot be made is named, with what to set', async () => {
+  test('that cannot be created is named, with the variable to set', async () => {
     writeFileSync(dataDir, '')
     const { exitCode, stderr } = await runCommand(['keys', 'create', '--name', 'a'], { dataDir: join(dataDir, 'sub') })
     expect(exitCode).toBe(1)
@@ -425,7 +425,7 @@ describe('the folder', () => {
   })
 })
 
-describe('the key of the folder', () => {
+describe('the encryption key of the folder', () => {
   test('another one stops everything with a clear message', async () => {
     createDatabase(dataDir)
     writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
@@ -445,7 +445,7 @@ describe('the key of the folder', () => {
   })
 })
 
-test('a server that does not answer is not healthy, and not waited for', async () => {
+test('a server that does not respond is not healthy, and the command does not wait for it', async () => {
   const { promise, resolve } = Promise.withResolvers<Response>()
   const silent = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => promise })
   const env = { HOST: '127.0.0.1', PORT: String(silent.port) }
@@ -456,7 +456,7 @@ test('a server that does not answer is not healthy, and not waited for', async (
 }, 120_000)
 
 describe('beside a running server', () => {
-  test('health is told by the exit code, and what is written is seen by the server', async () => {
+  test('health is the exit code, and the server sees changes', async () => {
     // Nothing listens there: the server finds out, and says so in its log.
     const nowhere = 'http://127.0.0.1:1'
     const upstream = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }

@@ -53,7 +53,7 @@ test('kill -9 in the middle of 200 streams', async () => {
   expectBooksBalance(spawn.dataDir)
 }, 120_000)
 
-test('the next start serves the next request, and the books go on balanced', async () => {
+test('the next start serves the next request, and the accounts stay balanced', async () => {
   const { sim, key, spawn } = world
   const before = loggedRequests(spawn.dataDir).length
   await using restarted = await spawnServer(spawn)
@@ -65,7 +65,7 @@ test('the next start serves the next request, and the books go on balanced', asy
   expect(await sim.look<string[]>('oddities')).toEqual([])
 }, 120_000)
 
-test('a second server on the same folder is refused, naming the process that has it', async () => {
+test('a second server on the same folder is rejected, naming the process that uses it', async () => {
   const { spawn } = world
   await using first = await spawnServer(spawn)
   const { exitCode, stdout, stderr } = await runCommand(['serve'], { ...spawn, env: { ...spawn.env, PORT: '0' } })

@@ -69,7 +69,7 @@ describe('the demo', () => {
     { args: ['--seed', '--port', '0'], says: '--seed needs a value.\n' },
     { args: ['--requests'], says: '--requests needs a value.\n' },
     { args: ['--sed', '1'], says: "Unknown option '--sed'" },
-  ])('ends with a sentence and leaves nothing behind for $args', async ({ args, says }) => {
+  ])('ends with a message and leaves nothing behind for $args', async ({ args, says }) => {
     const tmp = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
     const env = { PATH: process.env.PATH ?? '', TMPDIR: tmp }
     const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'scripts/demo.ts', ...args], { cwd: ROOT, env })
@@ -78,7 +78,7 @@ describe('the demo', () => {
     rmSync(tmp, { recursive: true, force: true })
   })
 
-  test('removes its folder when it is told to stop', async () => {
+  test('removes its folder when it is stopped', async () => {
     await using demo = await startDemo()
     expect(readdirSync(demo.tmp)).toHaveLength(1)
     expect(await demo.stop()).toBe(0)

@@ -63,7 +63,7 @@ test('draining with sockets', async () => {
   expect(await sim.look('oddities')).toEqual([])
 }, 120_000)
 
-test('a client that does not answer the close keeps nobody waiting', async () => {
+test('a client that does not answer the close delays no one', async () => {
   await using world = await startWorld({ accounts: 0 })
   const headers = { authorization: `Bearer ${world.key}` }
   const deaf = await connectSocket(world.server.url + NATIVE, { headers })

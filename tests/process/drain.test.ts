@@ -55,7 +55,7 @@ test('draining', async () => {
   expectBooksBalance(spawn.dataDir)
 }, 120_000)
 
-test('one stop that comes as two signals cuts nothing off; a later one does', async () => {
+test('one stop that arrives as two signals interrupts nothing; a later one does', async () => {
   await using world = await startWorld({ env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '20' } })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(50, 20, { dripMs: 20 }))
@@ -83,7 +83,7 @@ test('closing the terminal it was started in is a stop, too', async () => {
   expect([await child.exited, child.signalCode]).toEqual([0, null])
 }, 120_000)
 
-test('under a nohup that leaves it the terminal to read from, as that of BSD, it is none', async () => {
+test('under a nohup that keeps the terminal as input, like that of BSD, it is not', async () => {
   await using world = await startWorld({ accounts: 0 })
   const { env, url, dataDir } = world.server
   await world.server.stop()
@@ -98,14 +98,14 @@ test('under a nohup that leaves it the terminal to read from, as that of BSD, it
   expect(readFileSync(log, 'utf8')).toContain('stopping signal=SIGTERM')
 }, 120_000)
 
-test('with nothing running it ends at once', async () => {
+test('with nothing running it ends immediately', async () => {
   await using world = await startWorld({ accounts: 0 })
   const began = performance.now()
   expect(await world.server.stop()).toBe(0)
   expect(performance.now() - began).toBeLessThan(20_000) // it would take the 30 s of the drain
 }, 120_000)
 
-test('a turn that waits for its token is told so, and the token that comes after it is kept', async () => {
+test('a request that waits for its token gets an error, and the token that arrives later is kept', async () => {
   await using world = await startWorld({ accounts: 1, env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '1' } })
   const { sim, key, server, spawn } = world
   const [account] = (await (await fetch(`${sim.url}/_sim/accounts`)).json()) as { chatgptAccountId: string }[] // as: its own format
@@ -130,7 +130,7 @@ test('a turn that waits for its token is told so, and the token that comes after
 }, 120_000)
 
 test.skipIf(process.platform !== 'linux')(
-  'what many turns wrote is carried over by a thread, and nothing of the log is left by a stop meanwhile',
+  'the writes of many requests are checkpointed by a thread, and a stop leaves no write-ahead log',
   async () => {
     await using world = await startWorld()
     const { server, key } = world

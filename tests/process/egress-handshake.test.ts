@@ -67,7 +67,7 @@ describe.each<[string, Start, string]>([
     expect(handshakes).toEqual([HIDDEN])
   })
 
-  test('carries a wss: handshake, whose certificate is checked against the name asked for', async () => {
+  test('carries a wss: handshake, whose certificate is checked against the requested name', async () => {
     await using proxy = await start({ key, cert })
     expect(await talk(`wss://${HIDDEN}/turn`, { https_proxy: proxy.url })).toBe('echo hello')
     expect(await talk('wss://other.test/turn', { https_proxy: proxy.url })).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
@@ -75,12 +75,12 @@ describe.each<[string, Start, string]>([
     expect(handshakes).toEqual([HIDDEN])
   })
 
-  test('brings back the status of a handshake the upstream refuses', async () => {
+  test('returns the status of a handshake the upstream rejects', async () => {
     await using proxy = await start()
     expect(await talk(`ws://${HIDDEN}/refused`, { ALL_PROXY: proxy.url })).toBe('status 401')
   })
 
-  test('lets nothing through with wrong ones, and its refusal is not the upstream’s', async () => {
+  test('with wrong credentials fails, and its rejection is not taken for the upstream’s', async () => {
     await using proxy = await start()
     const url = `ws://127.0.0.1:${target.port}/turn`
     expect(await talk(url, { SOCKS_PROXY: '', WS_PROXY: proxy.url.replace('egress:', 'stranger:') })).toBe(
@@ -90,7 +90,7 @@ describe.each<[string, Start, string]>([
     expect(handshakes).toEqual([])
   })
 
-  test('is used although NO_PROXY of the process, read by the runtime itself, lists the target', async () => {
+  test('is used even if NO_PROXY of the process, which the runtime reads itself, lists the target', async () => {
     await using proxy = await start()
     using _set = withNoProxy('*')
     expect(await talk(`ws://127.0.0.1:${target.port}/turn`, { WS_PROXY: proxy.url })).toBe('echo hello')
@@ -109,7 +109,7 @@ const withNoProxy = (list: string): Disposable => {
   }
 }
 
-test('socks5 and socks4 proxies are asked for addresses', async () => {
+test('socks5 and socks4 proxies get addresses', async () => {
   await using proxy = await startSocksProxy(target.port ?? 0)
   for (const kind of ['socks5', 'socks4'] as const) {
     expect(await talk('ws://localhost:81/turn', { SOCKS_PROXY: proxy.url(kind) })).toBe('echo hello')
@@ -120,7 +120,7 @@ test('socks5 and socks4 proxies are asked for addresses', async () => {
   expect(proxy.passed[2]).toBe('[::1]:81')
 })
 
-test('a proxy behind TLS is asked only when its own certificate holds, whatever the handshake trusts', async () => {
+test('a proxy behind TLS is used only with a valid certificate of its own, whatever the handshake trusts', async () => {
   const sockets = new Set<Socket>()
   await using inner = await startEgressProxy(target.port ?? 0, { key, cert })
   const front = await terminateTls({ key, cert }, Number(new URL(inner.url).port), sockets)
@@ -131,19 +131,22 @@ test('a proxy behind TLS is asked only when its own certificate holds, whatever 
   front.close()
 })
 
-describe('nothing goes direct', () => {
-  test.each(['http', 'https', 'socks4', 'socks4a', 'socks5', 'socks5h'])('when a %s proxy is dead', async (scheme) => {
+describe('nothing connects directly', () => {
+  test.each(['http', 'https', 'socks4', 'socks4a', 'socks5', 'socks5h'])('when a %s proxy is down', async (scheme) => {
     const url = `ws://127.0.0.1:${target.port}/turn`
     expect(await talk(url, { ALL_PROXY: `${scheme}://user:password@127.0.0.1:1` })).toBe('ERR_PROXY_TUNNEL')
     expect(handshakes).toEqual([])
   })
 
-  test.each(['http', 'socks4', 'socks5h'])('when a %s proxy hangs up at the first word', async (scheme) => {
-    using rude = await raw((socket) => socket.end())
-    const url = `ws://127.0.0.1:${target.port}/turn`
-    expect(await talk(url, { ALL_PROXY: `${scheme}://127.0.0.1:${rude.port}` })).toBe('ERR_PROXY_TUNNEL')
-    expect(handshakes).toEqual([])
-  })
+  test.each(['http', 'socks4', 'socks5h'])(
+    'when a %s proxy closes the connection at the first byte',
+    async (scheme) => {
+      using rude = await raw((socket) => socket.end())
+      const url = `ws://127.0.0.1:${target.port}/turn`
+      expect(await talk(url, { ALL_PROXY: `${scheme}://127.0.0.1:${rude.port}` })).toBe('ERR_PROXY_TUNNEL')
+      expect(handshakes).toEqual([])
+    },
+  )
 
   test.each([
     ['speaks something else', 'SSH-2.0-OpenSSH\r\n\r\n'],
@@ -173,7 +176,7 @@ const raw = async (onData: (socket: Socket) => void) => {
   }
 }
 
-test('what NO_PROXY lists, and everything when handshakes do not trust the environment, goes direct', async () => {
+test('targets in NO_PROXY, and everything when handshakes do not trust the environment, connect directly', async () => {
   const url = `ws://127.0.0.1:${target.port}/turn`
   const dead = { WS_PROXY: 'socks5h://127.0.0.1:1' }
   expect(await talk(url, { ...dead, NO_PROXY: '127.0.0.0/8' })).toBe('echo hello')

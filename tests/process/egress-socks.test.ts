@@ -22,7 +22,7 @@ describe('a SOCKS proxy with credentials', () => {
     ['SOCKS_PROXY', 'socks4a', 'http', HIDDEN_HOST, `${HIDDEN_HOST}:80`],
     ['http_proxy', 'socks5', 'http', '127.1.2.3', '127.1.2.3:80'],
   ] as const)(
-    '%s=%s://… carries turns, refreshes and polls to an %s upstream',
+    '%s=%s://… carries model requests, refreshes and polls to an %s upstream',
     async (variable, kind, scheme, host, place) => {
       const { upstream, port, key, trust, serve, pathsSeen } = bench
       upstream.reset()
@@ -45,7 +45,7 @@ describe('a SOCKS proxy with credentials', () => {
     120_000,
   )
 
-  test('socks5 resolves names here, socks5h leaves them to the proxy', async () => {
+  test('socks5 resolves names here, socks5h lets the proxy do it', async () => {
     const { upstream, port, key, serve } = bench
     for (const [kind, seen] of [
       ['socks5', /^(127\.0\.0\.1|\[::1\]):81$/],
@@ -60,7 +60,7 @@ describe('a SOCKS proxy with credentials', () => {
   }, 120_000)
 })
 
-test('turns over WebSockets pass through the proxy for handshakes, and everything else through the one for fetch', async () => {
+test('WebSocket requests use the proxy for handshakes, and everything else the one for fetch', async () => {
   const { upstream, port, key, serve, dataDir } = bench
   upstream.reset()
   await transport('websocket', dataDir)
@@ -90,7 +90,7 @@ describe('what a SOCKS proxy does not carry', () => {
   }
 
   test.each(['http', 'https'])(
-    'with the wrong credentials nothing passes, nothing goes direct, no account is blamed (%s)',
+    'with the wrong credentials nothing passes or connects directly, and no account is charged (%s)',
     async (scheme) => {
       await using proxy = await startSocksProxy(bench.port)
       await isRefused(`${scheme}://127.0.0.1:${bench.port}`, proxy.url('socks5h').replace('egress:', 'stranger:'))
@@ -110,12 +110,12 @@ describe('what a SOCKS proxy does not carry', () => {
   )
 
   test.each(['socks4', 'socks5', 'socks5h'])(
-    'a dead %s proxy lets nothing through',
+    'nothing passes a %s proxy that is down',
     (kind) => isRefused(`http://127.0.0.1:${bench.port}`, `${kind}://127.0.0.1:1`),
     120_000,
   )
 
-  test('one that dies between two turns takes the second with it, not the service', async () => {
+  test('one that goes down between two requests fails the second, not the server', async () => {
     const { upstream, port, key, serve } = bench
     upstream.reset()
     const proxy = await startSocksProxy(port)
@@ -127,7 +127,7 @@ describe('what a SOCKS proxy does not carry', () => {
     expect(upstream.requests).toHaveLength(before)
   }, 120_000)
 
-  test('what NO_PROXY lists goes direct', async () => {
+  test('targets in NO_PROXY connect directly', async () => {
     const { upstream, port, key, serve } = bench
     upstream.reset()
     const env = { ALL_PROXY: 'socks5h://127.0.0.1:1', NO_PROXY: '127.0.0.1' }

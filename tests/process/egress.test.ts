@@ -22,7 +22,7 @@ describe('a proxy with credentials', () => {
     ['HTTPS_PROXY', 'https', 'through a tunnel'],
     ['ALL_PROXY', 'http', 'in absolute form'],
   ])(
-    '%s carries turns, refreshes and polls to an %s upstream %s',
+    '%s carries model requests, refreshes and polls to an %s upstream %s',
     async (variable, scheme) => {
       const { upstream, port, trust, key, pathsSeen, serve } = bench
       upstream.reset()
@@ -47,7 +47,7 @@ describe('a proxy with credentials', () => {
   )
 
   test.each(['http', 'https'])(
-    'with the wrong ones nothing passes, nothing goes direct, no account is blamed (%s)',
+    'with the wrong ones nothing passes or connects directly, and no account is charged (%s)',
     async (scheme) => {
       const { upstream, port, key, serve } = bench
       upstream.reset()
@@ -69,7 +69,7 @@ describe('a proxy with credentials', () => {
 
 describe('NO_PROXY', () => {
   test.each(['127.0.0.1', '*', '10.0.0.0/8, 127.0.0.0/8'])(
-    '%s is honoured: the turn goes direct',
+    '%s is respected: the request connects directly',
     async (list) => {
       const { upstream, port, key, serve } = bench
       upstream.reset()
@@ -92,9 +92,9 @@ describe('NO_PROXY', () => {
   }, 120_000)
 })
 
-describe('a dead proxy', () => {
+describe('a proxy that is down', () => {
   test.each(['ALL_PROXY', 'http_proxy', 'HTTP_PROXY'])(
-    '%s: turns are refused as unreachable, the service stands, and nothing goes direct',
+    '%s: requests fail as unreachable, the server keeps running, and nothing connects directly',
     async (variable) => {
       const { upstream, port, key, serve } = bench
       upstream.reset()
@@ -108,7 +108,7 @@ describe('a dead proxy', () => {
     120_000,
   )
 
-  test('one that dies between two turns takes the second with it, not the service', async () => {
+  test('one that goes down between two requests fails the second, not the server', async () => {
     const { upstream, port, key, serve } = bench
     upstream.reset()
     const proxy = await startEgressProxy(port)
@@ -122,7 +122,7 @@ describe('a dead proxy', () => {
   }, 120_000)
 })
 
-describe('a proxy that cannot be used stops the start', () => {
+describe('an unusable proxy stops the start', () => {
   test.each([
     ['ALL_PROXY', 'socks6://user:secret@127.0.0.1:1080', 'cannot be used as a proxy'],
     ['https_proxy', 'socks5h://user:secret%zz@127.0.0.1:1080', 'percent-encoded'],

@@ -8,7 +8,7 @@ import { startWorld } from './world.ts'
 const TURNS = 20
 const CHAT = { model: 'gpt-5.5', stream: true, messages: [{ role: 'user', content: 'hello' }] }
 
-test('with what has come by then in the same write, or else with the role', async () => {
+test('the first chunk of a chat stream is written with the rest that has arrived, or else with the role', async () => {
   await using world = await startWorld({ settings: ['upstreamStreamTransport=http'] })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(3, 20, { dripMs: 20 })) // so that nothing else can be what came with the headers

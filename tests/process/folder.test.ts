@@ -46,7 +46,7 @@ test('nothing changes the schema under a running server of an earlier release', 
   expect(applied()).toBe(MIGRATIONS.length)
 }, 120_000)
 
-test('a folder that everybody works in stays as it is, and one that is empty becomes private', async () => {
+test('a shared folder stays unchanged, and an empty one becomes private', async () => {
   const mode = () => statSync(dataDir).mode & 0o7777
   chmodSync(dataDir, 0o1777)
   writeFileSync(join(dataDir, 'of somebody else'), '')
@@ -63,20 +63,20 @@ test('a folder that everybody works in stays as it is, and one that is empty bec
   expect(mode()).toBe(0o700)
 })
 
-test('commands that begin together bring a folder up to date, and none takes another for a server', async () => {
+test('simultaneous commands migrate a folder once, and none takes another for a server', async () => {
   older()
   const all = await Promise.all(Array.from({ length: 4 }, () => runCommand(['keys', 'list'], { dataDir })))
   expect(all.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual(Array(4).fill([0, '']))
   expect(applied()).toBe(MIGRATIONS.length)
 })
 
-test('wherever it is started from, its pages are there', async () => {
+test('pages work wherever it is started from', async () => {
   const command = [process.execPath, resolve(import.meta.dir, '../../src/main.ts')]
   await using server = await spawnServer({ cwd: dataDir, command })
   expect((await fetch(`${server.url}/dashboard`)).status).toBe(200)
 })
 
-test('a log that cannot be written stops neither requests nor the end', async () => {
+test('a log that cannot be written stops neither requests nor the exit', async () => {
   const port = freePort()
   const full = openSync('/dev/full', 'w')
   const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], {
@@ -95,7 +95,7 @@ test('a log that cannot be written stops neither requests nor the end', async ()
   }
 }, 120_000)
 
-test('a log of JSON has nothing else in it, from the first line on', async () => {
+test('a JSON log contains only JSON, from the first line on', async () => {
   await using server = await spawnServer({ env: { CODEX_LB_LOG_FORMAT: 'json' } })
   await server.stop()
   const lines = server

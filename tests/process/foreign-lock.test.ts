@@ -7,7 +7,7 @@ import { faults } from '../support/upstream/faults.ts'
 import { expectBooksBalance, loggedRequests } from './books.ts'
 import { askTurn, eventsUntilEnd, type SimProcess, startWorld } from './world.ts'
 
-test('a refusal under a foreign lock moves the turn on, and the block is not lost', async () => {
+test('a rejection under a foreign lock moves the request to another account, and the block is not lost', async () => {
   await using world = await startWorld({ settings: ['routingStrategy=sequential_drain'] })
   const { sim, key, server } = world
   await eventsUntilEnd(await askTurn(server.url, key)) // everything is warm
@@ -30,7 +30,7 @@ test('a refusal under a foreign lock moves the turn on, and the block is not los
   other.close()
 }, 120_000)
 
-test('under a foreign lock a change is refused with when to try again, and no ended turn is lost', async () => {
+test('under a foreign lock a change is rejected with a retry time, and no ended request is lost', async () => {
   await using world = await startWorld({ limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'] })
   const { key, server } = world
   const { url, dataDir } = server
@@ -69,7 +69,7 @@ test('under a foreign lock a change is refused with when to try again, and no en
   expect((await rename()).status).toBe(200)
 }, 120_000)
 
-test('what is written last waits for a foreign lock, so that a stop loses no ended turn', async () => {
+test('the last write waits for a foreign lock, so that a stop loses no ended request', async () => {
   await using world = await startWorld()
   const { key, server } = world
   await eventsUntilEnd(await askTurn(server.url, key))

@@ -76,7 +76,7 @@ test('kill -9 during a window start', async () => {
   expect(it.calls('/codex/responses')).toHaveLength(1)
 }, 120_000)
 
-test('a window start that was answered is not repeated by the next process either', async () => {
+test('a completed window start is not repeated by the next process either', async () => {
   await using it = await world()
   it.account.setUsage({ primary: { usedPercent: 0, windowMinutes: 300, resetAt: Date.now() + 5 * HOUR_MS } })
   await it.run('usage')
@@ -107,7 +107,7 @@ test('kill -9 during a redemption', async () => {
   expect(it.calls('/consume')).toHaveLength(1)
 }, 120_000)
 
-test('the same with the rule of the settings and two credits: the second is used by its own attempt, the first never again', async () => {
+test('with the rule of the settings and two credits the second is used by its own attempt, the first never again', async () => {
   await using it = await world()
   const { account } = it
   account.setUsage({ primary: { usedPercent: 100, windowMinutes: 300, resetAt: Date.now() + 4 * HOUR_MS } })

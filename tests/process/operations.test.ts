@@ -41,7 +41,7 @@ const keyNames = async (url: string): Promise<string[]> => {
   return keys.map(({ name }) => name)
 }
 
-test('a backup of a running server is verified, refused while it runs, and restored after', async () => {
+test('a backup of a running server is verified, rejected while it runs, and restored afterwards', async () => {
   const backup = join(root, 'copy.db')
   {
     await using server = await spawnServer({ dataDir, env: alone })
@@ -69,7 +69,7 @@ test('a backup of a running server is verified, refused while it runs, and resto
   expect(await keyNames(server.url)).toEqual(['before'])
 }, 120_000)
 
-test('a restore names what was taken away since, and works again', async () => {
+test('a restore lists revoked access that works again', async () => {
   const backup = join(root, 'copy.db')
   const withPassword = (args: string[], stdin: string) => runCommand(args, { dataDir, env: alone, stdin })
   await sluice(['keys', 'create', '--name', 'laptop'])
@@ -96,7 +96,7 @@ test('a restore names what was taken away since, and works again', async () => {
   expect(stdout).toContain(`The previous database is in ${join(dataDir, aside)}. Delete it once everything works.\n`)
 }, 120_000)
 
-test('of a backup that cannot be restored it is said why', async () => {
+test('a backup that cannot be restored gives the reason', async () => {
   const backup = join(root, 'copy.db')
   expect((await sluice(['backup', '--with-key'])).stderr).toContain('There is no encryption key at')
   await sluice(['settings', 'set', 'routingStrategy=fill_first'])
@@ -121,7 +121,7 @@ test('of a backup that cannot be restored it is said why', async () => {
   ])
 }, 120_000)
 
-test('a restore onto the database of another installation does not say that anything was revoked', async () => {
+test('a restore onto the database of another installation does not mention revoked access', async () => {
   const backup = join(root, 'copy.db')
   await sluice(['keys', 'create', '--name', 'theirs'])
   const made = await sluice(['backup', '--with-key', '--out', backup])
@@ -134,7 +134,7 @@ test('a restore onto the database of another installation does not say that anyt
   expect(stdout).not.toContain('revoke')
 }, 120_000)
 
-describe('a data folder that became a file under the server', () => {
+describe('a data folder that is replaced by a file under the server', () => {
   const says = '/data is no longer a folder'
   const asPage = { headers: { accept: 'text/html' } }
   const backUp = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
@@ -142,7 +142,7 @@ describe('a data folder that became a file under the server', () => {
   test.each([
     ['the folder is back', () => renameSync(join(root, 'moved'), dataDir), false],
     ['the file is gone', () => {}, true],
-  ])('is told as a lost database, until %s and a backup can be made', async (_, mend, isLost) => {
+  ])('is reported as a lost database, until %s and a backup can be created', async (_, mend, isLost) => {
     await using server = await spawnServer({ dataDir, env: alone })
     const { url } = server
     const overview = async () => {
@@ -183,7 +183,7 @@ test.each([
     },
   ],
 ])(
-  'a database file that is %s under the server is a problem, and a backup saves what it holds',
+  'a database file that is %s under the server is a problem, and a backup saves its content',
   async (_, lose) => {
     writeFileSync(join(root, 'other.db'), 'another file')
     const post = { method: 'POST', headers: { 'content-type': 'application/json' } }
@@ -217,7 +217,7 @@ test.each([
   120_000,
 )
 
-test('pages that read from a database file that is gone say so, and what to do', async () => {
+test('pages that read from a deleted database file say so, with advice', async () => {
   await using server = await spawnServer({ dataDir, env: alone })
   rmSync(join(dataDir, 'sluice.db'))
   for (const path of ['/dashboard', '/logs']) {
@@ -227,7 +227,7 @@ test('pages that read from a database file that is gone say so, and what to do',
   }
 })
 
-test('without --out it goes into the folder; the page makes one in a process of its own; metrics know it', async () => {
+test('without --out it goes into the folder; the page creates one in its own process; metrics include it', async () => {
   await using server = await spawnServer({ dataDir, env: alone })
   const made = await sluice(['backup', '--json', '--with-key'])
   const { file, keyFile } = JSON.parse(made.stdout)
@@ -246,7 +246,7 @@ test('without --out it goes into the folder; the page makes one in a process of 
   expect(metrics).toMatch(/^sluice_last_backup_timestamp_seconds \d{10}$/m)
 }, 120_000)
 
-test('a socket comes back through the page’s test route and is counted while it is open', async () => {
+test('a socket through the page’s test route works and is counted while it is open', async () => {
   await using server = await spawnServer({ dataDir, env: alone })
   const ws = new WebSocket(`${server.url.replace('http', 'ws')}/doctor/socket`)
   const { promise, resolve } = Promise.withResolvers<unknown>()
@@ -260,7 +260,7 @@ test('a socket comes back through the page’s test route and is counted while i
   expect(await promise).toBe('ping')
 }, 120_000)
 
-test('the doctor finds an upstream that is not there, and is content with one that is', async () => {
+test('the doctor detects an unreachable upstream, and accepts a reachable one', async () => {
   const upstream = createUpstream()
   const listening = upstream.listen()
   const env = {
@@ -289,7 +289,7 @@ test('the doctor finds an upstream that is not there, and is content with one th
   expect(broken.stdout).not.toContain('-> null')
 }, 120_000)
 
-test('the doctor looks at this folder, as it is set up', async () => {
+test('the doctor checks this folder and its configuration', async () => {
   const examine = async () => {
     const { at, findings } = JSON.parse((await sluice(['doctor', '--json'])).stdout) as {
       at: string
@@ -328,7 +328,7 @@ describe('a database that stops the start', () => {
     ['has bad pages', 'is damaged: ', 'sluice restore FILE', 'ok'],
     ['is newer', 'newer version (it has 9999_x)', 'pdate Sluice', 'ok'],
   ] as const)(
-    '%s: the doctor finds it, and both say what to do',
+    '%s: the doctor detects it, and both give advice',
     async (kind, says, todo, key) => {
       createDatabase(dataDir)
       const { sqlite } = openDatabase(path())
@@ -356,7 +356,7 @@ describe('a database that stops the start', () => {
     120_000,
   )
 
-  test('a folder that is in its place is named by every command', async () => {
+  test('a folder at the place of the database is named by every command', async () => {
     mkdirSync(path(), { recursive: true })
     const { exitCode, stderr } = await sluice(['keys', 'list'])
     expect(exitCode).toBe(1)
@@ -364,13 +364,13 @@ describe('a database that stops the start', () => {
   })
 })
 
-test('the doctor makes nothing where there is nothing', async () => {
+test('the doctor creates nothing', async () => {
   const { exitCode } = await sluice(['doctor'])
   expect(exitCode).toBe(1)
   expect(existsSync(dataDir)).toBe(false)
 })
 
-test('the unit runs this very program on this very folder', async () => {
+test('the unit runs this program on this folder', async () => {
   const { exitCode, stdout } = await spawned(['service', 'print'], { ...alone, PORT: '4000' })
   expect(exitCode).toBe(0)
   expect(stdout).toContain(`Environment=SLUICE_DATA_DIR=${dataDir}\n`)
@@ -383,7 +383,7 @@ test('the unit runs this very program on this very folder', async () => {
   expect(existsSync(dataDir)).toBe(false)
 })
 
-test('the unit takes along how this program is set up, and no secret', async () => {
+test('the unit includes the configuration of this program, and no secret', async () => {
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, '.env'), 'CODEX_LB_LOG_FORMAT=json\n')
   const { stdout } = await spawned(['service', 'print'], {
@@ -402,7 +402,7 @@ test('the unit takes along how this program is set up, and no secret', async () 
   expect(stdout).not.toMatch(/nobody-may-read|hunter2|LOG_FORMAT/)
 })
 
-test('a folder is written as systemd and XML want it, whatever its name', async () => {
+test('a folder is escaped for systemd and XML, whatever its name', async () => {
   const env = { ...alone, CODEX_LB_DATA_DIR: `${root}/a b%"&<c` }
   const { stdout: unit } = await spawned(['service', 'print'], env)
   expect(unit).toContain(`\nEnvironment="SLUICE_DATA_DIR=${root}/a b%%\\"&<c"\n`)
@@ -411,11 +411,11 @@ test('a folder is written as systemd and XML want it, whatever its name', async 
   expect(plist).toContain(`<key>SLUICE_DATA_DIR</key>\n    <string>${root}/a b%"&amp;&lt;c</string>\n`)
 })
 
-describe('whose the service is where it lies in a home', () => {
+describe('the user of a unit for a folder in a home', () => {
   const IN_HOME = { CODEX_LB_DATA_DIR: '/home/ada/sluice' }
   const printed = async (env: Record<string, string>) => (await spawned(['service', 'print'], env)).stdout
 
-  test('is what the machine says, whatever variables somebody left behind', async () => {
+  test('comes from the system, whatever the environment variables', async () => {
     const name = Bun.spawnSync(['id', '-un']).stdout.toString().trim()
     const left: Record<string, string>[] = [{ LOGNAME: 'grace', USER: 'grace' }, { LOGNAME: '' }]
     for (const env of left) {
@@ -425,13 +425,13 @@ describe('whose the service is where it lies in a home', () => {
     }
   })
 
-  test('is what the environment says where the machine cannot', async () => {
+  test('comes from the environment if the system does not know', async () => {
     const mute = { ...IN_HOME, PATH: '/nonexistent' }
     expect(await printed({ ...mute, LOGNAME: 'ada', USER: 'grace' })).toContain('\nUser=ada\n')
     expect(await printed({ ...mute, LOGNAME: 'a\nExecStartPre=/bin/false', USER: 'grace' })).toContain('\nUser=grace\n')
   })
 
-  test('is a name to be checked, with a warning, where nobody knows', async () => {
+  test('is a placeholder to check, with a warning, if unknown', async () => {
     const unit = await printed({ ...IN_HOME, PATH: '/nonexistent' })
     expect(unit).toContain('\nUser=sluice\n')
     expect(unit).toContain('# The owner of /home/ada/sluice could not be determined: set User= to it.\n')
@@ -469,11 +469,11 @@ describe('a server on all addresses', () => {
   )
 })
 
-describe('where the server cannot listen', () => {
+describe('when the server cannot listen', () => {
   const serve = async (HOST: string, port: number) =>
     (await spawned(['serve'], { ...alone, HOST, PORT: String(port) })).stderr
 
-  test('a port that another program or another Sluice has is named, and shared with neither', async () => {
+  test('a port used by another program or another Sluice is named, and not shared', async () => {
     using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
     await using sluice = await spawnServer()
     for (const port of [other.port ?? 0, sluice.port])
@@ -482,7 +482,7 @@ describe('where the server cannot listen', () => {
       )
   }, 120_000)
 
-  test('a name that nobody knows is not called a taken port', async () => {
+  test('an unknown host name is not reported as a used port', async () => {
     const port = freePort()
     const said = await serve('nosuch.invalid', port)
     expect(said).toContain(`sluice: Cannot listen on nosuch.invalid port ${port}: `)

@@ -11,7 +11,7 @@ import { startWorld } from './world.ts'
 
 const MORE_THAN_THE_CAP = 300
 
-test('more turns than the runtime would run at once all reach the upstream', async () => {
+test('more parallel requests than the runtime allows all reach the upstream', async () => {
   await using world = await startWorld({ settings: ['proxyAccountStreamLimit=0'] })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(1000, 20, { dripMs: 100 }))
@@ -23,7 +23,7 @@ test('more turns than the runtime would run at once all reach the upstream', asy
   expect(openStreams).toBe(MORE_THAN_THE_CAP)
 }, 120_000)
 
-test('what the runtime reads at its start is set, what people set themselves stands, flags too, and pages come from any folder', async () => {
+test('runtime limits are set at the start, the user’s own values and flags are kept, and pages work in any folder', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-elsewhere-'))
   const command = [process.execPath, '--smol', resolve(import.meta.dir, '../../src/main.ts')]
   try {
@@ -42,7 +42,7 @@ test('what the runtime reads at its start is set, what people set themselves sta
 }, 120_000)
 
 test.each(['', 'many', '70000'])(
-  'a limit of requests that the runtime would not take, %p, counts as none',
+  'an invalid request limit of the runtime, %p, is ignored',
   async (cap) => {
     await using server = await spawnServer({ env: { BUN_CONFIG_MAX_HTTP_REQUESTS: cap } })
     expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=16384\0')
@@ -51,7 +51,7 @@ test.each(['', 'many', '70000'])(
 )
 
 test.each(['--cwd=..', '--'])(
-  'behind the flag %p it starts, in the folder that was meant',
+  'with the flag %p it starts, in the intended folder',
   async (flag) => {
     const src = resolve(import.meta.dir, '../../src')
     const command = [process.execPath, flag, flag === '--' ? 'main.ts' : 'src/main.ts']
@@ -61,7 +61,7 @@ test.each(['--cwd=..', '--'])(
   120_000,
 )
 
-test('no more turns are admitted than fit under the limit people set; the rest are told to come again', async () => {
+test('no more requests are admitted than fit under the user’s limit; the rest are asked to retry', async () => {
   await using world = await startWorld({
     settings: ['proxyAccountStreamLimit=0'],
     env: { BUN_CONFIG_MAX_HTTP_REQUESTS: '8' },

@@ -89,7 +89,7 @@ test('the worker answers every read and sees each commit', async () => {
   expect(options.statuses).toEqual(['ok'])
 })
 
-test('the inline reader answers the same', async () => {
+test('the inline reader returns the same', async () => {
   addRow('one')
   reader = createReader({ path, clock: systemClock, log: log() })
   const inline = createInlineReader(writer.db)
@@ -107,7 +107,7 @@ test('a failing query is an error of its call alone', async () => {
   expect(await getCode(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
 
-test('a damaged database is told as one', async () => {
+test('a damaged database is reported as such', async () => {
   addRow('one')
   writer.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
   const [page] = writer.sqlite.query<{ at: number; bytes: number }, []>(WHERE_REQUESTS_ARE).all()
@@ -122,7 +122,7 @@ test('a damaged database is told as one', async () => {
 const WHERE_REQUESTS_ARE = `
 SELECT (rootpage - 1) * page_size AS at, page_size AS bytes FROM sqlite_schema, pragma_page_size WHERE name = 'requests'`
 
-test('what is wrong with a question is told by the worker as it is inline', async () => {
+test('an invalid query fails in the worker as it does inline', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   const asked = ReportQuery.parse({ start_date: '2026-02-01', end_date: '2026-01-01' })
   const hiddenFields = { scope: 'all' as const, hidesAccounts: false, hidesKeys: false }
@@ -140,7 +140,7 @@ test('what is wrong with a question is told by the worker as it is inline', asyn
   }
 })
 
-test('after the deadline the call is refused, and those behind it and the next one are answered', async () => {
+test('after the deadline the call is rejected, and queued and later ones are answered', async () => {
   const clock = new ManualClock()
   const deaf = deafWorker()
   const isReady = new Promise((resolve) => deaf.addEventListener('message', resolve))
@@ -157,7 +157,7 @@ test('after the deadline the call is refused, and those behind it and the next o
   expect(clock.pending).toBe(0)
 })
 
-test('the worker says once that it can read, before it answers', async () => {
+test('the worker reports once that it can read, before it answers', async () => {
   const worker = realWorker()
   const said: FromWorker[] = []
   worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => said.push(data))
@@ -172,7 +172,7 @@ const deafWorker = () => new Worker(URL.createObjectURL(new Blob([DEAF], { type:
 const DEAF = 'self.onmessage = () => {}; self.postMessage({ kind: "ready" })'
 const realWorker = () => new Worker(new URL('../../src/threads/reader-worker.ts', import.meta.url).href)
 
-test('a worker that cannot open the file says so at once, and a later one may', async () => {
+test('a worker that cannot open the file says so immediately, and a later one may succeed', async () => {
   const clock = new ManualClock()
   const later = join(folder, 'later.db')
   reader = createReader({ path: later, clock, log: log() })
@@ -184,7 +184,7 @@ test('a worker that cannot open the file says so at once, and a later one may', 
   expect(await getCode(reader.requestLogs(NEWEST, OPEN))).toBe('answered')
 })
 
-test('stopping refuses what is under way', async () => {
+test('stopping rejects running reads', async () => {
   const clock = new ManualClock()
   reader = createReader({ path, clock, log: log() })
   const call = getCode(reader.requestLogs(NEWEST, OPEN))

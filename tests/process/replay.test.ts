@@ -19,7 +19,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('answers from the file, and fails with busy when the file cannot be opened', async () => {
+test('reads from the file, and fails with busy when the file cannot be opened', async () => {
   const { sqlite } = openDatabase(path)
   migrate(sqlite, MIGRATIONS, 0)
   sqlite.close()

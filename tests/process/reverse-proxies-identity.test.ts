@@ -55,17 +55,17 @@ describe.skipIf(!CAN_RUN && process.env.CI !== 'true')('nginx with an identity p
     headers: { cookie: `who=${who}`, 'remote-user': 'admin', origin: ORIGIN, ...more },
   })
 
-  test('leads strangers to the provider, and back to where they wanted to go', async () => {
+  test('redirects visitors without a session to the provider, and back to their page', async () => {
     const answer = await network.fetch('/dashboard', { redirect: 'manual', headers: { 'remote-user': 'admin' } })
     expect([answer.status, answer.headers.get('location')]).toEqual([302, `${SIGN_IN}?rd=${ORIGIN}/dashboard`])
   })
 
-  test('names people to the dashboard, whatever they call themselves', async () => {
+  test('identifies users to the dashboard, whatever headers they send', async () => {
     const session = await (await network.fetch('/api/dashboard-auth/session', as('anna'))).json()
     expect(session).toMatchObject({ user: { username: 'anna' } })
   })
 
-  test('lets their changes through', async () => {
+  test('passes their changes on', async () => {
     const init = { method: 'POST', body: JSON.stringify({ name: 'hers' }) }
     const made = await network.fetch('/api/api-keys/', {
       ...init,

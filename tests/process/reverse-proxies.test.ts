@@ -70,7 +70,7 @@ onLinux('with the settings of the document', () => {
   })
 
   describe.each(NAMES)('%s', (name) => {
-    test('hands on every event before the next one is sent', async () => {
+    test('passes on every event before the next one is sent', async () => {
       const { events, seen } = await beginSlowly(getNetwork(name))
       while (!isTerminal(seen.at(-1) ?? '')) {
         const [event] = await Promise.all([getNext(events), world.gate.next()])
@@ -80,7 +80,7 @@ onLinux('with the settings of the document', () => {
       expect(seen.at(-1)).toBe('response.completed')
     })
 
-    test('lets go of a turn whose client has left', async () => {
+    test('cancels the upstream request of a client that disconnected', async () => {
       const leaving = new AbortController()
       await beginSlowly(getNetwork(name), leaving.signal)
       expect(world.upstream.openStreams).toBe(1)
@@ -88,7 +88,7 @@ onLinux('with the settings of the document', () => {
       await until(() => world.upstream.openStreams === 0, world.server.output)
     })
 
-    test('opens sockets, and a turn goes over one', async () => {
+    test('opens sockets, and a request uses one', async () => {
       const headers = { authorization: `Bearer ${world.key}`, 'user-agent': AGENT }
       const socket = await getNetwork(name).socket(NATIVE, headers)
       socket.send({ type: 'response.create', ...codexBody() })
@@ -105,7 +105,7 @@ onLinux('with the settings of the document', () => {
         { 'content-encoding': 'zstd' },
         (text: string) => new Uint8Array(Bun.zstdCompressSync(text, { level: 1 })),
       ],
-    ] as const)('takes a body of 20 MB, %s', async (_how, headers, encode) => {
+    ] as const)('accepts a body of 20 MB, %s', async (_how, headers, encode) => {
       const text = noise(BIG_BYTES)
       const body = encode(JSON.stringify(codexBody(text)))
       expect(body.length).toBeGreaterThan(BIG_BYTES * 0.7)
@@ -118,7 +118,7 @@ onLinux('with the settings of the document', () => {
       expect(Bun.hash(saidIn(received?.body))).toBe(Bun.hash(text))
     })
 
-    test('tells pages of ours from those of others, and who the client is', async () => {
+    test('distinguishes our pages from those of other sites, and passes on the client address', async () => {
       expect((await signIn(getNetwork(name), 'https://elsewhere.example.com')).status).toBe(403)
       const { requests } = await whileSignedIn(getNetwork(name), async (api) => {
         await (await ask(getNetwork(name), JSON.stringify(codexBody()))).text()
@@ -131,12 +131,12 @@ onLinux('with the settings of the document', () => {
   })
 
   /** All at once, because most of it is waiting for what the page does in its own time. */
-  test('a browser signs in, sees what changes while the dashboard is open, and its doctor finds nothing', async () => {
+  test('a browser signs in, sees live changes, and its doctor reports no problems', async () => {
     await Promise.all(NAMES.map(useDashboard))
   })
 })
 
-test('Traefik, which is not run: its text is a compose file that agrees with itself and with our settings', () => {
+test('Traefik, which is not run: its example is a compose file consistent with itself and with our settings', () => {
   const [text = ''] = textsUnder(MANUAL, 'Traefik', 'yaml')
   const compose = Bun.YAML.parse(text) as Compose // as: what is looked at is checked below
   const { traefik, sluice } = compose.services

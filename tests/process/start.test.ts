@@ -28,7 +28,7 @@ test('the first start installs production packages, the second installs nothing'
   expect(calls()).toEqual(['src/main.ts serve'])
 })
 
-test('the demo installs what it needs, as the start does', async () => {
+test('the demo installs its dependencies, as the start does', async () => {
   await run(['demo', '--port', '0'])
   expect(calls()).toEqual(['install --frozen-lockfile --production', 'scripts/demo.ts --port 0'])
 })
@@ -50,7 +50,7 @@ test('a changed lockfile is installed before anything runs', async () => {
   expect(calls()).toEqual(['install --frozen-lockfile', 'scripts/test.ts'])
 })
 
-test('a failed install starts nothing, says so, and is tried again', async () => {
+test('a failed install starts nothing, is reported, and retried', async () => {
   const failed = await run(['start'], { FAIL: 'install' })
   expect(failed.exitCode).toBe(1)
   expect(failed.stderr).toContain('sluice: The packages could not be installed')
@@ -66,7 +66,7 @@ test('arguments and the exit code are passed on', async () => {
   expect(calls().at(-1)).toBe('scripts/test.ts unit --flag')
 })
 
-test('another version on PATH is passed over, and npx is asked once', async () => {
+test('another version on PATH is skipped, and npx runs once', async () => {
   program('bin/bun', fakeBun('9.9.8'))
   program('fetched/bun', fakeBun('9.9.9'))
   program('bin/npx', `echo "npx $*" >> "$ROOT/calls"; echo "$ROOT/fetched/bun"`)
@@ -80,7 +80,7 @@ test('another version on PATH is passed over, and npx is asked once', async () =
   expect(calls()).toEqual(['src/main.ts serve'])
 })
 
-test('a Bun that npx unpacked earlier is used without asking npx', async () => {
+test('a Bun that npx unpacked earlier is used without running npx', async () => {
   program('bin/bun', fakeBun('9.9.8'))
   program('home/.npm/_npx/0123abcd/node_modules/@oven/bun-linux-x64/bin/bun', fakeBun('9.9.9'))
   await run(['start'])
@@ -95,13 +95,13 @@ test('without the pinned Bun and without npx the message says what to install', 
   expect(stderr).not.toContain('    at ')
 })
 
-test.each([[[]], [['deploy']], [['toString']]])('%j is answered with the usage', async (args) => {
+test.each([[[]], [['deploy']], [['toString']]])('%j prints the usage', async (args) => {
   const { exitCode, stderr } = await run(args)
   expect(exitCode).toBe(1)
   expect(stderr).toContain('Usage: node scripts/run.mjs start|sluice|demo|build|release|test')
 })
 
-test.each(['SIGTERM', 'SIGINT'] as const)('%s reaches the server, which ends in its own time', async (signal) => {
+test.each(['SIGTERM', 'SIGINT'] as const)('%s reaches the server, which exits gracefully', async (signal) => {
   const child = start(['start'], { WAIT: 'yes' })
   const reader = child.stdout.getReader()
   const nextLine = async () => new TextDecoder().decode((await reader.read()).value).trim()

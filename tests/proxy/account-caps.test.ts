@@ -24,7 +24,7 @@ const getError = (candidates: ReturnType<typeof anAccount>[], request = {}) => {
   return selectionError(selection.failure, NOW)
 }
 
-describe('the choice', () => {
+describe('account selection', () => {
   test('an account at its cap is skipped until the window resets', () => {
     const selection = choose([weeklyCap('a', 80, 80), anAccount('b', { usage: used(0, 99) })])
     expect(selection).toMatchObject({ kind: 'chosen', id: 'b' })
@@ -55,7 +55,7 @@ describe('the choice', () => {
   })
 
   test.each(['capacity_weighted', 'fill_first', 'sequential_drain', 'single_account'] as const)(
-    'the cap holds when nothing else is left, under %s too',
+    'the cap holds even if nothing else is available, under %s too',
     (strategy) => {
       const cooling = { health: { ...anAccount('x').health, backoffUntil: NOW + 1000 } }
       const reserved = [weeklyCap('a', 90, 80), weeklyCap('b', 100, 80, cooling)]
@@ -63,14 +63,14 @@ describe('the choice', () => {
     },
   )
 
-  test('a conversation leaves its account, and one that cannot leave gets the reset', () => {
+  test('a conversation moves to another account, and one that cannot gets the reset', () => {
     const pair = [weeklyCap('a', 90, 80), anAccount('b')]
     expect(choose(pair, { owner: { id: 'a', hard: false } })).toMatchObject({ id: 'b', moved: true })
     const error = getError(pair, { owner: { id: 'a', hard: true } })
     expect([error.status, error.extra.envelope?.resets_at]).toEqual([429, (NOW + 3 * DAY_MS) / 1000])
   })
 
-  test('requests that use no quota may go to a reserved account', () => {
+  test('requests that use no quota can use a reserved account', () => {
     expect(choose([weeklyCap('a', 90, 80)], { surface: 'control' })).toMatchObject({ kind: 'chosen', id: 'a' })
     expect(choose([weeklyCap('a', 90, 80)], { surface: 'image' }).kind).toBe('none')
   })
@@ -79,7 +79,7 @@ describe('the choice', () => {
 describe('keys of the owner', () => {
   const account = weeklyCap('a', 90, 80, { exemptOwnerId: 'usr_ada' })
 
-  test('are exempt where the account is reserved for its owner', () => {
+  test('are exempt if the account is reserved for its owner', () => {
     expect(choose([account], { keyOwnerId: 'usr_ada' })).toMatchObject({ kind: 'chosen', id: 'a' })
   })
 
@@ -119,7 +119,7 @@ describe('the error', () => {
   })
 })
 
-describe('in the service', () => {
+describe('in a running server', () => {
   const POST = 'POST /backend-api/codex/responses'
   const html = { headers: { accept: 'text/html' } }
 
@@ -231,7 +231,7 @@ describe('in the service', () => {
     expect(await problem(await patch({ ownerUserId: bob.row.id }))).toEqual([422, 'validation_error'])
   })
 
-  test('whose account it is, is hidden from users who do not manage accounts', async () => {
+  test('the owner of an account is hidden from users who do not manage accounts', async () => {
     const { id, as, add, patch } = await open()
     const ada = add({ username: 'ada' })
     await patch({ ownerUserId: ada.row.id, maxUsedPercentPrimary: 50 })

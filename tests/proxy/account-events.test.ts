@@ -16,7 +16,7 @@ const getHistory = ({ db, bindings, members }: TestApp, n = 0): string[] => {
     .map(({ kind, result }) => `${kind} ${result}`)
 }
 
-test('an import, a renewal and a block with its end each leave a line', async () => {
+test('an import, a refresh and a block with its end each leave an event', async () => {
   const app = testApp()
   const { id, sim } = app.members[0]!
   sim.expireAccessToken()
@@ -30,7 +30,7 @@ test('an import, a renewal and a block with its end each leave a line', async ()
   expect(getHistory(app)).toEqual(['import added', 'token refreshed', 'state rate_limited', 'state active'])
 })
 
-test('a refresh that fails for good is told with its reason, and so is the state it leads to', async () => {
+test('a permanently failed refresh is recorded with its reason, and so is the resulting state', async () => {
   const app = testApp({ accounts: 2 })
   const { id, sim } = app.members[0]!
   app.prefer(id)
@@ -41,7 +41,7 @@ test('a refresh that fails for good is told with its reason, and so is the state
   expect(getHistory(app, 1)).toEqual(['import added'])
 })
 
-test('pauses by hand, probes and plans too', async () => {
+test('manual pauses, probes and plans are recorded, too', async () => {
   const app = testApp()
   const { id } = app.members[0]!
   await getAnswer(app, `POST /api/accounts/${id}/probe`, { json: {} })
@@ -52,7 +52,7 @@ test('pauses by hand, probes and plans too', async () => {
   expect(getHistory(app)).toEqual(['import added', 'probe served', 'state paused', 'state active', 'plan enterprise'])
 })
 
-test('nothing in it is a token', async () => {
+test('no event contains a token', async () => {
   const app = testApp()
   const { sim } = app.members[0]!
   sim.expireAccessToken()

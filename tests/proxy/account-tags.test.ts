@@ -117,7 +117,7 @@ describe('tags of an account', () => {
     expect((await patch(first, { tags })).status).toBe(422)
   })
 
-  test('40 characters and 20 tags are taken', async () => {
+  test('40 characters and 20 tags are accepted', async () => {
     const { first, patch, listed } = open(1)
     const tags = Array.from({ length: 20 }, (_, n) => `${n}`.padStart(40, '0'))
     expect((await patch(first, { tags })).status).toBe(200)
@@ -195,7 +195,7 @@ describe('the order', () => {
     expect(select(pair, needs(), aContext({ strategy: 'usage_weighted' }))).toMatchObject({ id: 'b' })
   })
 
-  test('moving one account numbers all, and the buttons move it by one', async () => {
+  test('moving one account renumbers all, and the buttons move it by one', async () => {
     const { app, first, second, third, admin, patch, listed } = open()
     const positions = async () => (await listed()).map(({ position }) => position)
     expect(await positions()).toEqual([null, null, null])

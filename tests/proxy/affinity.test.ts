@@ -16,7 +16,7 @@ test('a commit of another process does not make it read everything again', () =>
   expect(affinity.get('conversation', 'in memory only', now, HOUR_MS)).not.toBeNull()
 })
 
-test('what an account owned goes with it, by whatever door it left', () => {
+test('the sessions of an account are removed with it, however it is deleted', () => {
   const app = testApp({ accounts: 2 })
   const { affinity } = app.bindings
   const [gone, here] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
@@ -29,7 +29,7 @@ test('what an account owned goes with it, by whatever door it left', () => {
   expect(affinity.counts()).toEqual({ conversation: 1, ciphertext: 0, file: 0 })
 })
 
-test('each kind has its own share of memory, the latest first', () => {
+test('each kind has its own share of memory, most recent first', () => {
   const { db, sqlite } = testDb()
   sqlite.run(`INSERT INTO accounts (id, email, plan_type, access_token_sealed, refresh_token_sealed, id_token_sealed,
     last_refresh_at, created_at) VALUES ('acc', 'a', 'plus', '', '', '', 0, 0)`)
@@ -45,7 +45,7 @@ test('each kind has its own share of memory, the latest first', () => {
   expect(affinity.get('ciphertext', 'c7', 1000, HOUR_MS)).toBeNull() // the oldest made room
 })
 
-describe('an owner', () => {
+describe('the owner of a session', () => {
   const NOW = 1_000_000
   const remember = (
     affinity: AffinityMap,
@@ -54,7 +54,7 @@ describe('an owner', () => {
   ) =>
     affinity.remember('conversation', key, more.account ?? 'acc', { now: more.now ?? NOW, mixed: more.mixed ?? false })
 
-  test('is written again when it changes, or a minute later', () => {
+  test('is stored again when it changes, or a minute later', () => {
     const affinity = new AffinityMap()
     expect(remember(affinity, 'a')).toMatchObject({ kind: 'conversation', keyHash: 'a', accountId: 'acc', usedAt: NOW })
     expect(remember(affinity, 'a', { now: NOW + 59_999 })).toBeNull()
@@ -63,14 +63,14 @@ describe('an owner', () => {
     expect(remember(affinity, 'a', { now: NOW + 60_002, mixed: true, account: 'b' })).toMatchObject({ accountId: 'b' })
   })
 
-  test('is one for as long as the setting says', () => {
+  test('expires after the time in the settings', () => {
     const affinity = new AffinityMap()
     remember(affinity, 'a')
     expect(affinity.get('conversation', 'a', NOW + HOUR_MS, HOUR_MS)).not.toBeNull()
     expect(affinity.get('conversation', 'a', NOW + HOUR_MS + 1, HOUR_MS)).toBeNull()
   })
 
-  test('makes room for others when it is the one used longest ago', () => {
+  test('is evicted when it is the least recently used', () => {
     const affinity = new AffinityMap(2)
     remember(affinity, 'a')
     remember(affinity, 'b')
@@ -81,7 +81,7 @@ describe('an owner', () => {
   })
 })
 
-test('a conversation is named by its headers in their order, then by the cache key, and by nothing empty', () => {
+test('a conversation is named by its headers in order, then by the cache key, and by nothing empty', () => {
   const named = (headers: Record<string, string>, cacheKey: unknown = null, keyId: string | null = null) =>
     conversationHash(new Headers(headers), cacheKey, keyId)
   const one = named({}, 'one')

@@ -32,7 +32,7 @@ const pretendSystem = (limitMib = 16) => {
   return { clock, bodies, received, watch, ends }
 }
 
-test('what has arrived of a frame counts until the frame is delivered', async () => {
+test('received bytes of a frame count until it is delivered', async () => {
   const { clock, bodies, received, watch } = pretendSystem()
   const arrivals = watch(1)
   received.set(1, 5 * MIB)
@@ -50,7 +50,7 @@ test('what has arrived of a frame counts until the frame is delivered', async ()
   expect([bodies.heldBytes, clock.pending]).toEqual([0, 0])
 })
 
-test('a frame that exceeds what is left of the budget ends its socket, not those before it', async () => {
+test('a frame over the remaining budget ends its socket, not those before it', async () => {
   const { clock, bodies, received, watch, ends } = pretendSystem()
   watch(1)
   watch(2)
@@ -61,7 +61,7 @@ test('a frame that exceeds what is left of the budget ends its socket, not those
   expect([ends, bodies.heldBytes]).toEqual([[[2, 'busy']], 10 * MIB])
 })
 
-test('a frame of which nothing arrives for 30 s ends its socket; a slow one does not', async () => {
+test('a frame without new bytes for 30 s ends its socket; a slow one does not', async () => {
   const { clock, bodies, received, watch, ends } = pretendSystem()
   for (const port of [1, 2]) {
     watch(port)
@@ -75,7 +75,7 @@ test('a frame of which nothing arrives for 30 s ends its socket; a slow one does
   expect([ends, bodies.heldBytes]).toEqual([[[1, 'silent']], 4 * MIB])
 })
 
-test('a frame that was delivered before the first look is not counted afterwards', async () => {
+test('a frame delivered before the first check is not counted afterwards', async () => {
   const { clock, bodies, received, watch, ends } = pretendSystem()
   const arrivals = watch(1)
   received.set(1, 5 * MIB)
@@ -91,12 +91,12 @@ test('an idle socket is left alone', async () => {
   expect(ends).toEqual([])
 })
 
-describe('what is no part of a frame is not counted', () => {
+describe('bytes outside frames are not counted', () => {
   test.each([
     ['a request of 40 MB on the same connection', 40 * MIB],
     ['a few small ones', 300_000],
-    ['more than the budget holds', 20 * 1024 * MIB],
-  ])('what came before the upgrade: %s', async (_name, earlierBytes) => {
+    ['more than the budget', 20 * 1024 * MIB],
+  ])('bytes before the upgrade: %s', async (_name, earlierBytes) => {
     const { clock, bodies, received, watch, ends } = pretendSystem()
     watch(1, earlierBytes)
     await clock.advance('1m')
@@ -117,7 +117,7 @@ describe('what is no part of a frame is not counted', () => {
     expect([ends, bodies.heldBytes]).toEqual([[], 0])
   })
 
-  test('but the fragments of a message between them are', async () => {
+  test('fragments of a message between them are counted', async () => {
     const { clock, bodies, received, watch } = pretendSystem()
     const arrivals = watch(1)
     for (let count = 1; count <= 8; count++) {
@@ -176,7 +176,7 @@ const rawClient = async (url: string, first: Uint8Array) => {
 }
 
 test.skipIf(process.platform !== 'linux')(
-  'a real connection: the second of two large frames is one too many',
+  'over a real connection the second of two large frames is rejected',
   async () => {
     await using service = ground({ settings: { inFlightBodyMiB: 16 } })
     const { bodies, sockets } = service.bindings
@@ -196,7 +196,7 @@ test.skipIf(process.platform !== 'linux')(
 )
 
 test.skipIf(process.platform !== 'linux')(
-  'a real connection that is upgraded after a large request starts with nothing counted',
+  'a real connection upgraded after a large request starts with nothing counted',
   async () => {
     await using service = ground({ settings: { inFlightBodyMiB: 16 } })
     const { bodies, sockets, clock } = service.bindings

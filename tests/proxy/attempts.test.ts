@@ -25,7 +25,7 @@ const pool = (accounts: number, ...struck: Fault[]) => {
 const getError = ({ text }: { text: string }) => JSON.parse(text).error
 const errors = ({ bindings, members }: TestApp) => members.map(({ id }) => bindings.pool.get(id)!.health.errors)
 
-describe('what an account says about a model', () => {
+describe('an account rejects a model', () => {
   const error = { code: 'permission_denied', message: 'No access to this model.', param: 'model' }
   test.each<[string, Fault]>([
     ['the sentence of the service', faults.modelNotSupported(MODEL)],
@@ -43,7 +43,7 @@ describe('what an account says about a model', () => {
     await expectNothingLeft(app)
   })
 
-  test('holds for that model only, and for an hour', async () => {
+  test('applies to that model only, and for an hour', async () => {
     const { app, inOrder, ask, tried } = pool(2, faults.modelNotSupported(MODEL))
     fetchCatalogs(app)
     await ask()
@@ -69,7 +69,7 @@ describe('what an account says about a model', () => {
     await expectNothingLeft(app)
   })
 
-  test('by every account costs later requests one attempt, answered in the words of the upstream', async () => {
+  test('by every account costs later requests one attempt, answered with the upstream’s error', async () => {
     const { app, ask, tried } = pool(3, ...Array<Fault>(3).fill(faults.modelNotSupported(MODEL)))
     fetchCatalogs(app)
     for (let n = 0; n < 3; n++) {
@@ -83,7 +83,7 @@ describe('what an account says about a model', () => {
   })
 })
 
-describe('a model that no catalog lists', () => {
+describe('a model in no catalog', () => {
   test.each(['gpt-5.9-typo', 'GPT-5.5', 'o9'])('%s costs one attempt and is one clear error', async (model) => {
     const { app, ask, tried } = pool(6)
     fetchCatalogs(app)
@@ -95,7 +95,7 @@ describe('a model that no catalog lists', () => {
     await expectNothingLeft(app)
   })
 
-  test('is served where an account that lists none of it has it after all', async () => {
+  test('is served if an account has it after all', async () => {
     const { app, ask } = pool(2)
     for (const { id, sim } of app.members)
       store(
@@ -107,7 +107,7 @@ describe('a model that no catalog lists', () => {
     await expectNothingLeft(app)
   })
 
-  test('is not reported as a rate limit where every account is used up', async () => {
+  test('is not reported as a rate limit when every account is used up', async () => {
     const { app, ask } = pool(2, faults.usageLimit(), faults.usageLimit())
     fetchCatalogs(app)
     expect((await ask()).status).toBe(429)
@@ -119,7 +119,7 @@ describe('a model that no catalog lists', () => {
   })
 })
 
-describe('an answer without a word of the service', () => {
+describe('a response without an upstream error', () => {
   const page = '<html><body><h1>Not here</h1></body></html>'
   const WORDLESS: [string, Fault][] = [
     ['404 with an empty body', { status: 404, body: '' }],
@@ -139,7 +139,7 @@ describe('an answer without a word of the service', () => {
     await expectNothingLeft(app)
   })
 
-  test.each(WORDLESS)('%s of every account: 502 with a sentence, and no account is blamed', async (_, fault) => {
+  test.each(WORDLESS)('%s of every account: 502 with a message, and no account is charged', async (_, fault) => {
     const { app, ask, tried } = pool(2, fault, fault)
     const answer = await ask()
     expect([answer.status, getError(answer).code]).toEqual([502, 'upstream_error'])
@@ -155,8 +155,8 @@ describe('an answer without a word of the service', () => {
     ['an error', { status: 404, body: { error: { code: 'not_found', message: 'No such item.' } } }, 404, 'not_found'],
     ['a detail', { status: 405, body: { detail: 'Method Not Allowed' } }, 405, 'invalid_request_error'],
     ['an error of a type', { status: 451, body: { error: { type: 'legal' } } }, 451, 'invalid_request_error'],
-    ['a size, which needs no words', { status: 413, body: page }, 413, 'invalid_request_error'],
-  ])('with %s it stays the client’s own', async (_, fault, status, code) => {
+    ['a size, which needs no message', { status: 413, body: page }, 413, 'invalid_request_error'],
+  ])('with %s it stays a client error', async (_, fault, status, code) => {
     const { app, ask, tried } = pool(2, fault)
     const answer = await ask()
     expect([answer.status, getError(answer).code, tried()]).toEqual([status, code, [0]])
@@ -164,7 +164,7 @@ describe('an answer without a word of the service', () => {
   })
 })
 
-describe('how many accounts a request tries', () => {
+describe('the number of accounts tried', () => {
   test.each<[string, Fault]>([
     ['429', faults.rateLimited()],
     ['a usage limit', faults.usageLimit()],
@@ -194,7 +194,7 @@ describe('how many accounts a request tries', () => {
     await expectNothingLeft(app)
   })
 
-  test('rejections do not use up what slow failures may', async () => {
+  test('rejections do not use up the attempts for slow failures', async () => {
     const limits = Array<Fault>(5).fill(faults.rateLimited())
     const { app, ask, tried } = pool(12, ...limits, faults.serverError(), faults.serverError())
     expect((await ask()).status).toBe(200)
@@ -210,7 +210,7 @@ describe('an overloaded model', () => {
     ['slow_down', faults.slowDown(), 503, 'slow_down'],
     ['429 slow_down', { status: 429, body: { error: { code: 'slow_down', message: 'Slow.' } } }, 429, 'slow_down'],
     ['the sentence', { status: 503, body: { error: atCapacity } }, 503, 'upstream_error'],
-  ])('%s: one other account, then handed on as it came', async (_, fault, status, code) => {
+  ])('%s: one other account, then passed on as it came', async (_, fault, status, code) => {
     const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
     const answer = await ask()
     expect(tried()).toEqual([0, 1])
@@ -222,7 +222,7 @@ describe('an overloaded model', () => {
   test.each<[string, Fault, string]>([
     ['response.failed', { failAfterCreated: { code: 'slow_down', message: 'Busy.' } }, 'slow_down'],
     ['an error event', { errorEvent: { code: 'server_is_overloaded', message: 'Busy.' } }, 'server_is_overloaded'],
-  ])('told by %s: an event for native clients, a status for others', async (_, fault, code) => {
+  ])('reported by %s: an event for native clients, a status for others', async (_, fault, code) => {
     const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
     const answer = await ask()
     expect([answer.status, answer.events.at(-1)]).toMatchObject([200, { response: { error: { code } } }])
@@ -248,14 +248,14 @@ describe('an overloaded model', () => {
     },
   )
 
-  test('is tried once where there is one account, and the wait the upstream asks for is kept', async () => {
+  test('is tried once with one account, and the requested wait of the upstream is kept', async () => {
     const { app, ask, tried } = pool(1, faults.slowDown(7))
     const answer = await ask()
     expect([answer.status, answer.headers.get('retry-after'), tried()]).toEqual([503, '7', [0]])
     await expectNothingLeft(app)
   })
 
-  test('is served by the other account where that has room', async () => {
+  test('is served by another account that has capacity', async () => {
     const { app, ask, tried } = pool(3, faults.overloaded())
     expect([(await ask()).status, tried()]).toEqual([200, [0, 1]])
     await expectNothingLeft(app)
@@ -285,7 +285,7 @@ describe('connections that break', () => {
 
   test.each(
     CUTS.flatMap(([name, fault]) => [100, 1000, 10_000, 60_000].map((pauseMs) => [name, pauseMs, fault] as const)),
-  )('%s by one of three accounts, a request every %p ms: it is left alone', async (_, pauseMs, fault) => {
+  )('%s by one of three accounts, a request every %p ms: it is skipped', async (_, pauseMs, fault) => {
     const app = testApp({ accounts: 3 })
     const bad = app.members[1]!
     bad.sim.always(fault)
@@ -296,7 +296,7 @@ describe('connections that break', () => {
     await expectNothingLeft(app)
   })
 
-  test.each(CUTS)('%s by the first of three that are drained in order: it is left alone', async (_, fault) => {
+  test.each(CUTS)('%s by the first of three that are drained in order: it is skipped', async (_, fault) => {
     const { app, inOrder } = pool(3, fault)
     const calls = await traffic(app, inOrder[0]!.id, 10_000)
     const later = calls.slice(10)
@@ -305,7 +305,7 @@ describe('connections that break', () => {
     await expectNothingLeft(app)
   })
 
-  test.each(CUTS)('%s by all accounts: no account is blamed, also once the network is back', async (_, fault) => {
+  test.each(CUTS)('%s by all accounts: no account is charged, even once the network is back', async (_, fault) => {
     const app = testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always(fault)
     for (let n = 0; n < 10; n++) {
@@ -335,7 +335,7 @@ describe('connections that break', () => {
   })
 })
 
-describe('an upstream that fails for all', () => {
+describe('an upstream that fails on all accounts', () => {
   test.each<[string, number, Fault]>([
     ['500', 1, faults.serverError()],
     ['500', 3, faults.serverError()],
@@ -344,7 +344,7 @@ describe('an upstream that fails for all', () => {
     ['a reset', 3, { reset: true }],
     ['a reset', 12, { reset: true }],
     ['503', 3, { status: 503, body: '' }],
-    ['404 without a word', 3, { status: 404, body: '' }],
+    ['404 without an error', 3, { status: 404, body: '' }],
     ['an early end', 3, { dropAfter: { events: 1, how: 'fin' } }],
   ])('%s on %p accounts: thirty requests of a client cost at most 45 of the upstream', async (_, accounts, fault) => {
     const app = testApp({ accounts })
@@ -360,7 +360,7 @@ describe('an upstream that fails for all', () => {
   })
 
   test.each(['sequential_drain', 'round_robin', 'capacity_weighted'] as const)(
-    'half of twenty accounts is no upstream that fails for all: the others serve (%s)',
+    'half of twenty accounts failing does not count: the others serve (%s)',
     async (routingStrategy) => {
       const app = testApp({ accounts: 20, settings: { routingStrategy } })
       const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -399,7 +399,7 @@ describe('an upstream that fails for all', () => {
   })
 })
 
-test.each([201, 202, 206])('a good stream with status %p is served', async (status) => {
+test.each([201, 202, 206])('a valid stream with status %p is served', async (status) => {
   const app = testApp()
   app.members[0]!.sim.always({ streamStatus: status })
   const answer = await getAnswer(app, POST, { json: codexBody() })
@@ -408,7 +408,7 @@ test.each([201, 202, 206])('a good stream with status %p is served', async (stat
   await expectNothingLeft(app)
 })
 
-describe('ciphertext that an account cannot read, known by the sentence alone', () => {
+describe('unreadable ciphertext, recognized by the message alone', () => {
   const verified =
     'The encrypted content gAAAAABo could not be verified. Reason: Encrypted content could not be decrypted or parsed.'
   const ofRequest = (message: string, code: string | null): Fault => ({
@@ -420,7 +420,7 @@ describe('ciphertext that an account cannot read, known by the sentence alone', 
     ['of an item', ofRequest('The encrypted content for item rs_1 could not be verified.', null)],
     ['as a detail', { status: 400, body: { detail: 'Encrypted content could not be decrypted or parsed.' } }],
     ['as an event', { failAfterCreated: { code: null as never, message: verified } }],
-  ])('%s: once more without it, and no account is blamed', async (_, fault) => {
+  ])('%s: retried without it, and no account is charged', async (_, fault) => {
     const app = testApp()
     const { sim } = app.members[0]!
     sim.next(fault)
@@ -439,7 +439,7 @@ describe('ciphertext that an account cannot read, known by the sentence alone', 
     await expectNothingLeft(app)
   })
 
-  test('a request that only quotes the sentence keeps its reasoning', async () => {
+  test('a request that only quotes the message keeps its reasoning', async () => {
     const { app, ask, tried } = pool(2, ofRequest(`Invalid value: '${verified}'`, 'invalid_value'))
     expect([(await ask()).status, tried()]).toEqual([400, [0]])
     await expectNothingLeft(app)

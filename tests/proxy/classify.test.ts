@@ -205,7 +205,7 @@ describe('statuses', () => {
     )
   })
 
-  test('codes are known however they are spelt, and a sentence beside a strange one', () => {
+  test('codes are recognized in any spelling, and a message beside an unknown one', () => {
     expect(judge(response(429, error('USAGE_LIMIT_REACHED')))[3]).toBe('USAGE_LIMIT_REACHED')
     expect(judge(response(400, error('USAGE_LIMIT_REACHED')))[0]).toBe('other_account')
     expect(classify(response(403, error('ACCOUNT_SUSPENDED')), AT).penalty).toEqual({
@@ -262,11 +262,11 @@ describe('usage limits', () => {
     })
   })
 
-  test.each([[AT / 1000 - 5], [AT], ['soon'], [null]])('a reset of %p is not believed', (resets_at) => {
+  test.each([[AT / 1000 - 5], [AT], ['soon'], [null]])('a reset of %p is ignored', (resets_at) => {
     expect(response(429, body({ resets_at })).resetsAt).toBeNull()
   })
 
-  test('are known by their code alone, and in events and frames', () => {
+  test('are recognized by their code alone, and in events and frames', () => {
     const expected = { type: 'usage_limit_reached', code: 'usage_limit_reached', resets_at: RESET }
     const error = { code: 'usage_limit_reached', message: 'Reached.', resets_at: RESET }
     for (const failure of [response(429, { error }), failed(error), event({ type: 'error', status: 429, error })]) {
@@ -315,7 +315,7 @@ describe('retry hints', () => {
     expect(classify(failure, AT).error.extra.retryAfterSeconds).toBe(seconds)
   })
 
-  test('an overloaded upstream is handed on without a wait of ours', () => {
+  test('an overloaded upstream is passed on without a wait of our own', () => {
     const seconds = (failure: UpstreamFailure) => classify(failure, AT).error.extra.retryAfterSeconds
     const error = { code: 'server_is_overloaded', message: 'Overloaded.' }
     expect(seconds(response(503, '<html>'))).toBeUndefined()
@@ -326,7 +326,7 @@ describe('retry hints', () => {
     expect(seconds(event({ type: 'error', status: 503, error, headers: { 'retry-after': 9 } }))).toBe(9)
   })
 
-  test('the message counts where no header speaks, also in events and frames', () => {
+  test('the message is used if no header has a hint, also in events and frames', () => {
     const error = { code: 'rate_limit_exceeded', message: 'Rate limit reached for x. Please try again in 1.5s.' }
     expect(failed(error).retryAfterMs).toBe(1500)
     const frame = event({ type: 'error', status: 429, error, headers: { 'retry-after': '4', 'bad name': 'x', x: 1 } })
@@ -347,12 +347,12 @@ describe('events', () => {
     ['never_heard_of', ['give_up', null, 502, 'never_heard_of']],
   ])('response.failed with %s', (code, expected) => expect(judge(failed({ code, message: 'x' }))).toEqual(expected))
 
-  test('without a reason are the upstream’s fault', () => {
+  test('without a reason count as the upstream’s', () => {
     expect(judge(failed(null))).toEqual(['same_account', 'transient', 502, 'upstream_error'])
     expect(judge(event({ type: 'error' }))).toEqual(['same_account', 'transient', 502, 'upstream_error'])
   })
 
-  test('are read in their flat and wrapped shapes', () => {
+  test('are read in their flat and nested forms', () => {
     const flat = event({ type: 'error', code: 'rate_limit_exceeded', message: 'Slow.', error_type: 'tokens' })
     expect(flat).toMatchObject({
       where: 'event',
@@ -376,7 +376,7 @@ describe('events', () => {
     [null],
     ['error'],
     [[]],
-  ])('%p is no failure', (body) => expect(failureFromEvent(body, AT)).toBeNull())
+  ])('%p is not a failure', (body) => expect(failureFromEvent(body, AT)).toBeNull())
 })
 
 describe('thrown errors', () => {
@@ -414,7 +414,7 @@ describe('thrown errors', () => {
     expect(failureFromThrown(thrown(code), caughtAt)).toMatchObject({ where, message })
   })
 
-  test('timeouts, aborts, our own errors and nonsense', () => {
+  test('timeouts, aborts, our own errors and unknown values', () => {
     const timeout = new DOMException('The operation timed out.', 'TimeoutError')
     expect(judge(failureFromThrown(timeout))).toEqual(['slow_account', 'transient', 504, 'upstream_timeout'])
     expect(judge(failureFromThrown(new DOMException('x', 'AbortError')))[0]).toBe('give_up')
@@ -423,7 +423,7 @@ describe('thrown errors', () => {
   })
 })
 
-test('no failure whatever becomes a 401', () => {
+test('no failure becomes a 401', () => {
   const word = fc.option(
     fc.oneof(fc.string(), fc.constantFrom('invalid_request_error', 'constructor', 'invalid_prompt', 'model_not_found')),
     { nil: null },
@@ -454,7 +454,7 @@ test('no failure whatever becomes a 401', () => {
   )
 })
 
-test('any body and any event can be read', () => {
+test('any body and any event can be classified', () => {
   holds(
     fc.property(fc.anything(), fc.jsonValue(), (anything, json) => {
       failureFromEvent(anything, AT)

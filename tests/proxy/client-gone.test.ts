@@ -19,8 +19,8 @@ const json = codexBody()
 /** What admission reserved for the input: one token a byte. */
 const reserved = JSON.stringify(json).length
 
-describe('a client that leaves', () => {
-  test('while the upstream has not answered', async () => {
+describe('a client that disconnects', () => {
+  test('before the upstream has answered', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
     const client = new AbortController()
@@ -47,7 +47,7 @@ describe('a client that leaves', () => {
     await expectNothingLeft(app)
   })
 
-  test('while it waits for another try, after one that was refused', async () => {
+  test('while it waits for another attempt, after a rejected one', async () => {
     const app = testApp()
     app.members[0]!.sim.always(faults.serverError())
     const client = new AbortController()
@@ -58,7 +58,7 @@ describe('a client that leaves', () => {
     expect(app.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
   })
 
-  test('while the first events are held back', async () => {
+  test('while the first events are held', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })
     const client = new AbortController()
@@ -152,7 +152,7 @@ describe('a client that leaves', () => {
     await expectNothingLeft(app)
   })
 
-  test('while the token of its account is renewed, which costs nothing', async () => {
+  test('while the token of its account is refreshed, which costs nothing', async () => {
     const app = testApp()
     const { sim } = app.members[0]!
     sim.expireAccessToken()
@@ -168,7 +168,7 @@ describe('a client that leaves', () => {
     await expectNothingLeft(app)
   })
 
-  test('right after the terminal event has had its answer', async () => {
+  test('right after the terminal event was answered', async () => {
     const app = testApp()
     const client = new AbortController()
     const reader = (await app.ask(NATIVE, { json, signal: client.signal })).body!.getReader()
@@ -182,7 +182,7 @@ describe('a client that leaves', () => {
     expect(app.upstream.requests[0]).toMatchObject({ aborted: false, finished: true })
   })
 
-  test('with the whole answer before it leaves the upstream the time to end it', async () => {
+  test('with the complete response before it disconnects gives the upstream time to end it', async () => {
     const app = testApp()
     const { sim } = app.members[0]!
     const atOnce = { manyEvents: { count: 1, bytes: 1, perChunk: 100 } }
@@ -196,7 +196,7 @@ describe('a client that leaves', () => {
     await expectNothingLeft(app)
   })
 
-  test('a failure that follows is not logged a second time', async () => {
+  test('a subsequent failure is not logged a second time', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ dripMs: 1000 })
     const asked = app.ask(NATIVE, { json })

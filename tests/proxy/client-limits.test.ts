@@ -55,7 +55,7 @@ describe('headers of a request show the pool', () => {
     ['POST /v1/responses', { model: 'gpt-5.5', input: 'hello', stream: true }],
     ['POST /v1/chat/completions', { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }],
     ['POST /backend-api/codex/responses/compact', { model: 'gpt-5.5', input: [], instructions: 'x' }],
-  ])('%s %#: weighted by capacity, with the earliest reset that gives something back', async (route, json) => {
+  ])('%s %#: weighted by capacity, with the earliest reset that frees something', async (route, json) => {
     const app = await known({ accounts: POOL })
     const answer = await getAnswer(app, route, { json, headers: bearer(app.key().key) })
     expect(answer.status).toBe(200)
@@ -80,7 +80,7 @@ describe('headers of a request show the pool', () => {
     expect([status, headers.get('x-codex-primary-used-percent')]).toEqual([429, '100'])
   })
 
-  test('a new report shows at once, one with the same whole percent within a second', async () => {
+  test('a new report is shown immediately, one with the same whole percent within a second', async () => {
     const app = await known({ accounts: [PRO] })
     const ask = async () =>
       (await getAnswer(app, NATIVE, { json: codexBody() }, 0)).headers.get('x-codex-secondary-used-percent')
@@ -100,14 +100,14 @@ describe('headers of a request show the pool', () => {
     expect(app.bindings.clientLimits.forScope(null)).not.toBe(before)
   })
 
-  test('a percentage that rounds to 100 shows 99 until the window is used up', async () => {
+  test('a percentage that rounds to 100 is shown as 99 until the window is used up', async () => {
     const app = await known({ accounts: [{ usage: { primary: window(99.7, 300, HOUR_MS) } }] })
     const { headers } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(headers.get('x-codex-primary-used-percent')).toBe('99')
   })
 })
 
-describe('an account that is reserved for its owner', () => {
+describe('an account reserved for its owner', () => {
   test.each(['pool', 'account'] as const)('is used up for all keys but theirs (%s)', async (clientRateLimits) => {
     const app = await known({ accounts: [PRO], settings: { clientRateLimits } })
     const [ada, bob] = [people(app).add({ username: 'ada' }), people(app).add({ username: 'bob' })]
@@ -192,7 +192,7 @@ describe('setting clientRateLimits', () => {
   })
 })
 
-describe('one moment, one set of figures', () => {
+describe('consistent figures', () => {
   const DOCUMENTS = ['/api/codex/usage', '/api/codex/usage/', '/wham/usage', '/backend-api/wham/usage']
 
   test.each<[string, AccountOptions[]]>([
@@ -225,7 +225,7 @@ describe('one moment, one set of figures', () => {
     expect(document.rate_limit.limit_reached).toBe(!document.rate_limit.allowed)
   })
 
-  test('a key with limits of its own: the use of a request shows everywhere after it', async () => {
+  test('a key with its own limits: the use of a request shows everywhere after it', async () => {
     const app = await known({ accounts: POOL })
     const limits = [
       { limitType: 'requests', limitWindow: 'daily', maxValue: 4, modelFilter: '' },

@@ -18,20 +18,20 @@ test.each([
   '{"a":[1e400, -1E999]}',
   '{"a":{"n":0.12345678901234567}}',
   '{"é":{"🙂":{"b":"}","10":"["}}}',
-])('%s stays', (text) => {
+])('%s is unchanged', (text) => {
   expect(rewritten(text)).toBe(text)
 })
 
-test('what nothing would change is written anew', () => {
+test('text without changes is rewritten identically', () => {
   expect(rewritten('{"a": {"b": 1.0}, "c": [ ]}')).toBe('{"a":{"b":1},"c":[]}')
 })
 
-test('of a member written twice the last counts', () => {
+test('of a duplicate member the last counts', () => {
   const text = '{"a":{"z":[{"y":1,"1":1}]},"a":{"z":[[{"b":1,"2":2}],{"b":3,"4":4}]}}'
   expect(rewritten(text)).toBe('{"a":{"z":[[{"b":1,"2":2}],{"b":3,"4":4}]}}')
 })
 
-test('parts stay where what is around them changes', () => {
+test('parts stay unchanged when the text around them changes', () => {
   const text = '{"list": [{"keep": {"b": 1, "2": 2}, "drop": 1}, {"b": 1, "1": 1}]}'
   const written = rewritten(text, ({ list }) => {
     const [first, second] = list as [{ keep: unknown }, unknown] // as: written above
@@ -40,7 +40,7 @@ test('parts stay where what is around them changes', () => {
   expect(written).toBe('{"list":[{"keep":{"b": 1, "2": 2},"new":1},{"b": 1, "1": 1},null]}')
 })
 
-test('whatever a body is, it says the same, and objects keep their names in order', () => {
+test('any body keeps its content, and objects their member order', () => {
   const name = fc.oneof(fc.constantFrom('0', '1', '10', 'b', '__proto__', ''), fc.string())
   const { value } = fc.letrec<{ value: string }>((tie) => ({
     value: fc.oneof(

@@ -64,7 +64,7 @@ const ACTOR = { id: 'test', method: null, address: null, at: 0 }
 const isReasoning = ({ type }: Item) => type === 'reasoning'
 const getInput = (bodyText: string): Item[] => JSON.parse(bodyText).input
 
-describe('the turns of one conversation go to one account', () => {
+describe('the requests of one conversation use one account', () => {
   const names: Record<string, Record<string, string>> = Object.fromEntries(
     ['session-id', 'session_id', 'conversation_id', 'thread-id', 'x-session-affinity', 'x-session-id'].map((name) => [
       name,
@@ -103,7 +103,7 @@ describe('the turns of one conversation go to one account', () => {
   test.each([
     ['POST /v1/responses', V1_BODY],
     ['POST /v1/chat/completions', CHAT_BODY],
-  ])('%s is led to its cached prompts, however the client names it', async (route, body) => {
+  ])('%s uses its cached prompts, however the client names it', async (route, body) => {
     const app = setUp({ settings: { apiKeyAuthEnabled: true } })
     const [one, other] = [app.key({ name: 'a' }), app.key({ name: 'b' })]
     const as = ({ key }: { key: string }) => ({ authorization: `Bearer ${key}` })
@@ -117,12 +117,12 @@ describe('the turns of one conversation go to one account', () => {
     await expectNothingLeft(app)
   })
 
-  describe('that its client gives no name', () => {
+  describe('without a name from the client', () => {
     const answered = (...said: string[]) =>
       said.map((content, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content }))
     const chat = (...said: string[]) => ({ model: 'gpt-5.5', messages: answered(...said) })
 
-    test('from the second turn on, told by how it began', async () => {
+    test('from the second request on, recognized by its first message', async () => {
       const app = setUp({ settings: { apiKeyAuthEnabled: true } })
       const [one, other] = [app.key({ name: 'a' }), app.key({ name: 'b' })]
       const asked = async (json: object, { key } = one, route = CHAT) => {
@@ -153,7 +153,7 @@ describe('the turns of one conversation go to one account', () => {
           { model: 'gpt-5.5', stream: true, messages: [{ role: 'system', content: 'be brief' }, ...answered(...said)] },
         ],
       ],
-    ])('%s, goes on where its first request was answered', async (_, request) => {
+    ])('%s, continues where its first request was answered', async (_, request) => {
       const app = setUp()
       const say = async (...said: string[]) => {
         const [route, json] = request(said)
@@ -169,7 +169,7 @@ describe('the turns of one conversation go to one account', () => {
       await expectNothingLeft(app)
     })
 
-    test('goes where it can when the account of its first request was deleted, or the first request is long ago', async () => {
+    test('moves freely when the account of its first request was deleted, or that was long ago', async () => {
       const app = setUp()
       await getAnswer(app, CHAT, { json: chat('hello') })
       const [first] = servedBy(app)
@@ -186,7 +186,7 @@ describe('the turns of one conversation go to one account', () => {
       await expectNothingLeft(app)
     })
 
-    test('what begins alike and runs side by side is several, and spread', async () => {
+    test('parallel conversations with the same start are separate, and spread', async () => {
       const app = setUp()
       const examples = (asked: string) => chat('two', '2', 'three', '3', asked)
       await getAnswer(app, CHAT, { json: examples('four') })
@@ -199,7 +199,7 @@ describe('the turns of one conversation go to one account', () => {
       await expectNothingLeft(app)
     })
 
-    test('and that carries ciphertext goes to who made it, whoever has what begins alike', async () => {
+    test('with ciphertext uses its creator, whichever account has the same start', async () => {
       const app = setUp()
       const { affinity, clock } = app.bindings
       const json = { model: 'gpt-5.5', input: answered('hello', 'hi', 'go on') }
@@ -215,13 +215,13 @@ describe('the turns of one conversation go to one account', () => {
       expect(app.rows().at(-1)?.conversationHash).toBeNull()
     })
 
-    test('is none where the client is the native one, which names what it wants to stay together', async () => {
+    test('is not recognized for the native client, which names its conversations', async () => {
       const app = setUp()
       await getAnswer(app, NATIVE, { json: { ...codexBody(), input: answered('hello', 'hi', 'go on') } })
       expect(app.rows().map(({ conversationHash }) => conversationHash)).toEqual([null])
     })
 
-    test('while nothing was answered it is none: its turns are spread', async () => {
+    test('is not recognized before the first answer: its requests are spread', async () => {
       const app = setUp()
       for (let turn = 0; turn < 3; turn++) {
         expect(await askedUnder(app, CHAT, chat('hello'))).toBeUndefined()
@@ -232,7 +232,7 @@ describe('the turns of one conversation go to one account', () => {
     })
   })
 
-  test('the native client names its session itself', async () => {
+  test('the native client names its session', async () => {
     expect(await askedUnder(setUp(), NATIVE, codexBody('hello', { prompt_cache_key: 'k' }))).toBeUndefined()
   })
 
@@ -267,7 +267,7 @@ describe('the turns of one conversation go to one account', () => {
 })
 
 describe('encrypted content', () => {
-  test('without a name leads to the account that produced it, after a restart too', async () => {
+  test('without a name uses the account that produced it, after a restart too', async () => {
     const app = setUp()
     const talk = conversation(app, {})
     await talk.say('hello')
@@ -279,7 +279,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('seen by a client that left in the middle is remembered as well', async () => {
+  test('received by a client that disconnected midway is remembered as well', async () => {
     const app = setUp()
     const reader = (await app.ask(NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })).body!.getReader()
     let seen = ''
@@ -293,7 +293,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('a move drops only the reasoning the new account cannot read, and every other byte stays', async () => {
+  test('a move drops only the reasoning the new account cannot read, and keeps every other byte', async () => {
     const app = setUp({ accounts: 2 })
     const talk = conversation(app)
     await talk.say('one')
@@ -311,7 +311,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('the later turns of a moved conversation keep leaving it out, also when it could go home', async () => {
+  test('later requests of a moved conversation still omit it, even if they could return', async () => {
     const app = setUp({ accounts: 2 })
     const talk = conversation(app)
     await talk.say('one')
@@ -331,7 +331,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('nobody is known to own is tried, then left out once on the same account', async () => {
+  test('of an unknown owner is tried, then omitted once on the same account', async () => {
     const app = setUp({ accounts: 2 })
     const json = {
       ...codexBody(),
@@ -352,7 +352,7 @@ describe('encrypted content', () => {
   const codes = (app: TestApp) => app.attemptRows().map(({ code }) => code)
   const MOVED = [null, 'invalid_encrypted_content', null, null, null]
 
-  test('nobody is known to own is refused once in a conversation, and what its account makes itself goes on', async () => {
+  test('of an unknown owner is rejected once per conversation, and new reasoning of the account continues', async () => {
     const app = setUp({ accounts: 2 })
     const talk = conversation(app)
     talk.history.push({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.stranger.1' })
@@ -362,7 +362,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('of an account that was deleted is refused once, too', async () => {
+  test('of a deleted account is rejected once, too', async () => {
     const app = setUp({ accounts: 2 })
     const talk = conversation(app)
     await talk.say('one')
@@ -374,7 +374,7 @@ describe('encrypted content', () => {
     expect(getInput(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(1, 3))
   })
 
-  test('that was forgotten before its conversation moves is left out, and the rest goes on', async () => {
+  test('whose owner was forgotten before the conversation moves is omitted, and the rest continues', async () => {
     const app = setUp({ accounts: 2, settings: { conversationAffinityMaxAgeDays: 1 } })
     const talk = conversation(app)
     for (const text of ['one', 'two']) {
@@ -388,7 +388,7 @@ describe('encrypted content', () => {
     expect(getInput(lastBody(app)).filter(isReasoning)).toEqual(talk.history.filter(isReasoning).slice(2, 4))
   })
 
-  test('of two turns that ran side by side on two accounts is refused nowhere', async () => {
+  test('of two parallel requests on two accounts is never rejected', async () => {
     const app = setUp({ accounts: 2 })
     const talk = conversation(app)
     const first = talk.say('one') // its body is read behind that of the other, so that one settles last
@@ -404,7 +404,7 @@ describe('encrypted content', () => {
     ['has failed the turn', () => {}],
     ['is paused', (app: TestApp, id: string) => app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })],
   ])(
-    'whose owner %s is left out also on an account that cools down, asked because others failed',
+    'whose owner %s is omitted on an account in cooldown, too, that is used because others failed',
     async (_, strike) => {
       const app = setUp({ accounts: 2 })
       const { owner, home, goOn } = await replaying(app)
@@ -419,7 +419,7 @@ describe('encrypted content', () => {
     },
   )
 
-  test('sent to the wrong account goes once to its recorded owner', async () => {
+  test('sent to the wrong account is sent once to its recorded owner', async () => {
     const app = setUp({ accounts: 2 })
     const { owner, home, body, goOn } = await replaying(app)
     home.sim.next(faults.invalidEncryptedContent())
@@ -454,7 +454,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('that is all at home costs no second look at the text', () => {
+  test('all from one owner needs no second scan of the text', () => {
     const { proxyDeps, affinity, clock, settings } = setUp().bindings
     for (const [text, id] of [
       ['enc.own', 'acc_1'],
@@ -468,7 +468,7 @@ describe('encrypted content', () => {
     expect(bodyFor(proxyDeps, turn as unknown as Turn, 'acc_1')).toBe(bytes) // as: no more of a turn is read
   })
 
-  test('is cut out of a body that is nested beyond measure, too', () => {
+  test('is also removed from an extremely nested body', () => {
     const { proxyDeps, affinity, clock, settings } = setUp().bindings
     affinity.remember('ciphertext', sha256('enc.other'), 'acc_2', { now: clock.now(), mixed: false })
     const deep = `${'['.repeat(2000)}${']'.repeat(2000)}`
@@ -479,7 +479,7 @@ describe('encrypted content', () => {
     expect(new TextDecoder().decode(cut)).toBe(`{"input":[${deep}]}`)
   })
 
-  test('of a conversation that a sub-agent without history has moved is left out where it cannot be read', async () => {
+  test('of a conversation moved by a sub-agent without history is omitted where it cannot be read', async () => {
     const app = setUp({ accounts: 2 })
     const root = conversation(app)
     await root.say('one')
@@ -504,7 +504,7 @@ describe('encrypted content', () => {
     },
   }
   test.each(Object.entries(awayFrom))(
-    '%s goes back without reasoning to where it could not be read',
+    '%s returns without reasoning to an account that could not read it',
     async (_, strike) => {
       const app = setUp({ accounts: 4 })
       const { home, goOn } = await replaying(app)
@@ -517,7 +517,7 @@ describe('encrypted content', () => {
     },
   )
 
-  test('whose owner failed before is left out where it could not be read, and nobody else is asked', async () => {
+  test('whose owner failed before is omitted where it could not be read, without another account', async () => {
     const app = setUp({ accounts: 3 })
     const { owner, home, goOn } = await replaying(app)
     app.prefer(owner.id)
@@ -533,7 +533,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(app)
   })
 
-  test('that stays unreadable ends with the upstream’s own words', async () => {
+  test('that remains unreadable ends with the upstream’s error', async () => {
     const app = setUp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(faults.invalidEncryptedContent())
     const answer = await getAnswer(app, NATIVE, { json: codexBody() })
@@ -577,7 +577,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     await expectNothingLeft(app)
   })
 
-  test('stays with the account that compacted it, where a sub-agent has moved the session they share', async () => {
+  test('stays with the account that compacted it, even if a sub-agent moved their session', async () => {
     const app = setUp({ accounts: 2 })
     const { owner, goOn } = await compacted(app)
     owner.sim.next(faults.rateLimited(5))
@@ -591,7 +591,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     await expectNothingLeft(app)
   })
 
-  test('answers 400 when its owner is paused, which only a person ends', async () => {
+  test('answers 400 when its owner is paused, which only a user can end', async () => {
     const app = setUp()
     const { owner, goOn } = await compacted(app)
     app.bindings.pool.apply(owner.id, { kind: 'pause', at: app.clock.now() })
@@ -601,7 +601,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     await expectNothingLeft(app)
   })
 
-  test('made by an account that was removed in the middle of it has no owner', async () => {
+  test('created by an account that was removed during it has no owner', async () => {
     const app = setUp({ accounts: 2 })
     const [gone, other] = app.members as [TestApp['members'][0], TestApp['members'][0]]
     app.prefer(gone.id)
@@ -622,7 +622,7 @@ describe('a conversation whose history is inside a compaction item', () => {
     await expectNothingLeft(app)
   })
 
-  test('made by the compact route is known by its item alone', async () => {
+  test('created by the compact route is recognized by its item alone', async () => {
     const app = setUp()
     const { model, instructions, input } = codexBody()
     const reply = await getAnswer(app, 'POST /backend-api/codex/responses/compact', {
@@ -640,7 +640,7 @@ describe('a conversation whose history is inside a compaction item', () => {
   })
 })
 
-describe('the issuer of a turn state, and where the conversation has gone', () => {
+describe('the issuer of a turn state after a move', () => {
   const owners = (known: Partial<Turn>) => {
     const { proxyDeps, affinity, clock, settings, pool } = setUp({ accounts: 2 }).bindings
     const [issuer, other] = pool.all().map(({ id }) => id) as [string, string]
@@ -657,25 +657,25 @@ describe('the issuer of a turn state, and where the conversation has gone', () =
     return { owner: getOwner(proxyDeps, asked), issuer, other }
   }
 
-  test('over HTTP the issuer is the one within this turn, and the other its successor', () => {
+  test('over HTTP the issuer is from this turn, and the other its successor', () => {
     const { owner, issuer, other } = owners({ transport: 'http', isAnchored: false })
     expect(owner).toEqual({ id: issuer, hard: false, successor: other })
   })
 
-  test('on a socket the issuer is older, and going back to it would be a move', () => {
+  test('on a socket the issuer is older, and returning to it would be a move', () => {
     const { owner, issuer, other } = owners({ transport: 'websocket', isAnchored: false })
     expect(owner).toEqual({ id: other, hard: false, successor: null })
     expect(isMove(owner, issuer)).toBe(true)
   })
 
-  test('a compacted history of unknown make goes by the issuer over HTTP: a sub-agent may have moved the session', () => {
+  test('a compacted history of unknown origin follows the issuer over HTTP, because a sub-agent may have moved the session', () => {
     const { owner, issuer } = owners({ transport: 'http', isAnchored: true })
     expect(owner).toMatchObject({ id: issuer, hard: true })
   })
 })
 
 describe('turn state', () => {
-  test('of an account that cannot serve any more does not scatter the rest of the turn', async () => {
+  test('of an account that becomes unavailable does not scatter the rest of the turn', async () => {
     const app = setUp({ accounts: 4 })
     const headers: Record<string, string> = { 'session-id': 'one' }
     const talk = conversation(app, headers)
@@ -691,7 +691,7 @@ describe('turn state', () => {
     await expectNothingLeft(app)
   })
 
-  test('goes back to the account that issued it, as it was', async () => {
+  test('returns unchanged to the account that issued it', async () => {
     const app = setUp()
     const first = await getAnswer(app, NATIVE, { json: codexBody() })
     const state = first.headers.get('x-codex-turn-state')!
@@ -705,7 +705,7 @@ describe('turn state', () => {
     await expectNothingLeft(app)
   })
 
-  test('goes to no other account, and nothing made up goes anywhere', async () => {
+  test('is sent to no other account, and an invented one is sent nowhere', async () => {
     const app = setUp({ accounts: 2 })
     const first = await getAnswer(app, NATIVE, { json: codexBody() })
     const state = first.headers.get('x-codex-turn-state')!

@@ -30,7 +30,7 @@ const setUp = (options: TestOptions = {}) => {
 const servedBy = (app: TestApp) =>
   app.attemptRows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
 
-test('a token refused upstream is renewed on the account whose turn it is, whoever comes next', async () => {
+test('a token rejected upstream is refreshed on the account of its request, whichever request comes next', async () => {
   const app = testApp({ accounts: 2, settings: { routingStrategy: 'round_robin' } })
   for (const { sim } of app.members) sim.expireAccessToken()
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
@@ -39,7 +39,7 @@ test('a token refused upstream is renewed on the account whose turn it is, whoev
   await expectNothingLeft(app)
 })
 
-test('a token refused upstream is renewed once, and the same account serves', async () => {
+test('a token rejected upstream is refreshed once, and the same account serves', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
@@ -49,7 +49,7 @@ test('a token refused upstream is renewed once, and the same account serves', as
   await expectNothingLeft(app)
 })
 
-test('a token refused upstream is renewed where all cool down, and the account that was asked all the same serves', async () => {
+test('a token rejected upstream is refreshed when all accounts cool down, and the account used as a last resort serves', async () => {
   const { app } = setUp()
   for (const { sim } of app.members) sim.expireAccessToken()
   for (const { id } of app.members)
@@ -61,7 +61,7 @@ test('a token refused upstream is renewed where all cool down, and the account t
   await expectNothingLeft(app)
 })
 
-test('an account that cools down for what it answered to its new token is left', async () => {
+test('an account that cools down after its new token was rejected is left', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   app.wire.before = (url) => {
@@ -75,7 +75,7 @@ test('an account that cools down for what it answered to its new token is left',
   await expectNothingLeft(app)
 })
 
-test('twenty turns at once renew it once', async () => {
+test('twenty parallel requests refresh it once', async () => {
   const { app, first } = setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
   first.sim.expireAccessToken()
   first.sim.next({ on: 'token', delayHeadersMs: 500 })
@@ -86,7 +86,7 @@ test('twenty turns at once renew it once', async () => {
   await expectNothingLeft(app)
 })
 
-test('the new token is on disk when the first request with it leaves', async () => {
+test('the new token is on disk before the first request with it is sent', async () => {
   const { app, first } = setUp()
   const before = first.sim.accessToken
   first.sim.expireAccessToken()
@@ -103,7 +103,7 @@ test('the new token is on disk when the first request with it leaves', async () 
   await expectNothingLeft(app)
 })
 
-test('a refresh that can never work again moves the turn on and asks for a sign-in', async () => {
+test('a permanently failed refresh moves the request to another account and requires sign-in', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   first.sim.always({ on: 'token', status: 401, body: { error: { code: 'refresh_token_expired', message: 'Gone.' } } })
@@ -131,7 +131,7 @@ const drain = async (app: TestApp) => {
 test.each([
   ['due', ({ clock }: TestApp) => clock.advance('1h')],
   ['refused', async ({ members }: TestApp) => members[0]!.sim.expireAccessToken()],
-])('a turn that waits for a token that was %s ends when the service does, and the token is kept', async (_, spoil) => {
+])('a request that waits for a token that was %s ends at shutdown, and the token is kept', async (_, spoil) => {
   const app = testApp({ accounts: [{ accessTokenTtlMs: 3_600_000 }] })
   const { id, sim } = app.members[0]!
   await spoil(app)
@@ -148,7 +148,7 @@ test.each([
   await expectNothingLeft(app)
 })
 
-test('a refresh that fails for now moves the turn on and leaves the account alone', async () => {
+test('a temporarily failed refresh moves the request and does not affect the account', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   first.sim.next({ ...faults.serverError(), on: 'token' })
@@ -161,7 +161,7 @@ test('a refresh that fails for now moves the turn on and leaves the account alon
   await expectNothingLeft(app)
 })
 
-test('an account whose refused token cannot be renewed for now is soon asked last, and says why', async () => {
+test('an account whose rejected token cannot be refreshed for now soon becomes the last choice, and says why', async () => {
   const { app, first } = setUp()
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
@@ -176,7 +176,7 @@ test('an account whose refused token cannot be renewed for now is soon asked las
   await expectNothingLeft(app)
 })
 
-test('where nobody can serve, the client is told that it is the renewal that fails, and when it is tried again', async () => {
+test('when no account can serve, the client learns that the refresh fails, and when it is retried', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
@@ -187,7 +187,7 @@ test('where nobody can serve, the client is told that it is the renewal that fai
   await expectNothingLeft(app)
 })
 
-test('a back-off for want of a token ends with its renewal', async () => {
+test('a backoff for a failed refresh ends with a successful one', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.always({ ...faults.serverError(), on: 'token' })
   first.sim.expireAccessToken()
@@ -207,7 +207,7 @@ test('a back-off for want of a token ends with its renewal', async () => {
   await expectNothingLeft(app)
 })
 
-test('a back-off for want of a token ends with new ones from elsewhere', async () => {
+test('a backoff for a failed refresh ends with imported tokens', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.always({ ...faults.serverError(), on: 'token' })
   first.sim.expireAccessToken()
@@ -224,7 +224,7 @@ test('a back-off for want of a token ends with new ones from elsewhere', async (
   await expectNothingLeft(app)
 })
 
-test('while a renewed token waits to be stored, no other account risks its own', async () => {
+test('while a refreshed token waits to be stored, no other account risks its own', async () => {
   const { app, first } = setUp()
   for (const { sim } of app.members) sim.expireAccessToken()
   const full =
@@ -242,7 +242,7 @@ test('while a renewed token waits to be stored, no other account risks its own',
   await expectNothingLeft(app)
 })
 
-test('a token eight days old is renewed before it is used', async () => {
+test('a token eight days old is refreshed before it is used', async () => {
   const { app } = setUp()
   await app.clock.advance('8d')
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
@@ -253,7 +253,7 @@ test('a token eight days old is renewed before it is used', async () => {
   await expectNothingLeft(app)
 })
 
-test('an old token that cannot be renewed for now is used as it is', async () => {
+test('an old token that cannot be refreshed for now is used unchanged', async () => {
   const { app, first } = setUp()
   await app.clock.advance('8d')
   first.sim.always({ ...faults.serverError(), on: 'token' })
@@ -262,7 +262,7 @@ test('an old token that cannot be renewed for now is used as it is', async () =>
   await expectNothingLeft(app)
 })
 
-test('an old token that can never be renewed sends the turn to another account', async () => {
+test('an old token that can never be refreshed moves the request to another account', async () => {
   const { app, first } = setUp()
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')
@@ -275,7 +275,7 @@ test('an old token that can never be renewed sends the turn to another account',
   await expectNothingLeft(app)
 })
 
-test('with no other account the client is told that it needs sign-in, never of a 401', async () => {
+test('with no other account the client learns that it needs sign-in, and gets no 401', async () => {
   const { app, first } = setUp({ accounts: 1 })
   first.sim.revoke('refresh_token_expired')
   const answer = await getAnswer(app, NATIVE, { json })
@@ -283,7 +283,7 @@ test('with no other account the client is told that it needs sign-in, never of a
   await expectNothingLeft(app)
 })
 
-test('an old token that can never be renewed needs sign-in when no other account is left', async () => {
+test('an old token that can never be refreshed needs sign-in when no other account is left', async () => {
   const { app, first } = setUp({ accounts: 1 })
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')

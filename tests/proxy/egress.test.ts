@@ -37,7 +37,7 @@ const world = async ({ pools = 1, ...options }: TestOptions & { pools?: number }
   return { app, pools: made, bind, ways, turn, getWhy }
 }
 
-test('routing off: an account without a pool goes as the environment says, one with a pool by its pool', async () => {
+test('routing off: an account without a pool connects as the environment says, one with a pool by its pool', async () => {
   const { app, pools, bind, ways, turn } = await world({ accounts: 1 })
   await getEvents(await turn())
   expect(ways).toEqual(['direct'])
@@ -50,7 +50,7 @@ test('routing off: an account without a pool goes as the environment says, one w
   ])
 })
 
-test('routing on: bound pool, else default pool', async () => {
+test('routing on: assigned pool, else default pool', async () => {
   const { app, pools, bind, ways, turn } = await world({ accounts: 1, pools: 2 })
   app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
   await getEvents(await turn())
@@ -105,7 +105,7 @@ describe('fail closed', () => {
       },
     ],
   ] as const)(
-    '%s: nothing leaves, the error, the log and the simulator say why, and the account is not blamed',
+    '%s: nothing is sent, the error, the log and the simulator say why, and the account is not charged',
     async (reason, close) => {
       const made = await world({ accounts: 1 })
       await close(made)
@@ -126,7 +126,7 @@ describe('fail closed', () => {
     },
   )
 
-  test('an account with a route serves in its place', async () => {
+  test('an account with a route serves instead', async () => {
     const { app, bind, pools, turn, ways } = await world({ accounts: 2, pools: 1 })
     await bind(0, pools[0]?.poolId ?? null)
     await app.ask(`PATCH ${PATH}/pools/${pools[0]?.poolId}`, { json: { isActive: false } })
@@ -134,7 +134,7 @@ describe('fail closed', () => {
     expect([ways, app.rows()[0]?.accountId]).toEqual([['direct'], app.members[1]?.id ?? ''])
   })
 
-  test('a conversation whose account has none fails with the reason, not elsewhere', async () => {
+  test('a conversation whose account has none fails with the reason, and uses no other account', async () => {
     const { app, bind, pools, turn, getWhy } = await world({ accounts: 2, pools: 1 })
     const anchored = { prompt_cache_key: 'talk', input: [{ type: 'compaction', encrypted_content: 'x' }] }
     await getEvents(await turn({ prompt_cache_key: 'talk' }))
@@ -171,7 +171,7 @@ describe('a route that is down', () => {
     return { ...made, state }
   }
 
-  test('is left alone for 30 s at a time, and its account is not penalised', async () => {
+  test('is not used for 30 s at a time, and its account is not charged', async () => {
     const { app, turn, ways, state } = await down()
     for (let n = 0; n < 3; n++) await getEvents(await turn())
     expect(ways).toEqual(['proxy', 'direct', 'direct', 'direct'])
@@ -190,7 +190,7 @@ describe('a route that is down', () => {
     expect(app.rows().every(({ status, egressReason }) => status === 'ok' && egressReason === null)).toBe(true)
   })
 
-  test('makes the error say so and when to come back, when there is no other account', async () => {
+  test('is named in the error with a retry time, when there is no other account', async () => {
     const { app, turn, getWhy } = await down(1)
     const first = await turn()
     expect([first.status, (await getWhy(first)).code]).toEqual([503, 'egress_unavailable'])
@@ -244,7 +244,7 @@ describe('a new account', () => {
     return app.bindings.pool.get(id)?.state
   }
 
-  test('starts paused with the reason while a proxy is required and no pool applies, and resumes with its first pool', async () => {
+  test('starts paused with the reason while a proxy is required and it has no pool, and resumes with its first pool', async () => {
     const { app, pools } = await world({ accounts: 0 })
     app.change({ egressRouting: true })
     const state = added(app)

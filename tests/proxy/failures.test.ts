@@ -287,7 +287,7 @@ const expectCharged = (
 
 const times = (account: number, n: number) => Array<number>(n).fill(account)
 
-test('an upstream that quotes the client’s words costs no account its place', async () => {
+test('an upstream that quotes the client’s words does not affect the account', async () => {
   const app = testApp({ accounts: 3 })
   const message = "Invalid value: 'account has been deactivated'."
   const body = { error: { code: 'invalid_value', message, type: 'invalid_request_error' } }
@@ -397,7 +397,7 @@ describe('after the commit point', () => {
         await expectNothingLeft(app)
       })
 
-  test('garbage between events is passed over and the turn completes', async () => {
+  test('garbage between events is skipped and the response completes', async () => {
     const { app } = struck(2, { fault: { malformedChunk: { afterEvents: AFTER_COMMIT } } })
     const response = await app.ask(POST, { json: codexBody() })
     expect(await response.text()).toContain('"type":"response.completed"')
@@ -406,7 +406,7 @@ describe('after the commit point', () => {
   })
 })
 
-test('an account that cools down is left for another one rather than waited for', async () => {
+test('another account is used rather than waiting for one that cools down', async () => {
   const { app, asked } = struck(2, { fault: faults.serverError() })
   for (const { id } of app.members)
     for (let errors = 0; errors < 2; errors++)
@@ -432,7 +432,7 @@ test('a refused connection is retried, then another account is used, and it coun
   await expectNothingLeft(app)
 })
 
-test('where the same account is asked once more, the log does not say that the conversation is its', async () => {
+test('a second attempt on the same account is not logged as its conversation’s account', async () => {
   const { app, first } = struck(2, { fault: faults.serverError() })
   await getAnswer(app, POST, { json: codexBody() })
   const others = app
@@ -443,7 +443,7 @@ test('where the same account is asked once more, the log does not say that the c
   expect(others).toEqual([['policy_class'], ['other_retried'], ['other_retried'], [null]])
 })
 
-describe('a refusal in words that nobody knows', () => {
+describe('an unknown rejection', () => {
   const setUp = () => {
     const app = testApp({ accounts: 2, settings: { routingStrategy: 'sequential_drain' } })
     const [first, second] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -451,7 +451,7 @@ describe('a refusal in words that nobody knows', () => {
     return { app, first: first!, second: second!, turn }
   }
 
-  test('is charged to the account that alone gives it, which is then left alone until it is tried again', async () => {
+  test('is charged to the only account that gives it, which is skipped until its next try', async () => {
     const { app, first, second, turn } = setUp()
     first.sim.always(faults.forbidden())
     for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
@@ -463,7 +463,7 @@ describe('a refusal in words that nobody knows', () => {
     await expectNothingLeft(app)
   })
 
-  test('is charged to nobody where it names the model: the account serves others', async () => {
+  test('is charged to no account if it names the model: the account serves others', async () => {
     const { app, first, second, turn } = setUp()
     const error = { code: 'permission_denied', message: 'No access to this model.', param: 'model' }
     first.sim.always({ status: 403, body: { error } })
@@ -473,7 +473,7 @@ describe('a refusal in words that nobody knows', () => {
     await expectNothingLeft(app)
   })
 
-  test('of all that are well does not end the turn while one that cools down was not asked', async () => {
+  test('of all healthy accounts does not end the request before one in cooldown was tried', async () => {
     const { app, first, second, turn } = setUp()
     first.sim.always(faults.forbidden())
     const error = { kind: 'error', at: app.clock.now(), evidence: '500' } as const
@@ -488,7 +488,7 @@ describe('a refusal in words that nobody knows', () => {
     ['no code', faults.forbidden(), 502, 'ChatGPT rejected the request.'],
     ['a code', { status: 403, body: { error: { ...region, type: 'request_forbidden' } } }, 403, region.message],
   ])(
-    'with %s blames nobody where all give it, and is told when nothing else comes',
+    'with %s is charged to no account if all give it, and returned if nothing else comes',
     async (_, fault, status, message) => {
       const { app, first, second, turn } = setUp()
       for (const { sim } of [first, second]) sim.always(fault)
@@ -512,7 +512,7 @@ describe('accounts that are used up', () => {
   }
   const getError = ({ text }: { text: string }) => JSON.parse(text).error
 
-  test('which are all there are: the turn that finds out says when the first is back', async () => {
+  test('that are all there are: the request that finds out reports when the first is back', async () => {
     const { app } = usedUp(3, 27, 1, 8)
     for (let turn = 0; turn < 2; turn++) {
       const answer = await getAnswer(app, POST, { json: codexBody() })
@@ -523,7 +523,7 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
-  test.each([2, 3])('beside one of %d that turns out to be gone: they count, and it does not', async (accounts) => {
+  test.each([2, 3])('beside one of %d that turns out to be deleted: they count, and it does not', async (accounts) => {
     const { app, inOrder } = usedUp(accounts, ...[27, 8].slice(3 - accounts))
     inOrder.at(-1)!.sim.always(faults.deactivatedWorkspace())
     const answer = await getAnswer(app, POST, { json: codexBody() })
@@ -535,7 +535,7 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
-  test('ten of eleven: the client is to come back at once, and finds the eleventh', async () => {
+  test('ten of eleven: the client is told to retry immediately, and gets the eleventh', async () => {
     const { app, inOrder } = usedUp(11, ...Array<number>(10).fill(1))
     const answer = await getAnswer(app, POST, { json: codexBody() })
     expect([answer.status, getError(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
@@ -545,7 +545,7 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
-  test('and back, as long as no timer has run: what it stumbles over is what the client is told', async () => {
+  test('and available again before a timer ran: the client gets the current failure', async () => {
     const { app, inOrder } = usedUp(1, 1)
     await getAnswer(app, POST, { json: codexBody() })
     await app.clock.advance('1h')
@@ -555,19 +555,16 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
-  test.each([0, 1])(
-    'beside one that only stumbled, as number %d: that is what the client is told',
-    async (stumbles) => {
-      const { app, inOrder } = usedUp(2, 100, 100)
-      inOrder[stumbles]!.sim.always(faults.serverError())
-      const answer = await getAnswer(app, POST, { json: codexBody() })
-      expect([answer.status, getError(answer).code]).toEqual([500, 'server_error'])
-      await expectNothingLeft(app)
-    },
-  )
+  test.each([0, 1])('beside one that only failed, as number %d: the client gets that failure', async (stumbles) => {
+    const { app, inOrder } = usedUp(2, 100, 100)
+    inOrder[stumbles]!.sim.always(faults.serverError())
+    const answer = await getAnswer(app, POST, { json: codexBody() })
+    expect([answer.status, getError(answer).code]).toEqual([500, 'server_error'])
+    await expectNothingLeft(app)
+  })
 })
 
-test('ten of eleven that ask for a long wait: the client is to come back at once, and finds the eleventh', async () => {
+test('ten of eleven that state a long wait: the client is told to retry immediately, and gets the eleventh', async () => {
   const app = testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.rateLimited(300))
@@ -579,7 +576,7 @@ test('ten of eleven that ask for a long wait: the client is to come back at once
   await expectNothingLeft(app)
 })
 
-test('nine used-up accounts behind one without the model: an eleventh can serve, so there is such a model', async () => {
+test('nine used-up accounts after one without the model: an eleventh can serve, so the model exists', async () => {
   const app = testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
   const [without, ...others] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   without!.sim.always(faults.modelNotFound('gpt-5.5'))
@@ -591,7 +588,7 @@ test('nine used-up accounts behind one without the model: an eleventh can serve,
 })
 
 test.each(['is used up', 'has no slot left'])(
-  'the tenth of eleven %s before it is tried again: the client gets what failed, and nothing about all accounts',
+  'the tenth of eleven %s before it is tried again: the client gets that failure, and nothing about all accounts',
   async (how) => {
     const settings = { routingStrategy: 'sequential_drain', proxyAccountStreamLimit: 1 } as const
     const app = testApp({ accounts: 11, settings })
@@ -628,7 +625,7 @@ test.each([
   [[300, 280], '280'],
   [[280, 300], '280'],
   [[280, 20, 300], '20'],
-])('accounts that ask for %p s: the client waits for the first that is back', async (waits, retryAfter) => {
+])('accounts that state a wait of %p s: the client waits for the first that is back', async (waits, retryAfter) => {
   const app = testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const [n, seconds] of waits.entries()) inOrder[n]!.sim.always(faults.rateLimited(seconds))
@@ -638,7 +635,7 @@ test.each([
   await expectNothingLeft(app)
 })
 
-test('what an account asked for first does not count beside what it asks for now', async () => {
+test('an earlier wait of an account does not count beside its current one', async () => {
   const app = testApp()
   const { sim } = app.members[0]!
   sim.next({ status: 503, headers: { 'retry-after': '100' }, body: {} })
@@ -649,7 +646,7 @@ test('what an account asked for first does not count beside what it asks for now
   await expectNothingLeft(app)
 })
 
-test('a fault of ours in the headers of a stream ends its turn', async () => {
+test('an internal error in the headers of a stream ends its request', async () => {
   const app = testApp()
   const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const
   const faulty = new Hono<AppEnv>().post('*', async (c) => {

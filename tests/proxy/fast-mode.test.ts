@@ -39,7 +39,7 @@ const open = (prohibitFastMode: FastModeRule, key?: Partial<NewKey>) => {
 }
 
 describe.each(ROUTES)('%s', (route, getBody) => {
-  test.each(['priority', 'fast', 'ultrafast', ' Priority '])('strip: the tier %p does not leave', async (tier) => {
+  test.each(['priority', 'fast', 'ultrafast', ' Priority '])('strip: the tier %p is not sent', async (tier) => {
     const { app, send } = open('strip')
     const answer = await send(route, getBody('hello', { service_tier: tier }))
     expect(answer.status).toBe(200)
@@ -50,14 +50,14 @@ describe.each(ROUTES)('%s', (route, getBody) => {
     await expectNothingLeft(app)
   })
 
-  test.each(['strip', 'refuse'] as const)('%s: other tiers leave as before', async (rule) => {
+  test.each(['strip', 'refuse'] as const)('%s: other tiers are sent unchanged', async (rule) => {
     const { app, send } = open(rule)
     for (const more of [{ service_tier: 'flex' }, {}])
       expect((await send(route, getBody('hello', more))).status).toBe(200)
     expect(sent(app).map(({ service_tier }) => service_tier)).toEqual(['flex', undefined])
   })
 
-  test('refuse: the request is rejected, logged, and nothing is sent', async () => {
+  test('refuse: the request is rejected and logged, and nothing is sent', async () => {
     const { app, send } = open('refuse')
     const answer = await send(route, getBody('hello', { service_tier: 'priority' }))
     expect(answer.status).toBe(400)
@@ -67,7 +67,7 @@ describe.each(ROUTES)('%s', (route, getBody) => {
     await expectNothingLeft(app)
   })
 
-  test('off: the tier leaves', async () => {
+  test('off: the tier is sent', async () => {
     const { app, send } = open('off')
     await send(route, getBody('hello', { service_tier: 'priority' }))
     expect(sent(app)[0].service_tier).toBe('priority')
@@ -76,7 +76,7 @@ describe.each(ROUTES)('%s', (route, getBody) => {
 
 describe('the rule of a key', () => {
   test.each([
-    ['null: the setting counts', 'strip', null, 'stripped'],
+    ['null: the setting applies', 'strip', null, 'stripped'],
     ['off over strip', 'strip', 'off', 'sent'],
     ['off over refuse', 'refuse', 'off', 'sent'],
     ['strip over off', 'off', 'strip', 'stripped'],
@@ -130,14 +130,14 @@ describe('the bytes of a native body', () => {
       `{"prompt_cache_key" :\t"\\u0061","service\\u005ftier":"fast", ${rest}}`,
       `{"prompt_cache_key" :\t"\\u0061", ${rest}}`,
     ],
-  ])('stay as they were where the tier was written %s', async (_, body, expected) => {
+  ])('stay unchanged where the tier was written %s', async (_, body, expected) => {
     const { app } = open('strip')
     const answer = await getAnswer(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
     expect(answer.status).toBe(200)
     expect(app.upstream.requests[0]?.bodyText).toBe(expected)
   })
 
-  test('are the same as ever without a fast tier', async () => {
+  test('are unchanged without a fast tier', async () => {
     const { app } = open('refuse')
     const body = `{ ${rest}, "service_tier" : "flex" }`
     await getAnswer(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
@@ -152,7 +152,7 @@ test('a stripped request reserves and logs no tier', async () => {
   expect(app.rows()[0]?.serviceTier ?? null).toBeNull()
 })
 
-describe('where the rule is set', () => {
+describe('configuring the rule', () => {
   test('the form of a key sets it, keeps it and clears it', async () => {
     const { app } = open('off')
     const admin = people(app).as('admin')

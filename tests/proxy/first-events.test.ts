@@ -40,7 +40,7 @@ const delta = event('response.output_text.delta', { delta: 'x' })
 const completed = event('response.completed', { response: { id: 'resp_1' } })
 const getTypes = (batch: Batch | null) => batch?.map(({ type }) => type)
 
-test('events that say nothing yet are held up to 64 KiB, and then taken as they are', async () => {
+test('events without content are held up to 64 KiB, then sent unchanged', async () => {
   const held = event('response.in_progress', { padding: 'x'.repeat(40 * 1024) })
   const { stream, asked } = getStream(Array(9).fill([held]))
   const flow = await toFlow(stream)
@@ -48,7 +48,7 @@ test('events that say nothing yet are held up to 64 KiB, and then taken as they 
   expect(asked.times).toBe(4) // the last is what comes behind them
 })
 
-test('what has come by the time the first events leave, leaves with them', async () => {
+test('events that have arrived with the first events are sent with them', async () => {
   const { stream, asked } = getStream([[delta], [delta, completed]])
   const flow = await toFlow(stream)
   await settled()
@@ -57,7 +57,7 @@ test('what has come by the time the first events leave, leaves with them', async
   expect(await flow.next()).toBeNull()
 })
 
-test('what comes later follows them, and is asked for once', async () => {
+test('later events follow them, and are pulled once', async () => {
   const { promise, resolve } = Promise.withResolvers<Batch>()
   const { stream, asked } = getStream([[delta], promise])
   const flow = await toFlow(stream)
@@ -69,7 +69,7 @@ test('what comes later follows them, and is asked for once', async () => {
   expect(asked.times).toBe(2)
 })
 
-test('what came ahead and was not taken with the first events is not lost', async () => {
+test('buffered events not taken with the first events are not lost', async () => {
   const { promise, resolve } = Promise.withResolvers<Batch>()
   const { stream, asked } = getStream([[delta], promise, [completed]])
   const flow = await toFlow(stream)
@@ -81,7 +81,7 @@ test('what came ahead and was not taken with the first events is not lost', asyn
   expect([flow.meter.deltas, asked.times]).toEqual([2, 3])
 })
 
-test('a stream that breaks behind its first events shows them first', async () => {
+test('a stream that breaks after its first events delivers them first', async () => {
   const { stream } = getStream([[delta], Promise.reject(new Error('reset'))])
   const flow = await toFlow(stream)
   await settled()
@@ -89,7 +89,7 @@ test('a stream that breaks behind its first events shows them first', async () =
   expect(async () => await flow.next()).toThrow()
 })
 
-test('behind a terminal event nothing is asked for', async () => {
+test('nothing is pulled after a terminal event', async () => {
   const { stream, asked } = getStream([[delta, completed], [delta]])
   const flow = await toFlow(stream)
   await settled()
@@ -97,7 +97,7 @@ test('behind a terminal event nothing is asked for', async () => {
   expect(asked.times).toBe(1)
 })
 
-test('what waits for a client that does not read is no silence of the upstream, what is asked for and does not come is', async () => {
+test('a slow client does not count as upstream silence, a missing event does', async () => {
   const { promise, resolve } = Promise.withResolvers<Batch>()
   const [waiting, silent] = await Promise.all([
     toFlow(getStream([[delta], promise]).stream),
@@ -112,7 +112,7 @@ test('what waits for a client that does not read is no silence of the upstream, 
   expect(waiting.end).toBeNull()
 })
 
-test('a flow that ended in the very beat that finds it silent charges nobody', async () => {
+test('a stream that ends exactly when it times out charges no account', async () => {
   const flow = await toFlow(getStream([[delta], new Promise<Batch>(() => {})]).stream)
   flow.first()
   flow.cancel()

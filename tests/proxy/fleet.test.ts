@@ -31,7 +31,7 @@ const read = async (app: TestApp, route: string, key: string) => {
 }
 
 describe.each(ROUTES)('%s', (route) => {
-  test('needs a key, also on this machine, and answers in the dashboard’s envelope', async () => {
+  test('needs a key, also on this machine, and answers in the dashboard’s error format', async () => {
     const app = open()
     for (const headers of [{}, bearer('sk-clb-wrong')]) {
       const response = await app.ask(route, { headers })
@@ -42,7 +42,7 @@ describe.each(ROUTES)('%s', (route) => {
 })
 
 describe('GET /api/fleet/summary', () => {
-  test('lists the accounts with what is left of their windows', async () => {
+  test('lists the accounts with the remaining share of their windows', async () => {
     const app = open()
     const { key } = app.key()
     await read(app, 'POST /api/fleet/refresh', key)
@@ -73,7 +73,7 @@ describe('GET /api/fleet/summary', () => {
     ['operator', true],
     ['viewer', false],
     [null, false],
-  ] as const)('the key of %p sees whole e-mail addresses: %p', async (role, isWhole) => {
+  ] as const)('the key of %p sees full email addresses: %p', async (role, isWhole) => {
     const app = open()
     const ownerUserId = role && people(app).as(role).person.row.id
     const { key } = app.key({ ownerUserId })
@@ -184,7 +184,7 @@ describe('GET /api/fleet/observability', () => {
     expect((await read(app, 'GET /api/fleet/observability', all)).pressure.windows[0].requestCount).toBe(1)
   })
 
-  test('more than ten clients are cut off and marked', async () => {
+  test('more than ten clients are truncated and marked', async () => {
     const app = open()
     const { key } = app.key()
     for (let n = 0; n < 12; n++) await requestBy(app, key, `client${n}/1`)
@@ -213,7 +213,7 @@ describe('POST /api/fleet/refresh', () => {
     expect(await read(app, 'POST /api/fleet/refresh', key)).toMatchObject({ ok: true })
   })
 
-  test('an account that fails is counted, one that is paused is not asked', async () => {
+  test('a failing account is counted, a paused one is not polled', async () => {
     const app = open()
     const admin = people(app).as('admin')
     await admin.ask(`POST /api/accounts/${app.members[1]!.id}/pause`)
@@ -226,7 +226,7 @@ describe('POST /api/fleet/refresh', () => {
     })
   })
 
-  test('is refused while draining', async () => {
+  test('is rejected while draining', async () => {
     const app = open()
     app.bindings.lifecycle.draining = true
     const response = await app.ask('POST /api/fleet/refresh', { headers: bearer(app.key().key) })

@@ -17,7 +17,7 @@ const framed = (text: string, { isLite = false } = {}): string => {
   return new TextDecoder().decode(asFrame({ transport: 'http', headers: isLite ? LITE : {}, body }, bytes))
 }
 
-describe('a body is a frame with its type in front', () => {
+describe('a frame is the body with its type in front', () => {
   test.each([
     ['{"model":"m","input":[]}', '{"type":"response.create","model":"m","input":[]}'],
     [' \n{ "model" : "m" }\n', ' \n{"type":"response.create", "model" : "m" }\n'],
@@ -29,13 +29,13 @@ describe('a body is a frame with its type in front', () => {
     expect(framed(text)).toBe(frame)
   })
 
-  test('however deep it nests', () => {
+  test('at any nesting depth', () => {
     const deep = `"deep":${'['.repeat(2000)}${']'.repeat(2000)}}`
     expect(framed(`{${deep}`)).toBe(`{"type":"response.create",${deep}`)
   })
 })
 
-describe('a lite body says in its metadata what its header said', () => {
+describe('a lite body has its header in the metadata', () => {
   test.each([
     ['{"model":"m"}', `{"type":"response.create","client_metadata":{"${MARK}":"true"},"model":"m"}`],
     [
@@ -55,7 +55,7 @@ describe('a lite body says in its metadata what its header said', () => {
   })
 })
 
-describe('whatever a body is made of', () => {
+describe('for any body', () => {
   const ONLY_IN_FRAMES = ['type', 'generate', 'previous_response_id']
   const name = fc.oneof(
     fc.constantFrom('model', 'input', 'client_metadata', 'x"client_metadata', ...ONLY_IN_FRAMES),
@@ -76,7 +76,7 @@ describe('whatever a body is made of', () => {
         `${end}{${members.map(([key, said, gap, isSpelled]) => `${gap}${spelled(key, isSpelled)}${gap}:${gap}${JSON.stringify(said)}`)}${end}}${end}`,
     )
 
-  test('its frame says the same, and what is added', () => {
+  test('the frame has the same content, and the additions', () => {
     holds(
       fc.property(body, fc.boolean(), (text, isLite) => {
         const said: JsonObject = JSON.parse(text)
@@ -90,7 +90,7 @@ describe('whatever a body is made of', () => {
     )
   })
 
-  test('every byte of it is in its frame where nothing is taken out', () => {
+  test('every byte of it is in the frame if nothing is removed', () => {
     holds(
       fc.property(body, (text) => {
         const said: JsonObject = JSON.parse(text)
@@ -103,7 +103,7 @@ describe('whatever a body is made of', () => {
   })
 })
 
-describe('the betas a client asks for', () => {
+describe('the beta features a client requests', () => {
   const getHeaders = (beta: string, transport: 'http' | 'websocket' = 'websocket') =>
     ({ headers: { 'openai-beta': beta }, transport, body: null }) as unknown as Turn // as: no more of a turn is read
   const SOCKETS = 'responses_websockets=2026-02-06'
@@ -112,11 +112,11 @@ describe('the betas a client asks for', () => {
     ['', SOCKETS],
     ['responses=experimental', SOCKETS],
     ['responses_websockets=2025-01-01, a=1', `a=1, ${SOCKETS}`],
-  ])('go with a handshake, of which this service chooses the version: %j', (beta, expected) => {
+  ])('are sent with a handshake, with the version Sluice supports: %j', (beta, expected) => {
     expect(handshakeHeaders(getHeaders(beta))['openai-beta']).toBe(expected)
   })
 
-  test('go with a POST without those of sockets, and leave no empty header', () => {
+  test('are sent with a POST without those of sockets, and leave no empty header', () => {
     expect(requestHeaders(getHeaders(`a=1,${SOCKETS}`))).toEqual({ 'openai-beta': 'a=1' })
     expect(requestHeaders(getHeaders(SOCKETS))).toEqual({})
     expect(requestHeaders(getHeaders(SOCKETS, 'http'))).toEqual({ 'openai-beta': SOCKETS })

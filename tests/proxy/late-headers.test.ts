@@ -56,7 +56,7 @@ describe('an upstream that is silent for ten seconds', () => {
     [V1, ': keepalive\n\n'],
     [CHAT, ': keepalive\n\n'],
   ] as const)
-    test(`headers leave with a keepalive, and another follows every eight seconds: ${route}`, async () => {
+    test(`headers are sent with a keepalive, and another follows every eight seconds: ${route}`, async () => {
       const app = slow(40_000)
       const seen = reading(await begin(app, route))
       await app.clock.advance('7s')
@@ -70,7 +70,7 @@ describe('an upstream that is silent for ten seconds', () => {
       await expectNothingLeft(app)
     })
 
-  test('another account may still serve after the headers', async () => {
+  test('another account can still serve after the headers', async () => {
     const app = slow(20_000, faults.usageLimit())
     const answer = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
     expect(answer.status).toBe(200)
@@ -85,7 +85,7 @@ describe('an upstream that is silent for ten seconds', () => {
     [NATIVE, ['response.failed']],
     [V1, ['response.created', 'error', 'response.failed']],
   ] as const)
-    test(`a failure that comes last ends with response.failed: ${route}`, async () => {
+    test(`a final failure ends with response.failed: ${route}`, async () => {
       const app = slow(20_000, faults.usageLimit(), 1)
       const answer = await getAnswer(app, route, { json: codexBody() }, 1000)
       expect(answer.status).toBe(200)
@@ -100,7 +100,7 @@ describe('an upstream that is silent for ten seconds', () => {
       await expectNothingLeft(app)
     })
 
-  test('the SDK is told of a response before it fails, without which its helper hides the reason', async () => {
+  test('the SDK gets a created response before it fails, because otherwise its helper hides the reason', async () => {
     const app = slow(20_000, faults.usageLimit(), 1)
     const { events } = await getAnswer(app, V1, { json: codexBody() }, 1000)
     const [created, , failed] = events.map(({ response }) => response as Record<string, unknown>) // as: both have one
@@ -123,7 +123,7 @@ describe('an upstream that is silent for ten seconds', () => {
     [V1, codexBody('hello', { stream: false })],
     [CHAT, { ...chatBody, stream: false }],
   ] as const)
-    test(`a JSON answer waits with its status: ${route}`, async () => {
+    test(`a JSON response waits for its status: ${route}`, async () => {
       const app = slow(60_000, faults.usageLimit(), 1)
       const state = { hasHeaders: false }
       const asked = app.ask(route, { json }).then((response) => {
@@ -139,7 +139,7 @@ describe('an upstream that is silent for ten seconds', () => {
     })
 })
 
-test('keepalives go on while the answer has begun and pauses', async () => {
+test('keepalives continue when the response has begun and pauses', async () => {
   const app = testApp()
   app.members[0]!.sim.next({ dripMs: 9000 })
   const answer = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
@@ -149,7 +149,7 @@ test('keepalives go on while the answer has begun and pauses', async () => {
   await expectNothingLeft(app)
 })
 
-test('comments of the upstream are no keepalive for the native client, which does not count them', async () => {
+test('upstream comments are no keepalive for the native client, which ignores them', async () => {
   const app = testApp()
   const pings = 20
   const lines = [{ type: 'response.output_item.added' }, ...Array(pings), { type: 'response.completed', response: {} }]
@@ -174,7 +174,7 @@ const dripped = ({ clock }: TestApp, events: readonly (object | undefined)[]): R
     },
   })
 
-test('a failure after the commit in a JSON answer keeps its own status', async () => {
+test('a failure after the commit in a JSON response keeps its own status', async () => {
   const app = testApp()
   app.members[0]!.sim.next({ failAfterCreated: { code: 'rate_limit_exceeded', message: 'Slow down.', afterEvents: 6 } })
   const answer = await getAnswer(app, V1, { json: codexBody('hello', { stream: false }) })
@@ -184,7 +184,7 @@ test('a failure after the commit in a JSON answer keeps its own status', async (
   await expectNothingLeft(app)
 })
 
-describe('a check of the connection that finds none', () => {
+describe('a connection check without a connection', () => {
   const checked = (silentMs: number) => {
     const app = slow(silentMs, { dripMs: 500 }, 1)
     app.wire.canConnect = async () => {
@@ -200,7 +200,7 @@ describe('a check of the connection that finds none', () => {
     expect(app.attemptRows()[0]).toMatchObject({ code: 'upstream_unreachable' })
   })
 
-  test('ends no stream whose headers came while it was asked', async () => {
+  test('does not end a stream whose headers arrived during the check', async () => {
     const app = checked(9000)
     const { events } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(events.at(-1)?.type).toBe('response.completed')

@@ -126,7 +126,7 @@ const aSnapshot = (at: number): UsageSnapshot => ({
 const owner = (keyHash: string, accountId: string) =>
   ({ kind: 'conversation', keyHash, accountId, mixed: false, usedAt: START }) as const
 
-test('a killed process loses what the last beat has not written, and nothing before it', async () => {
+test('a killed process loses only what the last beat has not written', async () => {
   const { db, clock, ledger } = setUp()
   const onDisk = () => db.select({ id: requests.id }).from(requests).all().length
   ledger.start()
@@ -137,8 +137,8 @@ test('a killed process loses what the last beat has not written, and nothing bef
   expect([onDisk(), ledger.unwrittenTurns]).toEqual([1, 1])
 })
 
-describe('rows and sums', () => {
-  test('the counters of keys, accounts, limits and hours are the sums of the rows', () => {
+describe('rows and totals', () => {
+  test('the counters of keys, accounts, limits and hours are the totals of the rows', () => {
     const { db, ledger } = setUp()
     const use = (keyId: string, delta: number) => ({
       limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, resetAt: RESET_AT, latest: RESET_AT }],
@@ -239,7 +239,7 @@ describe('rows and sums', () => {
     expect(hours.find(({ client }) => client === 'late')?.requests).toBe(1)
   })
 
-  test('a row keeps its fields and its attempts what was considered', () => {
+  test('a row keeps its fields, and its attempts the candidates', () => {
     const { db, ledger } = setUp()
     const entry = anEntry({ moved: true }, { attempts: [anAttempt(1, 'acc_a'), anAttempt(2, 'acc_b')] })
     ledger.record(entry)
@@ -250,7 +250,7 @@ describe('rows and sums', () => {
     )
   })
 
-  test('a limit whose window moved on starts over, and a late turn of the old window does not count in the new one', () => {
+  test('a limit whose window moved on starts over, and a late request of the old window does not count in the new one', () => {
     const { db, ledger } = setUp()
     const next = RESET_AT + HOUR_MS
     const delta = (amount: number, resetAt: number, latest: number) =>
@@ -284,7 +284,7 @@ describe('rows and sums', () => {
     ])
   })
 
-  test('accounts and keys deleted meanwhile leave the rows and spoil nothing', () => {
+  test('rows of accounts and keys deleted since are kept and cause no error', () => {
     const { sqlite, db, ledger, key } = setUp()
     const use = {
       limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, resetAt: RESET_AT, latest: RESET_AT }],
@@ -309,8 +309,8 @@ describe('rows and sums', () => {
   })
 })
 
-describe('when it writes', () => {
-  test('a record is on disk one beat later, and no timer waits while nothing is pending', async () => {
+describe('when the ledger writes', () => {
+  test('a record is on disk one beat later, and no timer runs while nothing is pending', async () => {
     const { db, clock, ledger } = setUp()
     ledger.start()
     expect(clock.pending).toBe(0)
@@ -324,7 +324,7 @@ describe('when it writes', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('a hundred records do not wait for the beat, and recording writes nothing by itself', async () => {
+  test('a hundred records do not wait for the beat, and recording itself writes nothing', async () => {
     const { db, clock, ledger } = setUp()
     ledger.start()
     for (let i = 0; i < 130; i++) ledger.record(anEntry())
@@ -358,8 +358,8 @@ describe('when it writes', () => {
   })
 })
 
-describe('when it cannot write', () => {
-  test('the batch is kept whole and written once, when the database is well again', async () => {
+describe('when the ledger cannot write', () => {
+  test('the batch is kept whole and written once, when the database works again', async () => {
     const { sqlite, db, clock, ledger, key, lines } = setUp()
     ledger.start()
     sqlite.run('ALTER TABLE request_hours RENAME TO away')
@@ -378,7 +378,7 @@ describe('when it cannot write', () => {
     expect(key('key_a')?.requestCount).toBe(5)
   })
 
-  test('while unhealthy a hundred more records do not make it try more often', async () => {
+  test('while unhealthy a hundred more records do not cause more attempts', async () => {
     const { sqlite, clock, ledger } = setUp()
     ledger.start()
     sqlite.run('ALTER TABLE requests RENAME TO away')
@@ -407,7 +407,7 @@ describe('when it cannot write', () => {
     expect(sqlite.query(`SELECT id FROM requests WHERE id = 'n50009'`).get()).not.toBeNull()
   })
 
-  test('a record that the schema refuses is dropped alone', () => {
+  test('a record that the schema rejects is dropped alone', () => {
     const { db, ledger, key, lines } = setUp()
     for (let i = 0; i < 300; i++) ledger.record(anEntry(i === 137 ? { id: 'bad', model: {} as never } : {}))
     ledger.record(anEntry({ httpStatus: null as never, id: 'worse' }))

@@ -47,7 +47,7 @@ describe('a key limit', () => {
     await expectNothingLeft(app)
   })
 
-  test('of requests is exact under parallel turns', async () => {
+  test('of requests is exact for parallel requests', async () => {
     const { app, headers } = withLimit('requests', 3)
     const answers = await Promise.all(Array.from({ length: 8 }, () => getAnswer(app, NATIVE, { json, headers })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429, 429, 429, 429])
@@ -71,7 +71,7 @@ describe('a key limit', () => {
     expect(app.rows().at(-1)).toMatchObject({ httpStatus: 429, errorCode: 'rate_limit_exceeded' })
   })
 
-  test('that was used up while the clock was a year ahead is open again once it is set right, also after a restart', async () => {
+  test('used up while the clock was a year ahead is available again after the correction, even after a restart', async () => {
     const { app, headers } = withLimit('requests', 1)
     const status = async () => (await getAnswer(app, NATIVE, { json, headers })).status
     app.clock.set(YEAR_MS)
@@ -84,7 +84,7 @@ describe('a key limit', () => {
     await expectNothingLeft(app)
   })
 
-  test('that running turns hold up is one that may end soon', async () => {
+  test('filled by running requests is reported as temporary', async () => {
     const { app, headers } = withLimit('requests', 1)
     const first = getAnswer(app, NATIVE, { json, headers })
     const second = await getAnswer(app, NATIVE, { json, headers })
@@ -102,7 +102,7 @@ describe('a key limit', () => {
     },
   }
   for (const [name, { fault, isCharged }] of Object.entries(endings))
-    test(`is given back after a turn that was ${name}`, async () => {
+    test(`is released after a request that was ${name}`, async () => {
       const { app, live, headers } = withLimit('total_tokens', 1_000_000)
       app.members[0]!.sim.next(fault)
       await getAnswer(app, NATIVE, { json, headers })
@@ -173,7 +173,7 @@ const holding = async (app: TestApp) => {
 }
 
 describe('slots of an account', () => {
-  test('a turn waits for one and is served when it comes free', async () => {
+  test('a request waits for one and is served when it is released', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const second = getAnswer(app, NATIVE, { json })
@@ -215,7 +215,7 @@ describe('slots of an account', () => {
   test.each([
     ['asks for a long wait', faults.rateLimited(3600)],
     ['has no such model', faults.modelNotFound('gpt-5.5')],
-  ])('the wait ends so, too, where another account %s', async (_, fault) => {
+  ])('the wait ends the same way if another account %s', async (_, fault) => {
     const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
     const [busy, other] = app.members
     app.prefer(busy!.id)
@@ -228,7 +228,7 @@ describe('slots of an account', () => {
     await expectNothingLeft(app)
   })
 
-  test('the wait ends in 429 after five seconds, the account is not blamed', async () => {
+  test('the wait ends in 429 after five seconds, and the account is not charged', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const startedAt = app.clock.now()
@@ -243,7 +243,7 @@ describe('slots of an account', () => {
     await expectNothingLeft(app)
   })
 
-  test('the line is bounded', async () => {
+  test('the queue is bounded', async () => {
     const app = testApp({ settings: { proxyAccountStreamLimit: 1, capacityQueueLimit: 1 } })
     const first = await holding(app)
     const waiting = getAnswer(app, NATIVE, { json })
@@ -357,7 +357,7 @@ describe('bodies in flight', () => {
 })
 
 describe('time limits', () => {
-  test('no first event: once more on the account, then an honest end inside 180 s', async () => {
+  test('no first event: one more attempt on the account, then an error within 180 s', async () => {
     const app = testApp({ settings: { compactTimeoutSeconds: 30 } })
     app.members[0]!.sim.always({ delayHeadersMs: 1_000_000 })
     const startedAt = app.clock.now()
@@ -371,7 +371,7 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
-  test('no first event where another account is there: it has the time that is left', async () => {
+  test('no first event with another account: it gets the remaining time', async () => {
     const app = testApp({ accounts: 2 })
     const [slow, other] = app.members
     app.prefer(slow!.id)
@@ -402,7 +402,7 @@ describe('time limits', () => {
     ['the native route', NATIVE, { ...json, input: [...json.input, trigger] }],
     ['/v1', 'POST /v1/responses', { model: 'gpt-5.5', input: [{ role: 'user', content: 'hi' }, trigger] }],
     ['chat that is Responses-shaped', 'POST /v1/chat/completions', { model: 'gpt-5.5', input: [trigger] }],
-  ])('a compaction on %s has the time of a compaction', async (_, route, body) => {
+  ])('a compaction on %s has the timeout of a compaction', async (_, route, body) => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 4 } })
     app.members[0]!.sim.next({ delayFirstEventMs: 10_000 })
     expect((await getAnswer(app, route, { json: body }, 500)).status).toBe(200)
@@ -411,7 +411,7 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
-  test('a trigger that is not at the end makes no compaction', async () => {
+  test('a trigger that is not at the end is not a compaction', async () => {
     const app = testApp()
     await getAnswer(app, NATIVE, { json: { ...json, input: [trigger, ...json.input] } })
     expect(app.rows()).toMatchObject([{ kind: 'normal' }])
@@ -440,7 +440,7 @@ describe('time limits', () => {
     await expectNothingLeft(app)
   })
 
-  test('a client that pauses is no silence of the upstream', async () => {
+  test('a client that pauses does not count as upstream silence', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ manyEvents: { count: 50, bytes: 10 } })
     const reader = (await app.ask(NATIVE, { json })).body!.getReader()
@@ -490,7 +490,7 @@ describe('draining', () => {
     await expectNothingLeft(app)
   })
 
-  test('answers a turn that has not begun, and new ones, with 503', async () => {
+  test('answers a request that has not begun, and new ones, with 503', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
     const asked = getAnswer(app, NATIVE, { json })
@@ -517,7 +517,7 @@ describe('draining', () => {
   })
 })
 
-test("beyond the runtime's outbound cap, a request is rejected and may be retried", async () => {
+test("beyond the runtime's outbound cap, a request is rejected and can be retried", async () => {
   const app = testApp()
   app.bindings.lifecycle.maxTurns = 0
   const refused = await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })

@@ -26,7 +26,7 @@ interface Strike {
   headers?: Record<string, string>
 }
 
-describe('a used-up allowance of one model', () => {
+describe('a used-up quota of one model', () => {
   const struck = async (accounts = 2, { knowsCatalogs = true, headers = {} }: Strike = {}) => {
     const app = testApp({ accounts })
     if (knowsCatalogs) fetchCatalogs(app)
@@ -39,7 +39,7 @@ describe('a used-up allowance of one model', () => {
   }
   const getError = ({ text }: { text: string }) => JSON.parse(text).error
 
-  test('is told with its reset, blocks no account, and is not asked for again until then', async () => {
+  test('is reported with its reset, blocks no account, and is not retried until then', async () => {
     const { app, turn, first } = await struck()
     const resetsAt = app.clock.now() / 1000 + 2 * 3600
     for (const answer of [first, await turn(LIMITED)]) {
@@ -57,7 +57,7 @@ describe('a used-up allowance of one model', () => {
     await expectNothingLeft(app)
   })
 
-  test('holds for a model that no catalog lists, too', async () => {
+  test('applies to a model in no catalog, too', async () => {
     const { app, turn, first } = await struck(11, { knowsCatalogs: false })
     expect(first.status).toBe(503) // ten were tried, and the eleventh not yet
     for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: familyHeaders(app.clock.now()) }))
@@ -66,7 +66,7 @@ describe('a used-up allowance of one model', () => {
     await expectNothingLeft(app)
   })
 
-  test('names no reset that nobody has told, and lasts no longer than anybody can know', async () => {
+  test('has no reset if none was stated, and does not last too long', async () => {
     const untold = { 'x-codex-bengalfox-primary-reset-at': '' }
     const { first, app, turn } = await struck(2, { headers: untold })
     for (const answer of [first, await turn(LIMITED)]) {
@@ -82,7 +82,7 @@ describe('a used-up allowance of one model', () => {
     await expectNothingLeft(far.app)
   })
 
-  test('ends with a clock that is set back', async () => {
+  test('ends when the clock is set back', async () => {
     const { app, turn } = await struck(1)
     app.bindings.pool.tick()
     app.clock.set(-24 * HOUR_MS)
@@ -91,7 +91,7 @@ describe('a used-up allowance of one model', () => {
     await expectNothingLeft(app)
   })
 
-  test('ends with a poll in which no such allowance is full, and with no other', async () => {
+  test('ends with a poll in which no such quota is full, and with no other', async () => {
     const { app, turn } = await struck(1)
     const { pool } = app.bindings
     const id = app.members[0]!.id
@@ -113,18 +113,18 @@ describe('a used-up allowance of one model', () => {
   })
 })
 
-describe('which allowance a refusal speaks of', () => {
+describe('which quota a rejection is about', () => {
   const error = { type: 'usage_limit_reached', message: 'The usage limit has been reached' }
   const ofStatus = (headers: Record<string, string>) =>
     failureFromResponse(429, new Headers(headers), JSON.stringify({ error }), AT)
 
   test.each<[string, Record<string, string>, boolean]>([
-    ['of a family with windows of its own', {}, true],
+    ['of a family with its own windows', {}, true],
     ['of the account', { 'x-codex-active-limit': 'codex' }, false],
     ['of a plan, which has no windows of its own', { 'x-codex-active-limit': 'premium' }, false],
-    ['of no header’s name', { 'x-codex-active-limit': 'codex bengalfox' }, false],
+    ['of a name without a header', { 'x-codex-active-limit': 'codex bengalfox' }, false],
     ['while the account’s own is full, too', { 'x-codex-primary-used-percent': '100' }, false],
-    ['while nothing is said of the account’s own', { 'x-codex-primary-used-percent': '' }, false],
+    ['while the account’s own is not mentioned', { 'x-codex-primary-used-percent': '' }, false],
   ])('%s', (_, more, isOfOneModel) => {
     const headers = { ...familyHeaders(AT), ...more }
     const wrapped = failureFromEvent({ type: 'error', status: 429, error, headers }, AT)

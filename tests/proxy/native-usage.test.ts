@@ -74,7 +74,7 @@ describe('usage for a key', () => {
     ])
   })
 
-  test('allowed ends with the last account that can serve', async () => {
+  test('allowed becomes false with the last account that can serve', async () => {
     const app = await known()
     const { key } = app.key()
     const read = async () =>
@@ -108,7 +108,7 @@ describe('usage for a key', () => {
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('everything else under /wham is 404 in OpenAI’s envelope', async () => {
+  test('everything else under /wham is 404 in the OpenAI format', async () => {
     const app = testApp()
     for (const path of ['/wham', '/wham/accounts/check', '/wham/rate-limit-reset-credits/consume'])
       expect(await statusAndCode(path, await app.ask(`GET ${path}`))).toEqual([404, 'not_found'])
@@ -128,7 +128,7 @@ describe('usage for the owner of an account', () => {
   test.each([
     ['pooledUsageForOwners is off', { pooledUsageForOwners: false }],
     ['the pool is hidden', { clientRateLimits: 'hidden' as const }],
-  ])('%s: the account alone', async (_name, settings) => {
+  ])('%s: only the account', async (_name, settings) => {
     const app = await known({ accounts: TWO, settings })
     const response = await app.ask('GET /wham/usage', { headers: owner(first(app).sim) })
     expect(await response.json()).toMatchObject({
@@ -180,7 +180,7 @@ describe('usage for the owner of an account', () => {
     expect(app.upstream.requests.length - seen).toBe(8)
   })
 
-  test('right tokens use up none of the eight', async () => {
+  test('valid tokens use up none of the eight', async () => {
     const app = await known({ accounts: Array.from({ length: 12 }, () => ({ usage: getUsage(5) })) })
     for (const { sim } of app.members)
       expect((await app.ask('GET /wham/usage', { headers: owner(sim) })).status).toBe(200)
@@ -190,7 +190,7 @@ describe('usage for the owner of an account', () => {
     ['an account that is not in the pool', (app) => owner(app.upstream.addAccount())],
     ['the token of another account', (app) => ({ ...owner(first(app).sim), ...getToken(second(app).sim) })],
     [
-      'another seat of the workspace',
+      'another user of the workspace',
       (app) => {
         const body = { user_id: 'user-other', email: 'other@example.com', plan_type: 'team' }
         first(app).sim.next({ on: 'usage', status: 200, body })
@@ -198,7 +198,7 @@ describe('usage for the owner of an account', () => {
       },
     ],
     [
-      'a usage document that names no user',
+      'a usage document without a user',
       (app) => {
         first(app).sim.next({ on: 'usage', status: 200, body: { plan_type: 'team' } })
         return owner(first(app).sim)
@@ -230,7 +230,7 @@ describe('usage for the owner of an account', () => {
     ])
   })
 
-  test('a remote client is refused while keys are not required', async () => {
+  test('a remote client is rejected while keys are not required', async () => {
     const app = await known()
     const headers = owner(first(app).sim)
     expect((await app.ask('GET /wham/usage', { headers, peer: '192.0.2.1' })).status).toBe(401)
@@ -238,7 +238,7 @@ describe('usage for the owner of an account', () => {
     expect((await app.ask('GET /wham/usage', { headers, peer: '192.0.2.1' })).status).toBe(200)
   })
 
-  test('owning an account is no permission for model requests', async () => {
+  test('owning an account gives no permission for model requests', async () => {
     const app = await known({ accounts: TWO, settings: { apiKeyAuthEnabled: true } })
     const response = await app.ask('POST /backend-api/codex/responses', { json: {}, headers: owner(first(app).sim) })
     expect(response.status).toBe(401)

@@ -62,7 +62,7 @@ describe.each(WAITING)('%s', (_why, accounts, prepare, words) => {
 test.each([
   ['none', () => [], 'This API key has no accounts.'],
   ['a paused one', (app: TestApp) => [app.members[0]!.id], '1 paused'],
-])('a key with these accounts waits for a person: %s', async (_which, assigned, words) => {
+])('a key with these accounts waits for a user action: %s', async (_which, assigned, words) => {
   const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   apply(app, 0, 'pause')
   const { key } = app.key({ assignedAccountIds: assigned(app) })
@@ -70,7 +70,7 @@ test.each([
   expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([400, expect.stringContaining(words)])
 })
 
-test('a model that only an account of another key offers is a choice for the person at the client', async () => {
+test('a model that only an account of another key offers can be selected by the user at the client', async () => {
   const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   for (const [index, { id }] of app.members.entries())
     Object.assign(app.bindings.pool.get(id)!, { models: new Set(index === 0 ? ['gpt-5.5'] : ['another']) })
@@ -87,7 +87,7 @@ test('an account that turns out to need sign-in in this very request counts as w
   expect(await answered(app, PUBLIC)).toMatchObject({ status: 503, shouldRetry: 'false' })
 })
 
-test('a cause that ends by time keeps Retry-After, also beside ones that do not', async () => {
+test('a temporary cause keeps Retry-After, also beside permanent ones', async () => {
   for (const route of [NATIVE, PUBLIC]) {
     const app = testApp({ accounts: 2 })
     apply(app, 0, 'pause')
@@ -112,7 +112,7 @@ describe('all accounts are rejected for the same reason, not a usage limit', () 
     ['workspace_member_usage_limit_reached', spendCap(), 'usage_limit_reached', 'The usage limit has been reached'],
   ] as const
 
-  test.each(cases)('%s: the code and words of ChatGPT', async (code, fault, type, message) => {
+  test.each(cases)('%s: the code and message of ChatGPT', async (code, fault, type, message) => {
     const app = testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(fault)
     for (const route of [NATIVE, PUBLIC, NATIVE]) {
@@ -126,7 +126,7 @@ describe('all accounts are rejected for the same reason, not a usage limit', () 
     expect(JSON.parse(text).error).toMatchObject({ code, type, message })
   })
 
-  test('accounts that say different things have only their usage limit in common', async () => {
+  test('accounts with different rejections have only their usage limit in common', async () => {
     const app = testApp({ accounts: 2 })
     app.members[0]!.sim.always(faults.usageNotIncluded())
     app.members[1]!.sim.always(faults.insufficientQuota())

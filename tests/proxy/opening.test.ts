@@ -8,7 +8,7 @@ const user = (content: unknown) => ({ type: 'message', role: 'user', content })
 const answer = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'yes' }] }
 const text = (value: string) => ({ type: 'input_text', text: value })
 
-test('is the first message of the user, in whatever form, behind the instructions', () => {
+test('is the first user message, in whatever form, after the instructions', () => {
   const opening = getName({ instructions: 'be brief', input: [user('one two'), answer, user('three')] })
   expect(opening).not.toBeNull()
   const same = { instructions: 'be brief', input: [user([text('one '), text('two')]), answer, user('four'), answer] }
@@ -17,13 +17,13 @@ test('is the first message of the user, in whatever form, behind the instruction
   expect(getName({ ...same, input: [user('one'), answer] })).not.toBe(opening)
 })
 
-test('tells conversations apart by what the system says, wherever it stands', () => {
+test('distinguishes conversations by their system messages, wherever they are', () => {
   const of = (content: string) => getName({ input: [{ role: 'developer', content }, user('one'), answer] })
   expect(of('be brief')).not.toBe(of('be long'))
   expect(of('be brief')).toBe(getName({ instructions: 'be brief', input: [user('one'), answer] }))
 })
 
-test('is answered once the model said something or called a tool', () => {
+test('counts as answered once the model said something or called a tool', () => {
   const isAnswered = (...input: unknown[]) => getOpening({ input })?.isAnswered
   expect(isAnswered(user('one'))).toBe(false)
   expect(isAnswered(answer, user('one'), user('two'))).toBe(false)
@@ -32,7 +32,7 @@ test('is answered once the model said something or called a tool', () => {
   expect(getOpening({ input: [user('one')] })?.name).toBe(getOpening({ input: [user('one'), answer] })?.name)
 })
 
-test('of a first request is noted for some minutes, the last ten thousand of them', () => {
+test('of a first request is kept for some minutes, the last ten thousand of them', () => {
   const openings = new Openings()
   const minutes = (count: number) => count * 60_000
   openings.note('a', 'acc_1', 0)
@@ -46,19 +46,19 @@ test('of a first request is noted for some minutes, the last ten thousand of the
   expect(openings.noted('n0', minutes(1))).toBeNull()
 })
 
-test('is none where there is no text to tell by', () => {
+test('does not exist without text', () => {
   for (const input of [undefined, 'one', [], [answer], [user([{ type: 'input_image' }]), answer], [user(7), answer]])
     expect(getName({ input })).toBeNull()
 })
 
-test('is the same for what differs far behind', () => {
+test('is the same if only later parts differ', () => {
   const long = 'x'.repeat(4096)
   expect(getName({ input: [user(`${long}a`), answer] })).toBe(getName({ input: [user(`${long}b`), answer] }))
   const under = (instructions: string) => getName({ instructions, input: [user('one'), answer] })
   expect(under(`${long}a`)).toBe(under(`${long}b`))
 })
 
-test('is alone again when all that ran beside it have ended', () => {
+test('is alone again when all parallel ones have ended', () => {
   const openings = new Openings()
   expect(['a', 'a', 'b'].map((hash) => openings.begin(hash))).toEqual([true, false, true])
   openings.end('a')

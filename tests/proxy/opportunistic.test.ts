@@ -36,7 +36,7 @@ const other = anAccount('q', { routingPolicy: 'preserve', state: { ...anAccount(
 
 describe('an account of the policy normal or burn_first', () => {
   test.each(['normal', 'burn_first'] as const)(
-    '%s: alone more than five percent of both windows must be left',
+    '%s: alone, more than five percent of both windows must remain',
     (routingPolicy) => {
       const left = (short: number, weekly: number) =>
         isOpen([anAccount('a', { routingPolicy, usage: used(100 - short, 100 - weekly) })])
@@ -44,11 +44,11 @@ describe('an account of the policy normal or burn_first', () => {
     },
   )
 
-  test('with another account for foreground requests it may be used to the end', () => {
+  test('with another account for foreground requests it can be used to the end', () => {
     expect(isOpen([anAccount('a', { usage: used(99, 99) }), anAccount('b', { usage: used(99, 99) })])).toBe(true)
   })
 
-  test('an account that is paused, out of scope or already failed is not another one', () => {
+  test('an account that is paused, out of scope or already failed does not count as another', () => {
     const low = anAccount('a', { usage: used(97, 20) })
     const paused = anAccount('b', { state: { ...low.state, status: 'paused' } })
     expect(isOpen([low, paused])).toBe(false)
@@ -89,7 +89,7 @@ describe('an account of the policy preserve', () => {
     expect(left(30, 20, { lastForegroundAt: NOW - 31 * 60_000 })).toBe(true)
   })
 
-  test('is closed without fresh and complete figures', () => {
+  test('is closed without recent and complete figures', () => {
     const fresh = preserved({})
     expect(isOpen([fresh, other])).toBe(true)
     expect(isOpen([{ ...fresh, usage: null }, other])).toBe(false)
@@ -101,8 +101,8 @@ describe('an account of the policy preserve', () => {
   })
 })
 
-describe('the choice', () => {
-  test('holds closed accounts also from the owner of a conversation and as a last resort', () => {
+describe('account selection', () => {
+  test('excludes closed accounts even for the owner of a conversation and as a last resort', () => {
     const low = anAccount('a', { usage: used(97, 20) })
     expect(choose([low], { owner: { id: 'a', hard: true } })).toMatchObject({
       kind: 'none',
@@ -114,7 +114,7 @@ describe('the choice', () => {
     expect(choose([busy], { streamCap: 8 }).kind).toBe('none')
   })
 
-  test('does not hold the owner of files or a conversation while another account serves foreground requests', () => {
+  test('does not exclude the owner of files or a conversation while another account serves foreground requests', () => {
     const low = anAccount('a', { usage: used(97, 20) })
     const free = anAccount('b', { usage: used(10, 10) })
     for (const owner of [
@@ -128,7 +128,7 @@ describe('the choice', () => {
     expect(choose([low, paused], { owner: { id: 'a', hard: true } }).kind).toBe('none')
   })
 
-  test('an owner changes nothing about which accounts are held (random pools)', () => {
+  test('an owner does not change which accounts are excluded (random pools)', () => {
     const random = seededRandom(7).float
     const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
     for (let round = 0; round < 500; round++) {
@@ -155,19 +155,19 @@ describe('the choice', () => {
     }
   })
 
-  test('says nothing new of accounts that foreground requests could not use either', () => {
+  test('adds no reason to accounts that foreground requests could not use either', () => {
     const used_ = anAccount('a', { usage: used(97, 20), state: { ...anAccount('a').state, status: 'paused' } })
     expect(choose([used_]).considered).toMatchObject([{ skipped: 'paused' }])
   })
 
-  test('does not hold accounts from requests that cost no quota, nor from foreground requests', () => {
+  test('does not exclude accounts for requests without quota, nor for foreground requests', () => {
     const low = anAccount('a', { usage: used(97, 20) })
     expect(isOpen([low], { surface: 'control' })).toBe(true)
     expect(isOpen([low], { isOpportunistic: false })).toBe(true)
   })
 })
 
-describe('turns, dry run and admission', () => {
+describe('requests, dry run and admission', () => {
   const setup = (usedPercent: number) => {
     const app = testApp()
     const windows = used(usedPercent, 10).windows
@@ -236,7 +236,7 @@ describe('turns, dry run and admission', () => {
     expect(account?.lastForegroundAt).toBe(app.clock.now())
   })
 
-  test('requests that cost no quota are no foreground use', async () => {
+  test('requests without quota are no foreground use', async () => {
     const { app, keys, ask } = setup(50)
     const [account] = app.bindings.pool.all()
     const json = { file_name: 'a.txt', file_size: 3, use_case: 'codex' }
@@ -246,7 +246,7 @@ describe('turns, dry run and admission', () => {
     expect(account?.lastForegroundAt).toBe(0)
   })
 
-  test('a foreground use is known after a restart, for as long as it matters', async () => {
+  test('foreground use is kept across a restart, for as long as it matters', async () => {
     const { app, keys, ask } = setup(50)
     const lastUse = () => app.bindings.pool.all()[0]?.lastForegroundAt
     const at = app.clock.now()
@@ -261,7 +261,7 @@ describe('turns, dry run and admission', () => {
     expect(lastUse()).toBe(0)
   })
 
-  test('admission checks model, key, capability and draining like a turn', async () => {
+  test('admission checks model, key, capability and draining like a model request', async () => {
     const { app, ask } = setup(50)
     const key = app.key({ trafficClass: 'opportunistic', allowedModels: ['gpt-5.4'] })
     const getCode = async (response: Response) => {

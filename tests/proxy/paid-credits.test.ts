@@ -19,8 +19,8 @@ const onCredits = (id: string, with_ = {}) => anAccount(id, { usage: { ...used(1
 const choose = (paidCredits: PaidCredits, candidates: ReturnType<typeof anAccount>[], request = {}, ctx = {}) =>
   select(candidates, needs(request), aContext({ paidCredits, ...ctx }))
 
-describe('the choice', () => {
-  test('last: an account with included quota is taken, however little it has left', () => {
+describe('account selection', () => {
+  test('last: an account with included quota is used, however little remains', () => {
     const selection = choose('last', [onCredits('a'), anAccount('b', { usage: used(94, 99) })])
     expect(selection).toMatchObject({ kind: 'chosen', id: 'b' })
     expect(selection.considered[0]).toMatchObject({ id: 'a', skipped: 'paid_credits_last' })
@@ -64,7 +64,7 @@ describe('the choice', () => {
   })
 
   test.each(['weekly', 'monthly'] as const)(
-    'never: a full %s window is the end, and the client learns when it resets',
+    'never: a full %s window is the end, and the client gets its reset',
     (name) => {
       const { weekly } = used(10, 100, 2).windows
       const windows = { fiveHour: null, weekly: null, monthly: null, [name]: weekly }
@@ -75,7 +75,7 @@ describe('the choice', () => {
     },
   )
 
-  test('never: also of a conversation, of the single account, and of unlimited credits', () => {
+  test('never: also for a conversation, for the single account, and for unlimited credits', () => {
     expect(choose('never', [onCredits('a')], { owner: { id: 'a', hard: true } }).kind).toBe('none')
     const single = { strategy: 'single_account', singleAccountId: 'a' } as const
     expect(choose('never', [onCredits('a'), anAccount('b')], {}, single).kind).toBe('none')
@@ -90,7 +90,7 @@ describe('the choice', () => {
   })
 
   test.each(['never', 'last', 'freely'] as const)(
-    '%s: an account with included quota is not touched by its credits',
+    '%s: an account with included quota does not use its credits',
     (paidCredits) => {
       const account = anAccount('a', { usage: { ...used(99, 99), credits: CREDITS } })
       expect(choose(paidCredits, [account])).toMatchObject({ kind: 'chosen', id: 'a' })
@@ -100,7 +100,7 @@ describe('the choice', () => {
   )
 })
 
-describe('in the service', () => {
+describe('in a running server', () => {
   const open = async (paidCredits?: PaidCredits, accounts = 1) => {
     const app = testApp({ accounts, settings: paidCredits ? { paidCredits } : {} })
     const { id, sim } = app.members[0]!
@@ -121,14 +121,14 @@ describe('in the service', () => {
     expect(listed).toMatchObject({ accountId: id, paidCredits: 'last' })
   })
 
-  test('beside an account with included quota it is still eligible, and not used', async () => {
+  test('beside an account with included quota it is still available, and not used', async () => {
     const { app, id } = await open('last', 2)
     expect(getView(app)).toMatchObject({ accountId: id, eligible: true, skipped: null, paidCredits: 'last' })
     await getAnswer(app, POST, { json: codexBody() })
     expect(app.rows().at(-1)).toMatchObject({ accountId: app.members[1]!.id, paidCredits: false })
   })
 
-  test('never: out of use until the reset, told to people and to the client', async () => {
+  test('never: unavailable until the reset, shown to users and to the client', async () => {
     const { app, id, admin, resetAt } = await open('never')
     const why = 'Included quota used up, and paid credits are off'
     expect(getView(app)).toMatchObject({ eligible: false, skipped: 'paid_credits_off', why, until: resetAt })
@@ -140,7 +140,7 @@ describe('in the service', () => {
     expect(explained).toMatchObject({ outcome: 'none', candidates: [{ skipped: 'paid_credits_off' }] })
   })
 
-  test('a changed setting counts from the next request on', async () => {
+  test('a changed setting applies from the next request on', async () => {
     const { app } = await open('never')
     app.change({ paidCredits: 'freely' })
     expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)

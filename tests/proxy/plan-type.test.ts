@@ -56,7 +56,7 @@ describe.each(FAULTS)('%s', (_what, fault) => {
   })
 })
 
-test('an answer in one document has none either', async () => {
+test('a JSON response has none either', async () => {
   const app = testApp()
   const response = { id: 'resp_1', status: 'completed', output: [], plan_type: 'pro', metadata: { plan_type: 'mine' } }
   const text = `event: response.completed\ndata: ${JSON.stringify({ type: 'response.completed', response })}\n\n`
@@ -68,7 +68,7 @@ test('an answer in one document has none either', async () => {
 
 const cleaned = (event: object) => JSON.parse(withoutAccountFacts(new FrameEvent(JSON.stringify(event))).data ?? '')
 
-test('it is removed wherever an event may tell it, and nothing else is', () => {
+test('it is removed from every event that could contain it, and nothing else is', () => {
   const windows = { primary: { used_percent: 3, window_minutes: 300 }, plan_type: 'pro' }
   expect(
     cleaned({ type: 'codex.rate_limits', plan_type: 'pro', rate_limits: windows, metered_limit_name: 'x' }),
@@ -88,7 +88,7 @@ test('it is removed wherever an event may tell it, and nothing else is', () => {
   })
 })
 
-test('a tool that has a parameter of this name is left as it came', () => {
+test('a tool with a parameter of this name is unchanged', () => {
   const tools = [{ type: 'function', name: 'f', parameters: { properties: { plan_type: { type: 'string' } } } }]
   const event = new FrameEvent(JSON.stringify({ type: 'response.created', response: { id: 'r', tools } }))
   expect(withoutAccountFacts(event)).toBe(event)

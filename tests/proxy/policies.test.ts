@@ -39,8 +39,8 @@ const expectShares = (share: (id: string) => number, expected: Record<string, nu
   }
 }
 
-describe('over many turns', () => {
-  test('capacity_weighted shares by the credits that are left', () => {
+describe('over many requests', () => {
+  test('capacity_weighted shares by the remaining credits', () => {
     withRandom((random) => {
       const accounts = [
         anAccount('half', { usage: used(0, 50) }), // 3,780 credits
@@ -75,11 +75,14 @@ describe('over many turns', () => {
     })
   })
 
-  test.each(['round_robin', 'usage_weighted'] as const)('%s gives equal accounts equal turns', (strategy) => {
-    const accounts = ['a', 'b', 'c', 'd', 'e'].map((id) => anAccount(id))
-    const share = shares(strategy, accounts, seededRandom(1))
-    for (const { id } of accounts) expect(share(id)).toBe(0.2)
-  })
+  test.each(['round_robin', 'usage_weighted'] as const)(
+    '%s distributes requests equally to equal accounts',
+    (strategy) => {
+      const accounts = ['a', 'b', 'c', 'd', 'e'].map((id) => anAccount(id))
+      const share = shares(strategy, accounts, seededRandom(1))
+      for (const { id } of accounts) expect(share(id)).toBe(0.2)
+    },
+  )
 
   test.each(['fill_first', 'sequential_drain', 'reset_drain', 'single_account'] as const)(
     '%s stays with one account',
@@ -89,7 +92,7 @@ describe('over many turns', () => {
     },
   )
 
-  test('turns under way spread a burst before usage moves', () => {
+  test('running requests spread a burst before usage changes', () => {
     for (const strategy of ['capacity_weighted', 'usage_weighted', 'round_robin'] as const) {
       const accounts = ['a', 'b', 'c', 'd'].map((id) => anAccount(id))
       const ctx = aContext({ strategy, random: seededRandom(7) })
@@ -104,8 +107,8 @@ describe('over many turns', () => {
   })
 })
 
-describe('one choice', () => {
-  test('usage_weighted takes the least used week, then the least used five hours', () => {
+describe('one selection', () => {
+  test('usage_weighted uses the least used week, then the least used five hours', () => {
     const accounts = [
       anAccount('a', { usage: used(1, 40) }),
       anAccount('b', { usage: used(50, 20) }),
@@ -114,13 +117,13 @@ describe('one choice', () => {
     expect(order('usage_weighted', accounts)).toEqual(['c', 'b', 'a'])
   })
 
-  test('a turn under way weighs 2.5 percent, whatever the plan', () => {
+  test('a running request weighs 2.5 percent, whatever the plan', () => {
     const busy = anAccount('busy', { inFlight: 3, usage: used(0, 10) })
     expect(order('usage_weighted', [busy, anAccount('idle', { usage: used(0, 17.4) })])[0]).toBe('idle')
     expect(order('usage_weighted', [busy, anAccount('idle', { usage: used(0, 17.6) })])[0]).toBe('busy')
   })
 
-  test('an earlier reset is preferred by whole days, where asked for', () => {
+  test('an earlier reset is preferred by whole days, if configured', () => {
     const accounts = [anAccount('later', { usage: used(0, 0, 3.5) }), anAccount('soon', { usage: used(0, 80, 2.5) })]
     expect(order('usage_weighted', accounts)).toEqual(['soon', 'later'])
     expect(order('usage_weighted', accounts, { preferEarlierReset: false })).toEqual(['later', 'soon'])
@@ -138,7 +141,7 @@ describe('one choice', () => {
       usage: { ...used(0, 0), windows: { fiveHour: null, weekly: null, monthly: null } },
     })
 
-    test('fill_first goes by the window an account has', () => {
+    test('fill_first uses the window an account has', () => {
       const accounts = [
         anAccount('both', { usage: used(30, 90) }),
         anAccount('weekly', { usage: only('weekly', 60) }),
@@ -155,7 +158,7 @@ describe('one choice', () => {
     })
 
     test.each(['fill_first', 'usage_weighted', 'reset_drain'] as const)(
-      '%s takes accounts without any report after those with room, before those that are used up',
+      '%s uses accounts without any report after those with room, before those that are used up',
       (strategy) => {
         const known = anAccount('c-known', { usage: used(70, 70) })
         const spent = anAccount('d-spent', { usage: used(100, 100) })
@@ -178,7 +181,7 @@ describe('one choice', () => {
     })
   })
 
-  test('fill_first takes the fullest, sequential_drain the smallest plan, reset_drain the earliest reset', () => {
+  test('fill_first uses the fullest, sequential_drain the smallest plan, reset_drain the earliest reset', () => {
     const accounts = [
       anAccount('a-pro', { planType: 'pro', usage: used(30, 5, 1) }),
       anAccount('b-plus', { usage: used(60, 5, 4) }),
@@ -189,7 +192,7 @@ describe('one choice', () => {
     expect(order('reset_drain', accounts)).toEqual(['a-pro', 'c-free', 'b-plus'])
   })
 
-  test('equal accounts: fill_first takes the fuller week, reset_drain the emptier one, then the first by id', () => {
+  test('equal accounts: fill_first uses the fuller week, reset_drain the emptier one, then the first by id', () => {
     const accounts = [
       anAccount('c', { usage: used(30, 5) }),
       anAccount('b', { usage: used(30, 9) }),
@@ -200,14 +203,14 @@ describe('one choice', () => {
     expect(order('sequential_drain', accounts)).toEqual(['a', 'b', 'c'])
   })
 
-  test('single_account takes only the one configured, else the first by id', () => {
+  test('single_account uses only the one configured, else the first by id', () => {
     const accounts = [anAccount('b'), anAccount('a')]
     expect(order('single_account', accounts, { singleAccountId: 'b' })).toEqual(['b'])
     expect(order('single_account', accounts, { singleAccountId: 'gone' })).toEqual([])
     expect(order('single_account', accounts)).toEqual(['a', 'b'])
   })
 
-  test.each(STRATEGIES)('%s asks an account that is used up last, and copes with unknown usage', (strategy) => {
+  test.each(STRATEGIES)('%s uses a used-up account last, and handles unknown usage', (strategy) => {
     const spent = anAccount('a', { usage: used(100, 100, 1), planType: 'free' })
     const unknown = anAccount('b', { usage: null, planType: 'enterprise' })
     const ctx = aContext({ strategy, random: seededRandom(3) })
@@ -229,7 +232,7 @@ describe('one choice', () => {
   })
 })
 
-describe('what came before the score', () => {
+describe('the criterion before the score', () => {
   const soon = anAccount('soon', { usage: used(0, 80, 1) })
   const late = anAccount('late', { usage: used(0, 1, 6) })
   const unknown = anAccount('unknown', { usage: null })

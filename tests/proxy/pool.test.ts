@@ -28,7 +28,7 @@ const setUp = () => {
 const refusal = (app: TestApp) => ({ at: app.clock.now(), evidence: 'seen', resetAt: null, retryAfterMs: null })
 
 describe('a state that cannot be stored', () => {
-  test('costs no turn, holds in memory, and is stored when the database takes it', async () => {
+  test('affects no request, holds in memory, and is stored when the database works again', async () => {
     const { app, sim, state, row, refuse, accept } = setUp()
     sim.next(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
     refuse()
@@ -46,7 +46,7 @@ describe('a state that cannot be stored', () => {
     await expectNothingLeft(app)
   })
 
-  test('is replayed in order on what others made of the account meanwhile', async () => {
+  test('is replayed in order on top of what others changed since', async () => {
     const { app, id, state, row, refuse, accept } = setUp()
     refuse()
     app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
@@ -59,7 +59,7 @@ describe('a state that cannot be stored', () => {
     expect([row().status, state().status]).toEqual(['paused', 'paused'])
   })
 
-  test('does not outlive the tokens it was said of', async () => {
+  test('is dropped when the tokens it was about are replaced', async () => {
     const { app, id, state, refuse, accept } = setUp()
     refuse()
     const failure = { code: 'refresh_token_reused', evidence: 'seen' }
@@ -71,7 +71,7 @@ describe('a state that cannot be stored', () => {
     expect(state().status).toBe('active')
   })
 
-  test('is not overtaken by tokens that say they are of the future', async () => {
+  test('is not superseded by tokens dated in the future', async () => {
     const { app, id, state } = setUp()
     app.sqlite.run('UPDATE accounts SET last_refresh_at = ? WHERE id = ?', [Date.UTC(2099, 0, 1), id])
     const failure = { code: 'refresh_token_reused', evidence: 'seen' }
@@ -80,7 +80,7 @@ describe('a state that cannot be stored', () => {
     expect(state().status).toBe('reauth_required')
   })
 
-  test('of a plan neither', async () => {
+  test('nor is a plan', async () => {
     const { app, id, row, refuse, accept } = setUp()
     refuse()
     const windows = { fiveHour: null, weekly: null, monthly: null }
@@ -101,7 +101,7 @@ describe('a state that cannot be stored', () => {
     await expectNothingLeft(app)
   })
 
-  test('is stored when the service ends', () => {
+  test('is stored at shutdown', () => {
     const { app, id, row } = setUp()
     app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
     app.bindings.pool.stop()
@@ -109,7 +109,7 @@ describe('a state that cannot be stored', () => {
   })
 })
 
-describe('an account', () => {
+describe('an account in the pool', () => {
   const report = (app: TestApp, usedPercent: number) => {
     const fiveHour = { usedPercent, windowMinutes: 300, resetAt: app.clock.now() + 60_000 }
     return { at: app.clock.now(), planType: null, credits: null, windows: { fiveHour, weekly: null, monthly: null } }
@@ -125,7 +125,7 @@ describe('an account', () => {
     expect(pool.get(id)!.health.tier).toBe('probing')
   })
 
-  test('that is not there any more takes nothing in', () => {
+  test('that was removed records nothing', () => {
     const { app } = setUp()
     const { pool } = app.bindings
     pool.apply('gone', { kind: 'rate_limited', ...refusal(app) })
@@ -134,7 +134,7 @@ describe('an account', () => {
     expect([pool.get('gone'), pool.isInUse('gone'), pool.all().length]).toEqual([null, false, 2])
   })
 
-  test('keeps its connections while it is blocked, and not when it is set aside', () => {
+  test('keeps its connections while it is blocked, and not when it is out of use', () => {
     const { app, id } = setUp()
     const { pool } = app.bindings
     const isInUse = [pool.isInUse(id)]
@@ -144,7 +144,7 @@ describe('an account', () => {
     expect([...isInUse, pool.isInUse(id)]).toEqual([true, true, false])
   })
 
-  test('has its slot back once, however often the lease is released', async () => {
+  test('gets its slot back once, however often the lease is released', async () => {
     const { app, id } = setUp()
     const { pool } = app.bindings
     const needs = { model: null, tried: new Set<string>(), scope: null, owner: null, restricted: false }
@@ -155,7 +155,7 @@ describe('an account', () => {
     expect(pool.get(id)!.inFlight).toBe(0)
   })
 
-  test('offers what it is known to, others or not', () => {
+  test('exposes its known models, whether or not there are others', () => {
     const { app, id } = setUp()
     const { pool } = app.bindings
     pool.get(id)!.models = new Set(['m'])
@@ -163,7 +163,7 @@ describe('an account', () => {
   })
 })
 
-test('a pause by another process a moment ago outlasts what a turn finds out', async () => {
+test('a recent pause by another process overrides a request’s result', async () => {
   const { app, id, row, state } = setUp()
   app.sqlite.run("UPDATE accounts SET status = 'paused', cause = 'paused' WHERE id = ?", [id])
   app.bindings.pool.apply(id, { kind: 'rate_limited', ...refusal(app) })
@@ -171,7 +171,7 @@ test('a pause by another process a moment ago outlasts what a turn finds out', a
   expect([row().status, state().status]).toEqual(['paused', 'paused'])
 })
 
-test('what was reported by a clock that was ahead gives way to the next report, also after a restart', () => {
+test('a report made while the clock was ahead is replaced by the next one, even after a restart', () => {
   const { app, id } = setUp()
   const report = (usedPercent: number) => {
     const at = app.clock.now()
@@ -193,7 +193,7 @@ test('what was reported by a clock that was ahead gives way to the next report, 
 describe('a clock that is set back by hours', () => {
   const HOURS_MS = 5 * 3_600_000
 
-  test('keeps no account cooling down for as long', async () => {
+  test('does not extend a cooldown by that time', async () => {
     const app = testApp()
     const [{ id } = { id: '' }] = app.members
     const { pool } = app.bindings
@@ -207,7 +207,7 @@ describe('a clock that is set back by hours', () => {
     await expectNothingLeft(app)
   })
 
-  test('keeps no account on HTTP for as long, nor to the usage that it told of then', () => {
+  test('does not extend the HTTP fallback by that time, nor keep outdated usage', () => {
     const { app, id } = setUp()
     const { proxyDeps, pool } = app.bindings
     const account = pool.get(id)!
@@ -221,7 +221,7 @@ describe('a clock that is set back by hours', () => {
     expect([account.httpUntil > app.clock.now(), account.usage?.at]).toEqual([false, app.clock.now()])
   })
 
-  test('leaves turns spread over the accounts', async () => {
+  test('keeps requests spread over the accounts', async () => {
     const app = testApp({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const serve = async () => {
       await getAnswer(app, NATIVE, { json: codexBody() })

@@ -29,14 +29,14 @@ const withKey = (input: Partial<NewKey> = {}, options: TestOptions = {}) => {
 const lastUsedAt = ({ db }: TestApp) => db.select().from(apiKeys).all()[0]?.lastUsedAt
 
 describe('while keys are optional', () => {
-  test.each(TURNS)('%s: a valid key is attributed and has a "last used"', async (route, json) => {
+  test.each(TURNS)('%s: a valid key is recorded and has a "last used"', async (route, json) => {
     const { app, id, headers } = withKey()
     expect((await getAnswer(app, route, { json, headers })).status).toBe(200)
     expect(app.rows()).toMatchObject([{ keyId: id, unrecognizedKey: false }])
     expect(lastUsedAt(app)).not.toBeNull()
   })
 
-  test.each(TURNS)('%s: its limit holds', async (route, json) => {
+  test.each(TURNS)('%s: its limit applies', async (route, json) => {
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
     const { app, headers } = withKey({ limits })
     const statuses: number[] = []
@@ -44,13 +44,13 @@ describe('while keys are optional', () => {
     expect(statuses).toEqual([200, 200, 429, 429])
   })
 
-  test.each(TURNS)('%s: its allowlist holds', async (route, json) => {
+  test.each(TURNS)('%s: its allowlist applies', async (route, json) => {
     const { app, headers } = withKey({ allowedModels: ['other'] })
     expect((await getAnswer(app, route, { json, headers })).status).toBe(route === NATIVE ? 404 : 403)
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('what it enforces reaches the upstream', async () => {
+  test('its enforced values reach the upstream', async () => {
     const { app, headers } = withKey({ enforcedReasoningEffort: 'high', enforcedModel: 'gpt-5.4' })
     for (const [route, json] of TURNS.slice(0, 3)) await getAnswer(app, route, { json, headers })
     for (const { body } of app.upstream.requests)
@@ -58,7 +58,7 @@ describe('while keys are optional', () => {
     expect(app.upstream.requests).toHaveLength(3)
   })
 
-  test('its allowlist narrows the catalog', async () => {
+  test('its allowlist restricts the catalog', async () => {
     const { app, headers } = withKey({ allowedModels: ['no-such-model'] })
     const all = await (await app.ask('GET /v1/models')).json()
     expect((all as { data: unknown[] }).data.length).toBeGreaterThan(0)
@@ -66,7 +66,7 @@ describe('while keys are optional', () => {
     expect(narrowed).toMatchObject({ data: [] })
   })
 
-  test('it counts for a client from a range that needs no key', async () => {
+  test('it also applies to a client in a range that needs no key', async () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
     const { app, id, headers } = withKey({}, { environment })
     const from = { json: codexBody(), peer: '203.0.113.9' }
@@ -105,7 +105,7 @@ describe('while keys are optional', () => {
   })
 })
 
-describe('a key that was taken away does not become an open door while keys are optional', () => {
+describe('a revoked key does not give open access while keys are optional', () => {
   const ways: [name: string, take: (app: TestApp, id: string) => void][] = [
     ['switched off', (app, id) => change(app, id, { isActive: false })],
     ['expired', (app, id) => change(app, id, { expiresAt: 1 })],

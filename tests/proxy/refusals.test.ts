@@ -27,7 +27,7 @@ describe.each([
   ['a native turn', NATIVE, codexBody],
   ['a native compaction', COMPACT, (_text: string, more?: Record<string, unknown>) => compactBody(more)],
 ] as const)('what a key enforces on %s', (_name, route, getBody) => {
-  test('another effort or tier is refused and named', async () => {
+  test('another effort or tier is rejected and named', async () => {
     const { app, send } = withKey({ enforcedReasoningEffort: 'low', enforcedServiceTier: 'flex' })
     const effort = await send(route, getBody('hello', { reasoning: { effort: 'high' } }))
     expect([effort.status, getError(effort).param]).toEqual([400, 'reasoning.effort'])
@@ -39,7 +39,7 @@ describe.each([
     await expectNothingLeft(app)
   })
 
-  test('what the request leaves open is put in at its place, the rest stays as it came', async () => {
+  test('values missing in the request are inserted in place, the rest is unchanged', async () => {
     const { app, send } = withKey({ enforcedReasoningEffort: 'low', enforcedServiceTier: 'flex' })
     await send(route, getBody('hello', { reasoning: { summary: 'auto' } }))
     await send(route, getBody('hello', { reasoning: null, service_tier: null }))
@@ -52,7 +52,7 @@ describe.each([
     expect(app.rows()).toMatchObject(Array.from({ length: 3 }, () => ({ reasoningEffort: 'low', status: 'ok' })))
   })
 
-  test('ultra is enforced and allowed as max, above which the upstream knows none', async () => {
+  test('ultra is enforced and allowed as max, the highest the upstream knows', async () => {
     const { app, send } = withKey({ enforcedReasoningEffort: 'ultra' })
     expect((await send(route, getBody('hello', {}))).status).toBe(200)
     expect((await send(route, getBody('hello', { reasoning: { effort: 'max' } }))).status).toBe(200)
@@ -73,7 +73,7 @@ describe.each([
   })
 })
 
-test('what a key enforces is put into no body that is nested beyond measure', async () => {
+test('enforced values are not inserted into an extremely nested body', async () => {
   const { app, send } = withKey({ enforcedReasoningEffort: 'low' })
   const input = JSON.parse(`${'['.repeat(2000)}${']'.repeat(2000)}`)
   const answer = await send(NATIVE, codexBody('hello', { input }))
@@ -81,13 +81,13 @@ test('what a key enforces is put into no body that is nested beyond measure', as
   expect(app.upstream.requests).toEqual([])
 })
 
-test('what a key enforces and the upstream demands is put into an empty body, too', async () => {
+test('enforced and required values are inserted into an empty body, too', async () => {
   const { app, send } = withKey({ enforcedModel: 'gpt-5.5' })
   await send(NATIVE, {})
   expect(sent(app)).toEqual([{ stream: true, store: false, model: 'gpt-5.5' }])
 })
 
-test('what a key enforces replaces what a public turn asks for', async () => {
+test('enforced values replace those of a public request', async () => {
   const { app, send } = withKey({ enforcedModel: 'gpt-5.5', enforcedServiceTier: 'default' })
   await send('POST /v1/responses', codexBody('hello', { model: 'gpt-6-luna', service_tier: 'auto' }))
   expect(sent(app)[0].model).toBe('gpt-5.5')
@@ -102,15 +102,15 @@ test('what a key enforces replaces what a public turn asks for', async () => {
 
 test.each<[string, Partial<NewKey>, boolean]>([
   ['goes on', {}, true],
-  ['stays here where a key enforces another', { enforcedModel: 'gpt-5.5' }, false],
-])('the hint of the model that a turn is for %s', async (_, policy, goesOn) => {
+  ['is not sent when a key enforces another', { enforcedModel: 'gpt-5.5' }, false],
+])('the hint with the model of a turn %s', async (_, policy, goesOn) => {
   const app = testApp(KEY_AUTH)
   const headers = { authorization: `Bearer ${app.key(policy).key}`, 'x-codex-routing-hint': 'model=gpt-6-luna' }
   expect((await getAnswer(app, NATIVE, { json: codexBody(), headers })).status).toBe(200)
   expect('x-codex-routing-hint' in app.upstream.requests[0]!.headers).toBe(goesOn)
 })
 
-describe('what a body says twice, of which the upstream may read the other one', () => {
+describe('duplicate members, of which the upstream could read the other one', () => {
   const TWICE: [param: string, first: string][] = [
     ['model', '"model":"gpt-5.4"'],
     ['reasoning', '"reasoning":{"effort":"xhigh"}'],
@@ -121,7 +121,7 @@ describe('what a body says twice, of which the upstream may read the other one',
   const more = { reasoning: { effort: 'low' }, service_tier: 'flex', client_metadata: {} }
 
   test.each(TWICE.flatMap(([param, first]) => [NATIVE, 'POST /v1/responses'].map((route) => [param, route, first])))(
-    '%s is refused on %s',
+    '%s is rejected on %s',
     async (param, route, first) => {
       const app = testApp(KEY_AUTH)
       const headers = { authorization: `Bearer ${app.key({ allowedModels: ['gpt-5.5'] }).key}` }
@@ -138,7 +138,7 @@ describe('what a body says twice, of which the upstream may read the other one',
     },
   )
 
-  test('an effort inside of reasoning is refused', async () => {
+  test('a duplicate effort in reasoning is rejected', async () => {
     const app = testApp(KEY_AUTH)
     const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'low' }).key}` }
     const body = `{"reasoning":{"effort":"xhigh","effort":"low"},${JSON.stringify(codexBody()).slice(1)}`
@@ -147,7 +147,7 @@ describe('what a body says twice, of which the upstream may read the other one',
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('the same names further inside are nobody’s business', async () => {
+  test('the same names nested deeper are allowed', async () => {
     const { app, send } = withKey({ allowedModels: ['gpt-5.5'] })
     const tools = [
       { type: 'function', name: 'spawn', parameters: { properties: { model: {}, store: {}, effort: {} } } },
@@ -159,7 +159,7 @@ describe('what a body says twice, of which the upstream may read the other one',
   })
 })
 
-test('the priority tier may be called fast', async () => {
+test('the priority tier can be called fast', async () => {
   const { app, send } = withKey({ enforcedServiceTier: 'priority' })
   await send(NATIVE, codexBody('hello', { service_tier: 'fast' }))
   expect(sent(app)).toMatchObject([{ service_tier: 'fast' }]) // as it came, for the upstream to judge
@@ -170,7 +170,7 @@ describe.each(['POST /v1/responses', 'POST /v1/responses/compact', 'POST /v1/cha
     ['auto', undefined],
     ['default', undefined],
     ['fast', 'priority'],
-  ])('asks for the tier %s by the name that the upstream takes', async (tier, name) => {
+  ])('requests the tier %s by the name the upstream accepts', async (tier, name) => {
     const app = testApp()
     const said = { model: 'gpt-5.5', service_tier: tier }
     const messages = route.endsWith('completions') ? { messages: [{ role: 'user', content: 'hi' }] } : { input: 'hi' }
@@ -179,7 +179,7 @@ describe.each(['POST /v1/responses', 'POST /v1/responses/compact', 'POST /v1/cha
     expect(sent(app)[0].service_tier).toBe(name)
   })
 
-  test('asks for the effort ultra by the name that the upstream takes', async () => {
+  test('requests the effort ultra by the name the upstream accepts', async () => {
     const { app, send } = withKey({ allowedReasoningEfforts: ['ultra'] })
     const isChat = route.endsWith('completions')
     const said = isChat ? { messages: [{ role: 'user', content: 'hi' }] } : { input: 'hi' }
@@ -189,7 +189,7 @@ describe.each(['POST /v1/responses', 'POST /v1/responses/compact', 'POST /v1/cha
   })
 })
 
-describe('text of the client that would be stored', () => {
+describe('client text that would be stored', () => {
   const long = 'x'.repeat(65)
 
   test.each([
@@ -206,7 +206,7 @@ describe('text of the client that would be stored', () => {
     await expectNothingLeft(app)
   })
 
-  test('a model nobody offers and the upstream refuses has no line of its own in the hourly sums', async () => {
+  test('a model unknown to the pool and rejected upstream has no own line in the hourly totals', async () => {
     const app = testApp()
     app.members[0]!.sim.always({ status: 400, body: { error: { code: 'invalid_value', message: 'no such model' } } })
     for (const model of ['made-up-1', 'made-up-2', 'made-up-3'])
@@ -215,7 +215,7 @@ describe('text of the client that would be stored', () => {
     expect(app.db.select().from(requestHours).all()).toMatchObject([{ model: '', requests: 3, errors: 3 }])
   })
 
-  test('a model that the upstream took has one, before any catalog is known', async () => {
+  test('a model that the upstream accepted has one, even before any catalog is known', async () => {
     const app = testApp()
     expect(app.bindings.pool.offers('gpt-5.5')).toBe(false)
     await getAnswer(app, NATIVE, { json: codexBody() })
@@ -224,7 +224,7 @@ describe('text of the client that would be stored', () => {
   })
 })
 
-describe('a turn that its key refuses leaves one row', () => {
+describe('a request rejected by its key leaves one row', () => {
   const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
 
   test.each([['an effort', { enforcedReasoningEffort: 'low' }, NATIVE, 400, 'invalid_request_error']] as const)(
@@ -256,7 +256,7 @@ describe('a turn that its key refuses leaves one row', () => {
   })
 })
 
-describe('a request that cannot be served as it is leaves one row', () => {
+describe('an invalid request leaves one row', () => {
   const long = 'x'.repeat(201)
   const withModel = (model?: string) => ({ ...codexBody(), model })
   const PUBLIC = 'POST /v1/responses'
@@ -266,8 +266,8 @@ describe('a request that cannot be served as it is leaves one row', () => {
     ['no model', NATIVE, withModel(), 'invalid_request_error', null],
     ['no model, on /v1', PUBLIC, withModel(), 'invalid_request_error', null],
     ['no model, compacting', COMPACT, { input: [] }, 'invalid_request_error', null],
-    ['a model with an endless name', NATIVE, withModel(long), 'invalid_request_error', null],
-    ['an endless effort', NATIVE, codexBody('', { reasoning: { effort: long } }), 'invalid_request_error', 'gpt-5.5'],
+    ['a model with an oversized name', NATIVE, withModel(long), 'invalid_request_error', null],
+    ['an oversized effort', NATIVE, codexBody('', { reasoning: { effort: long } }), 'invalid_request_error', 'gpt-5.5'],
     [
       'an earlier response',
       NATIVE,
@@ -310,7 +310,7 @@ describe('a request that cannot be served as it is leaves one row', () => {
     await expectNothingLeft(app)
   })
 
-  test('also one that is too large, with what the client was told', async () => {
+  test('also one that is too large, with the error the client got', async () => {
     const app = testApp(KEY_AUTH)
     const authorization = `Bearer ${app.key().key}`
     const declared = String(129 * 1024 * 1024)
@@ -330,22 +330,22 @@ describe('a request that cannot be served as it is leaves one row', () => {
 
   test.each([
     ['without a key', {}],
-    ['with one that is none', { authorization: 'Bearer sk-clb-nobody' }],
-  ])('but of a client that is not let in, %s, nothing is written', async (_, headers) => {
+    ['with an invalid one', { authorization: 'Bearer sk-clb-nobody' }],
+  ])('but a client without access, %s, leaves none', async (_, headers) => {
     const app = testApp(KEY_AUTH)
     for (const body of ['{"model":', JSON.stringify(withModel()), JSON.stringify(codexBody())])
       expect((await getAnswer(app, NATIVE, { body, headers })).status).toBe(401)
     expect(app.rows()).toEqual([])
   })
 
-  test('nor where a key is missing for what the body asks for', async () => {
+  test('nor does a missing key that the body requires', async () => {
     const app = testApp()
     const json = codexBody('', { client_metadata: { 'x-codex-lb-required-capability': 'trusted_cyber' } })
     expect((await getAnswer(app, NATIVE, { json })).status).toBe(401)
     expect(app.rows()).toEqual([])
   })
 
-  test('it is counted with the errors of its key, costs nothing, and moves no limit', async () => {
+  test('it counts as an error of its key, costs nothing, and affects no limit', async () => {
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
     const { app, send } = withKey({ limits })
     await send(NATIVE, withModel())
@@ -358,8 +358,8 @@ describe('a request that cannot be served as it is leaves one row', () => {
   })
 })
 
-describe('a selection that finds nobody is in the log with its reasons', () => {
-  test('as the only row of a turn that never reached an account', async () => {
+describe('a selection without an account is logged with its reasons', () => {
+  test('as the only row of a request that never reached an account', async () => {
     const app = testApp({ accounts: 2 })
     for (const { id } of app.members) app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
     const answer = await getAnswer(app, NATIVE, { json: codexBody() })
@@ -380,7 +380,7 @@ describe('a selection that finds nobody is in the log with its reasons', () => {
     await expectNothingLeft(app)
   })
 
-  test('behind the attempts that came first', async () => {
+  test('after the attempts that came first', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ status: 429, body: { error: { code: 'rate_limit_exceeded', message: 'slow down' } } })
     await getAnswer(app, NATIVE, { json: codexBody() })

@@ -41,7 +41,7 @@ describe('each reason leaves a row', () => {
 
   test.each([
     ['an expired key', { expiresAt: '2020-01-01T00:00:00Z' }, 'expired_key'],
-    ['a key that is switched off', { isActive: false }, 'inactive_key'],
+    ['a key that is disabled', { isActive: false }, 'inactive_key'],
   ] as const)('%s', async (_name, patch, reason) => {
     const app = testApp(KEY_AUTH)
     const { key, row } = app.key()
@@ -128,7 +128,7 @@ describe('a flood', () => {
     expect(rejected(app)).toHaveLength(rows.length + 1)
   })
 
-  test('waits for no disk, and nothing is lost while the database refuses', async () => {
+  test('waits for no disk, and loses nothing while the database fails', async () => {
     const app = testApp(KEY_AUTH)
     app.sqlite.run('ALTER TABLE rejected_clients RENAME TO away')
     await app.ask('GET /v1/models')
@@ -141,7 +141,7 @@ describe('a flood', () => {
   })
 })
 
-test('real requests and their totals are as they would be without', async () => {
+test('real requests and their totals are unaffected', async () => {
   const app = testApp(KEY_AUTH)
   const { key } = app.key({ allowedModels: ['gpt-5.5'] })
   await getAnswer(app, PUBLIC, { json: codexBody(), headers: bearer(key) })

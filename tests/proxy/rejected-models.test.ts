@@ -28,7 +28,7 @@ describe('an account is not used for it', () => {
       { state: { ...limited(NOW + 900_000), status: 'quota_exceeded', cause: 'spend_cap_reached' } },
     ],
     ['while it cools down', { health: { ...HEALTHY, backoffUntil: NOW + 20_000 } }],
-    ['where it would spend paid credits that are off', { usage: PAID }],
+    ['when it would use paid credits that are off', { usage: PAID }],
   ] as const)('%s', (_when, facts) => {
     const selection = select(
       [anAccount('a', { rejectedModels: rejected(), ...facts })],

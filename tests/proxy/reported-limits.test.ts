@@ -48,7 +48,7 @@ test('a spend cap in a poll without windows', async () => {
   expect(getView(app)?.eligible).toBe(true)
 })
 
-describe('each limit of a poll has its own words', () => {
+describe('each limit of a poll has its own message', () => {
   test.each([
     ['spend cap', { spendControl: { reached: true } }, 'Spend cap reached'],
     ['spend cap by its type', { reachedType: 'workspace_member_usage_limit_reached' }, 'Spend cap reached'],
@@ -65,7 +65,7 @@ describe('each limit of a poll has its own words', () => {
   })
 })
 
-test('the account page, the overview, the log and the routing simulator say it alike', async () => {
+test('the account page, the overview, the log and the routing simulator use the same words', async () => {
   const app = await capped({ spendControl: { reached: true } }, 2)
   expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
   const [first] = app.attemptRows()
@@ -82,7 +82,7 @@ test('the account page, the overview, the log and the routing simulator say it a
   expect(JSON.stringify(explained)).toContain('spend cap reached')
 })
 
-test('the event of a stream takes the account out of use before its next request', async () => {
+test('a stream event makes the account unavailable before its next request', async () => {
   const app = testApp({ accounts: 2 })
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   app.prefer(id)
@@ -94,7 +94,7 @@ test('the event of a stream takes the account out of use before its next request
   expect(app.upstream.requests.at(-1)?.account).not.toBe(sim.chatgptAccountId)
 })
 
-test('a rejected request whose headers name the spend cap is told in its words, with the end of the rejection', async () => {
+test('a rejected request whose headers name the spend cap is described as such, with the end of the rejection', async () => {
   const app = testApp({ accounts: 2 })
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   app.prefer(id)
@@ -105,7 +105,7 @@ test('a rejected request whose headers name the spend cap is told in its words, 
   expect(getView(app)).toMatchObject({ cause: 'spend_cap_reached', until: resetsAt })
 })
 
-test('a used-up weekly window with paid credits is no limit, whatever the report leaves out', async () => {
+test('a used-up weekly window with paid credits is not a limit, whatever the report omits', async () => {
   const app = testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   const now = app.clock.now()

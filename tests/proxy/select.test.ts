@@ -32,7 +32,7 @@ const refusal = (...args: Parameters<typeof choose>) => {
 }
 
 describe('eligibility', () => {
-  test('every reason to be left out is named', () => {
+  test('every exclusion reason is named', () => {
     const candidates = [
       anAccount('ok', { models: new Set(['m']), securityWorkAuthorized: true }),
       anAccount('tried', { securityWorkAuthorized: true }),
@@ -65,7 +65,7 @@ describe('eligibility', () => {
     expect(choose(candidates, all).considered.find(({ id }) => id === 'limited')?.until).toBe(NOW + 5000)
   })
 
-  test('a block that is over does not wait for a timer', () => {
+  test('a block that is over needs no timer to end', () => {
     expect(chosen([anAccount('a', { state: limited(NOW) })])).toBe('a')
     expect(chosen([anAccount('a', { state: { ...limited(null), nextCheckAt: NOW } })])).toBe('a')
     expect(chosen([anAccount('a', { health: health({ errors: 3, backoffUntil: NOW }) })])).toBe('a')
@@ -75,14 +75,14 @@ describe('eligibility', () => {
     expect(chosen([anAccount('a', { models: null })], { model: 'brand-new' })).toBe('a')
   })
 
-  test('only caps in the way means wait', () => {
+  test('only caps in the way mean waiting', () => {
     const busy = anAccount('busy', { inFlight: 2 })
     expect(chosen([busy, anAccount('paused', { state: state('paused') })], { streamCap: 2 })).toBe('wait')
     expect(chosen([busy], { streamCap: 3 })).toBe('busy')
     expect(chosen([busy], { streamCap: 0 })).toBe('busy')
   })
 
-  test('as a last resort the cooling account that is due first is used, also where it is the only one', () => {
+  test('as a last resort the cooling account that is due first is used, even if it is the only one', () => {
     const soon = anAccount('soon', { health: health({ backoffUntil: NOW + 1 }) })
     const later = anAccount('later', { health: health({ backoffUntil: NOW + 2 }) })
     expect(chosen([later, soon])).toBe('soon')
@@ -137,7 +137,7 @@ describe('tiers and classes', () => {
     expect(chosen([preserve, { ...burn, health: draining.health }])).toBe('preserve')
   })
 
-  test.each(['sequential_drain', 'reset_drain', 'single_account'] as const)('%s looks at neither', (strategy) => {
+  test.each(['sequential_drain', 'reset_drain', 'single_account'] as const)('%s ignores both', (strategy) => {
     const first = anAccount('a', { health: health({ tier: 'draining' }), routingPolicy: 'preserve' })
     expect(chosen([anAccount('b'), first], {}, { strategy })).toBe('a')
   })
@@ -176,21 +176,21 @@ describe('owners', () => {
   test.each([
     [95, 0],
     [0, 100],
-  ])('and moves at %p / %p percent only to an account that is below', (five, week) => {
+  ])('and moves at %p / %p percent only to an account below that', (five, week) => {
     const own = anAccount('own', { usage: used(five, week) })
     expect(choose([other, own], soft)).toMatchObject({ id: 'other', moved: true })
     expect(choose([anAccount('other', { usage: used(96, 0) }), own], soft)).toMatchObject({ id: 'own', moved: false })
     expect(choose([other, own], hard)).toMatchObject({ id: 'own', moved: false })
   })
 
-  test('and stays where credits are freely spent on the full week, or the strategy empties one account after the other', () => {
+  test('and stays if credits are freely spent on the full week, or the strategy empties one account after the other', () => {
     const full = used(0, 100)
     const paid = anAccount('own', { usage: { ...full, credits: { hasCredits: true, unlimited: false, balance: 5 } } })
     expect(chosen([other, paid], soft, { paidCredits: 'freely' })).toBe('own')
     expect(chosen([other, anAccount('own', { usage: full })], soft, { strategy: 'sequential_drain' })).toBe('own')
   })
 
-  test('the successor is next in line, and going to it is no move', () => {
+  test('the successor is next in order, and using it is not a move', () => {
     const line = { owner: { id: 'own', hard: false, successor: 'heir' } }
     const [own, successor] = [anAccount('own', { usage: used(96, 0) }), anAccount('heir')]
     expect(choose([other, own, successor], line)).toMatchObject({ id: 'heir', moved: false })
@@ -201,7 +201,7 @@ describe('owners', () => {
     })
   })
 
-  test('running requests are no reason to move', () => {
+  test('running requests are not a reason to move', () => {
     expect(chosen([other, anAccount('own', { inFlight: 30, usage: used(90, 90) })], soft)).toBe('own')
   })
 
@@ -213,7 +213,7 @@ describe('owners', () => {
     expect(chosen([other, anAccount('own', { inFlight: 1 })], { ...hard, streamCap: 1 })).toBe('wait')
   })
 
-  test('the failure is about the owner', () => {
+  test('the error is about the owner', () => {
     const own = anAccount('own', { state: limited(NOW + DAY_MS) })
     const exhausted = refusal([other, own], hard)
     expect(exhausted).toMatchObject({ code: 'usage_limit_reached', status: 429 })
@@ -228,7 +228,7 @@ describe('owners', () => {
 })
 
 describe('failures', () => {
-  test('a pool used up by evidence is a 429 with the earliest true reset', () => {
+  test('a pool confirmed as used up is a 429 with the earliest true reset', () => {
     const pool = [
       anAccount('a', { state: limited(NOW + 2 * DAY_MS), planType: 'pro' }),
       anAccount('b', { state: { ...limited(NOW + 90_500), status: 'quota_exceeded' }, planType: 'team' }),
@@ -248,7 +248,7 @@ describe('failures', () => {
     })
   })
 
-  test('a limit of the workspace that every account has reached is named, also where the upstream gave no words', () => {
+  test('a workspace limit that every account has reached is named, even without an upstream message', () => {
     const code = 'workspace_owner_credits_depleted'
     const spent = (id: string, cause = code) =>
       anAccount(id, { state: { ...limited(NOW + DAY_MS, cause), status: 'quota_exceeded' } })
@@ -261,7 +261,7 @@ describe('failures', () => {
     expect(mixed.extra.headers).toBeUndefined()
   })
 
-  test('without a known reset none is made up', () => {
+  test('without a known reset none is invented', () => {
     const error = refusal([anAccount('a', { state: limited(null) })])
     expect(openAiError(error)).toMatchObject({ code: 'usage_limit_reached' })
     expect(openAiError(error)).not.toHaveProperty('resets_at')
@@ -269,12 +269,12 @@ describe('failures', () => {
     expect(error.message).toBe('All accounts have reached their usage limit.')
   })
 
-  test('one that is used up beside one that is held for a moment is no used-up pool', () => {
+  test('a used-up account beside one that waits briefly is not a used-up pool', () => {
     const held = anAccount('b', { state: limited(NOW + 2000, 'rate_limit_exceeded') })
     expect(refusal([anAccount('a', { state: limited(NOW + DAY_MS) }), held]).status).toBe(503)
   })
 
-  test('one that is used up beside one without allowance of the model is a used-up pool, and of another model none', () => {
+  test('a used-up account beside one without quota for the model is a used-up pool, and for another model is not', () => {
     const both = [
       anAccount('a', { state: limited(NOW + DAY_MS), models: new Set(['m']) }),
       anAccount('b', { limitedModels: new Map([['m', limited(NOW + 60_000)]]), models: new Set(['m']) }),
@@ -285,7 +285,7 @@ describe('failures', () => {
     expect(chosen(both, { model: null })).toBe('b')
   })
 
-  test('anything mixed is a 503 that counts the causes and says when to come back', () => {
+  test('a mixture is a 503 with the number of each cause and a retry time', () => {
     const error = refusal(
       [
         anAccount('a', { state: limited(NOW + 40_000, 'rate_limited'), models: new Set(['m']) }),
@@ -312,7 +312,7 @@ describe('failures', () => {
     expect(error.message).toContain('1 rate limited, next at 14:2')
   })
 
-  test('a passing rate limit is not exhaustion', () => {
+  test('a temporary rate limit is not exhaustion', () => {
     expect(refusal([anAccount('a', { state: limited(NOW + 2000, 'rate_limit_exceeded') })]).status).toBe(503)
     const known = anAccount('a', { state: limited(NOW + 2000, 'rate_limit_exceeded'), usage: used(100, 10) })
     expect(refusal([known]).status).toBe(429)
@@ -353,7 +353,7 @@ const ENDS_BY_TIME = new Set([
   'reserved',
 ])
 
-describe('choice and explanation', () => {
+describe('selection and explanation', () => {
   const time = fc.integer({ min: NOW - 120_000, max: NOW + 120_000 })
   const candidate = (id: string): fc.Arbitrary<Candidate> =>
     fc.record({
@@ -412,7 +412,7 @@ describe('choice and explanation', () => {
     streamCap: fc.nat(3),
   })
 
-  test('agree, whatever the pool and the request', () => {
+  test('agree for any pool and request', () => {
     holds(
       fc.property(pool, wanted, fc.constantFrom(...STRATEGIES), fc.nat(), (candidates, request, strategy, seed) => {
         const single = strategy === 'single_account' ? 'a' : null

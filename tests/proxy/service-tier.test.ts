@@ -37,7 +37,7 @@ const served = async (sent: Record<string, unknown>, answered: string | null, ke
   return [row?.serviceTier, row?.costMicros]
 }
 
-describe('the tier that was sent counts', () => {
+describe('the tier that was sent is charged', () => {
   test.each([
     ['priority', 'default'],
     ['priority', null],
@@ -51,7 +51,7 @@ describe('the tier that was sent counts', () => {
     expect(await served({}, answered)).toEqual([null, priced(null)])
   })
 
-  test('one that the key enforces is sent, and counts', async () => {
+  test('a tier enforced by the key is sent, and charged', async () => {
     expect(await served({}, 'default', { enforcedServiceTier: 'priority' })).toEqual(['priority', priced('priority')])
   })
 })

@@ -9,7 +9,7 @@ const spliced = (text: string, members: Record<string, unknown>) =>
   new TextDecoder().decode(spliceMembers(bytes(text), members))
 const cut = (text: string, names: string[]) => new TextDecoder().decode(cutMembers(bytes(text), names))
 
-describe('members are set at their place, and new ones in front', () => {
+describe('members are set in place, and new ones at the front', () => {
   test.each([
     ['{}', '{"store":false,"model":"m"}'],
     [' {\n} ', ' {"store":false,"model":"m"\n} '],
@@ -22,7 +22,7 @@ describe('members are set at their place, and new ones in front', () => {
   })
 })
 
-describe('whatever a body is made of', () => {
+describe('for any body', () => {
   const NAMES = ['model', 'store', 'x"model', '', '__proto__', '🙂']
   const blank = fc.constantFrom('', ' ', '\n\t')
   /** Also with every sign of it written as an escape. */
@@ -61,7 +61,7 @@ describe('whatever a body is made of', () => {
     )
   })
 
-  test('all of a name are cut, and every other byte stays', () => {
+  test('all of a name are removed, and every other byte stays', () => {
     holds(
       fc.property(body, some, ([before, members, after], names) => {
         const text = getText([before, members, after])

@@ -5,7 +5,7 @@ import { codexBody, getEvents, testApp } from '../support/app.ts'
 const POST = 'POST /backend-api/codex/responses'
 const getTypes = (events: { type: string }[]) => events.map(({ type }) => type)
 
-describe('a turn that goes well', () => {
+describe('a successful request', () => {
   test('is relayed event by event and logged once', async () => {
     const { ask, upstream, rows, bindings } = testApp()
     const response = await ask(POST, { json: codexBody() })
@@ -22,7 +22,7 @@ describe('a turn that goes well', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test.each([true, false])('tells a key of the quota of its account unless that is hidden: %p', async (isHidden) => {
+  test.each([true, false])('shows a key the quota of its account unless that is hidden: %p', async (isHidden) => {
     const { ask, key, members } = testApp({
       settings: { apiKeyAuthEnabled: true, hideUpstreamQuotaFromApiKeys: isHidden },
     })
@@ -39,7 +39,7 @@ describe('a turn that goes well', () => {
     expect(upstream.requests[0]?.bodyText).toBe(text)
   })
 
-  test('carries request id and phases', async () => {
+  test('has a request id and phases', async () => {
     const { ask } = testApp()
     const response = await ask(POST, { json: codexBody(), headers: { 'x-request-id': 'mine-1' } })
     expect(response.headers.get('x-request-id')).toBe('mine-1')

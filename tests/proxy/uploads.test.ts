@@ -22,8 +22,8 @@ const settle = async ({ clock }: TestApp) => {
   for (let turn = 0; turn < 20; turn++) await clock.advance(0)
 }
 
-describe('a body that is announced and does not come', () => {
-  test('holds nothing, however large it is', async () => {
+describe('a declared body that does not arrive', () => {
+  test('reserves nothing, however large it is', async () => {
     const app = testApp()
     const headers = { 'content-length': String(128 * MIB) }
     const stalled = Array.from({ length: 6 }, () => upload())
@@ -36,7 +36,7 @@ describe('a body that is announced and does not come', () => {
     await expectNothingLeft(app)
   })
 
-  test('holds what has come of it', async () => {
+  test('reserves what has arrived of it', async () => {
     const app = testApp()
     const { body, feed } = upload(new Uint8Array(3 * MIB))
     const asked = app.ask(NATIVE, { body, headers: { 'content-length': String(128 * MIB) } })
@@ -48,7 +48,7 @@ describe('a body that is announced and does not come', () => {
   })
 })
 
-describe('a body of very many values, which would hold up everybody and take gigabytes to parse', () => {
+describe('a body with very many values, which would block the server and take gigabytes to parse', () => {
   const crowded = Buffer.from(`{"model":"gpt-5.5","input":[${'0,'.repeat(510_000)}0]}`)
   const ROUTES = [
     NATIVE,
@@ -58,7 +58,7 @@ describe('a body of very many values, which would hold up everybody and take gig
     'POST /backend-api/codex/responses/compact',
   ]
 
-  test.each(ROUTES)('is refused without being parsed, however small it came: %s', async (route) => {
+  test.each(ROUTES)('is rejected without being parsed, however small it was on the wire: %s', async (route) => {
     const app = testApp()
     const body = zstdCompressSync(crowded)
     expect(body.length).toBeLessThan(4096)
@@ -71,7 +71,7 @@ describe('a body of very many values, which would hold up everybody and take gig
     await expectNothingLeft(app)
   })
 
-  test('passes where it is long only', async () => {
+  test('is accepted if it is only long', async () => {
     const app = testApp()
     const answer = await getAnswer(app, NATIVE, { json: codexBody('[{,'.repeat(600_000)) })
     expect(answer.status).toBe(200)
@@ -79,9 +79,9 @@ describe('a body of very many values, which would hold up everybody and take gig
   })
 })
 
-describe('a key that ends while the body comes in', () => {
+describe('a key that is revoked during the body upload', () => {
   test.each([NATIVE, 'POST /v1/responses', 'POST /v1/chat/completions', 'POST /backend-api/codex/responses/compact'])(
-    'serves no turn any more: %s',
+    'serves no request any more: %s',
     async (route) => {
       const app = testApp({ settings: { apiKeyAuthEnabled: true } })
       const { key } = app.key({ expiresAt: app.clock.now() + 20_000 })
@@ -150,7 +150,7 @@ describe("the server's idle limit", () => {
     return { app, limits }
   }
 
-  test('is lifted while a body arrives of unknown size', async () => {
+  test('is disabled while a body of unknown size arrives', async () => {
     const { app, limits } = watched()
     const { body, feed } = upload(Buffer.from('{'))
     const asked = app.ask(NATIVE, { body })
@@ -173,14 +173,14 @@ describe("the server's idle limit", () => {
     ['a document', 'POST /v1/responses', { model: 'gpt-5.5', input: 'hi' }, 200, 30],
     ['an error', NATIVE, codexBody('hello', { model: '' }), 400, 30],
     ['a stream', NATIVE, codexBody(), 200, 255],
-  ])('is lifted for the model and back before the end of %s', async (_name, route, json, status, limit) => {
+  ])('is disabled for the model and restored before the end of %s', async (_name, route, json, status, limit) => {
     const { app, limits } = watched()
     expect((await getAnswer(app, route, { json })).status).toBe(status)
     expect(limits).toEqual([0, 0, limit])
     await expectNothingLeft(app)
   })
 
-  test('is long while a stream runs, which is kept alive meanwhile', async () => {
+  test('is long during a stream, which has keepalives', async () => {
     const { app, limits } = watched()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
     const response = await app.ask(NATIVE, { json: codexBody() })
@@ -223,7 +223,7 @@ test('a byte order mark is not part of the body', async () => {
   expect(app.upstream.requests.map(({ bodyText }) => bodyText.charCodeAt(0))).toEqual([123, 123])
 })
 
-test('a second byte order mark is no JSON', async () => {
+test('a second byte order mark is invalid JSON', async () => {
   const app = testApp()
   for (const more of [{}, { store: true }]) {
     const answer = await getAnswer(app, NATIVE, {

@@ -14,7 +14,7 @@ const connectionTo = (accountId: string) => {
   return { socket, accountId, accessToken: 'at', route: AS_ENVIRONMENT } as unknown as Connection // as: no more of a socket is asked
 }
 
-test('what leads to another account is closed when a turn goes elsewhere', () => {
+test('a connection to another account is closed when a turn uses a different one', () => {
   const session = new UpstreamSession()
   const connection = connectionTo('acc_1')
   session.keep(connection)
@@ -22,7 +22,7 @@ test('what leads to another account is closed when a turn goes elsewhere', () =>
   expect([connection.socket.isOpen, session.accountAt(1)]).toEqual([false, null])
 })
 
-test('what a turn has taken is not closed before it is given back', () => {
+test('a connection in use is not closed before it is returned', () => {
   const session = new UpstreamSession()
   const connection = connectionTo('acc_1')
   session.keep(connection)
@@ -31,7 +31,7 @@ test('what a turn has taken is not closed before it is given back', () => {
   expect(connection.socket.isOpen).toBe(true)
 })
 
-test('what is given back after the client has left is closed', () => {
+test('a connection returned after the client disconnected is closed', () => {
   const session = new UpstreamSession()
   const connection = connectionTo('acc_1')
   session.end()

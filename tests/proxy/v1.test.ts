@@ -16,7 +16,7 @@ const getChunks = (text: string) =>
     .map((line) => JSON.parse(line.slice(6)))
 
 describe('/v1/responses', () => {
-  test('answers one document when no stream is asked for', async () => {
+  test('returns one document when no stream is requested', async () => {
     const app = testApp()
     const answer = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
     expect(answer.status).toBe(200)
@@ -29,7 +29,7 @@ describe('/v1/responses', () => {
   })
 
   test.each(['[DONE]', '{oops', '{"text":"of no type"}'])(
-    'streams events only: SDKs would take %s for the end, or break at it',
+    'streams only events, because SDKs would take %s for the end, or fail',
     async (data) => {
       const app = testApp()
       app.members[0]!.sim.next({ malformedChunk: { afterEvents: 7, text: `data: ${data}\n\n` }, omitTerminal: true })
@@ -47,7 +47,7 @@ describe('/v1/responses', () => {
   const ends = ['completed', 'incomplete'].flatMap((status) =>
     Object.entries(unfilled).map(([name, output]) => ({ name, status, output })),
   )
-  test.each(ends)('streams a response.$status that came with $name with what was said', async ({ status, output }) => {
+  test.each(ends)('streams a response.$status with $name and its content so far', async ({ status, output }) => {
     const app = testApp()
     const done = { type: 'response.output_item.done', output_index: 0, item }
     for (const said of [[done], []]) {
@@ -66,7 +66,7 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
-  test('streams and collects a finished item that ends once more without its content with what it held', async () => {
+  test('streams and collects the content of a finished item that ends again without it', async () => {
     const app = testApp()
     const done = (output_index: number, one: object) => ({ type: 'response.output_item.done', output_index, item: one })
     const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{"at":1}' }
@@ -105,7 +105,7 @@ describe('/v1/responses', () => {
         given,
       ],
     ],
-  ])('streams and collects what an item said that %s', async (_, said) => {
+  ])('streams and collects the content of an item that %s', async (_, said) => {
     const app = testApp()
     const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
     const body = [...said, ended].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
@@ -119,7 +119,7 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
-  test('streams no call of nothing where all it said of one were deltas', async () => {
+  test('streams no empty call if all its deltas were empty', async () => {
     const app = testApp()
     const delta = { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{"at":' }
     const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
@@ -130,7 +130,7 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
-  test('streams without the events that are ours and the upstream’s alone', async () => {
+  test('streams without the events that are internal to Sluice and the upstream', async () => {
     const app = testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],
     })
@@ -147,7 +147,7 @@ describe('/v1/responses', () => {
   })
 
   test.each([{}, { include: [] }, { include: ['web_search_call.results'] }])(
-    'reasons in items that can be sent back, as SDKs do: %j',
+    'returns reasoning in items that can be sent back, as SDKs do: %j',
     async (asked) => {
       const app = testApp()
       app.upstream.script(() =>
@@ -168,7 +168,7 @@ describe('/v1/responses', () => {
     },
   )
 
-  test.each([{ parameters: null }, {}])('takes a function without parameters: %j', async (parameters) => {
+  test.each([{ parameters: null }, {}])('accepts a function without parameters: %j', async (parameters) => {
     const app = testApp()
     const tools = [{ type: 'function', name: 'get_time', ...parameters }]
     expect((await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', tools } })).status).toBe(200)
@@ -180,7 +180,7 @@ describe('/v1/responses', () => {
     { type: 'message', id: 'msg_1', role: 'assistant', content: [] },
     { type: 'web_search_call', id: 'ws_1', status: 'completed' },
   ]
-  test.each([{}, { stream: true }])('goes on behind items that hold nothing to go on from: %j', async (asked) => {
+  test.each([{}, { stream: true }])('skips replayed items without content: %j', async (asked) => {
     const app = testApp()
     for (const item of spent) {
       const input = [...messages, item, ...messages]
@@ -213,7 +213,7 @@ describe('/v1/responses', () => {
         ],
       }),
     ],
-  ])('%s goes on with a conversation whose ids another service made long', async (route, json) => {
+  ])('%s continues a conversation with long ids of another provider', async (route, json) => {
     const app = testApp()
     const callIds = async (id: string) => {
       const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', ...json(id) } })
@@ -229,7 +229,7 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
-  test('names what was left out', async () => {
+  test('names what was dropped', async () => {
     const app = testApp()
     const json = { model: 'gpt-5.5', input: 'hello', temperature: 0.2, user: 'me', max_output_tokens: 10 }
     const answer = await getAnswer(app, V1, { json })
@@ -248,7 +248,7 @@ describe('/v1/responses', () => {
     ['a,b%', 'a%2Cb%25'],
     ['\ud800', '%EF%BF%BD'],
     ['x'.repeat(100), `${'x'.repeat(64)}...`],
-  ])('names %j so that a header can carry it', async (name, expected) => {
+  ])('names %j so that a header can contain it', async (name, expected) => {
     const app = testApp()
     for (const stream of [true, false]) {
       const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, stream, [name]: 1 } })
@@ -265,7 +265,7 @@ describe('/v1/responses', () => {
     expect([names?.length, names?.at(-1)]).toEqual([33, '...'])
   })
 
-  test('refuses an earlier response id, here and on the native route', async () => {
+  test('rejects an earlier response id, here and on the native route', async () => {
     const app = testApp()
     for (const route of [V1, NATIVE, 'POST /v1/responses/compact']) {
       const answer = await getAnswer(app, route, { json: codexBody('hello', { previous_response_id: 'resp_1' }) })
@@ -275,7 +275,7 @@ describe('/v1/responses', () => {
     await expectNothingLeft(app)
   })
 
-  test('answers 200 with an incomplete response as it is', async () => {
+  test('answers 200 with an incomplete response unchanged', async () => {
     const app = testApp()
     app.members[0]!.sim.next({ incomplete: { reason: 'max_output_tokens' } })
     const answer = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
@@ -284,7 +284,7 @@ describe('/v1/responses', () => {
 })
 
 describe('/v1/chat/completions', () => {
-  test('answers one document', async () => {
+  test('returns one document', async () => {
     const app = testApp()
     const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages } })
     const completion = JSON.parse(answer.text)
@@ -296,7 +296,7 @@ describe('/v1/chat/completions', () => {
     await expectNothingLeft(app)
   })
 
-  test('streams chunks with one finish, the usage that was asked for, and [DONE]', async () => {
+  test('streams chunks with one finish, the requested usage, and [DONE]', async () => {
     const app = testApp()
     const json = { model: 'gpt-5.5', messages, stream: true, stream_options: { include_usage: true } }
     const { text } = await getAnswer(app, CHAT, { json })
@@ -317,7 +317,7 @@ describe('/v1/chat/completions', () => {
     [{ reasoning_effort: 'low', reasoning: { summary: 'detailed' } }, 'detailed'],
     [{ reasoning_effort: 'none' }, undefined],
     [{}, undefined],
-  ])('tells what it thought where an effort was asked for: %j', async (asked, summary) => {
+  ])('returns reasoning if an effort was requested: %j', async (asked, summary) => {
     const app = testApp()
     const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })
     expect(lastBody(app).reasoning?.summary).toBe(summary)
@@ -330,7 +330,7 @@ describe('/v1/chat/completions', () => {
     await expectNothingLeft(app)
   })
 
-  test('asks for what was thought where a key enforces the effort, and nowhere else than in chat', async () => {
+  test('requests reasoning if a key enforces the effort, only in chat', async () => {
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'high' }).key}` }
     await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages }, headers })
@@ -339,7 +339,7 @@ describe('/v1/chat/completions', () => {
     expect(lastBody(app).reasoning).toEqual({ effort: 'high' })
   })
 
-  test('carries tools both ways', async () => {
+  test('passes tools both ways', async () => {
     const app = testApp()
     app.upstream.script(() => answers.toolCall({ name: 'add', arguments: '{"a":1}' }))
     const tools = [{ type: 'function', function: { name: 'add', parameters: { type: 'object' } } }]
@@ -360,13 +360,13 @@ describe('/v1/chat/completions', () => {
     { tools: [{ type: 'function', function: { name: 'get_time' } }] },
     { tools: [{ type: 'function', function: { name: 'get_time', parameters: null, strict: true } }] },
     { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: null } } },
-  ])('may leave out what Responses requires: %j', async (asked) => {
+  ])('can omit what Responses requires: %j', async (asked) => {
     const app = testApp()
     expect((await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })).status).toBe(200)
     await expectNothingLeft(app)
   })
 
-  test.each([{}, { stream: true }])('carries functions both ways, as before there were tools: %j', async (streamed) => {
+  test.each([{}, { stream: true }])('passes functions both ways, the predecessor of tools: %j', async (streamed) => {
     const app = testApp()
     app.upstream.script((turn) =>
       turn.input.some(({ type }) => type === 'function_call_output')
@@ -410,7 +410,7 @@ describe('/v1/chat/completions', () => {
   })
 })
 
-describe('what changes the answer and cannot be done', () => {
+describe('unsupported parameters that change the result', () => {
   const UNSUPPORTED: Record<string, string> = {
     n: "n must be 1. Sluice can't return several answers.",
     background: 'Background responses are not supported. Leave out background.',
@@ -437,7 +437,7 @@ describe('what changes the answer and cannot be done', () => {
   test.each([
     [V1, { input: 'hi' }],
     [CHAT, { messages }],
-  ])('%s takes what asks for nothing else, and names nothing', async (route, asked) => {
+  ])('%s accepts parameters without effect, and names nothing', async (route, asked) => {
     const app = testApp()
     const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', background: false, n: 1, ...asked } })
     expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, null])
@@ -452,7 +452,7 @@ describe('tools and schemas', () => {
   const asked = (more: string) => `{"model": "gpt-5.5", ${more}, "store": false}`
   const sentText = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText
 
-  test.each(['POST /v1/responses', 'POST /v1/responses/compact'])('leave as they were written: %s', async (route) => {
+  test.each(['POST /v1/responses', 'POST /v1/responses/compact'])('are sent as written: %s', async (route) => {
     const app = testApp()
     const tools = `[${flat}, {"type": "web_search_preview"}]`
     const answer = await getAnswer(app, route, { body: asked(`"tools": [], "tools": ${tools}, "input": "hi"`) })
@@ -461,7 +461,7 @@ describe('tools and schemas', () => {
     await expectNothingLeft(app)
   })
 
-  test('with a fraction that a double cuts short leave as they were written', async () => {
+  test('with a fraction beyond double precision are sent as written', async () => {
     const app = testApp()
     const tool = '{"type": "function", "name": "f", "parameters": {"minimum": 123456789012345.678}}'
     await getAnswer(app, V1, { body: asked(`"tools": [${tool}], "input": "hi"`) })
@@ -469,7 +469,7 @@ describe('tools and schemas', () => {
     await expectNothingLeft(app)
   })
 
-  test('have the parameters that were written, in chat', async () => {
+  test('have the written parameters, in chat', async () => {
     const app = testApp()
     const nested = `{"type": "function", "function": {"parameters": ${schema}, "name": "f"}}`
     const tools = `[{"type": "function", "function": {}}, ${nested}]`
@@ -491,7 +491,7 @@ describe('tools and schemas', () => {
       CHAT,
       `"messages": [{"role":"user","content":"hi"}], "response_format": {"type": "json_schema", "json_schema": ${format}}`,
     ],
-  ])('and so does the schema of an answer: %s', async (route, more) => {
+  ])('and so does the schema of a response: %s', async (route, more) => {
     const app = testApp()
     const answer = await getAnswer(app, route, { body: asked(`"verbosity": "low", ${more}`) })
     expect(answer.status).toBe(200)
@@ -528,7 +528,7 @@ describe('tools and schemas', () => {
     await expectNothingLeft(app)
   })
 
-  test('and so do tools among the items of a compaction the long way', async () => {
+  test('and so do tools among the items of a fallback compaction', async () => {
     const app = testApp()
     app.upstream.compactRetired = true
     const input = `[{"type": "additional_tools", "tools": [${namespace}]}, {"role":"user","content":"hi"}]`
@@ -555,7 +555,7 @@ describe('compaction', () => {
       })
 })
 
-test('a compaction the long way names what it left out on both', async () => {
+test('a fallback compaction names what it dropped on both', async () => {
   const app = testApp()
   app.upstream.compactRetired = true
   const json = { model: 'gpt-5.5', input: 'hi', temperature: 1, tools: [], text: { verbosity: 'low' } }
@@ -564,12 +564,12 @@ test('a compaction the long way names what it left out on both', async () => {
   await expectNothingLeft(app)
 })
 
-describe('compaction the long way, when the upstream route is gone', () => {
+describe('fallback compaction, when the upstream route is retired', () => {
   const COMPACT = 'POST /backend-api/codex/responses/compact'
   const { model, instructions, input } = codexBody()
   const gone = { on: 'compact' as const, status: 404, body: { detail: 'Not Found' } }
 
-  test('goes to no account that was tried before', async () => {
+  test('uses no account that was tried before', async () => {
     const app = testApp({ accounts: 2 })
     const [first, second] = app.members
     app.prefer(first!.id)
@@ -581,7 +581,7 @@ describe('compaction the long way, when the upstream route is gone', () => {
   })
 
   test.each([COMPACT, 'POST /v1/responses/compact'])(
-    'is not gone for a model that no account has: %s',
+    'is not used for a model that no account has: %s',
     async (route) => {
       const app = testApp({ accounts: 2 })
       for (const { sim } of app.members)
@@ -595,7 +595,7 @@ describe('compaction the long way, when the upstream route is gone', () => {
     },
   )
 
-  test('has what is left of the time, not all of it again', async () => {
+  test('has the remaining time, not the full time again', async () => {
     const app = testApp({ settings: { compactTimeoutSeconds: 60 } })
     const { sim } = app.members[0]!
     sim.next({ ...gone, delayHeadersMs: 40_000 })
@@ -613,7 +613,7 @@ describe('compaction the long way, when the upstream route is gone', () => {
     await expectNothingLeft(app)
   })
 
-  test('that brings no compaction is logged as the failure the client got, and charged', async () => {
+  test('without a compaction in the response is logged as the failure the client got, and charged', async () => {
     const app = testApp()
     app.members[0]!.sim.next(gone)
     app.members[0]!.sim.next({ on: 'responses', manyEvents: { count: 2, bytes: 4 } })
@@ -661,7 +661,7 @@ describe('a body on the native route', () => {
       expect(JSON.parse(received)).toEqual({ ...JSON.parse(sent), stream: true, store: false })
     })
 
-  test('has the model put in that its key enforces', async () => {
+  test('gets the model that its key enforces', async () => {
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     const { key } = app.key({ enforcedModel: 'gpt-5.5' })
     const sent = written('"stream":true,"store":false,').replace('gpt-5.5', 'gpt-6-luna')
@@ -674,7 +674,7 @@ describe('a body on the native route', () => {
     ['zstd', Bun.zstdCompressSync],
     ['gzip', Bun.gzipSync],
   ] as const)
-    test(`may come compressed: ${encoding}`, async () => {
+    test(`can be compressed: ${encoding}`, async () => {
       const app = testApp()
       const text = JSON.stringify(codexBody('hello', { text: { verbosity: 'low' } }), null, 2)
       const body = new Uint8Array(encode(Buffer.from(text)))
@@ -684,7 +684,7 @@ describe('a body on the native route', () => {
       await expectNothingLeft(app)
     })
 
-  test('that is no JSON, too large or not what it says is refused with its envelope', async () => {
+  test('that is invalid JSON, too large or mislabeled is rejected in its error format', async () => {
     const app = testApp()
     const refusals: [Record<string, string>, BodyInit, number, string][] = [
       [{}, '{"model":', 400, 'malformed_json'],

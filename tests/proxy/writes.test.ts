@@ -22,7 +22,7 @@ const countStatements = (sqlite: Database) => {
   return count
 }
 
-test('a hundred turns run no statement before their responses end, and then everything is written once', async () => {
+test('a hundred requests run no statement before their responses end, and then everything is written once', async () => {
   const app = testApp({ accounts: 3, settings: { apiKeyAuthEnabled: true, proxyAccountStreamLimit: 0 } })
   const { key } = app.key({
     limits: [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 10_000_000, modelFilter: '' }],

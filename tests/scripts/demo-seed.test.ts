@@ -110,7 +110,7 @@ describe('--seed', () => {
     expect(() => parseSeed(text)).toThrow(/^--seed must be a whole number from 0 to 4294967295, not "/)
   })
 
-  test('accepts whole numbers', () => {
+  test('accepts integers', () => {
     expect(['0', '1', '4294967295'].map(parseSeed)).toEqual([0, 1, 4_294_967_295])
   })
 })

@@ -41,7 +41,7 @@ afterAll(async () => {
 })
 
 describe('a release for this machine', () => {
-  test('is installed for the user, and says how to start it', async () => {
+  test('is installed for the user, and prints how to start it', async () => {
     publish('sluice-linux-x64.gz', 'echo 1.2.3')
     const { exitCode, stdout, stderr } = await install([address()])
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -99,7 +99,7 @@ describe('nothing is installed', () => {
     ['ftp://example.test/x'],
     ['http://localhost.example.test/x'],
     ['http://127.0.0.1.example.test/'],
-  ])('from %s: the checksum would come over the same wire', async (url) => {
+  ])('from %s: the checksum would come over the same connection', async (url) => {
     const { exitCode, stderr } = await install([url])
     expect(exitCode).toBe(1)
     expect(stderr).toContain('must start with https://')

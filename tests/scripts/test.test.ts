@@ -5,11 +5,11 @@ import { closingLine, getLayer, getNotes, readCounts, withoutPassed } from '../.
 const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
 
 describe('the closing lines of bun test', () => {
-  test('are added up; what is to be done counts as skipped', () => {
+  test('are added up; todo tests count as skipped', () => {
     expect(readCounts(`bun test v1\n\na.test.ts:\n${CLOSING}`, 1)).toEqual({ passed: 12, failed: 3, skipped: 3 })
   })
 
-  test('are believed over earlier output that looks like them', () => {
+  test('take precedence over earlier output that looks like them', () => {
     expect(readCounts(` 99 pass\n 99 fail\n${CLOSING}`, 1)).toMatchObject({ passed: 12, failed: 3 })
   })
 
@@ -20,21 +20,23 @@ describe('the closing lines of bun test', () => {
     expect(readCounts(output, exitCode).failed).toBe(1)
   })
 
-  test('of a good run hold no failure', () => {
+  test('of a successful run have no failure', () => {
     expect(readCounts(' 5 pass\n 0 fail\n', 0)).toEqual({ passed: 5, failed: 0, skipped: 0 })
   })
 })
 
-test('the last line names skipped tests only where there are some', () => {
+test('the last line names skipped tests only if there are any', () => {
   expect(closingLine({ passed: 3, failed: 0, skipped: 0 })).toBe('3 passed, 0 failed')
   expect(closingLine({ passed: 3, failed: 1, skipped: 2 })).toBe('3 passed, 1 failed, 2 skipped')
 })
 
 test('what a test notes is shown although it passed, and nothing else is', () => {
   expect(getNotes(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
+test('notes of a passing test are shown, and nothing else is', () => {
+  expect(notesIn(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
 })
 
-test('of a run that failed, what failed is shown with its error, and what passed is not', () => {
+test('failures of a failed run are shown with their errors, and passes are not', () => {
   const output = `a.test.ts:\n(pass) adds [1.00ms]\nerror: expected 2\n    at a.test.ts:9\n(fail) subtracts [2.00ms]\n\n${CLOSING}`
   expect(withoutPassed(output)).toBe(
     `a.test.ts:\nerror: expected 2\n    at a.test.ts:9\n(fail) subtracts [2.00ms]\n\n${CLOSING}`.trimEnd(),

@@ -35,7 +35,7 @@ describe('20 rejected frames in a row', () => {
       expect(getTypes(socket.events)).toEqual(Array(20).fill('error'))
     })
 
-  test('close it during a turn too: creates that no slot is left for', async () => {
+  test('close it during a turn too: creates beyond the queue', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
     const socket = await open(service)
@@ -44,7 +44,7 @@ describe('20 rejected frames in a row', () => {
     expect(socket.events.filter(({ status }) => status === 409)).toHaveLength(20)
   })
 
-  test('are counted anew after an accepted one', async () => {
+  test('are counted again from zero after an accepted one', async () => {
     await using service = ground()
     const socket = await open(service)
     for (let round = 0; round < 2; round++) {
@@ -64,7 +64,7 @@ describe('frames that start no turn are limited', () => {
     expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
   })
 
-  test('rejected frames with an accepted one in between do too', async () => {
+  test('rejected frames alternating with accepted ones do too', async () => {
     await using service = ground()
     const socket = await open(service)
     for (let n = 0; n < 2000; n++) socket.send({ type: n % 10 === 0 ? 'response.processed' : 'x' })
@@ -74,7 +74,7 @@ describe('frames that start no turn are limited', () => {
   const ping = { send: (socket: Pretended) => socket.session.pinged(0) }
   const pong = { send: (socket: Pretended) => socket.session.ponged(125) }
   const mixed = { send: (socket: Pretended, n: number) => (n % 2 === 0 ? ping : pong).send(socket) }
-  test.each(Object.entries({ pings: ping, pongs: pong, 'pings and pongs in turn': mixed }))(
+  test.each(Object.entries({ pings: ping, pongs: pong, 'alternating pings and pongs': mixed }))(
     'and %s too',
     (_name, { send }) => {
       const socket = pretendSocket(testApp())
@@ -92,7 +92,7 @@ describe('frames that start no turn are limited', () => {
     expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
   })
 
-  test('a steady trickle of them passes', async () => {
+  test('a steady trickle of them is allowed', async () => {
     const app = testApp()
     const socket = pretendSocket(app)
     for (let seconds = 0; seconds < 60; seconds++) {
@@ -106,7 +106,7 @@ describe('frames that start no turn are limited', () => {
 })
 
 describe('a client that reads nothing is closed after 30 s', () => {
-  test('between turns, when only the pongs of the runtime are queued', async () => {
+  test('between turns, when only pongs of the runtime are queued', async () => {
     const app = testApp()
     const socket = pretendSocket(app)
     await app.clock.advance('1m')
@@ -203,7 +203,7 @@ describe('open sockets are limited', () => {
     expect((await getRejection(open(service, restricted)))?.[0]).toBe(429)
   })
 
-  test('and a socket that was closed for a flood gives its place back', async () => {
+  test('and a socket closed for a flood frees its place', async () => {
     await using service = ground({ settings: { socketsPerClient: 1 } })
     const socket = await open(service)
     for (let n = 0; n < 20; n++) socket.send('{')

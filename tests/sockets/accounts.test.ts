@@ -53,24 +53,21 @@ const losses: [name: string, lose: (service: Ground) => void][] = [
 ]
 
 describe('between two turns the account', () => {
-  test.each(losses)(
-    '%s: a chained turn is asked for in full, and the other account serves that',
-    async (_name, lose) => {
-      await using session = await begun()
-      const { service, socket, id } = session
-      lose(service)
-      expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
-      const events = await socket.turn(create('everything'))
-      expectCompleted(events)
-      expectCompleted(await socket.turn(following(idOf(events))))
-      const last = service.upstream.requests.at(-1)
-      expect(last?.account).toBe(service.members[1]!.sim.chatgptAccountId)
-      await leave(service, socket)
-      await expectNothingLeft(service)
-    },
-  )
+  test.each(losses)('%s: a chained turn is requested in full, and another account serves it', async (_name, lose) => {
+    await using session = await begun()
+    const { service, socket, id } = session
+    lose(service)
+    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
+    const events = await socket.turn(create('everything'))
+    expectCompleted(events)
+    expectCompleted(await socket.turn(following(idOf(events))))
+    const last = service.upstream.requests.at(-1)
+    expect(last?.account).toBe(service.members[1]!.sim.chatgptAccountId)
+    await leave(service, socket)
+    await expectNothingLeft(service)
+  })
 
-  test.each(losses)('%s: a turn in full is served by the other one, unseen', async (_name, lose) => {
+  test.each(losses)('%s: a full turn is served by another account, unnoticed', async (_name, lose) => {
     await using session = await begun()
     const { service, socket } = session
     lose(service)
@@ -80,7 +77,7 @@ describe('between two turns the account', () => {
     await expectNothingLeft(service)
   })
 
-  test('is exhausted and the only one: the client is told the truth, chained or not', async () => {
+  test('is exhausted and the only one: the client gets the real error, chained or not', async () => {
     await using service = ground()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
@@ -96,7 +93,7 @@ describe('between two turns the account', () => {
     await expectNothingLeft(service)
   })
 
-  test('has a token that ran out: it is renewed, unseen', async () => {
+  test('has an expired token: it is refreshed, unnoticed', async () => {
     await using service = ground()
     service.members[0]?.sim.expireAccessToken()
     const socket = await open(service)
@@ -108,7 +105,7 @@ describe('between two turns the account', () => {
 })
 
 describe('the upstream socket of a session', () => {
-  test('stays while its account does, and is closed when another one is chosen', async () => {
+  test('stays with its account, and is closed when another one is selected', async () => {
     await using session = await begun()
     const { service, socket } = session
     expectCompleted(await socket.turn(create()))
@@ -125,7 +122,7 @@ describe('the upstream socket of a session', () => {
     await expectNothingLeft(service)
   })
 
-  test('is replaced when the restriction comes', async () => {
+  test('is replaced when the restriction begins', async () => {
     await using session = await begun()
     const { service, socket, id } = session
     const { key } = service.key()
@@ -145,7 +142,7 @@ describe('the upstream socket of a session', () => {
     await expectNothingLeft(service)
   })
 
-  test('has its own for each downstream socket', async () => {
+  test('is separate for each downstream socket', async () => {
     await using service = ground()
     const sockets = [await open(service), await open(service), await open(service)]
     for (const events of await Promise.all(sockets.map((socket) => socket.turn(create())))) expectCompleted(events)
@@ -166,7 +163,7 @@ describe('the upstream socket of a session', () => {
   })
 })
 
-describe('a handshake upstream that is refused', () => {
+describe('a rejected upstream handshake', () => {
   test('with 401, even with a new token: HTTP decides whether the account is signed in', async () => {
     await using service = ground()
     const { sim, id } = service.members[0]!
@@ -190,7 +187,7 @@ describe('a handshake upstream that is refused', () => {
     ['501', { status: 501, body: '' }],
     ['a reset', { reset: true }],
   ]
-  test.each(toHttp)('%s: the turn goes by HTTP, unseen', async (_name, fault) => {
+  test.each(toHttp)('%s: the request uses HTTP, unnoticed', async (_name, fault) => {
     await using service = ground()
     service.members[0]?.sim.always({ ...fault, on: 'handshake' })
     const socket = await open(service)
@@ -228,7 +225,7 @@ describe('a handshake upstream that is refused', () => {
   })
 })
 
-describe('nobody is there', () => {
+describe('no account is available', () => {
   test.each([
     [NATIVE, 400],
     [PUBLIC, 503],
@@ -263,7 +260,7 @@ describe('nobody is there', () => {
     await expectNothingLeft(service)
   })
 
-  test('an upstream that stays silent before the first event is given up in time', async () => {
+  test('an upstream that stays silent before the first event times out', async () => {
     await using service = ground({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ silence: { afterEvents: 1 } })
     const socket = await open(service)

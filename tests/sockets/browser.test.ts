@@ -49,7 +49,7 @@ describe('a listed origin', () => {
     expect(service.lines.join('\n')).not.toContain(key)
   })
 
-  test('may still send a header, which goes first', async () => {
+  test('can still send a header, which takes precedence', async () => {
     await using service = ground(CORS)
     const { key, row } = service.key()
     const headers = { authorization: `Bearer ${key}` }
@@ -60,7 +60,7 @@ describe('a listed origin', () => {
   })
 })
 
-describe('a key in a subprotocol counts for nothing', () => {
+describe('a key in a subprotocol is ignored', () => {
   test.each([
     ['from another origin', { origin: 'https://evil.example' }, 403],
     ['on the native route', { path: NATIVE }, 403],

@@ -48,7 +48,7 @@ test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured reque
   expect(seen.map((types) => types.at(-1))).toEqual(['response.completed', 'response.completed'])
 })
 
-test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: what it was sent is what is stored', async (transport) => {
+test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: the stored response is the one it got', async (transport) => {
   await using service = ground({ settings: { upstreamStreamTransport: transport } })
   const { key, row } = service.key()
   startCapture(service, row.id)

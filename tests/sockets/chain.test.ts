@@ -29,7 +29,7 @@ const serve = async (socket: TestSocket, frame: Record<string, unknown>): Promis
 }
 
 describe('on one connection', () => {
-  test.each(ROUTES)('%s: three turns, one upstream socket, each knows the one before', async (path) => {
+  test.each(ROUTES)('%s: three turns, one upstream socket, each continues the previous one', async (path) => {
     await using service = ground({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const socket = await open(service, { path })
     const first = await serve(socket, create('one'))
@@ -48,7 +48,7 @@ describe('on one connection', () => {
     await expectNothingLeft(service)
   })
 
-  test('what a public client says as the system holds for the turns that go on from it', async () => {
+  test('system messages of a public client apply to the turns that continue from it', async () => {
     await using service = ground()
     const socket = await open(service, { path: PUBLIC })
     const input = [
@@ -81,7 +81,7 @@ describe('on one connection', () => {
     await expectNothingLeft(service)
   })
 
-  test('a public frame asks for what its reasoning can be read from on another connection', async () => {
+  test('a public frame requests what is needed to continue its reasoning on another connection', async () => {
     await using service = ground()
     const socket = await open(service, { path: PUBLIC })
     await serve(socket, create('one', { include: [] }))
@@ -90,7 +90,7 @@ describe('on one connection', () => {
     await expectNothingLeft(service)
   })
 
-  test('a frame leaves as the client wrote it, byte for byte', async () => {
+  test('a frame is sent as the client wrote it, byte for byte', async () => {
     await using service = ground()
     const socket = await open(service)
     const written = JSON.stringify(create('wörtlich \\u00e9 1e2'), null, 2)
@@ -99,7 +99,7 @@ describe('on one connection', () => {
     await leave(service, socket)
   })
 
-  test('tools of a public frame leave as they were written, where another spelling would say something else', async () => {
+  test('tools of a public frame are sent as written, where reformatting would change them', async () => {
     await using service = ground()
     const socket = await open(service, { path: PUBLIC })
     const tools = '[{"type": "function", "name": "f", "parameters": {"b": 9223372036854775807, "1": {}}}]'
@@ -108,7 +108,7 @@ describe('on one connection', () => {
     await leave(service, socket)
   })
 
-  test('a frame that names no earlier response by null is a turn of its own', async () => {
+  test('a frame with a null previous response is a turn of its own', async () => {
     await using service = ground()
     const socket = await open(service)
     await serve(socket, create('x', { previous_response_id: null }))
@@ -117,7 +117,7 @@ describe('on one connection', () => {
     await expectNothingLeft(service)
   })
 
-  test('a prewarm goes upstream, and its id is good for the next turn', async () => {
+  test('a prewarm is sent upstream, and its id is valid for the next turn', async () => {
     await using service = ground()
     const socket = await open(service)
     const warm = await serve(socket, prewarm())
@@ -141,8 +141,8 @@ describe('on one connection', () => {
   })
 })
 
-describe('the earlier response is gone: said in-band, and everything sent again is served', () => {
-  test.each(ROUTES)('%s: an id nobody ever gave, with and without an upstream socket', async (path) => {
+describe('the previous response is missing: reported in-band, and a full resend is served', () => {
+  test.each(ROUTES)('%s: an unknown id, with and without an upstream socket', async (path) => {
     await using service = ground()
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(following('resp_unknown')))).toEqual([...LOST])
@@ -165,7 +165,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     await leave(service, one, other)
   })
 
-  test.each(['close', 'drop'] as const)('the upstream socket has ended meanwhile (%s)', async (how) => {
+  test.each(['close', 'drop'] as const)('the upstream socket has ended since (%s)', async (how) => {
     await using service = ground()
     if (how === 'close') service.members[0]?.sim.next({ closeIdle: { code: 1001 } })
     const socket = await open(service)
@@ -179,7 +179,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     await expectNothingLeft(service)
   })
 
-  test('the upstream socket breaks under the turn that goes on', async () => {
+  test('the upstream socket breaks under the continuing turn', async () => {
     await using service = ground()
     const socket = await open(service)
     const id = await serve(socket, create())
@@ -190,7 +190,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     await expectNothingLeft(service)
   })
 
-  test('the turn before went by HTTP', async () => {
+  test('the previous turn used HTTP', async () => {
     await using service = ground()
     const socket = await open(service)
     service.change({ upstreamStreamTransport: 'http' })
@@ -204,7 +204,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
     await expectNothingLeft(service)
   })
 
-  test('the turn before went over a socket, and the transport is http now', async () => {
+  test('the previous turn used a socket, and the transport is http now', async () => {
     await using service = ground()
     const socket = await open(service)
     const id = await serve(socket, create())
@@ -219,7 +219,7 @@ describe('the earlier response is gone: said in-band, and everything sent again 
   })
 })
 
-describe('a prewarm where no upstream socket stands is answered here, and goes ahead of the turn that follows it', () => {
+describe('a prewarm without an upstream socket is answered by Sluice, and put before the next turn', () => {
   const texts = (body: unknown) =>
     (body as { input: { content: { text: string }[] }[] }).input.map(({ content }) => content[0]?.text)
 
@@ -254,7 +254,7 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
     await expectNothingLeft(service)
   })
 
-  test('the turn that follows may go over a socket again', async () => {
+  test('the next turn can use a socket again', async () => {
     await using service = ground()
     const socket = await open(service)
     service.change({ upstreamStreamTransport: 'http' })
@@ -268,7 +268,7 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
     await leave(service, socket)
   })
 
-  test('it is good for one turn, on its own socket, and only with a list to join', async () => {
+  test('it is valid for one turn, on its own socket, and only with a list to join', async () => {
     await using service = ground()
     const [socket, other] = [await open(service), await open(service)]
     service.change({ upstreamStreamTransport: 'http' })
@@ -284,7 +284,7 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
     await expectNothingLeft(service)
   })
 
-  test('one of more than 1 MiB is not kept', async () => {
+  test('one over 1 MiB is not kept', async () => {
     await using service = ground()
     const socket = await open(service)
     service.change({ upstreamStreamTransport: 'http' })
@@ -295,7 +295,7 @@ describe('a prewarm where no upstream socket stands is answered here, and goes a
   })
 })
 
-describe('a client is told to send everything with the word it knows', () => {
+describe('a client is asked for a full resend with the code it knows', () => {
   const OLDER = [400, 'websocket_connection_limit_reached'] as const
   test.each([
     [NATIVE, { 'user-agent': 'codex_vscode/0.140.0 (Debian 12.0.0; x86_64) unknown' }, OLDER],

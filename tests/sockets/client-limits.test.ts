@@ -67,7 +67,7 @@ describe('a native socket', () => {
     expect([handshake, text.includes('codex.rate_limits')]).toEqual([undefined, false])
   })
 
-  test('account: the event of the account as it came, without its plan', async () => {
+  test('account: the unchanged event of the account, without its plan', async () => {
     await using service = ground({ accounts: [{ usage: usage(80) }], settings: { clientRateLimits: 'account' } })
     const { key } = service.key()
     service.members[0]?.sim.always({ rateLimitsEvent: true })
@@ -77,7 +77,7 @@ describe('a native socket', () => {
     expect(text).not.toContain('plan_type')
   })
 
-  test('a key with limits of its own: those, and a later request shows what the earlier one used', async () => {
+  test('a key with its own limits: those, and a later request shows the use of the earlier one', async () => {
     await using service = ground({ accounts: TWO })
     const { key } = service.key({
       limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 4, modelFilter: '' }],

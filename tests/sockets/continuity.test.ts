@@ -58,7 +58,7 @@ const begun = async (path = NATIVE) => {
 
 describe('encrypted content', () => {
   test.each([NATIVE, PUBLIC])(
-    '%s: a full resend moves without the reasoning that cannot be read, and the move is logged',
+    '%s: a full resend moves without unreadable reasoning, and the move is logged',
     async (path) => {
       await using conversation = await begun(path)
       const { service, socket, id, history, owner, other } = conversation
@@ -82,7 +82,7 @@ describe('encrypted content', () => {
     },
   )
 
-  test('a full resend to the owner leaves as it came, byte for byte', async () => {
+  test('a full resend to the owner is sent unchanged, byte for byte', async () => {
     await using conversation = await begun()
     const { service, socket, history } = conversation
     const written = JSON.stringify(create('', { input: [...history, asked('two')] }), null, 1)
@@ -91,7 +91,7 @@ describe('encrypted content', () => {
     await leave(service, socket)
   })
 
-  test('a compacted conversation never moves: the answer is about its owner', async () => {
+  test('a compacted conversation never moves: the error is about its owner', async () => {
     await using conversation = await begun()
     const { service, socket, owner } = conversation
     const compacted = await socket.turn(create('', { input: [asked('one'), { type: 'compaction_trigger' }] }))
@@ -106,7 +106,7 @@ describe('encrypted content', () => {
     await expectNothingLeft(service)
   })
 
-  test('reasoning nobody here knows is left out once the account cannot read it', async () => {
+  test('reasoning of an unknown owner is omitted once the account cannot read it', async () => {
     await using service = ground()
     const socket = await open(service)
     const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.elsewhere.1' }
@@ -119,7 +119,7 @@ describe('encrypted content', () => {
 })
 
 describe('the same account', () => {
-  test('serves a conversation that comes back on another socket', async () => {
+  test('serves a conversation that continues on another socket', async () => {
     await using conversation = await begun()
     const { service, socket, history } = conversation
     await leave(service, socket)
@@ -132,7 +132,7 @@ describe('the same account', () => {
     expect(service.rows().every(({ moved }) => !moved)).toBeTrue()
   })
 
-  test('serves it whichever way it comes: socket, then HTTP, then socket', async () => {
+  test('serves it over any transport: socket, then HTTP, then socket', async () => {
     await using conversation = await begun()
     const { service, socket, history } = conversation
     const { type: _, ...body } = create('', { input: [...history, asked('two')] })
@@ -164,7 +164,7 @@ describe('the same account', () => {
     await expectNothingLeft(service)
   })
 
-  test('is known by the turn state it issued, also after a restart', async () => {
+  test('is recognized by the turn state it issued, also after a restart', async () => {
     await using service = ground({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const headers = { 'content-type': 'application/json', 'user-agent': 'test' }
     const body = JSON.stringify(codexBody())
@@ -183,7 +183,7 @@ describe('the same account', () => {
   })
 })
 
-test('a public client goes on behind reasoning that holds nothing to go on from', async () => {
+test('a public client continues after reasoning without content', async () => {
   await using service = ground()
   const socket = await open(service, { path: PUBLIC })
   const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello' }] }

@@ -23,7 +23,7 @@ import { pretendSocket } from './pretend.ts'
 
 const MIB = 1024 * 1024
 
-describe('an error in one piece with what came before it', () => {
+describe('an error in one chunk with earlier events', () => {
   for (const hidesQuota of [false, true])
     test(`ends the turn and not the socket, quota ${hidesQuota ? 'hidden' : 'shown'}`, async () => {
       await using service = ground({ settings: { hideUpstreamQuotaFromApiKeys: hidesQuota, apiKeyAuthEnabled: true } })
@@ -48,8 +48,8 @@ describe('an error in one piece with what came before it', () => {
     })
 })
 
-describe('events that come all at once', () => {
-  test('are handed over only as fast as the client takes them', async () => {
+describe('events that arrive all at once', () => {
+  test('are delivered only as fast as the client reads them', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
     const socket = pretendSocket(app)
@@ -69,7 +69,7 @@ describe('events that come all at once', () => {
     socket.session.closed()
   })
 
-  test('are all handed over when the first was queued for a moment only', async () => {
+  test('are all delivered when the first was queued for a moment only', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
     const socket = pretendSocket(app)
@@ -91,7 +91,7 @@ describe('events that come all at once', () => {
     return { app, socket }
   }
 
-  test('do not end the socket where a refusal is to be sent before there is room', async () => {
+  test('do not end the socket when a rejection is to be sent before there is room', async () => {
     const { app, socket } = await stalledTurn()
     for (let n = 0; n < 2; n++) socket.say({ type: 'nonsense' })
     expect([socket.frames.length, socket.closed]).toEqual([1, null])
@@ -127,7 +127,7 @@ describe('events that come all at once', () => {
   )
 })
 
-describe('where bodies have used up the memory for them', () => {
+describe('when bodies have used up their memory', () => {
   const full = () => {
     const app = testApp({ settings: { inFlightBodyMiB: 16 } })
     const { bodies } = app.bindings
@@ -136,7 +136,7 @@ describe('where bodies have used up the memory for them', () => {
     return { app, others, socket: pretendSocket(app) }
   }
 
-  test('a frame is refused before it is taken apart', () => {
+  test('a frame is rejected before it is parsed', () => {
     const { app, others, socket } = full()
     socket.session.received('x'.repeat(MIB))
     expect(getRefusal(socket.frames)).toEqual([503, 'busy'])
@@ -148,7 +148,7 @@ describe('where bodies have used up the memory for them', () => {
     socket.session.closed()
   })
 
-  test('a turn can be taken back', async () => {
+  test('a turn can be cancelled', async () => {
     const { app, others, socket } = full()
     others.resize(15 * MIB)
     app.members[0]?.sim.next({ silence: { afterEvents: 3 } })
@@ -190,7 +190,7 @@ describe('the bytes of a frame', () => {
     return refs
   }
 
-  test('are let go once the answer has begun', async () => {
+  test('are released once the response has begun', async () => {
     await using service = ground()
     const refs = watchFrames()
     const SOCKETS = 4
@@ -214,7 +214,7 @@ describe('the bytes of a frame', () => {
   }, 120_000)
 })
 
-test('a fault of our own under a socket closes it with 1011, and no other', async () => {
+test('an internal error on a socket closes it with 1011, and no other', async () => {
   await using service = ground()
   const [broken, other] = [await open(service), await open(service)]
   const id = idOf(await other.turn(create()))

@@ -34,7 +34,7 @@ const cutOff = ({ bindings }: Ground): void => {
 const ROUTES = [NATIVE, PUBLIC]
 
 describe('draining', () => {
-  test.each(ROUTES)('%s: idle sockets are closed at once, before and after a turn', async (path) => {
+  test.each(ROUTES)('%s: idle sockets are closed immediately, before and after a turn', async (path) => {
     await using service = ground()
     const [fresh, used] = [await open(service, { path }), await open(service, { path })]
     expectCompleted(await used.turn(create()))
@@ -44,7 +44,7 @@ describe('draining', () => {
     await expectNothingLeft(service)
   })
 
-  test.each(ROUTES)('%s: a running turn comes to its end, then its socket is closed', async (path) => {
+  test.each(ROUTES)('%s: a running turn is completed, then its socket is closed', async (path) => {
     await using service = ground()
     service.members[0]?.sim.next({ dripMs: 10 })
     const socket = await open(service, { path })
@@ -57,7 +57,7 @@ describe('draining', () => {
     await expectNothingLeft(service)
   })
 
-  test('a turn that waits behind another is refused with the time to come back', async () => {
+  test('a queued turn is rejected with a retry time', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ dripMs: 10 })
     const socket = await open(service)
@@ -76,7 +76,7 @@ describe('draining', () => {
     await expectNothingLeft(service)
   })
 
-  test.each(ROUTES)('%s: new handshakes are refused with 503 and the time to come back', async (path) => {
+  test.each(ROUTES)('%s: new handshakes are rejected with 503 and a retry time', async (path) => {
     await using service = ground()
     drain(service)
     const refusal = await open(service, { path }).catch((error: unknown) => error)
@@ -118,7 +118,7 @@ describe('draining', () => {
     },
   )
 
-  test('a chained turn that is cut off is told of the end, not of a lost response', async () => {
+  test('a chained turn that is cut off gets the end, not a missing response', async () => {
     await using service = ground()
     const socket = await open(service)
     const first = await socket.turn(create())

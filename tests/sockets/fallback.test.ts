@@ -74,7 +74,7 @@ const SOCKETS_DOWN: [string, Fault, handshakes: number[]][] = [
   ['a binary frame', { on: 'create', binaryFrame: { afterEvents: 0 } }, [101, 101]],
 ]
 
-describe('the last attempt goes by HTTP', () => {
+describe('the last attempt uses HTTP', () => {
   for (const [index, [who, turn]] of CLIENTS.entries())
     test.each(SOCKETS_DOWN.filter((_, n) => index === 0 || n % 4 === index))(
       `of ${who}: %s`,
@@ -92,14 +92,14 @@ describe('the last attempt goes by HTTP', () => {
       },
     )
 
-  test('once is no pattern: the second attempt takes a new socket', async () => {
+  test('a single failure does not count: the second attempt uses a new socket', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ on: 'handshake', status: 500, body: '' })
     await post(service, NATIVE)
     expect([handshakes(service), transports(service)]).toEqual([[500, 101], ['websocket']])
   })
 
-  test('a prewarm is then answered here, and the turn that follows it is served', async () => {
+  test('a prewarm is then answered by Sluice, and the turn after it is served', async () => {
     await using service = ground()
     service.members[0]?.sim.always({ on: 'handshake', status: 500, body: '' })
     const socket = await open(service)
@@ -122,7 +122,7 @@ describe('the last attempt goes by HTTP', () => {
     expect(service.bindings.pool.all().map(({ health }) => health.errors)).toEqual([1, 0])
   })
 
-  test('an overloaded model is not taken for sockets that are down', async () => {
+  test('an overloaded model is not taken for a socket outage', async () => {
     await using service = ground()
     const overloaded = { status: 503, error: { code: 'server_is_overloaded', message: 'Overloaded.' } }
     service.members[0]?.sim.always({ on: 'create', ...overloaded, body: overloaded })
@@ -133,11 +133,11 @@ describe('the last attempt goes by HTTP', () => {
   })
 })
 
-describe('an account whose last three sockets died', () => {
+describe('an account whose last three sockets failed', () => {
   const down: Fault = { on: 'handshake', status: 503, body: { detail: 'no' } }
   const MINUTES = 60_000
 
-  test('is on HTTP for two minutes, then one failure is enough, and a turn that ends well clears it', async () => {
+  test('uses HTTP for two minutes, then one failure is enough, and a successful turn resets it', async () => {
     await using service = ground()
     const { sim } = service.members[0]!
     sim.always(down)
@@ -163,7 +163,7 @@ describe('an account whose last three sockets died', () => {
     expectUncharged(service)
   })
 
-  test('is on HTTP after a single handshake without any answer, which cost the whole connect limit', async () => {
+  test('uses HTTP after a single handshake without a response, which cost the whole connect timeout', async () => {
     await using service = ground({ settings: { connectTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ on: 'handshake', delayHeadersMs: 60_000 })
     await post(service, NATIVE)
@@ -173,7 +173,7 @@ describe('an account whose last three sockets died', () => {
     expectUncharged(service)
   })
 
-  test('in the middle of their answers, the next turn goes by HTTP', async () => {
+  test('in the middle of their responses, the next turn uses HTTP', async () => {
     await using service = ground()
     service.members[0]?.sim.always({ on: 'create', close: { code: 1012, afterEvents: 5 } })
     const socket = await open(service)
@@ -189,7 +189,7 @@ describe('an account whose last three sockets died', () => {
 describe('a native client that falls back to HTTP', () => {
   const session = (id: string) => ({ ...NATIVE_CLIENT, 'session-id': id })
 
-  test('is carried by HTTP when the socket of its session just failed; others are not', async () => {
+  test('uses HTTP upstream when the socket of its session just failed; others do not', async () => {
     await using service = ground()
     const socket = await open(service, { headers: session('one') })
     service.members[0]?.sim.next({ on: 'create', terminate: { afterEvents: 5 }, dripMs: 5 })
@@ -201,7 +201,7 @@ describe('a native client that falls back to HTTP', () => {
     await expectNothingLeft(service)
   })
 
-  test('whose socket ended well is carried by what fits it', async () => {
+  test('whose socket ended normally uses the suitable transport', async () => {
     await using service = ground()
     const socket = await open(service, { headers: session('one') })
     expectCompleted(await socket.turn(create()))
@@ -243,7 +243,7 @@ describe('a frame that is too large for a socket', () => {
     120_000,
   )
 
-  test('by the limit of the service, which closes with 1009: once more by HTTP, on the same account', async () => {
+  test('for the upstream, which closes with 1009, is repeated over HTTP on the same account', async () => {
     await using service = ground({ accounts: 2, settings: { upstreamStreamTransport: 'websocket' } })
     prefer(service, service.members[0]!.id) // there are two
     service.members[0]?.sim.always({ on: 'create', close: { code: 1009, afterEvents: 0 } })
@@ -260,7 +260,7 @@ describe('a frame that is too large for a socket', () => {
   })
 })
 
-describe('a close that has nothing to do with the account charges it with nothing', () => {
+describe('a close unrelated to the account does not count against it', () => {
   test.each([1001, 1009, 1012, 1013])('%d', async (code) => {
     await using service = ground()
     const socket = await open(service)
@@ -278,7 +278,7 @@ describe('a close that has nothing to do with the account charges it with nothin
   })
 })
 
-test('ten accounts without sockets that all rate limit over HTTP are tried in a few seconds, and the client gets the 429', async () => {
+test('ten accounts without sockets that are all rate limited over HTTP are tried in a few seconds, and the client gets the 429', async () => {
   await using service = ground({ accounts: 10 })
   for (const { sim } of service.members) {
     sim.always({ on: 'handshake', status: 503 })

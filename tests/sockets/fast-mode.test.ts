@@ -13,7 +13,7 @@ import {
 } from './ground.ts'
 
 describe.each([NATIVE, PUBLIC])('%s', (path) => {
-  test('strip: the tier does not leave, whatever it is called', async () => {
+  test('strip: the tier is not sent, whatever its name', async () => {
     await using service = ground({ settings: { prohibitFastMode: 'strip' } })
     const socket = await open(service, { path })
     for (const service_tier of ['priority', 'fast', 'flex']) {
@@ -25,7 +25,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
     await expectNothingLeft(service)
   })
 
-  test('refuse: an error frame, and the socket goes on', async () => {
+  test('refuse: an error frame, and the socket stays open', async () => {
     await using service = ground({ settings: { prohibitFastMode: 'refuse' } })
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(create('hello', { service_tier: 'priority' })))).toEqual([

@@ -21,7 +21,7 @@ const naming = (...ids: string[]) => ({
   input: [{ type: 'message', role: 'user', content: ids.map((file_id) => ({ type: 'input_file', file_id })) }],
 })
 
-test('a request that continues a response elsewhere is sent again in full, and then served by the account of the file', async () => {
+test('a request that continues a response elsewhere is requested in full, and then served by the account of the file', async () => {
   await using service = ground({ accounts: 2 })
   const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
   const first = await socket.turn(create('one'))

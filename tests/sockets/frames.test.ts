@@ -36,7 +36,7 @@ const BAD_FRAMES: [name: string, frame: string | Uint8Array, code: string][] = [
   ['no model', JSON.stringify(create('x', { model: undefined })), 'invalid_request_error'],
 ]
 
-describe('a frame that is not understood gets an error frame, and the socket lives', () => {
+describe('an invalid frame gets an error frame, and the socket stays open', () => {
   for (const path of ROUTES)
     test.each(BAD_FRAMES)(`${path}: %s`, async (_name, frame, code) => {
       await using service = ground()
@@ -60,7 +60,7 @@ describe('a frame that is not understood gets an error frame, and the socket liv
     await leave(service, socket)
   })
 
-  test('what nobody waits for is taken without an answer', async () => {
+  test('a frame for no turn is accepted without a response', async () => {
     await using service = ground()
     const socket = await open(service)
     socket.send({ type: 'response.processed', response_id: 'resp_1' })
@@ -72,7 +72,7 @@ describe('a frame that is not understood gets an error frame, and the socket liv
 })
 
 describe('one turn at a time', () => {
-  test('a second create waits, a third is refused, the fourth is welcome once there is room', async () => {
+  test('a second create waits, a third is rejected, the fourth is accepted once there is room', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ dripMs: 5 })
     const socket = await open(service)
@@ -103,7 +103,7 @@ describe('one turn at a time', () => {
     await leave(service, socket)
   })
 
-  test('a client that leaves with a turn waiting leaves nothing', async () => {
+  test('a client that disconnects with a turn waiting leaves nothing', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
     const socket = await open(service)
@@ -122,7 +122,7 @@ describe('an interrupt', () => {
   test.each([
     ['before', 1],
     ['after', 4],
-  ])('%s the first event ends the turn as incomplete, and lets the upstream go', async (_when, afterEvents) => {
+  ])('%s the first event ends the turn as incomplete, and releases the upstream', async (_when, afterEvents) => {
     await using service = ground()
     service.members[0]?.sim.next({ silence: { afterEvents } })
     const socket = await open(service)
@@ -140,7 +140,7 @@ describe('an interrupt', () => {
     await expectNothingLeft(service)
   })
 
-  test('takes back the running turn only: the one that waits is served', async () => {
+  test('cancels only the running turn: the waiting one is served', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = await open(service)
@@ -169,7 +169,7 @@ describe('an interrupt', () => {
     await expectNothingLeft(service)
   })
 
-  test('costs nothing where it takes back a prewarm', async () => {
+  test('costs nothing when it cancels a prewarm', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
@@ -184,7 +184,7 @@ describe('an interrupt', () => {
     await expectNothingLeft(service)
   })
 
-  test('sent twice, or after the end, does nothing more', async () => {
+  test('sent twice, or after the end, has no further effect', async () => {
     await using service = ground()
     service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = await open(service)

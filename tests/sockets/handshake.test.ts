@@ -88,7 +88,7 @@ const refusals: Refusal[] = [
   },
 ]
 
-describe('refused before the upgrade', () => {
+describe('rejected before the upgrade', () => {
   for (const path of ROUTES)
     test.each(refusals)(`${path}: $name`, async ({ prepare, headers, status, code }) => {
       await using service = ground()
@@ -102,7 +102,7 @@ describe('refused before the upgrade', () => {
     })
 })
 
-describe('426, the one way to send the native client to HTTP', () => {
+describe('426, the only way to send the native client to HTTP', () => {
   test('while the transport is http, on the native route only', async () => {
     await using service = ground({ settings: { upstreamStreamTransport: 'http' } })
     const refusal = await refusedWith(open(service))
@@ -111,7 +111,7 @@ describe('426, the one way to send the native client to HTTP', () => {
     await leave(service, socket)
   })
 
-  test('never for the restricted pool, which has no other way in', async () => {
+  test('never for the restricted pool, which has no other transport', async () => {
     await using service = ground({ settings: { upstreamStreamTransport: 'http' } })
     const headers = { authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'trusted_cyber' }
     await leave(service, await open(service, { headers }))
@@ -128,7 +128,7 @@ describe('426, the one way to send the native client to HTTP', () => {
   })
 })
 
-describe('the 101', () => {
+describe('the 101 response', () => {
   test.each(ROUTES)('%s: gives a request id and a turn state', async (path) => {
     await using service = ground()
     const socket = await open(service, { path })
@@ -138,7 +138,7 @@ describe('the 101', () => {
     await leave(service, socket)
   })
 
-  test('hands back the turn state and the request id the client came with', async () => {
+  test('returns the turn state and the request id the client sent', async () => {
     await using service = ground()
     const headers = { 'x-codex-turn-state': 'st0123456789abcdef.state', 'x-request-id': 'mine-1' }
     const socket = await open(service, { headers })
@@ -146,7 +146,7 @@ describe('the 101', () => {
     await leave(service, socket)
   })
 
-  test('two clients get turn states of their own', async () => {
+  test('two clients get separate turn states', async () => {
     await using service = ground()
     const sockets = [await open(service), await open(service)]
     expect(new Set(sockets.map(({ opened }) => opened.headers['x-codex-turn-state'])).size).toBe(2)
@@ -154,14 +154,14 @@ describe('the 101', () => {
   })
 })
 
-describe('what is no handshake', () => {
+describe('an invalid handshake', () => {
   test.each(ROUTES)('%s: a plain GET is not found', async (path) => {
     await using service = ground()
     const response = await fetch(service.url + path)
     expect([response.status, (await response.json()).error.code]).toEqual([404, 'not_found'])
   })
 
-  test.each(ROUTES)('%s: an upgrade without a key for it is refused', async (path) => {
+  test.each(ROUTES)('%s: an upgrade without a Sec-WebSocket-Key is rejected', async (path) => {
     await using service = ground()
     const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
     const response = await fetch(service.url + path, { headers })
@@ -170,7 +170,7 @@ describe('what is no handshake', () => {
   })
 })
 
-test('a client that closes politely is answered, and forgotten', async () => {
+test('a client that closes properly gets a close frame, and is forgotten', async () => {
   await using service = ground()
   const socket = await open(service)
   expect(service.bindings.sockets.size).toBe(1)

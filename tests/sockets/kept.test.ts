@@ -33,7 +33,7 @@ const tokens = ({ upstream }: Ground) => {
   return all.map((token) => [...new Set(all)].indexOf(token))
 }
 
-test('connections that are kept are counted', async () => {
+test('idle connections are counted', async () => {
   await using service = ground()
   const kept = async () => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text()
@@ -51,14 +51,14 @@ test('connections that are kept are counted', async () => {
   expect(await kept()).toBe('0')
 })
 
-describe('a token that is refused on the kept connection', () => {
+describe('a token that is rejected on the kept connection', () => {
   /** From now on the tokens issued so far open no connection, and the next turn on an old one is refused. */
   const expire = ({ members }: Ground) => {
     members[0]?.sim.expireAccessToken()
     members[0]?.sim.next(faults.unauthorized())
   }
 
-  test('is renewed, and the turn goes over a new connection; the account stays', async () => {
+  test('is refreshed, and the turn uses a new connection; the account stays', async () => {
     await using service = ground()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
@@ -74,7 +74,7 @@ describe('a token that is refused on the kept connection', () => {
     await expectNothingLeft(service)
   })
 
-  test('is renewed once for all sockets of the account', async () => {
+  test('is refreshed once for all sockets of the account', async () => {
     await using service = ground()
     const [one, other] = [await open(service), await open(service)]
     for (const socket of [one, other]) expectCompleted(await socket.turn(create()))
@@ -88,7 +88,7 @@ describe('a token that is refused on the kept connection', () => {
     await expectNothingLeft(service)
   })
 
-  test('under a turn that goes on is renewed too: everything is asked for, and served over a new connection', async () => {
+  test('under a continuing turn is refreshed too: a full resend is requested, and served over a new connection', async () => {
     await using service = ground()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
@@ -103,7 +103,7 @@ describe('a token that is refused on the kept connection', () => {
   })
 })
 
-test('what a handshake said of usage is said once: turns on its connection do not say it again', async () => {
+test('usage from a handshake is reported once: turns on its connection do not repeat it', async () => {
   const usage = (usedPercent: number) => ({
     primary: { usedPercent, windowMinutes: 300, resetAt: Date.now() + 3_600_000 },
   })
@@ -123,7 +123,7 @@ test('what a handshake said of usage is said once: turns on its connection do no
   await expectNothingLeft(service)
 })
 
-describe('a connection that the service calls too old', () => {
+describe('a connection that the upstream calls too old', () => {
   const tooOld: Fault = {
     status: 400,
     body: {
@@ -135,7 +135,7 @@ describe('a connection that the service calls too old', () => {
     },
   }
 
-  test('is replaced, unseen, and the account is not to blame', async () => {
+  test('is replaced, unnoticed, and the account is not charged', async () => {
     await using service = ground()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
@@ -147,7 +147,7 @@ describe('a connection that the service calls too old', () => {
     await expectNothingLeft(service)
   })
 
-  test('loses what was to go on there', async () => {
+  test('loses what was to continue there', async () => {
     await using service = ground()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
@@ -160,7 +160,7 @@ describe('a connection that the service calls too old', () => {
   })
 })
 
-describe('a turn that goes on and that another account could serve', () => {
+describe('a continuing turn that another account could serve', () => {
   const failures: [name: string, fault: Fault][] = [
     ['the model is not on the plan', faults.modelNotSupported('gpt-5.5')],
     ['the model is not there', faults.modelNotFound('gpt-5.5')],
@@ -168,7 +168,7 @@ describe('a turn that goes on and that another account could serve', () => {
     ['refused with a reason', { status: 403, body: { error: { code: 'workspace_denied', message: 'No.' } } }],
     ['the workspace is gone', faults.deactivatedWorkspace()],
   ]
-  test.each(failures)('%s: everything is asked for, and served', async (_name, fault) => {
+  test.each(failures)('%s: a full resend is requested, and served', async (_name, fault) => {
     await using service = ground({ accounts: 2 })
     prefer(service, service.members[0]!.id) // there are two
     const socket = await open(service)
@@ -181,7 +181,7 @@ describe('a turn that goes on and that another account could serve', () => {
     await expectNothingLeft(service)
   })
 
-  test('but not one that no account would take: that is said as it is, and the connection stays', async () => {
+  test('but not one that no account would accept: that error is returned, and the connection stays', async () => {
     await using service = ground({ accounts: 2 })
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
@@ -194,7 +194,7 @@ describe('a turn that goes on and that another account could serve', () => {
   })
 })
 
-test('a handshake that is refused to one client leaves what another has open alone', async () => {
+test('a handshake rejected for one client does not affect another client’s open connection', async () => {
   await using service = ground()
   const [holder, newcomer] = [await open(service), await open(service)]
   const id = idOf(await holder.turn(create()))
@@ -221,7 +221,7 @@ describe('when an account', () => {
     return { service, socket: await open(service), [Symbol.asyncDispose]: () => service.stop() }
   }
 
-  test.each(ends)('%s, what is kept of it is closed at once', async (_name, end) => {
+  test.each(ends)('%s, its kept connections are closed immediately', async (_name, end) => {
     await using session = await begun()
     const { service, socket } = session
     const second = await open(service)
@@ -236,20 +236,23 @@ describe('when an account', () => {
     await expectNothingLeft(service)
   })
 
-  test.each(ends)('%s in the middle of a turn, that turn ends well and its connection with it', async (_name, end) => {
-    await using session = await begun()
-    const { service, socket } = session
-    service.members[0]?.sim.next({ delayFirstEventMs: 20, dripMs: 5 })
-    socket.send(create())
-    await socket.next(({ type }) => type === 'response.created')
-    end(service, service.members[0]!.id)
-    await socket.next(({ type }) => type === 'response.completed')
-    await until(() => service.upstream.openSockets === 0, 'its connection closed')
-    await leave(service, socket)
-    await expectNothingLeft(service)
-  })
+  test.each(ends)(
+    '%s in the middle of a turn, that turn ends normally and its connection with it',
+    async (_name, end) => {
+      await using session = await begun()
+      const { service, socket } = session
+      service.members[0]?.sim.next({ delayFirstEventMs: 20, dripMs: 5 })
+      socket.send(create())
+      await socket.next(({ type }) => type === 'response.created')
+      end(service, service.members[0]!.id)
+      await socket.next(({ type }) => type === 'response.completed')
+      await until(() => service.upstream.openSockets === 0, 'its connection closed')
+      await leave(service, socket)
+      await expectNothingLeft(service)
+    },
+  )
 
-  test('is exhausted, what another client has open there stays for the time after', async () => {
+  test('is exhausted, another client’s open connection there stays for later', async () => {
     await using service = ground()
     const [idle, busy] = [await open(service), await open(service)]
     expectCompleted(await idle.turn(create()))
@@ -264,7 +267,7 @@ describe('when an account', () => {
   })
 })
 
-test('the turn state of a handshake does not call a conversation back from where it has moved', async () => {
+test('the turn state of a handshake does not return a conversation from where it has moved', async () => {
   await using service = ground({ accounts: 2 })
   const [first, second] = [service.members[0]!, service.members[1]!]
   prefer(service, first.id)
@@ -285,7 +288,7 @@ test('the turn state of a handshake does not call a conversation back from where
   await expectNothingLeft(service)
 })
 
-describe('connections that died unseen charge no account', () => {
+describe('connections that failed unnoticed charge no account', () => {
   const ways: Record<string, Fault> = {
     'cut off': { terminate: { afterEvents: 0 } },
     'closed with 1001': { close: { code: 1001, afterEvents: 0 } },

@@ -29,7 +29,7 @@ describe('an idle socket', () => {
     await over(app, socket)
   })
 
-  test('that ever sent a frame above 4 MiB is closed after 2 minutes: the runtime keeps room for such a frame', async () => {
+  test('that ever sent a frame over 4 MiB is closed after 2 minutes, because the runtime keeps its buffer', async () => {
     const app = testApp()
     const socket = pretendSocket(app)
     socket.say(create('x'.repeat(5 * 1024 * 1024)))
@@ -62,7 +62,7 @@ describe('an idle socket', () => {
     await over(app, socket)
   })
 
-  test('is not closed in the face of a client that sent one which was refused', async () => {
+  test('is not closed for a client that sent a rejected frame', async () => {
     const app = testApp()
     const socket = pretendSocket(app)
     await app.clock.advance('10m')
@@ -125,7 +125,7 @@ describe('silence within a turn', () => {
     await over(app, socket)
   })
 
-  test('is silence for the client, too, where events come that are not for it', async () => {
+  test('includes events that are not for the client', async () => {
     const { app, socket, news } = await silent(false)
     for (let seconds = 0; seconds < 20; seconds += 4) {
       await app.clock.advance('4s')
@@ -135,7 +135,7 @@ describe('silence within a turn', () => {
     await over(app, socket)
   })
 
-  test('keepalives come before the first event, too', async () => {
+  test('keepalives are sent before the first event, too', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ delayHeadersMs: 30_000 })
     const socket = pretendSocket(app)
@@ -147,7 +147,7 @@ describe('silence within a turn', () => {
     await over(app, socket)
   })
 
-  test('none comes between turns', async () => {
+  test('none is sent between turns', async () => {
     const app = testApp()
     const socket = pretendSocket(app)
     socket.say(create())
@@ -158,7 +158,7 @@ describe('silence within a turn', () => {
     await over(app, socket)
   })
 
-  test('of an upstream that says nothing for too long ends the turn honestly, and the socket lives', async () => {
+  test('of an upstream for too long ends the turn with an error, and the socket stays open', async () => {
     const { app, socket } = await silent(true)
     for (let minutes = 0; minutes < 6; minutes++) await app.clock.advance('1m')
     expect(getEnds(getTypes(socket.frames))).toEqual(['response.failed'])
@@ -173,7 +173,7 @@ describe('silence within a turn', () => {
 describe('a client that does not read', () => {
   const LONG = answers.bulk(200, 1000)
 
-  test('is waited for: nothing more is asked of the upstream until it reads again', async () => {
+  test('pauses the upstream until it reads again', async () => {
     const app = testApp()
     app.upstream.script(() => LONG)
     const socket = pretendSocket(app)
@@ -190,7 +190,7 @@ describe('a client that does not read', () => {
     await over(app, socket)
   })
 
-  test('for 30 s is given up with 1013, and its turn is cancelled', async () => {
+  test('for 30 s is closed with 1013, and its turn is cancelled', async () => {
     const app = testApp()
     app.upstream.script(() => LONG)
     const socket = pretendSocket(app)
@@ -206,7 +206,7 @@ describe('a client that does not read', () => {
     expect(app.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
   })
 
-  test('reading now and then is not given up', async () => {
+  test('but reads now and then is not closed', async () => {
     const app = testApp()
     app.upstream.script(() => answers.bulk(20, 1000, { dripMs: 100 }))
     const socket = pretendSocket(app)
@@ -223,7 +223,7 @@ describe('a client that does not read', () => {
     await over(app, socket)
   })
 
-  test('whose frame was dropped is closed at once: a hole never goes unnoticed', async () => {
+  test('and whose frame was dropped is closed immediately, so that a gap is always noticed', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ dripMs: 1000 })
     const socket = pretendSocket(app)
@@ -250,7 +250,7 @@ describe('an upstream socket', () => {
     return { socket, connection }
   }
 
-  test('is replaced between turns at 55 minutes, before the service ends it at 60', () => {
+  test('is replaced between turns at 55 minutes, before the upstream closes it at 60', () => {
     const session = new UpstreamSession()
     const { socket, connection } = madeUp()
     session.keep(connection)
@@ -263,7 +263,7 @@ describe('an upstream socket', () => {
     expect(socket.closed).toBe(1)
   })
 
-  test('of another account is closed, one that has ended is not kept', () => {
+  test('of another account is closed, and one that has ended is not kept', () => {
     const session = new UpstreamSession()
     const first = madeUp()
     session.keep(first.connection)
@@ -278,7 +278,7 @@ describe('an upstream socket', () => {
     ])
   })
 
-  test('is closed with its session, also when it comes back later', () => {
+  test('is closed with its session, even when it is returned later', () => {
     const session = new UpstreamSession()
     const { socket, connection } = madeUp()
     session.keep(connection)
@@ -289,7 +289,7 @@ describe('an upstream socket', () => {
     expect([socket.closed, session.accountAt(OPENED_AT)]).toEqual([1, null])
   })
 
-  test('that is taken is nobody else’s', () => {
+  test('in use is given to no other turn', () => {
     const session = new UpstreamSession()
     const { connection } = madeUp()
     session.keep(connection)
@@ -297,7 +297,7 @@ describe('an upstream socket', () => {
     expect(session.take({ id: 'acc_1', route: AS_ENVIRONMENT }, OPENED_AT)).toBeNull()
   })
 
-  test('that is dropped is closed once and not given again; one that is out on a turn is left alone', () => {
+  test('that is dropped is closed once and not reused; one in use by a turn is left alone', () => {
     const session = new UpstreamSession()
     const { socket, connection } = madeUp()
     session.keep(connection)
@@ -311,7 +311,7 @@ describe('an upstream socket', () => {
     expect(out.socket.closed).toBe(0)
   })
 
-  test('is kept only while its account passes', () => {
+  test('is kept only while its account is suitable', () => {
     const session = new UpstreamSession()
     const { socket, connection } = madeUp('acc_2')
     const asked: string[] = []

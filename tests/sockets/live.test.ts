@@ -116,7 +116,7 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     expect(service.upstream.handshakes).toEqual([])
   })
 
-  test('the capability header is refused', async () => {
+  test('the capability header is rejected', async () => {
     await using service = await calling()
     const asked = service.join(path(await service.create()), { headers: { [CAPABILITY]: 'trusted_cyber' } })
     expect(await refusedWith(asked)).toEqual([400, 'required_capability_transport_unsupported'])
@@ -182,7 +182,7 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     await expectNothingLeft(service)
   })
 
-  test('goes to its account also when that account has used up its allowance', async () => {
+  test('uses its account even when that has used up its quota', async () => {
     await using service = await calling({ accounts: 2 })
     const id = await service.create()
     const owner = service.bindings.db.select().from(liveCalls).get()?.accountId ?? ''
@@ -207,7 +207,7 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     [503, 503],
     [302, 502],
   ])(
-    'a handshake that the upstream answers with %i: %i, without its words, and no renewal',
+    'a handshake that the upstream answers with %i: %i, without its message, and no refresh',
     async (status, answered) => {
       await using service = await calling()
       const id = await service.create()
@@ -280,7 +280,7 @@ describe('a call id that is not valid: 400', () => {
     await expectNothingLeft(service)
   })
 
-  test('without an upgrade there is nothing there', async () => {
+  test('without an upgrade the route does not exist', async () => {
     await using service = await calling()
     const id = await service.create()
     for (const [, path] of FORMS) {
@@ -290,7 +290,7 @@ describe('a call id that is not valid: 400', () => {
   })
 })
 
-describe('what reaches the upstream', () => {
+describe('what the upstream gets', () => {
   test('a few headers of the client, and the credentials of the account', async () => {
     await using service = await calling()
     const kept = {
@@ -350,7 +350,7 @@ describe('subprotocols', () => {
       sim.always({ on: 'handshake', headers: { 'sec-websocket-protocol': protocol } })
   }
 
-  test('are offered as the client does, and the choice goes back', async () => {
+  test('are offered as by the client, and the choice is returned', async () => {
     await using service = await calling()
     chosen(service, 'b')
     const { client, peer } = await service.joined(`/v1/live/${await service.create()}`, { protocols: ['a', 'b'] })
@@ -371,7 +371,7 @@ describe('subprotocols', () => {
     },
   )
 
-  test('the one with the key of a browser does not leave', async () => {
+  test('the one with the key of a browser is not sent', async () => {
     await using service = await calling({ settings: { corsOrigins: 'http://localhost:3000' } })
     chosen(service, 'realtime')
     const id = await service.create()
@@ -561,7 +561,7 @@ describe('back-pressure', () => {
   })
 })
 
-describe('what counts', () => {
+describe('what an open call counts as', () => {
   test('an open call is a stream of its account, a running request and a gauge', async () => {
     await using service = await calling()
     const { client } = await service.joined(`/v1/live/${await service.create()}`)

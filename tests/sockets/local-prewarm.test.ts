@@ -24,7 +24,7 @@ const local = async (path = NATIVE, accounts = 1) => {
   return { service, socket, [Symbol.asyncDispose]: () => service.stop() }
 }
 
-test('says nothing about the health or state of an account', async () => {
+test('does not affect the health or state of an account', async () => {
   await using session = await local()
   const { service, socket } = session
   const account = service.bindings.pool.all()[0]!
@@ -40,7 +40,7 @@ test('says nothing about the health or state of an account', async () => {
   await expectNothingLeft(service)
 })
 
-test('is no attempt, belongs to no account, and makes none the owner of the conversation', async () => {
+test('is not an attempt, belongs to no account, and makes none the owner of the conversation', async () => {
   await using session = await local(NATIVE, 2)
   const { service, socket } = session
   expectCompleted(await socket.turn(prewarm()))
@@ -54,7 +54,7 @@ test('is no attempt, belongs to no account, and makes none the owner of the conv
   await expectNothingLeft(service)
 })
 
-test('one that went upstream is an attempt like any other', async () => {
+test('one sent upstream is an attempt like any other', async () => {
   await using service = ground()
   const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
   expectCompleted(await socket.turn(prewarm()))
@@ -64,7 +64,7 @@ test('one that went upstream is an attempt like any other', async () => {
   await expectNothingLeft(service)
 })
 
-test('of a public client that wrote its input as a text keeps that text', async () => {
+test('of a public client with its input as a text keeps that text', async () => {
   await using session = await local(PUBLIC)
   const { service, socket } = session
   const warm = await socket.turn(prewarm({ input: 'what it begins with' }))
@@ -76,7 +76,7 @@ test('of a public client that wrote its input as a text keeps that text', async 
   await expectNothingLeft(service)
 })
 
-test('of a public client keeps what it said as the system, whatever way the next turn is written', async () => {
+test('of a public client keeps its system messages, however the next turn is written', async () => {
   await using session = await local(PUBLIC)
   const { service, socket } = session
   const input = [{ role: 'system', content: 'You are a pirate.' }]
@@ -97,7 +97,7 @@ test('of a public client keeps what it said as the system, whatever way the next
   await expectNothingLeft(service)
 })
 
-test.each([NATIVE, PUBLIC])('%s: those that continue each other are kept up to 1 MiB together', async (path) => {
+test.each([NATIVE, PUBLIC])('%s: prewarms that continue each other are kept up to 1 MiB together', async (path) => {
   await using session = await local(path)
   const { service, socket } = session
   const half = prewarm({ input: [{ role: 'user', content: 'w'.repeat(600_000) }] })
@@ -111,7 +111,7 @@ test.each([NATIVE, PUBLIC])('%s: those that continue each other are kept up to 1
   await expectNothingLeft(service)
 })
 
-test.each([NATIVE, PUBLIC])('%s: what goes ahead of a turn counts among the bodies in flight', async (path) => {
+test.each([NATIVE, PUBLIC])('%s: a stored prewarm counts among the bodies in flight', async (path) => {
   await using session = await local(path)
   const { service, socket } = session
   const warm = await socket.turn(prewarm({ input: [{ role: 'user', content: 'w'.repeat(600_000) }] }))
@@ -127,7 +127,7 @@ test.each([NATIVE, PUBLIC])('%s: what goes ahead of a turn counts among the bodi
 
 const lite = { client_metadata: { ws_request_header_x_openai_internal_codex_responses_lite: 'true' } }
 
-test.each([NATIVE, PUBLIC])('keeps the tools it brought as they were written: %s', async (path) => {
+test.each([NATIVE, PUBLIC])('keeps its tools as they were written: %s', async (path) => {
   await using session = await local(path)
   const { service, socket } = session
   const tools =

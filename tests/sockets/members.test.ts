@@ -22,14 +22,14 @@ import {
 
 const HEADERS = { 'content-type': 'application/json', 'user-agent': 'test' }
 
-describe('a native client of HTTP whose turn goes over an upstream socket', () => {
+describe('a native HTTP client whose turn uses an upstream socket', () => {
   const said: [members: string][] = [
     ['{"previous_response_id":null}'],
     ['{"generate":false}'],
     ['{"generate":true}'],
     ['{"generate":null,"previous_response_id":null}'],
   ]
-  test.each(said)('may say %s, as over HTTP', async (written) => {
+  test.each(said)('can send %s, as over HTTP', async (written) => {
     const members: Record<string, unknown> = JSON.parse(written)
     await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
     const body = JSON.stringify(codexBody('hello', members))
@@ -45,7 +45,7 @@ describe('a native client of HTTP whose turn goes over an upstream socket', () =
     await expectNothingLeft(service)
   })
 
-  test('is refused without leaving a connection behind where its body nests too deep to be made a frame', async () => {
+  test('is rejected without leaving a connection behind if its body nests too deep to become a frame', async () => {
     await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
     const deep = `${'['.repeat(1500)}${']'.repeat(1500)}`
     const body = `{"generate":true,"deep":${deep},${JSON.stringify(codexBody()).slice(1)}`
@@ -64,13 +64,13 @@ test('a native frame that asks to be stored is not', async () => {
   await leave(service, socket)
 })
 
-describe('a capability that a frame asks for', () => {
+describe('a capability required by a frame', () => {
   const NAMES = ['x-codex-lb-required-capability', 'X-Codex-LB-Required-Capability', 'X-CODEX-LB-REQUIRED-CAPABILITY']
   const asking = (name: string, value = 'trusted_cyber') =>
     create('x', { client_metadata: { kept: 'yes', [name]: value } })
 
   for (const path of [NATIVE, PUBLIC])
-    test.each(NAMES)(`${path}: by the name %s, restricts the socket and never leaves`, async (name) => {
+    test.each(NAMES)(`${path}: by the name %s, restricts the socket and is not sent upstream`, async (name) => {
       await using service = ground({ accounts: 2 })
       prefer(service, service.members[0]!.id) // there are two
       const authorised = service.members[1]!
@@ -90,7 +90,7 @@ describe('a capability that a frame asks for', () => {
       await expectNothingLeft(service)
     })
 
-  test.each([NATIVE, PUBLIC])('%s: of metadata that is written twice neither is believed', async (path) => {
+  test.each([NATIVE, PUBLIC])('%s: of duplicate metadata neither is used', async (path) => {
     await using service = ground()
     const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
     const asked = JSON.stringify(create('x', { client_metadata: {} }))
@@ -102,7 +102,7 @@ describe('a capability that a frame asks for', () => {
     await expectNothingLeft(service)
   })
 
-  test('nor a model that is, under whatever spelling', async () => {
+  test('nor is a duplicate model, in any spelling', async () => {
     await using service = ground()
     const key = service.key({ allowedModels: ['gpt-5.5'] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
@@ -116,7 +116,7 @@ describe('a capability that a frame asks for', () => {
     await expectNothingLeft(service)
   })
 
-  test.each(NAMES)('by the name %s, needs a key and a value that is known', async (name) => {
+  test.each(NAMES)('by the name %s, needs a key and a known value', async (name) => {
     await using service = ground()
     const anonymous = await open(service)
     expect(getRefusal(await anonymous.turn(asking(name)))).toEqual([401, 'invalid_api_key'])
@@ -127,11 +127,11 @@ describe('a capability that a frame asks for', () => {
   })
 })
 
-describe('a frame that cannot be served as it is', () => {
+describe('an invalid frame', () => {
   const refused = { transport: 'websocket', status: 'error', phase: 'request', accountId: null, attempts: 0 }
 
   test.each([NATIVE, PUBLIC])(
-    '%s: leaves one row in the log, as a request does; one that is only asked for in full leaves none',
+    '%s: leaves one row in the log, as a request does; one answered by asking for a full resend leaves none',
     async (path) => {
       await using service = ground({ settings: { apiKeyAuthEnabled: true } })
       const key = service.key()
@@ -148,7 +148,7 @@ describe('a frame that cannot be served as it is', () => {
     },
   )
 
-  test('leaves none once its key is gone', async () => {
+  test('leaves none once its key was deleted', async () => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true } })
     const key = service.key()
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })

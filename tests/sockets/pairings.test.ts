@@ -192,7 +192,7 @@ for (const pairing of pairings)
       await expectSettled(turn, served({ attempts: 1 }))
     })
 
-    test('completed, the terminal event is the first that counts', async () => {
+    test('completed, the terminal event is the first with content', async () => {
       await using turn = await stage(pairing)
       turn.service.upstream.script(() => answers.items([], USAGE))
       expectWhole(await turn.asked.outcome)
@@ -207,21 +207,21 @@ for (const pairing of pairings)
       await expectSettled(turn, served({ attempts: 1 }))
     })
 
-    test('incomplete, the terminal event is the first that counts', async () => {
+    test('incomplete, the terminal event is the first with content', async () => {
       await using turn = await stage(pairing, { first: { incomplete: { reason: 'max_output_tokens' } } })
       turn.service.upstream.script(() => answers.items([], USAGE))
       expectWhole(await turn.asked.outcome, 'response.incomplete')
       await expectSettled(turn, served({ attempts: 1 }))
     })
 
-    test('failed before the first event: another account serves, unseen', async () => {
+    test('failed before the first event: another account serves, unnoticed', async () => {
       const gone = { code: 'usage_limit_reached', message: 'The usage limit has been reached' }
       await using turn = await stage(pairing, { first: { failAfterCreated: gone } })
       expectWhole(await turn.asked.outcome)
       await expectSettled(turn, served({ account: 1, attempts: 2 }))
     })
 
-    test('failed before any event, by a status: another account serves, unseen', async () => {
+    test('failed before any event, by a status: another account serves, unnoticed', async () => {
       await using turn = await stage(pairing, { first: faults.usageLimit() })
       expectWhole(await turn.asked.outcome)
       await expectSettled(turn, served({ account: 1, attempts: 2 }))
@@ -244,7 +244,7 @@ for (const pairing of pairings)
       })
     })
 
-    test('failed after the first event: the client gets the failure, nobody is asked again', async () => {
+    test('failed after the first event: the client gets the failure, without another attempt', async () => {
       await using turn = await stage(pairing, { first: { failAfterCreated: { ...BROKEN, afterEvents: HELD + 2 } } })
       expectBrokenOff(pairing, await turn.asked.outcome, 'server_error')
       await expectSettled(turn, { ...FAILED, errorCode: 'server_error', keepsSocket: true })
@@ -262,7 +262,7 @@ for (const pairing of pairings)
       await expectSettled(turn, served({ account: 1, attempts: 4 }))
     })
 
-    test.each(['fin', 'reset'] as const)('dropped after the first event (%s): one honest end', async (how) => {
+    test.each(['fin', 'reset'] as const)('dropped after the first event (%s): one terminal event', async (how) => {
       await using turn = await stage(pairing, {
         first: { dripMs: how === 'reset' ? 150 : 2, dropAfter: { events: HELD + 3, how } },
       }) // a reset overtakes what was not read yet
@@ -273,7 +273,7 @@ for (const pairing of pairings)
     test.each([
       ['before', 1],
       ['after', HELD + 2],
-    ])('cancelled by the client %s the first event: the upstream is let go', async (_when, afterEvents) => {
+    ])('cancelled by the client %s the first event: the upstream is released', async (_when, afterEvents) => {
       await using turn = await stage(pairing, { first: { silence: { afterEvents } } })
       const { asked, service } = turn
       void asked.outcome.catch(() => {}) // it left

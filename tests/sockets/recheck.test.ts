@@ -130,7 +130,7 @@ describe('between two turns', () => {
   })
 })
 
-test('a turn that runs is not touched by what changes meanwhile, the one that waits is', async () => {
+test('a running turn is not affected by changes since it began, the waiting one is', async () => {
   await using service = ground({ settings: { apiKeyAuthEnabled: true } })
   const { key, row } = service.key()
   service.members[0]?.sim.next({ dripMs: 5 })
@@ -148,7 +148,7 @@ test('a turn that runs is not touched by what changes meanwhile, the one that wa
 describe('limits', () => {
   const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 2, modelFilter: '' }] as const
 
-  test.each(ROUTES)('%s: run out on the socket, with the time to come back', async (path) => {
+  test.each(ROUTES)('%s: used up on the socket, with a retry time', async (path) => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true } })
     const { key } = service.key({ limits: [...limits] })
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
@@ -167,7 +167,7 @@ describe('limits', () => {
     await expectNothingLeft(service)
   })
 
-  test('a prewarm counts for nothing', async () => {
+  test('a prewarm does not count', async () => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true } })
     const { key } = service.key({ limits: [...limits] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
@@ -177,7 +177,7 @@ describe('limits', () => {
   })
 })
 
-test('what a key enforces is put into native frames, and into public ones', async () => {
+test('enforced values are inserted into native frames, and into public ones', async () => {
   await using service = ground({ settings: { apiKeyAuthEnabled: true } })
   const { key } = service.key({ enforcedReasoningEffort: 'high' })
   for (const path of ROUTES) {
@@ -192,7 +192,7 @@ test('what a key enforces is put into native frames, and into public ones', asyn
 describe('while keys are optional', () => {
   const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' }] as const
 
-  test.each(ROUTES)('%s: a presented key counts on each turn of a socket', async (path) => {
+  test.each(ROUTES)('%s: a presented key applies to each turn of a socket', async (path) => {
     await using service = ground()
     const { key, row } = service.key({ limits: [...limits], enforcedReasoningEffort: 'high' })
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
@@ -238,7 +238,7 @@ describe('rejected clients are logged', () => {
     await leave(service, socket)
   })
 
-  test('not what the service refuses for its own reasons', async () => {
+  test('not errors of Sluice itself', async () => {
     await using service = ground()
     const socket = await open(service)
     service.bindings.lifecycle.maxTurns = 0

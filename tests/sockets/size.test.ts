@@ -19,7 +19,7 @@ import {
 const MIB = 1024 * 1024
 
 describe('large frames', () => {
-  test('between 16 and 128 MiB goes upstream by HTTP, whatever the setting', async () => {
+  test('between 16 and 128 MiB are sent upstream by HTTP, whatever the setting', async () => {
     await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
@@ -35,7 +35,7 @@ describe('large frames', () => {
     await expectNothingLeft(service)
   }, 120_000)
 
-  test('above 16 MiB that goes on from a response is asked for in full at once: nobody is asked, nothing fails', async () => {
+  test('above 16 MiB that continue a response are requested in full immediately: nothing is sent upstream, nothing fails', async () => {
     await using service = ground()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
@@ -58,7 +58,7 @@ describe('large frames', () => {
     await expectNothingLeft(service)
   }, 120_000)
 
-  test('of very many values are refused without being parsed, and the socket lives', async () => {
+  test('of very many values are rejected without being parsed, and the socket stays open', async () => {
     await using service = ground()
     const socket = await open(service)
     const crowded = `{"type":"response.create","model":"gpt-5.5","input":[${'{},'.repeat(600_000)}{}]}`
@@ -69,7 +69,7 @@ describe('large frames', () => {
     await expectNothingLeft(service)
   }, 120_000)
 
-  test('together more than the budget: busy, the socket lives, and room is made again', async () => {
+  test('together over the budget: busy, the socket stays open, and room becomes free again', async () => {
     await using service = ground({ settings: { inFlightBodyMiB: 16 } })
     // On a slow machine the second frame would be seen while it arrives, which ends its socket (arriving-frames.test.ts).
     service.bindings.arrivingFrames.watch = () => ({ delivered: () => {}, control: () => {}, stop: () => {} })
@@ -113,7 +113,7 @@ describe('a client that stops reading for a while', () => {
       await expectNothingLeft(service)
     }, 120_000)
 
-  test('and leaves instead of reading on: the upstream is let go', async () => {
+  test('and disconnects instead of reading on: the upstream is released', async () => {
     await using service = ground()
     service.upstream.script(() => answers.bulk(4000, 16 * 1024, { perChunk: 8 }))
     const socket = await open(service)

@@ -63,7 +63,7 @@ test('the next handshake of this conversation gets 426, those of others do not',
   await leave(service, socket, other)
 })
 
-test('a key that is limited to sources gets the same for a model that accounts offer too', async () => {
+test('a key limited to sources gets the same for a model that accounts offer too', async () => {
   await using service = ground()
   await using sourced = withSource(service, ['gpt-5.5'])
   const { key } = service.key({ assignedSourceIds: [sourced.id] })
@@ -72,7 +72,7 @@ test('a key that is limited to sources gets the same for a model that accounts o
   await leave(service, socket)
 })
 
-test('overflow is served over the socket, and the conversation goes on with its whole text', async () => {
+test('overflow is served over the socket, and the conversation continues with its whole text', async () => {
   await using service = ground()
   await using sourced = withSource(service, ['gpt-5.5'])
   const { db, clock } = service.bindings

@@ -49,7 +49,7 @@ test.each([
   ['a native client on a socket', 'websocket', overSocket, NATIVE],
   ['a client of /v1 over HTTP', 'http', overHttp, PUBLIC],
   ['a client of /v1 on a socket', 'websocket', overSocket, PUBLIC],
-] as const)('%s is not told the model and the catalog of the upstream', async (_who, transport, ask, path) => {
+] as const)('%s does not get the model and the catalog headers of the upstream', async (_who, transport, ask, path) => {
   await using service = ground({ settings: { upstreamStreamTransport: transport } })
   for (const [said, told] of SAID) {
     const text = JSON.stringify(said)
@@ -64,13 +64,16 @@ test.each([
 test.each([
   ['over HTTP', overHttp],
   ['on a socket', overSocketToHttp],
-] as const)('a native client %s is told the same when an error comes in one piece with it', async (_how, ask) => {
-  await using service = ground({ settings: { upstreamStreamTransport: 'http', clientRateLimits: 'account' } })
-  const limits = { type: 'codex.rate_limits', mark: 4 }
-  const error = { type: 'error', error: { code: 'server_error', message: 'It broke.' } }
-  const piece = [...SAID.map(([said]) => said), limits, error].map((event) => `data: ${JSON.stringify(event)}\n\n`)
-  service.members[0]?.sim.next({ malformedChunk: { afterEvents: 3, text: piece.join('') } })
-  const events = await ask(service, NATIVE)
-  expect(events.filter(({ mark }) => mark !== undefined)).toEqual([...SAID.map(([, told]) => told), limits])
-  expect(events.at(-1)?.type).toBe('response.failed')
-})
+] as const)(
+  'a native client %s gets the same headers when an error comes in one chunk with them',
+  async (_how, ask) => {
+    await using service = ground({ settings: { upstreamStreamTransport: 'http', clientRateLimits: 'account' } })
+    const limits = { type: 'codex.rate_limits', mark: 4 }
+    const error = { type: 'error', error: { code: 'server_error', message: 'It broke.' } }
+    const piece = [...SAID.map(([said]) => said), limits, error].map((event) => `data: ${JSON.stringify(event)}\n\n`)
+    service.members[0]?.sim.next({ malformedChunk: { afterEvents: 3, text: piece.join('') } })
+    const events = await ask(service, NATIVE)
+    expect(events.filter(({ mark }) => mark !== undefined)).toEqual([...SAID.map(([, told]) => told), limits])
+    expect(events.at(-1)?.type).toBe('response.failed')
+  },
+)

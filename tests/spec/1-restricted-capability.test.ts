@@ -95,7 +95,7 @@ const LOCAL = [
 ]
 
 describe('§1 restricted 1: the header is a requirement, not a grant', () => {
-  test('a key sees and may do no more with it than without', async () => {
+  test('a key has no more rights with it than without', async () => {
     const app = testApp({ accounts: [{ models: ['one', 'two'] }] })
     fetchCatalogs(app)
     const { key } = app.key({ allowedModels: ['one'] })
@@ -104,7 +104,7 @@ describe('§1 restricted 1: the header is a requirement, not a grant', () => {
   })
 
   test.each(['', 'Trusted_Cyber', 'trusted_cyber, trusted_cyber', 'none', 'true'])(
-    'the value %p is unknown, and said so after the key check',
+    'the value %p is unknown, and reported so after the key check',
     async (value) => {
       const { ask, key } = testApp()
       const headers = { [HEADER]: value }
@@ -120,7 +120,7 @@ describe('§1 restricted 1: the header is a requirement, not a grant', () => {
 })
 
 describe('§1 restricted 2: every request that carries the header is restricted', () => {
-  test('none is served as an ordinary turn, whatever it asks for', async () => {
+  test('none is served as an ordinary request, whatever it asks for', async () => {
     const { ask, key, upstream } = testApp()
     const headers = { ...RESTRICTED, authorization: `Bearer ${key().key}` }
     for (const json of [codexBody(), codexBody('hi', { model: 'unknown' }), codexBody('hi', { stream: false })])
@@ -139,7 +139,7 @@ describe('§1 restricted 3: the header always needs a valid key', () => {
   ]
   for (const apiKeyAuthEnabled of [false, true])
     test.each(refusals)(
-      `%s is refused on this machine, key auth ${apiKeyAuthEnabled ? 'on' : 'off'}`,
+      `%s is rejected on this machine, key auth ${apiKeyAuthEnabled ? 'on' : 'off'}`,
       async (_name, authorization) => {
         const app = testApp({ settings: { apiKeyAuthEnabled } })
         const headers = { ...RESTRICTED, ...authorization(app) }
@@ -151,20 +151,20 @@ describe('§1 restricted 3: the header always needs a valid key', () => {
       },
     )
 
-  test('without the header the same deployment keeps its normal behaviour', async () => {
+  test('without the header the same deployment keeps its normal behavior', async () => {
     const { ask } = testApp()
     expect((await ask('GET /v1/models')).status).toBe(200)
     expect((await ask(NATIVE, { json: codexBody() })).status).toBe(200)
   })
 })
 
-describe('§1 restricted 5: refused on every transport but the Responses WebSocket', () => {
-  test('every model route is filed under a class of the rule', () => {
+describe('§1 restricted 5: rejected on every transport except the Responses WebSocket', () => {
+  test('every model route has a class of the rule', () => {
     const filed = [...Object.values(FILED).flat(), ...OF_OWNERS, ...NARROWED, ...LOCAL]
     expect(modelRows.map(getName).toSorted()).toEqual(filed.toSorted())
   })
 
-  test('each row says so itself: refused, narrowed or local', () => {
+  test('each row declares it: refused, narrowed or local', () => {
     const said = (restriction: RouteRow['capability']) =>
       modelRows.filter(({ capability }) => capability === restriction).map(getName)
     expect(said('refuse').toSorted()).toEqual([...Object.values(FILED).flat(), ...OF_OWNERS].toSorted())
@@ -174,7 +174,7 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
   })
 
   for (const [group, routes] of Object.entries(FILED))
-    test(`${group}: refused after the key check, before any account`, async () => {
+    test(`${group}: rejected after the key check, before any account`, async () => {
       const { ask, key, upstream, rows } = testApp()
       const authorization = `Bearer ${key().key}`
       for (const route of routes) {
@@ -192,7 +192,7 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
       expect(rows()).toEqual([])
     })
 
-  test('redeeming as an owner: 401 without a ChatGPT token, refused with one', async () => {
+  test('redeeming as an owner: 401 without a ChatGPT token, rejected with one', async () => {
     const app = testApp()
     const { sim } = app.members[0]!
     const owner = { authorization: `Bearer ${sim.accessToken}`, 'chatgpt-account-id': sim.chatgptAccountId }
@@ -209,7 +209,7 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
     expect(app.upstream.requests.map(({ path }) => path)).toEqual(['/backend-api/wham/usage'])
   })
 
-  test('the refusal comes before the body is looked at', async () => {
+  test('the rejection comes before the body is read', async () => {
     const { ask, key } = testApp()
     const headers = { ...RESTRICTED, authorization: `Bearer ${key().key}` }
     const response = await ask(NATIVE, { body: '{"not json', headers })
@@ -218,7 +218,7 @@ describe('§1 restricted 5: refused on every transport but the Responses WebSock
 })
 
 /** What only a body says: the metadata of clients that send no header of their own. */
-describe('§1 restricted 5: asked for in the metadata of an HTTP body', () => {
+describe('§1 restricted 5: requested in the metadata of an HTTP body', () => {
   const BODIES: Record<string, Record<string, unknown>> = {
     'POST /backend-api/codex/responses': codexBody(),
     'POST /v1/responses': codexBody('hi', { stream: false }),
@@ -229,7 +229,7 @@ describe('§1 restricted 5: asked for in the metadata of an HTTP body', () => {
   const NAMES = [HEADER, 'X-Codex-LB-Required-Capability', HEADER.toUpperCase()]
 
   for (const [route, body] of Object.entries(BODIES))
-    test.each(NAMES)(`${route}: by the name %s it is refused, and nothing goes upstream`, async (name) => {
+    test.each(NAMES)(`${route}: by the name %s it is rejected, and nothing is sent upstream`, async (name) => {
       const { ask, key, upstream, rows, bindings } = testApp()
       const authorization = `Bearer ${key().key}`
       const path = route.slice('POST '.length)
@@ -243,7 +243,7 @@ describe('§1 restricted 5: asked for in the metadata of an HTTP body', () => {
       expect([upstream.requests, rows(), bindings.bodies.heldBytes]).toEqual([[], [], 0])
     })
 
-  test('other metadata asks for nothing', async () => {
+  test('other metadata has no effect', async () => {
     const { ask } = testApp()
     const json = codexBody('hi', { client_metadata: { 'x-codex-turn-metadata': 'trusted_cyber' } })
     expect((await ask(NATIVE, { json })).status).toBe(200)
@@ -267,7 +267,7 @@ describe('§1 restricted 6: still available with the header', () => {
 })
 
 describe('§1 restricted 7: a model alone does not activate it', () => {
-  test('the strongest model is an ordinary turn on an account that is not authorised for security work', async () => {
+  test('the strongest model is an ordinary request on an account that is not authorized for security work', async () => {
     const app = testApp({ accounts: [{ plan: 'pro', securityWorkAuthorized: false }] })
     fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-6-astra' }) })
@@ -276,7 +276,7 @@ describe('§1 restricted 7: a model alone does not activate it', () => {
 })
 
 describe('§1 restricted 8: rolling back is not sending the header', () => {
-  test('after a refusal the same client, key and conversation are ordinary again', async () => {
+  test('after a rejection the same client, key and conversation are ordinary again', async () => {
     const { ask, key } = testApp()
     const headers = { authorization: `Bearer ${key().key}`, 'session-id': 'thread-1' }
     const json = codexBody('hi', { prompt_cache_key: 'thread-1' })

@@ -68,7 +68,7 @@ const refusedWith = (handshake: Promise<unknown>): Promise<[status: number, code
   )
 
 describe('§1 restricted 1: a requirement, not a grant', () => {
-  test('a key may do no more on a restricted socket than elsewhere', async () => {
+  test('a key has no more rights on a restricted socket than elsewhere', async () => {
     await using service = pool()
     const { key } = service.key({ allowedModels: ['another'] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key}`, ...RESTRICTED } })
@@ -78,7 +78,7 @@ describe('§1 restricted 1: a requirement, not a grant', () => {
   })
 })
 
-describe('§1 restricted 2: what does not carry it is not restricted', () => {
+describe('§1 restricted 2: a socket without it is not restricted', () => {
   test.each(ROUTES)('%s: an ordinary socket beside a restricted one uses every account', async (path) => {
     await using service = pool()
     const [restricted, ordinary] = [await openRestricted(service, path), await open(service, { path })]
@@ -99,7 +99,7 @@ describe('§1 restricted 3: always a valid key', () => {
       expect(service.bindings.sockets.size).toBe(0)
     })
 
-  test.each(ROUTES)('%s: a frame that demands it needs one as much', async (path) => {
+  test.each(ROUTES)('%s: a frame that requires it needs a key, too', async (path) => {
     await using service = pool()
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(create('x', DEMANDING)))).toEqual([401, 'invalid_api_key'])
@@ -136,7 +136,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
         await expectNothingLeft(service)
       })
 
-      test(`${path}, by ${how}: nobody is eligible, so it fails closed`, async () => {
+      test(`${path}, by ${how}: without an available account it fails closed`, async () => {
         await using service = pool()
         for (const member of [1, 2]) authorise(service, member, false)
         const socket = await open(service, { path, headers: { ...service.bearer, ...headers } })
@@ -153,7 +153,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
       })
     }
 
-  test.each(['http', 'websocket'] as const)('whatever carries it upstream: %s', async (upstreamStreamTransport) => {
+  test.each(['http', 'websocket'] as const)('in any field it is sent in: %s', async (upstreamStreamTransport) => {
     await using service = pool({ settings: { upstreamStreamTransport } })
     const socket = await openRestricted(service)
     expectCompleted(await socket.turn(create()))
@@ -163,7 +163,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     await expectNothingLeft(service)
   })
 
-  test('an authorisation that is taken away counts from the next turn on, for a chained one, too', async () => {
+  test('a withdrawn authorization applies from the next turn on, for a chained one, too', async () => {
     await using service = pool()
     const socket = await openRestricted(service)
     const id = idOf(await socket.turn(create()))
@@ -176,7 +176,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     await expectNothingLeft(service)
   })
 
-  test('a chained turn that becomes restricted leaves an account that is not authorised', async () => {
+  test('a chained turn that becomes restricted leaves an account that is not authorized', async () => {
     await using service = pool()
     const socket = await open(service, { headers: service.bearer })
     const id = idOf(await socket.turn(create()))
@@ -188,7 +188,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     await expectNothingLeft(service)
   })
 
-  test.each(ROUTES)('%s: the requirement never leaves, by header or by metadata', async (path) => {
+  test.each(ROUTES)('%s: the requirement is not sent upstream, in header or metadata', async (path) => {
     await using service = pool()
     for (const upstreamStreamTransport of ['auto', 'http'] as const) {
       const socket = await openRestricted(service, path)
@@ -204,7 +204,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     expect(service.upstream.oddities).toEqual([])
   })
 
-  test.each(['', 'other', 'Trusted_Cyber'])('metadata with the value %p is refused in-band', async (value) => {
+  test.each(['', 'other', 'Trusted_Cyber'])('metadata with the value %p is rejected in-band', async (value) => {
     await using service = pool()
     const socket = await open(service, { headers: service.bearer })
     const frame = create('x', { client_metadata: { [CAPABILITY]: value } })
@@ -227,7 +227,7 @@ describe('§1 restricted 3: the key comes first', () => {
   )
 })
 
-describe('§1 restricted 5: all other sockets are refused', () => {
+describe('§1 restricted 5: all other sockets are rejected', () => {
   test.each(['/v1/live/rtc_0123456789', '/v1/realtime', '/backend-api/codex/rtc_0123456789'])('%s', async (path) => {
     await using service = pool()
     const asked = open(service, { path, headers: { ...service.bearer, ...RESTRICTED } })
@@ -236,7 +236,7 @@ describe('§1 restricted 5: all other sockets are refused', () => {
   })
 })
 
-describe('§1 restricted 6: the models can be asked for before the socket', () => {
+describe('§1 restricted 6: the models can be listed before the socket', () => {
   test.each(['/v1/models', '/backend-api/codex/models'])('%s', async (path) => {
     await using service = pool()
     const response = await fetch(service.url + path, { headers: { ...service.bearer, ...RESTRICTED } })

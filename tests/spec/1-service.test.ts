@@ -11,7 +11,7 @@ const CHAT = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] 
 const V1 = { model: 'gpt-5.5', input: 'hello' }
 
 describe('§1.1 the accounts are one pool behind one API', () => {
-  test('turns go to different accounts, and the client cannot tell which', async () => {
+  test('requests use different accounts, and the client cannot tell which', async () => {
     const { ask, upstream, members } = testApp({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     for (let turn = 0; turn < 3; turn++) {
       const response = await ask(NATIVE, { json: codexBody(), headers: { authorization: 'Bearer anything' } })
@@ -29,7 +29,7 @@ describe('§1.1 the accounts are one pool behind one API', () => {
 })
 
 describe('§1.2 two route families', () => {
-  test('both answer the same pool', async () => {
+  test('both answer from the same pool', async () => {
     const { ask, upstream } = testApp()
     const asked = [
       ask(NATIVE, { json: codexBody() }),
@@ -44,7 +44,7 @@ describe('§1.2 two route families', () => {
   })
 
   test.each(['/v1', '/v1/', '/v1/completions', '/backend-api/codex', '/backend-api/conversation', '/v1/files'])(
-    'nothing else answers under them: %s',
+    'nothing else exists under them: %s',
     async (path) => {
       const { ask } = testApp({ accounts: 0 })
       const response = await ask(`POST ${path}`, { json: {} })
@@ -84,7 +84,7 @@ describe('§1.5 models come from the live catalog of the upstream', () => {
     expect((await publicModels(app)).map(({ id }) => id)).toEqual(['new'])
   })
 
-  test('there is no static table: an install that has fetched nothing lists nothing', async () => {
+  test('there is no static table: an install without a fetch lists nothing', async () => {
     const app = testApp({ accounts: 0 })
     expect(await publicModels(app)).toEqual([])
     expect(await nativeModels(app)).toEqual([])
@@ -115,7 +115,7 @@ describe('§1.6 tiers and budgets', () => {
     expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
 
-  test('a retired model is refused in the words of the upstream, not hidden behind another one', async () => {
+  test('a retired model is rejected in the words of the upstream, not replaced by another one', async () => {
     const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
     fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-retired' }) })
@@ -163,7 +163,7 @@ describe('§1.7 context windows', () => {
 })
 
 describe('§1.8 remote compaction', () => {
-  test('answers on the native family', async () => {
+  test('works on the native family', async () => {
     const { ask, upstream } = testApp()
     const { stream: _stream, store: _store, include: _include, ...json } = codexBody()
     const response = await ask('POST /backend-api/codex/responses/compact', { json })
@@ -177,7 +177,7 @@ describe('§1.8 remote compaction', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('also where the upstream has retired its own route for it', async () => {
+  test('also when the upstream has retired its own route for it', async () => {
     const { ask, upstream } = testApp()
     upstream.compactRetired = true
     const { stream: _stream, store: _store, include: _include, ...json } = codexBody()
@@ -190,7 +190,7 @@ describe('§1.8 remote compaction', () => {
 })
 
 describe('§1.9 wire modes', () => {
-  test('Responses keeps the reasoning state: encrypted content goes out and comes back untouched', async () => {
+  test('Responses keeps the reasoning state: encrypted content passes both ways unchanged', async () => {
     const { ask, upstream } = testApp()
     const events = await getEvents(await ask(NATIVE, { json: codexBody() }))
     const items = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)

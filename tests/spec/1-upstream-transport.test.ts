@@ -38,7 +38,7 @@ const getTransport = async (
 }
 
 describe('§1.10 the setting', () => {
-  test('is auto unless somebody changes it, and knows three values', async () => {
+  test('is auto by default, and has three values', async () => {
     const { ask, bindings } = testApp({ settings: { upstreamStreamTransport: 'auto' } })
     expect(bindings.settings.current().upstreamStreamTransport).toBe('auto')
     expect(Settings.shape.upstreamStreamTransport.options).toEqual(['auto', 'http', 'websocket'])
@@ -49,7 +49,7 @@ describe('§1.10 the setting', () => {
     expect((await ask('PATCH /api/settings', { json: { upstreamStreamTransport: 'quic' } })).status).toBe(422)
   })
 
-  test('takes effect for the next turn, without a restart and without a new connection', async () => {
+  test('takes effect for the next request, without a restart and without a new connection', async () => {
     await using service = ground()
     const socket = await open(service, { path: PUBLIC })
     const carried: unknown[] = []
@@ -66,7 +66,7 @@ describe('§1.10 the setting', () => {
   test.each([
     ['always_http', 'websocket', 'http'],
     ['always_websocket', 'http', 'websocket'],
-  ] as const)('a key decides for its clients of HTTP alone: %s', async (transportPolicyOverride, setting, carried) => {
+  ] as const)('a key decides only for its HTTP clients: %s', async (transportPolicyOverride, setting, carried) => {
     await using service = ground({ settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting } })
     const authorization = `Bearer ${service.key({ transportPolicyOverride }).key}`
     expect(await getTransport(service, { headers: { ...JSON_HEADERS, authorization } })).toBe(carried)
@@ -88,7 +88,7 @@ describe('§1.10 the setting', () => {
   test.each([
     ['http', 'http'],
     ['websocket', 'websocket'],
-  ] as const)('%s carries every stream over %s, whoever asks', async (upstreamStreamTransport, wanted) => {
+  ] as const)('%s sends every stream over %s, for any client', async (upstreamStreamTransport, wanted) => {
     await using service = ground({ settings: { upstreamStreamTransport } })
     for (const headers of [JSON_HEADERS, NATIVE_CLIENT])
       for (const path of [NATIVE, PUBLIC, '/v1/chat/completions']) {
@@ -118,7 +118,7 @@ describe('§1.10 auto uses a socket', () => {
     await expectNothingLeft(service)
   })
 
-  test('not for what carries an image', async () => {
+  test('not for requests with an image', async () => {
     await using service = ground()
     const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA' }
     const input = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'see' }, image] }]
@@ -131,7 +131,7 @@ describe('§1.10 auto uses a socket', () => {
     expect(await getTransport(service)).toBe('websocket')
   })
 
-  test('for a client that came on one', async () => {
+  test('for a client that connected on one', async () => {
     await using service = ground()
     const socket = await open(service, { path: PUBLIC })
     expectCompleted(await socket.turn(create()))
@@ -139,7 +139,7 @@ describe('§1.10 auto uses a socket', () => {
     await leave(service, socket)
   })
 
-  test('an HTTP turn dials for itself and hangs up after its terminal event', async () => {
+  test('an HTTP request opens its own socket and closes it after its terminal event', async () => {
     await using service = ground()
     for (let turn = 1; turn <= 3; turn++) {
       expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('websocket')
@@ -148,7 +148,7 @@ describe('§1.10 auto uses a socket', () => {
     await expectNothingLeft(service)
   })
 
-  test('a 426 puts the account on HTTP for a while, unseen', async () => {
+  test('a 426 puts the account on HTTP for a while, unnoticed', async () => {
     await using service = ground()
     service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
     for (let turn = 0; turn < 3; turn++) expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('http')
@@ -158,7 +158,7 @@ describe('§1.10 auto uses a socket', () => {
   })
 })
 
-describe('§1.11 the variables a handshake honours, in their order', () => {
+describe('§1.11 the variables a handshake uses, in their order', () => {
   const VARIABLES = {
     'wss:': ['wss_proxy', 'socks_proxy', 'https_proxy', 'all_proxy'],
     'ws:': ['ws_proxy', 'socks_proxy', 'https_proxy', 'http_proxy', 'all_proxy'],
@@ -176,12 +176,12 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
         expect(chooseProxy(target, { ...environment, no_proxy: 'upstream.test' })).toEqual({ kind: 'direct' })
       })
 
-  test('wss:// leaves those of plain connections alone', () => {
+  test('wss:// ignores those of plain connections', () => {
     const environment = { ws_proxy: getProxy('ws'), http_proxy: getProxy('http') }
     expect(chooseProxy('wss://upstream.test', environment)).toEqual({ kind: 'direct' })
   })
 
-  test('a handshake leaves through an agent, and directly where no variable applies', async () => {
+  test('a handshake uses an agent, and connects directly without a variable', async () => {
     const dial = dialWith({ wss_proxy: getProxy('wss') }, true)
     expect(await dial.socketAgent('wss://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeDefined()
     expect(await dial.socketAgent('ws://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
@@ -194,7 +194,7 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
     expect(await dial.socketAgent('wss://upstream.test/x', NOT_FOR_AN_ACCOUNT)).toBeDefined()
   })
 
-  test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never gone round: %s', async (name) => {
+  test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never bypassed: %s', async (name) => {
     await using service = ground({ proxies: { [name]: 'http://127.0.0.1:1' } })
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([502, 'upstream_unreachable'])
@@ -207,7 +207,7 @@ describe('§1.11 the variables a handshake honours, in their order', () => {
 describe('§1.11 CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV', () => {
   const NAME = 'CODEX_LB_UPSTREAM_WEBSOCKET_TRUST_ENV'
 
-  test('is true unless told', () => {
+  test('is true by default', () => {
     expect(readConfig({}).UPSTREAM_WEBSOCKET_TRUST_ENV).toBeTrue()
     expect(readConfig({ [NAME]: 'false' }).UPSTREAM_WEBSOCKET_TRUST_ENV).toBeFalse()
   })

@@ -11,7 +11,7 @@ const open = () => {
 }
 
 describe('§2 Dashboard account: the list', () => {
-  test('everybody is in it, oldest first, with role and state and without a secret', async () => {
+  test('has everyone, oldest first, with role and state and without a secret', async () => {
     const { app, as, add } = open()
     const admin = as('admin', { hasTotp: true })
     await app.clock.advance('1s')
@@ -46,7 +46,7 @@ describe('§2 Dashboard account: the list', () => {
     expect(text).not.toContain(admin.person.row.totpSecretSealed ?? '?')
   })
 
-  test.each(['operator', 'viewer'])('it is closed to an %s', async (role) => {
+  test.each(['operator', 'viewer'])('it is not available to an %s', async (role) => {
     expect(await problem(await open().as(role).ask('GET /api/dashboard-users'))).toEqual([403, 'permission_required'])
   })
 })
@@ -63,7 +63,7 @@ describe('§2 Dashboard account: username', () => {
     expect(await problem(await change({ username: 'Taken' }, how))).toEqual([409, 'username_taken'])
   })
 
-  test.each(HOWS)('admin is reserved, also after that account was renamed (%s)', async (how) => {
+  test.each(HOWS)('admin is reserved, even after that user was renamed (%s)', async (how) => {
     expect(await problem(await change({ username: 'admin' }, how))).toEqual([422, 'validation_error'])
     const { as, add } = open()
     const admin = as('admin', { username: 'admin' })
@@ -76,7 +76,7 @@ describe('§2 Dashboard account: username', () => {
     ])
   })
 
-  test('it is trimmed and in lower case, and says who renamed whom', async () => {
+  test('it is trimmed and lowercase, and the audit log has who renamed whom', async () => {
     const { as, add, audit } = open()
     const admin = as('admin')
     const { id } = add({ username: 'anna' }).row
@@ -87,17 +87,17 @@ describe('§2 Dashboard account: username', () => {
     ])
   })
 
-  test.each(['', 'with space', 'x'.repeat(65), 'ümlaut'])('%p is no user name', async (username) => {
+  test.each(['', 'with space', 'x'.repeat(65), 'ümlaut'])('%p is not a valid user name', async (username) => {
     expect(await problem(await change({ username }))).toEqual([422, 'validation_error'])
   })
 })
 
 describe('§2 Dashboard account: display name, e-mail', () => {
-  test.each(HOWS)('an address belongs to one account (%s)', async (how) => {
+  test.each(HOWS)('an address belongs to one user (%s)', async (how) => {
     expect(await problem(await change({ email: 'TAKEN@example.com' }, how))).toEqual([409, 'email_taken'])
   })
 
-  test('both can be changed and taken away, the rest is left alone', async () => {
+  test('both can be changed and removed, without affecting the rest', async () => {
     const { as, add, audit } = open()
     const { id } = add({ displayName: 'Anna', email: 'anna@example.com', username: 'anna' }).row
     const admin = as('admin')
@@ -106,7 +106,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     expect(audit()).toMatchObject([{ event: 'user_updated', details: { changed: ['displayName', 'email'] } }])
   })
 
-  test('a form that was opened before somebody else’s change does not undo it', async () => {
+  test('an outdated form does not undo another user’s change', async () => {
     const { app, as, add } = open()
     const { id } = add({ role: 'operator' }).row
     const admin = as('admin')
@@ -128,7 +128,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     expect(getPerson(app.db, id)).toMatchObject({ row: { displayName: 'Anna' }, role: { slug: 'viewer' } })
   })
 
-  test('nor does one’s own, and what was typed does not stand over the change', async () => {
+  test('nor does an outdated profile form, and its values do not hide the change', async () => {
     const { app, as } = open()
     const anna = as('viewer', { username: 'anna', email: 'anna@old.example' })
     const html = async (path: string) => (await anna.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
@@ -149,7 +149,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     expect(row).toMatchObject({ displayName: 'Anna', email: 'anna@new.example', isEmailOwn: false })
   })
 
-  test('by the API one may say which version of oneself was read', async () => {
+  test('the API accepts the version of the user that was read', async () => {
     const anna = open().as('viewer')
     const me = (json: object) => anna.ask('PATCH /api/dashboard-auth/me', { json })
     const { version } = await (await anna.ask('GET /api/dashboard-auth/me')).json()
@@ -158,7 +158,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     expect((await me({ displayName: 'A.' })).status).toBe(200)
   })
 
-  test('a change of nothing is written down nowhere', async () => {
+  test('an unchanged value is not recorded', async () => {
     const { as, add, audit } = open()
     const { id } = add({ email: 'anna@example.com' }).row
     expect(
@@ -172,7 +172,7 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     ['an unknown field', { passwordHash: 'x' }],
     ['an unknown state', { status: 'invited' }],
     ['a long name', { displayName: 'x'.repeat(129) }],
-  ])('%s is refused', async (_, fields) => {
+  ])('%s is rejected', async (_, fields) => {
     expect(await problem(await change(fields))).toEqual([422, 'validation_error'])
   })
 })
@@ -191,17 +191,17 @@ describe('§2 Dashboard account: role', () => {
     ])
   })
 
-  test('roleId wins over role', async () => {
+  test('roleId takes precedence over role', async () => {
     const response = await change({ role: 'operator', roleId: 'role_admin' })
     expect(((await response.json()) as { role: { slug: string } }).role.slug).toBe('admin')
   })
 
-  test('guest cannot be given, member can', async () => {
+  test('guest cannot be assigned, member can', async () => {
     expect(await problem(await change({ role: 'guest' }))).toEqual([422, 'role_not_assignable'])
     expect(await problem(await change({ role: 'member' }))).toEqual([200, null])
   })
 
-  test('nor can one that does not exist', async () => {
+  test('nor can an unknown one', async () => {
     expect(await problem(await change({ role: 'nobody' }))).toEqual([404, 'role_not_found'])
   })
 
@@ -227,7 +227,7 @@ describe('§2 Dashboard account: role', () => {
   })
 })
 
-describe('§5 Signing in 8: managing accounts needs an account', () => {
+describe('§5 Signing in 8: managing users requires being one', () => {
   test.each([
     'POST /api/dashboard-users',
     'PATCH /api/dashboard-users/usr_x',

@@ -31,21 +31,21 @@ const WRITER = {
 } as const
 
 describe('§2 API key: the owner', () => {
-  test('is who made it', async () => {
+  test('is its creator', async () => {
     const { as } = open()
     const anna = as('operator', { username: 'anna' })
     const { id } = anna.person.row
     expect(await make(anna)).toMatchObject({ ownerUserId: id, owner: { id, username: 'anna', status: 'active' } })
   })
 
-  test('is nobody on a passwordless install, and such a key works', async () => {
+  test('is empty on a passwordless install, and such a key works', async () => {
     const { app, browser, models } = open()
     const made = (await (await browser().ask('POST /api/api-keys/', { json: { name: 'laptop' } })).json()) as Key // as: looked at below
     expect([made.ownerUserId, await models(made)]).toEqual([null, 200])
     expect(app.bindings.keys.find(made.key)?.isActive).toBe(true)
   })
 
-  test("is the first account for keys that were nobody's", async () => {
+  test('is the first user for keys without an owner', async () => {
     const { browser } = open()
     const first = browser()
     await first.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
@@ -56,7 +56,7 @@ describe('§2 API key: the owner', () => {
     expect(key?.owner?.username).toBe('admin')
   })
 
-  test('can be another, or nobody, for those who may assign', async () => {
+  test('can be another user, or none, for users who can assign keys', async () => {
     const { as, add, audit } = open()
     const anna = as('operator')
     const { id } = add({ username: 'berta' }).row
@@ -67,7 +67,7 @@ describe('§2 API key: the owner', () => {
     expect([given.status, ((await given.json()) as Key).ownerUserId]).toEqual([200, null])
   })
 
-  test('and not for those who may not', async () => {
+  test('but not for others', async () => {
     const { as, add, addRole, models } = open()
     addRole('writer', WRITER)
     const writer = as('writer')
@@ -90,7 +90,7 @@ describe('§2 API key: the owner', () => {
     expect((await writer.ask(`PATCH /api/api-keys/${own.id}`, { json: unchanged })).status).toBe(200)
   })
 
-  test.each(['disabled', 'invited'] as const)('is nobody who is %s', async (status) => {
+  test.each(['disabled', 'invited'] as const)('cannot be a user who is %s', async (status) => {
     const { as, add } = open()
     const { id } = add({ status }).row
     for (const ownerUserId of [id, 'usr_nobody'])
@@ -99,7 +99,7 @@ describe('§2 API key: the owner', () => {
       )
   })
 
-  test('must be active for the key to work, whatever the key itself says', async () => {
+  test('must be active for the key to work, whatever the key’s own state', async () => {
     const { app, as, models } = open()
     const anna = as('operator')
     const made = await make(anna)
@@ -121,8 +121,8 @@ describe('§2 API key: the owner', () => {
   })
 })
 
-describe('§2 API key: a revocation by hand', () => {
-  test('of a key that went down with its owner stands when the owner is back', async () => {
+describe('§2 API key: a manual revocation', () => {
+  test('of a key disabled with its owner remains when the owner is enabled again', async () => {
     const { as, models } = open()
     const anna = as('operator')
     const made = await make(anna)
@@ -135,7 +135,7 @@ describe('§2 API key: a revocation by hand', () => {
     expect(await models(made)).toBe(401)
   })
 
-  test('a key of somebody who was deleted can be given to somebody else and switched on', async () => {
+  test('a key of a deleted user can be assigned to another one and enabled', async () => {
     const { as, models } = open()
     const anna = as('operator')
     const made = await make(anna)

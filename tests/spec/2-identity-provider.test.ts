@@ -30,13 +30,13 @@ describe('§2 Identity provider', () => {
     ])
   })
 
-  test('linkByEmail: off, the owner of the address gets an account of their own', async () => {
+  test('linkByEmail: off, the owner of the address gets a separate user', async () => {
     const { add, announced } = behindProxy()
     add({ username: 'anna', email: 'anna@example.com' })
     expect((await announced('anna@example.com').session()).user?.username).toBe('anna.example.com')
   })
 
-  test('linkByEmail: on, they are linked; also when disabled, so that nobody comes back anew', async () => {
+  test('linkByEmail: on, they are linked; even when disabled, so that no one gets a new user', async () => {
     const { add, announced, setProvider, audit, names } = behindProxy()
     add({ username: 'anna', email: 'anna@example.com' })
     add({ username: 'dora', email: 'dora@example.com', status: 'disabled' })
@@ -47,7 +47,7 @@ describe('§2 Identity provider', () => {
     expect(names().toSorted()).toEqual(['anna', 'boss', 'dora'])
   })
 
-  describe('linkByEmail: an invited account', () => {
+  describe('linkByEmail: an invited user', () => {
     const inviting = async (more: object = {}) => {
       const world = behindProxy()
       const admin = await world.setProvider({ linkByEmail: true })
@@ -66,7 +66,7 @@ describe('§2 Identity provider', () => {
       expect(app.db.select().from(invites).all()).toEqual([])
     })
 
-    test('is refused while its inviter may not give the role, and not created as somebody else', async () => {
+    test('is rejected while its inviter cannot give the role, and not created as another user', async () => {
       const { app, admin, visit, names } = await inviting()
       commit(app.db, (tx) =>
         tx.update(users).set({ status: 'disabled' }).where(eq(users.id, admin.person.row.id)).run(),
@@ -115,7 +115,7 @@ describe('§2 Identity provider', () => {
     expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
   })
 
-  test('linkByEmail: an address that the account wrote itself links nobody, until an administrator enters it', async () => {
+  test('linkByEmail: an address the user entered links no one, until an administrator enters it', async () => {
     const { as, announced, setProvider } = behindProxy()
     const eve = as('viewer', { username: 'eve' })
     const claim = (email: string | null) => eve.ask('PATCH /api/dashboard-auth/me', { json: { email } })
@@ -127,7 +127,7 @@ describe('§2 Identity provider', () => {
     expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
   })
 
-  test('linkByEmail: an administrator enters such an address by sending it alone, and not by a form that carries it', async () => {
+  test('linkByEmail: an administrator enters such an address by sending it alone, and not in a complete form', async () => {
     const { as, announced, setProvider, audit } = behindProxy()
     const eve = as('viewer', { username: 'eve' })
     const email = 'eve@example.com'
@@ -142,7 +142,7 @@ describe('§2 Identity provider', () => {
     expect((await announced(email).session()).user?.username).toBe('eve')
   })
 
-  test('the form offers the role strangers get now, also to who could not give it', async () => {
+  test('the form offers the current default role, even to users who could not assign it', async () => {
     const { as, addRole } = behindProxy()
     addRole('guard', { 'security:write': 'all', 'users:manage': 'all' })
     const page = await (await as('guard').ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
@@ -150,7 +150,7 @@ describe('§2 Identity provider', () => {
     expect(select).toMatch(/<option value="role_admin" selected[^>]*>/)
   })
 
-  test('idpMfaEnforced is recorded, and each change says what it was', async () => {
+  test('idpMfaEnforced is recorded, and each change has the previous value', async () => {
     const { setProvider, audit } = behindProxy()
     const admin = await setProvider({ idpMfaEnforced: true, label: 'SSO' })
     expect(audit()).toMatchObject([
@@ -166,7 +166,7 @@ describe('§2 Identity provider', () => {
     ])
   })
 
-  test('a form that carries what stands is written down as what it changed', async () => {
+  test('a form with unchanged values is recorded as what it changed', async () => {
     const { as, audit } = behindProxy()
     const admin = as('admin')
     const form = { label: 'Reverse proxy', unknownIdentityRoleId: 'admin', linkByEmail: false, idpMfaEnforced: false }
@@ -183,13 +183,13 @@ describe('§2 Identity provider', () => {
     ['Guest', 'idp_trusted_header', { unknownIdentityRoleId: 'role_guest' }, [422, 'role_not_assignable']],
     ['an unknown field', 'idp_trusted_header', { groups: [] }, [422, 'validation_error']],
     ['a role for passwords', 'idp_password', { linkByEmail: true }, [422, 'validation_error']],
-  ])('%s is refused', async (_, id, json, expected) => {
+  ])('%s is rejected', async (_, id, json, expected) => {
     expect(await problem(await behindProxy().as('admin').ask(`PATCH /api/auth-providers/${id}`, { json }))).toEqual(
       expected,
     )
   })
 
-  test('nobody makes strangers more than they are', async () => {
+  test('new users cannot get more than their administrator has', async () => {
     const { as, addRole, setProvider } = behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
     addRole('guard', { 'security:write': 'all', 'ops:write': 'all' })
@@ -200,7 +200,7 @@ describe('§2 Identity provider', () => {
     expect((await as('guard').ask(PROVIDER, { json: { linkByEmail: true } })).status).toBe(200)
   })
 
-  test('it needs security:write and a confirmation to change, no confirmation to read', async () => {
+  test('it needs security:write and a confirmation to change, but no confirmation to read', async () => {
     const { as } = behindProxy()
     expect(await problem(await as('operator').ask('GET /api/auth-providers'))).toEqual([403, 'permission_required'])
     const admin = as('admin', { isConfirmed: false })

@@ -48,18 +48,18 @@ describe('§2 Creating an account: POST body', () => {
       'an unknown provider',
       { username: 'anna', role: 'viewer', ssoOnly: true, expectedIdentity: { ...identity, provider: 'saml' } },
     ],
-  ])('%s is refused', async (_, fields) => {
+  ])('%s is rejected', async (_, fields) => {
     expect(await invite(fields, PROXY)).toEqual([422, 'validation_error'])
   })
 
   test.each<[string, Record<string, unknown>, [number, string]]>([
     ['an unknown role', { role: 'nobody' }, [404, 'role_not_found']],
     ['Guest', { roleId: 'role_guest' }, [422, 'role_not_assignable']],
-  ])('%s cannot be given', async (_, fields, expected) => {
+  ])('%s cannot be assigned', async (_, fields, expected) => {
     expect(await invite({ username: 'anna', ...fields })).toEqual(expected)
   })
 
-  test('name and address belong to one account', async () => {
+  test('name and address belong to one user', async () => {
     const { as, add } = open()
     add({ username: 'anna', email: 'anna@example.com' })
     const admin = as('admin')
@@ -93,8 +93,8 @@ describe('§2 Creating an account: POST body', () => {
   })
 })
 
-describe('§4 GET invite: what the link tells', () => {
-  test('who invited, and for which role; looking does not use it up', async () => {
+describe('§4 GET invite: what the link shows', () => {
+  test('the inviter and the role; viewing does not use it up', async () => {
     const { browser, token, accept } = await withLink({ usernameLocked: true })
     for (let look = 0; look < 3; look++) {
       const response = await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`)
@@ -112,7 +112,7 @@ describe('§4 GET invite: what the link tells', () => {
     expect((await accept()).status).toBe(200)
   })
 
-  test('what nobody took in a day is forgotten by the hourly job, with the name it kept', async () => {
+  test('an invite not accepted within a day is deleted by the hourly job, with the name it reserved', async () => {
     const { app, id } = await withLink()
     const isThere = () => app.db.select().from(users).where(eq(users.id, id)).get() !== undefined
     await app.clock.advance('23h')
@@ -123,7 +123,7 @@ describe('§4 GET invite: what the link tells', () => {
     expect(isThere()).toBe(false)
   })
 
-  test('expired, used, revoked, replaced and made up links answer the same bytes', async () => {
+  test('expired, used, revoked, replaced and invented links answer the same bytes', async () => {
     const { app, admin, browser, token, id, accept } = await withLink()
     const answer = async (link: string, peer: string) => {
       const response = await browser(peer).ask(`GET /api/dashboard-auth/invite/${link}`)
@@ -148,7 +148,7 @@ describe('§4 GET invite: what the link tells', () => {
 })
 
 describe('§4 POST invite/accept', () => {
-  test.each(HOWS)('another name may be chosen, unless it is locked (%s)', async (how) => {
+  test.each(HOWS)('another name can be chosen, unless it is locked (%s)', async (how) => {
     const free = await withLink()
     const fields = { token: free.token, password: 'my own password', username: 'Annie' }
     expect((await free.browser().send(how, ACCEPT, fields)).status).toBe(doneStatus(how, 200))
@@ -164,19 +164,19 @@ describe('§4 POST invite/accept', () => {
     ['a short password', { password: 'seven77' }, [422, 'validation_error']],
     ['a password over 1,024 characters', { password: 'x'.repeat(1025) }, [422, 'validation_error']],
     ['a wrong token', { token: 'x' }, [404, 'invite_not_found']],
-  ])('%s is refused and leaves the link good', async (_, fields, expected) => {
+  ])('%s is rejected and leaves the link valid', async (_, fields, expected) => {
     const { accept } = await withLink()
     expect(await problem(await accept(fields))).toEqual(expected)
     expect((await accept()).status).toBe(200)
   })
 
-  test('who is signed in already is told so, and the link stays good', async () => {
+  test('a signed-in user gets an error, and the link stays valid', async () => {
     const { admin, accept } = await withLink()
     expect(await problem(await accept({}, admin))).toEqual([409, 'already_signed_in'])
     expect((await accept()).status).toBe(200)
   })
 
-  test('where passwords are off, there is none to set', async () => {
+  test('if passwords are off, none can be set', async () => {
     const { ask } = testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     expect(await problem(await ask(ACCEPT, { json: { token: 'x', password: PASSWORD } }))).toEqual([
       400,
@@ -194,7 +194,7 @@ describe('§4 POST invite/accept', () => {
     )
   })
 
-  test('the log has seen neither link nor password', async () => {
+  test('the log contains neither link nor password', async () => {
     const { app, browser, token, accept } = await withLink()
     await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`)
     await accept()
@@ -203,7 +203,7 @@ describe('§4 POST invite/accept', () => {
     for (const secret of [token, 'my own password']) expect(logged).not.toContain(secret)
   })
 
-  test('one link used 50 times at once makes one session', async () => {
+  test('one link used 50 times at once creates one session', async () => {
     const { app, accept, browser, audit } = await withLink()
     const browsers = Array.from({ length: 50 }, (_, n) => browser(`192.0.2.${n}`))
     const answers = await Promise.all(browsers.map((each) => accept({}, each)))
@@ -215,8 +215,8 @@ describe('§4 POST invite/accept', () => {
   })
 })
 
-describe('§8 Limits: tries of invite links', () => {
-  test('of 100 wrong links at once eight are looked up, whatever is forwarded', async () => {
+describe('§8 Limits: attempts with invite links', () => {
+  test('of 100 wrong links at once eight are checked, whatever the forwarded headers', async () => {
     const { browser } = open()
     const guesser = browser(REMOTE)
     const answers = await Promise.all(
@@ -230,7 +230,7 @@ describe('§8 Limits: tries of invite links', () => {
     expect(Number(limited[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  test('of 100 who take one link at once eight are hashed for, and that costs nobody a try', async () => {
+  test('of 100 simultaneous uses of one link eight are hashed, without using up attempts', async () => {
     const { app, browser, accept } = await withLink()
     const { passwords } = app.bindings
     let hashes = 0
@@ -242,7 +242,7 @@ describe('§8 Limits: tries of invite links', () => {
     expect((await browser(REMOTE).ask('POST /api/dashboard-auth/password/login', { json: login })).status).toBe(200)
   })
 
-  test('a right one costs nothing, and a wrong one counts against signing in', async () => {
+  test('a valid one costs nothing, and a wrong one counts as a sign-in attempt', async () => {
     const { browser, token } = await withLink()
     const visitor = browser(REMOTE)
     for (let look = 0; look < 20; look++)
@@ -260,7 +260,7 @@ describe('§8 Limits: tries of invite links', () => {
   })
 })
 
-describe('§5 Delegation 1: a link gives what its author may give, and what it was given out for', () => {
+describe('§5 Delegation 1: a link gives what its author can give, and what it was created for', () => {
   const DEAD: [number, string] = [404, 'invite_not_found']
   const NOTES = ['The role changed after the invite.', 'The user who sent it can no longer assign this role.']
   /** What the list of the API and the page say of links that are void. */
@@ -272,7 +272,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
   }
   const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
 
-  test('another role ends the link, and sending it again makes one for the new role', async () => {
+  test('another role ends the link, and sending it again creates one for the new role', async () => {
     const { admin, browser, token, id, accept, audit } = await withLink()
     expect((await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'admin' } })).status).toBe(200)
     expect(await problem(await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`))).toEqual(DEAD)
@@ -285,7 +285,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect(await shown(admin)).toEqual([null, null, null])
   })
 
-  test('so do other grants of its role, and a rename of the role does not', async () => {
+  test('so do other grants of its role, but a rename of the role does not', async () => {
     const { admin, addRole, accept, ...world } = await withLink()
     const small = addRole('small', { 'dashboard:read': 'all', 'accounts:read': 'all' })
     const invite = async (username: string) => {
@@ -306,9 +306,9 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
   test.each([
     ['is disabled', "UPDATE users SET status = 'disabled' WHERE username = 'author'"],
     ['is gone', "DELETE FROM users WHERE username = 'author'"],
-    ['manages people no more', "UPDATE users SET role_id = 'role_viewer' WHERE username = 'author'"],
+    ['no longer manages users', "UPDATE users SET role_id = 'role_viewer' WHERE username = 'author'"],
     ['holds less than the role', "UPDATE role_grants SET permission = 'ops:write' WHERE permission = 'accounts:read'"],
-  ])('an author who %s leaves links that open nothing', async (_, statement) => {
+  ])('an author who %s leaves links without effect', async (_, statement) => {
     const { app, as, addRole, browser } = open()
     addRole('manager', MANAGER)
     const author = as('manager', { username: 'author' })
@@ -328,7 +328,7 @@ describe('§5 Delegation 1: a link gives what its author may give, and what it w
     expect(await problem(await browser(REMOTE).ask(ACCEPT, { json }))).toEqual(DEAD)
   })
 
-  test('an author who is disabled while the new password is hashed, too', async () => {
+  test('nor can an author who is disabled while the new password is hashed', async () => {
     const { app, accept } = await withLink()
     const taken = accept()
     app.sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'boss'")

@@ -344,7 +344,7 @@ const found = (answers: readonly Answer[], { secrets }: World): string[] =>
     ),
   )
 
-test('every route that reads for people is asked, or left out for a reason', () => {
+test('every read route is requested, or excluded for a reason', () => {
   const known = new Set([...ASKED.map((route) => route.split('?')[0]), ...Object.keys(LEFT_OUT)])
   const reads = everyRoute
     .filter(({ method, access }) => method === 'GET' && access[0]?.access !== 'client-key')
@@ -353,13 +353,13 @@ test('every route that reads for people is asked, or left out for a reason', () 
   expect([...known.difference(new Set(reads))]).toEqual([])
 })
 
-describe('§2 Roles: what viewers and guests may not know', () => {
+describe('§2 Roles: what viewers and guests cannot see', () => {
   let world: World
   beforeAll(async () => {
     world = await open()
   })
 
-  test('is in no answer to a viewer, who reads what is for viewers', async () => {
+  test('is in no response to a viewer, who can read everything for viewers', async () => {
     const answers = await answersFor(world, world.lookers.viewer)
     expect(found(answers, world)).toEqual([])
     const statuses = (routes: string[]) =>
@@ -369,14 +369,14 @@ describe('§2 Roles: what viewers and guests may not know', () => {
     expect(statuses(ELSEWHERE)).toEqual(new Set([301, 302]))
   })
 
-  test('is in no answer to a guest', async () => {
+  test('is in no response to a guest', async () => {
     const answers = await answersFor(world, world.lookers.guest)
     expect(found(answers, world)).toEqual([])
     const failed = answers.filter(({ status }) => status === 404 || status === 422 || status >= 500)
     expect(failed.map(({ route, status }) => [route, status])).toEqual([])
   })
 
-  test('is all there for an Admin, as JSON and on pages', async () => {
+  test('is all visible to an Admin, as JSON and on pages', async () => {
     const seen = found(await answersFor(world, world.admin), world).join('\n')
     for (const what of Object.keys(world.secrets)) expect(seen).toContain(`${what} in `)
     for (const [what, route] of [

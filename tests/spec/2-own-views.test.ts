@@ -144,7 +144,7 @@ describe('§2 Member: own views', () => {
     world = await open()
   })
 
-  test('are open to a Member, and say nothing of other keys, their owners, or accounts', async () => {
+  test('are available to a Member, and do not reveal other keys, their owners, or accounts', async () => {
     const { mia, own, getRequest } = world
     const found: unknown[] = []
     for (const route of OPEN)
@@ -156,7 +156,7 @@ describe('§2 Member: own views', () => {
     expect(found).toEqual([])
   })
 
-  test('show what is theirs', async () => {
+  test('show their own data', async () => {
     const { mia, own } = world
     const keys = (await (await mia.ask('GET /api/api-keys')).json()) as { id: string }[] // as: checked here
     expect(keys.map(({ id }) => id)).toEqual([own.row.id])

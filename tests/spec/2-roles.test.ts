@@ -36,7 +36,7 @@ const getForm = (page: string): URLSearchParams | null => {
 }
 
 describe('§2 Roles: the built-in ones', () => {
-  test('are Admin, Operator, Viewer, Member and Guest; all but Guest can be given', async () => {
+  test('are Admin, Operator, Viewer, Member and Guest; all except Guest can be assigned', async () => {
     const { as } = open()
     const roles = await getRoles(await as('admin').ask('GET /api/dashboard-roles'))
     expect(
@@ -73,7 +73,7 @@ describe('§2 Roles: the built-in ones', () => {
 })
 
 describe('§2 Permissions: the vocabulary', () => {
-  test('says what each covers, implies, and whether it is privileged', async () => {
+  test('states what each covers, implies, and whether it is privileged', async () => {
     const list = (await (await open().as('admin').ask('GET /api/dashboard-roles/permissions')).json()) as {
       permission: string
       privileged: boolean
@@ -111,7 +111,7 @@ const asForm = () =>
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
 describe('§2 Custom roles', () => {
-  test.each(HOWS)('one is made, held and felt at once (%s)', async (how) => {
+  test.each(HOWS)('one is created, assigned and effective immediately (%s)', async (how) => {
     const { as, add, audit } = open()
     const admin = as('admin')
     const response =
@@ -135,7 +135,7 @@ describe('§2 Custom roles', () => {
     expect((await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'key-keeper' } })).status).toBe(200)
   })
 
-  test('what is taken from it is gone on the next request of those who hold it', async () => {
+  test('a permission removed from it ends on the next request of its users', async () => {
     const { as, addRole, audit } = open()
     const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
     const looker = as('looker')
@@ -153,7 +153,7 @@ describe('§2 Custom roles', () => {
   })
 
   test.each(['/accounts', '/api/accounts', '/api/accounts/:id/trends', '/api/accounts/:id/rate-limit-reset-credits'])(
-    'who may see the dashboard and no accounts is not told of them by %s',
+    'a user of the dashboard who cannot see accounts does not learn about them from %s',
     async (path) => {
       const { as, addRole } = open()
       addRole('looker', { 'dashboard:read': 'all' })
@@ -165,7 +165,7 @@ describe('§2 Custom roles', () => {
     },
   )
 
-  test.each(HOWS)('it is renamed, keeps its slug, and its name is its own (%s)', async (how) => {
+  test.each(HOWS)('it is renamed, keeps its slug, and its name is unique (%s)', async (how) => {
     const { app, as, addRole } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })
     const admin = as('admin')
@@ -191,7 +191,7 @@ describe('§2 Custom roles', () => {
     expect(await problem(await copy())).toEqual([409, 'role_taken'])
   })
 
-  test('the page offers a copy of each role, in a form that can be changed before it is sent', async () => {
+  test('the page offers a copy of each role, in a form that can be changed before it is submitted', async () => {
     const { app, as } = open()
     const admin = as('admin')
     const page = async (path: string) => (await admin.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
@@ -211,7 +211,7 @@ describe('§2 Custom roles', () => {
     expect(Object.fromEntries(copy.grants)).toEqual(Object.fromEntries(getRole(app.db, 'operator').grants))
   })
 
-  test('the form leaves out what the visitor does not hold, and is not for who may not edit roles', async () => {
+  test('the form omits what the visitor does not hold, and is hidden from users who cannot edit roles', async () => {
     const { as, addRole } = open()
     const held = { 'users:manage': 'all', 'dashboard:read': 'all' } as const
     addRole('editor', { ...held, 'roles:manage': 'all' })
@@ -228,7 +228,7 @@ describe('§2 Custom roles', () => {
     expect(await page('manager')).not.toContain('clone')
   })
 
-  test('the form takes everything from it, and makes one that may nothing', async () => {
+  test('the form removes everything from it, and creates one without permissions', async () => {
     const { app, as, addRole } = open()
     const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
     const admin = as('admin')
@@ -247,7 +247,7 @@ describe('§2 Custom roles', () => {
     expect([made.status, getRole(app.db, 'nobody').grants.size]).toEqual([303, 0])
   })
 
-  test('a form that was opened before somebody else’s change does not undo it', async () => {
+  test('an outdated form does not undo another user’s change', async () => {
     const { app, as, addRole, audit } = open()
     const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
     const admin = as('admin')
@@ -267,7 +267,7 @@ describe('§2 Custom roles', () => {
     expect(audit().map(({ event }) => event)).toEqual(['role_updated', 'role_updated'])
   })
 
-  test('who holds it renames it by its form, which carries grants that stay as they are', async () => {
+  test('its user renames it by its form, which contains unchanged grants', async () => {
     const { app, as, addRole, audit } = open()
     const id = addRole('editor', { 'users:manage': 'all', 'roles:manage': 'all', 'dashboard:read': 'all' })
     const editor = as('editor')
@@ -291,7 +291,7 @@ describe('§2 Custom roles', () => {
     expect(audit()).toHaveLength(1)
   })
 
-  test.each(HOWS)('it is deleted when nobody holds it (%s)', async (how) => {
+  test.each(HOWS)('it is deleted when no user has it (%s)', async (how) => {
     const { as, add, addRole, audit } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })
     const admin = as('admin')
@@ -306,7 +306,7 @@ describe('§2 Custom roles', () => {
     expect(audit().at(-1)).toMatchObject({ event: 'role_deleted', target: id, details: { slug: 'looker' } })
   })
 
-  test('nor while strangers of the proxy become it', async () => {
+  test('nor while it is the default for new proxy users', async () => {
     const { as, addRole } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })
     const admin = as('admin')
@@ -320,14 +320,14 @@ describe('§2 Custom roles', () => {
     ['a right without what it implies', ['security:write:all']],
     ['one that is implied more narrowly', ['api_keys:assign:all', 'api_keys:write:own']],
     ['one permission twice', ['api_keys:read:own', 'api_keys:read:all']],
-  ])('%s is refused', async (_, grants) => {
+  ])('%s is rejected', async (_, grants) => {
     const response = await open()
       .as('admin')
       .ask('POST /api/dashboard-roles', { json: { name: 'x', grants } })
     expect(await problem(response)).toEqual([422, 'validation_error'])
   })
 
-  test('nobody puts into a role, takes out of one, or copies, more than they hold', async () => {
+  test('users cannot add, remove or copy more permissions than they hold', async () => {
     const { as, addRole, audit } = open()
     addRole('editor', { 'roles:manage': 'all', 'dashboard:read': 'all' })
     const high = addRole('high', { 'dashboard:read': 'all', 'audit:read': 'all' })
@@ -353,7 +353,7 @@ describe('§2 Custom roles', () => {
     ).toBe(201)
   })
 
-  test('who edits roles sees them, and the vocabulary, without managing people', async () => {
+  test('users who edit roles see them, and the vocabulary, without managing users', async () => {
     const { as, addRole } = open()
     addRole('editor', { 'roles:manage': 'all' })
     for (const route of ['GET /api/dashboard-roles', 'GET /api/dashboard-roles/permissions'])

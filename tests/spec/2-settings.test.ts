@@ -14,7 +14,7 @@ const open = () => {
 }
 
 test.each(['admin', 'operator'])(
-  'PUT takes back what GET returned to the role %s, without a confirmation',
+  'PUT accepts what GET returned to the role %s, without a confirmation',
   async (role) => {
     const { as } = open()
     const who = as(role, { isConfirmed: false })
@@ -24,14 +24,14 @@ test.each(['admin', 'operator'])(
 )
 
 describe('§2 Settings fields named in the interface', () => {
-  test('row 1: totpRequiredForAdminRole is off until somebody turns it on', async () => {
+  test('row 1: totpRequiredForAdminRole is off by default', async () => {
     const { app, settings } = open()
     expect((await settings()).totpRequiredForAdminRole).toBe(false)
     app.change({ totpRequiredForAdminRole: true })
     expect((await settings()).totpRequiredForAdminRole).toBe(true)
   })
 
-  test('row 2: usersWithoutTotpCount counts active accounts with a password and no second factor', async () => {
+  test('row 2: usersWithoutTotpCount counts active users with a password and no second factor', async () => {
     const { add, settings } = open()
     expect((await settings()).usersWithoutTotpCount).toBe(0)
     add({ role: 'viewer' })
@@ -42,7 +42,7 @@ describe('§2 Settings fields named in the interface', () => {
     expect(await settings()).toMatchObject({ usersWithoutTotpCount: 2, adminsWithoutTotpCount: 1 })
   })
 
-  test('row 3: adminsWithoutTotpCount counts those of them whom totpRequiredForAdminRole would bind', async () => {
+  test('row 3: adminsWithoutTotpCount counts those of them whom totpRequiredForAdminRole would affect', async () => {
     const { add, addRole, settings } = open()
     addRole('auditor', { 'audit:read': 'all' })
     addRole('helper', { 'dashboard:read': 'all' })
@@ -52,7 +52,7 @@ describe('§2 Settings fields named in the interface', () => {
     expect(await settings()).toMatchObject({ usersWithoutTotpCount: 3, adminsWithoutTotpCount: 1 })
   })
 
-  test('whether guests have a password is told, the password never', async () => {
+  test('whether guests have a password is visible, the password never', async () => {
     const { as, settings } = open()
     expect((await settings()).guestPasswordConfigured).toBe(false)
     await as('admin').ask('POST /api/dashboard-auth/guest/password', { json: { password: PASSWORD } })

@@ -72,7 +72,7 @@ const DEEDS: Record<string, Deed> = {
   },
 }
 
-describe('§3 Dashboard account: nobody else is touched by', () => {
+describe('§3 Dashboard account: other users are not affected by', () => {
   test.each(Object.entries(DEEDS))('%s', async (_, deed) => {
     const { bystander, ...world } = open()
     const before = bystander()

@@ -27,7 +27,7 @@ const personCalled = ({ db }: TestApp, name: string) => listPeople(db).find(({ r
 
 const getStatus = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
 
-describe('§3 Dashboard account row 1: an account is added', () => {
+describe('§3 Dashboard account row 1: a user is added', () => {
   test.each(HOWS)('it is invited, and its link is shown once (%s)', async (how) => {
     const { app, as, audit } = open()
     const admin = as('admin')
@@ -46,7 +46,7 @@ describe('§3 Dashboard account row 1: an account is added', () => {
     ])
   })
 
-  test('the answer says until when the link works', async () => {
+  test('the response has the expiry of the link', async () => {
     const response = await open()
       .as('admin')
       .ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
@@ -56,7 +56,7 @@ describe('§3 Dashboard account row 1: an account is added', () => {
     })
   })
 
-  test('a name that was asked for with an invite link that is over is free again', async () => {
+  test('a name reserved by an expired invite link is free again', async () => {
     const { app, as } = open()
     const admin = as('admin')
     const invite = () => admin.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
@@ -71,7 +71,7 @@ describe('§3 Dashboard account row 1: an account is added', () => {
 })
 
 describe('§3 Dashboard account row 2: an identity is seen first', () => {
-  test('an account is made for it, active, and both events are recorded', async () => {
+  test('a user is created for it, active, and both events are recorded', async () => {
     const { app, browser, audit } = openProxy()
     const session = await (await browser().ask('GET /api/settings', { headers: { [HEADER]: 'Anna@Example.com' } }))
       .status
@@ -104,14 +104,14 @@ describe('§3 Dashboard account row 3: the invite is sent again', () => {
     expect([response.status, again.length, await look(token), await look(again)]).toEqual([200, 43, 404, 200])
   })
 
-  test('there must be one', async () => {
+  test('there must be an invite', async () => {
     const { admin } = await withInvite()
     const path = `/api/dashboard-users/${admin.person.row.id}/invite`
     for (const route of [`POST ${path}`, `DELETE ${path}`])
       expect(await problem(await admin.ask(route))).toEqual([409, 'invite_not_pending'])
   })
 
-  test('one that waits for an identity has no link', async () => {
+  test('a user who waits for an identity has no link', async () => {
     const { as } = openProxy()
     const admin = as('admin', { hasTotp: true })
     const json = {
@@ -130,7 +130,7 @@ describe('§3 Dashboard account row 3: the invite is sent again', () => {
 })
 
 describe('§3 Dashboard account row 4: the invite is revoked', () => {
-  test.each(HOWS)('the account is gone and the link is dead (%s)', async (how) => {
+  test.each(HOWS)('the user is deleted and the link is dead (%s)', async (how) => {
     const { app, admin, id, token, look, audit } = await withInvite()
     const response = await admin.send(how, `DELETE /api/dashboard-users/${id}/invite`)
     expect([response.status, getStatus(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
@@ -151,7 +151,7 @@ describe('§3 Dashboard account rows 3 to 5: an invite beside it', () => {
       ({ browser, token }) =>
         browser(REMOTE).ask('POST /api/dashboard-auth/invite/accept', { json: { token, password: PASSWORD } }),
     ],
-  ])('is as it was when this one is %s', async (_, change) => {
+  ])('is unchanged when this one is %s', async (_, change) => {
     const world = await withInvite()
     const json = { username: 'berta', role: 'viewer' }
     const other = await invited(await world.admin.ask('POST /api/dashboard-users', { json }))
@@ -162,7 +162,7 @@ describe('§3 Dashboard account rows 3 to 5: an invite beside it', () => {
 })
 
 describe('§3 Dashboard account row 5: the invite is accepted', () => {
-  test.each(HOWS)('the person is signed in with the password they chose (%s)', async (how) => {
+  test.each(HOWS)('the user is signed in with the chosen password (%s)', async (how) => {
     const { app, browser, id, token, audit } = await withInvite()
     const anna = browser(REMOTE)
     const response = await anna.send(how, 'POST /api/dashboard-auth/invite/accept', {
@@ -183,7 +183,7 @@ describe('§3 Dashboard account row 5: the invite is accepted', () => {
   })
 })
 
-describe('§3 Dashboard account row 6: a day goes by', () => {
+describe('§3 Dashboard account row 6: a day passes', () => {
   test('the next read of the invites removes it', async () => {
     const { app, as, id, token, look } = await withInvite()
     await app.clock.advance('24h')
@@ -193,7 +193,7 @@ describe('§3 Dashboard account row 6: a day goes by', () => {
   })
 })
 
-describe('§3 Dashboard account row 7: an account waits for an identity', () => {
+describe('§3 Dashboard account row 7: a user waits for an identity', () => {
   const waiting = async (how: (typeof HOWS)[number]) => {
     const world = openProxy()
     const admin = world.as('admin', { hasTotp: true })
@@ -228,14 +228,14 @@ describe('§3 Dashboard account row 7: an account waits for an identity', () => 
     expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', target: id, details: { via: 'invite' } })
   })
 
-  test('one account waits for one identity', async () => {
+  test('one user waits for one identity', async () => {
     const { admin, json } = await waiting('json')
     expect(
       await problem(await admin.ask('POST /api/dashboard-users', { json: { ...json, username: 'berta' } })),
     ).toEqual([409, 'identity_taken'])
   })
 
-  test('nor can it wait for one that belongs to somebody', async () => {
+  test('nor can a user wait for an identity that is in use', async () => {
     const { admin, json, browser } = await waiting('json')
     await browser().ask('GET /api/settings', { headers: { [HEADER]: 'berta' } })
     const taken = { ...json, username: 'second', expectedIdentity: { provider: 'trusted_header', subject: 'berta' } }
@@ -245,7 +245,7 @@ describe('§3 Dashboard account row 7: an account waits for an identity', () => 
     ])
   })
 
-  test('there is nothing to wait for where the proxy signs nobody in', async () => {
+  test('there is nothing to wait for if the proxy signs no one in', async () => {
     const { as } = open()
     const json = {
       username: 'anna',
@@ -276,23 +276,26 @@ const withKeys = async () => {
   return { ...world, admin, anna, id: anna.person.row.id, good, revoked, models, key }
 }
 
-describe('§3 Dashboard account row 8: an account is disabled', () => {
-  test.each(HOWS)('its sessions end, and its keys turn inactive with the reason owner_disabled (%s)', async (how) => {
-    const { app, admin, anna, id, good, revoked, models, key, audit } = await withKeys()
-    expect(await models(good)).toBe(200)
-    const response = await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'disabled' })
-    expect([response.status, getStatus(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
-    expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
-    expect(await models(good)).toBe(401)
-    expect(await key(good)).toMatchObject({ isActive: false, deactivatedReason: 'owner_disabled', ownerUserId: id })
-    expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
-    expect(audit().slice(-2)).toMatchObject([
-      { event: 'user_disabled', target: id },
-      { event: 'user_keys_deactivated', target: id, details: { count: 1 } },
-    ])
-  })
+describe('§3 Dashboard account row 8: a user is disabled', () => {
+  test.each(HOWS)(
+    'their sessions end, and their keys turn inactive with the reason owner_disabled (%s)',
+    async (how) => {
+      const { app, admin, anna, id, good, revoked, models, key, audit } = await withKeys()
+      expect(await models(good)).toBe(200)
+      const response = await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'disabled' })
+      expect([response.status, getStatus(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
+      expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
+      expect(await models(good)).toBe(401)
+      expect(await key(good)).toMatchObject({ isActive: false, deactivatedReason: 'owner_disabled', ownerUserId: id })
+      expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
+      expect(audit().slice(-2)).toMatchObject([
+        { event: 'user_disabled', target: id },
+        { event: 'user_keys_deactivated', target: id, details: { count: 1 } },
+      ])
+    },
+  )
 
-  test('they cannot sign in, and are not told why', async () => {
+  test('they cannot sign in, and do not learn why', async () => {
     const { admin, id, browser } = await withKeys()
     await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
     const login = { username: 'anna', password: PASSWORD }
@@ -301,7 +304,7 @@ describe('§3 Dashboard account row 8: an account is disabled', () => {
     ).toEqual([401, 'invalid_credentials'])
   })
 
-  test('an invited account is neither disabled nor enabled', async () => {
+  test('an invited user is neither disabled nor enabled', async () => {
     const { admin, id } = await withInvite()
     for (const status of ['active', 'disabled'])
       expect(await problem(await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status } }))).toEqual([
@@ -312,7 +315,7 @@ describe('§3 Dashboard account row 8: an account is disabled', () => {
 })
 
 describe('§3 Dashboard account row 9: the keys are restored', () => {
-  test.each(HOWS)('exactly those that went down with the account, and dead until it is back (%s)', async (how) => {
+  test.each(HOWS)('exactly those disabled with the user, and inactive until the user is enabled (%s)', async (how) => {
     const { admin, id, good, revoked, models, key } = await withKeys()
     await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
     const response = await admin.send(how, `POST /api/dashboard-users/${id}/reactivate-keys`)
@@ -326,8 +329,8 @@ describe('§3 Dashboard account row 9: the keys are restored', () => {
   })
 })
 
-describe('§3 Dashboard account row 9: a key that got another owner meanwhile', () => {
-  test('did not go down with this one, and stays off', async () => {
+describe('§3 Dashboard account row 9: a key that got another owner since', () => {
+  test('was not disabled with this one, and stays off', async () => {
     const { admin, id, good, key, add } = await withKeys()
     const other = add({ username: 'berta' }).row.id
     await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
@@ -339,8 +342,8 @@ describe('§3 Dashboard account row 9: a key that got another owner meanwhile', 
   })
 })
 
-describe('§3 Dashboard account row 10: an account is enabled', () => {
-  test.each(HOWS)('its keys stay off until they are restored (%s)', async (how) => {
+describe('§3 Dashboard account row 10: a user is enabled', () => {
+  test.each(HOWS)('their keys stay off until they are restored (%s)', async (how) => {
     const { admin, id, good, models } = await withKeys()
     await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
     expect((await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'active' })).status).toBe(
@@ -351,7 +354,7 @@ describe('§3 Dashboard account row 10: an account is enabled', () => {
     expect(await models(good)).toBe(200)
   })
 
-  test('it needs a way to sign in', async () => {
+  test('they need a way to sign in', async () => {
     const { as, add } = open()
     const { id } = add({ status: 'disabled', hasPassword: false }).row
     const response = await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
@@ -361,7 +364,7 @@ describe('§3 Dashboard account row 10: an account is enabled', () => {
   test.each([
     ['standard', {}, [409, 'credential_required']],
     ['trusted_header', PROXY, [200, null]],
-  ] as const)('which a name at the proxy is where the proxy is asked: %s', async (_, environment, expected) => {
+  ] as const)('which a proxy identity is if the proxy is used: %s', async (_, environment, expected) => {
     const { app, as, add } = open(environment)
     const { id } = add({ status: 'disabled', hasPassword: false }).row
     const identity = { id: 'idn_1', userId: id, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
@@ -390,7 +393,7 @@ describe('§3 Dashboard account: what else ends sessions', () => {
     expect((await admin.ask('GET /api/settings')).status).toBe(200)
   })
 
-  test('a reset takes the second factor away', async () => {
+  test('a reset removes the second factor', async () => {
     const { app, as, add, audit } = open()
     const { id } = add({ hasTotp: true }).row
     expect((await as('admin').ask(`POST /api/dashboard-users/${id}/reset-totp`)).status).toBe(200)
@@ -417,7 +420,7 @@ describe('§3 Dashboard account: deletion keeps the keys', () => {
     })
   })
 
-  test('there is no such account twice', async () => {
+  test('a deleted user cannot be deleted again', async () => {
     const { admin, id } = await withKeys()
     await admin.ask(`DELETE /api/dashboard-users/${id}`)
     expect(await problem(await admin.ask(`DELETE /api/dashboard-users/${id}`))).toEqual([404, 'user_not_found'])

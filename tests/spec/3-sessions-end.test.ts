@@ -45,7 +45,7 @@ const BY_ADMIN: Record<string, Ending> = {
   'revoking the sessions': { asked: ['POST /api/dashboard-users/:id/revoke-sessions'] },
 }
 
-describe('§3 Dashboard account: what an administrator does to it ends its sessions', () => {
+describe('§3 Dashboard account: an administrator’s changes end the user’s sessions', () => {
   test.each(Object.entries(BY_ADMIN))('%s', async (_, { asked: [route, fields], status = 200 }) => {
     for (const how of HOWS) {
       const { as, add, signInAs, topics } = open()
@@ -80,7 +80,7 @@ const OWN: Record<string, Ending & { staysHere?: true }> = {
   'signing out everywhere': { asked: [`POST ${AUTH}/logout-all`] },
 }
 
-describe('§3 Dashboard account: what somebody does to their own', () => {
+describe('§3 Dashboard account: a user’s changes to their own account', () => {
   test.each(Object.entries(OWN))('%s', async (_, { asked: [route, fields], staysHere = false }) => {
     for (const how of HOWS) {
       const { as, add, signInAs, topics } = open()
@@ -95,7 +95,7 @@ describe('§3 Dashboard account: what somebody does to their own', () => {
     }
   })
 
-  test('a cookie from before the end is good for nothing, whoever kept it', async () => {
+  test('a copied cookie from before the end is invalid', async () => {
     const { as, browser } = open()
     const mine = as('operator')
     const thief = browser('192.0.2.66')
@@ -105,7 +105,7 @@ describe('§3 Dashboard account: what somebody does to their own', () => {
     expect([mine.cookie, await isIn(thief)]).toEqual([null, false])
   })
 
-  test('a confirmation makes the cookie from before it worthless', async () => {
+  test('a confirmation invalidates the cookie from before it', async () => {
     const { as, browser } = open()
     const mine = as('operator', { isConfirmed: false })
     const thief = browser('192.0.2.66')
@@ -123,7 +123,7 @@ describe('§3 Dashboard account: what somebody does to their own', () => {
     ],
     ['setting up a second factor', 'POST', 'totp/setup/confirm', { secret: TOTP_SECRET, code: 'now' }],
     ['signing every other browser out', 'DELETE', 'sessions', {}],
-  ])('%s signs out who copied the cookie of this browser, too', async (_, method, path, fields) => {
+  ])('%s signs out a copied cookie of this browser, too', async (_, method, path, fields) => {
     const { as, browser, code } = open()
     const mine = as('operator')
     const thief = browser('192.0.2.66')
@@ -134,7 +134,7 @@ describe('§3 Dashboard account: what somebody does to their own', () => {
   })
 })
 
-describe('§4 guest/logout-all: every guest has to come in anew', () => {
+describe('§4 guest/logout-all: every guest has to enter again', () => {
   test.each([
     ['POST', 'guest/logout-all', {}],
     ['POST', 'guest/password', { password: 'another for guests' }],

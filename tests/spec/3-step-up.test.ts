@@ -22,7 +22,7 @@ const sensitive = 'POST /api/firewall/ips'
 const entry = (last: number) => ({ json: { ipAddress: `198.51.100.${last}` } })
 
 describe.each(HOWS)('§3 Step-up confirmation (%s)', (how) => {
-  test('row 1: without one in the last five minutes a sensitive change is refused, and the methods are named', async () => {
+  test('row 1: without one in the last five minutes a sensitive change is rejected, and the methods are named', async () => {
     const { unconfirmed } = open()
     const anna = unconfirmed()
     const refused = await anna.ask(sensitive, entry(1))
@@ -63,7 +63,7 @@ describe.each(HOWS)('§3 Step-up confirmation (%s)', (how) => {
 })
 
 describe('§5 Step-up confirmation 3: methods', () => {
-  test('a password account presents its password, and its code if it has one', async () => {
+  test('a user with a password enters it, and a code if they have one', async () => {
     const { unconfirmed, code } = open()
     const anna = unconfirmed({ hasTotp: true })
     const answer = async (json: object) => problem(await anna.ask(STEP_UP, { json }))
@@ -75,7 +75,7 @@ describe('§5 Step-up confirmation 3: methods', () => {
     expect((await anna.ask(sensitive, entry(1))).status).toBe(200)
   })
 
-  test('which factor was wrong cannot be told from the answer', async () => {
+  test('the response does not reveal which factor was wrong', async () => {
     const { unconfirmed, code } = open()
     const anna = unconfirmed({ hasTotp: true })
     const bodies = []
@@ -84,7 +84,7 @@ describe('§5 Step-up confirmation 3: methods', () => {
     expect(new Set(bodies).size).toBe(1)
   })
 
-  test('answers with when it was and until when it holds', async () => {
+  test('returns when it was and until when it is valid', async () => {
     const { app, unconfirmed } = open()
     const now = app.clock.now()
     const response = await unconfirmed().ask(STEP_UP, { json: { password: PASSWORD } })
@@ -94,7 +94,7 @@ describe('§5 Step-up confirmation 3: methods', () => {
     })
   })
 
-  test('somebody the proxy signs in presents the code alone, and keeps the confirmation in a cookie', async () => {
+  test('a proxy user enters only the code, and keeps the confirmation in a cookie', async () => {
     const { app, add, browser, code } = open(PROXY)
     const { row } = add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
     app.sqlite.run(
@@ -114,7 +114,7 @@ describe('§5 Step-up confirmation 3: methods', () => {
     expect(await problem(withoutHeader)).toEqual([401, 'proxy_auth_required'])
   })
 
-  test('there a second confirmation holds for five minutes, too', async () => {
+  test('there a second confirmation is valid for five minutes, too', async () => {
     const { app, add, browser, code } = open(PROXY)
     const { row } = add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
     app.sqlite.run(
@@ -133,14 +133,14 @@ describe('§5 Step-up confirmation 3: methods', () => {
     expect(await problem(await here.ask(sensitive, { ...entry(2), headers }))).toEqual([403, 'step_up_required'])
   })
 
-  test('an account with nothing to confirm with is told so', async () => {
+  test('a user without a factor gets an error', async () => {
     const { unconfirmed } = open()
     const anna = unconfirmed({ hasPassword: false, method: 'invite' })
     expect(await problem(await anna.ask(STEP_UP, { json: {} }))).toEqual([403, 'step_up_unavailable'])
     expect(await problem(await anna.ask(sensitive, entry(1)))).toEqual([403, 'step_up_unavailable'])
   })
 
-  test('an account with a passkey only is sent to it: nothing confirms nothing', async () => {
+  test('a user with only a passkey is asked for it: no factors confirm nothing', async () => {
     const { app, unconfirmed } = open()
     const anna = unconfirmed({ hasPassword: false, method: 'passkey' })
     app.sqlite.run(
@@ -169,7 +169,7 @@ describe('§5 Step-up confirmation 3: methods', () => {
 })
 
 describe('§5 Step-up confirmation 4: wrong answers', () => {
-  test('are invalid_credentials and share the eight tries of signing in', async () => {
+  test('are invalid_credentials and share the eight sign-in attempts', async () => {
     const { unconfirmed, browser } = open()
     const anna = unconfirmed()
     for (let i = 0; i < 8; i++)
@@ -186,7 +186,7 @@ describe('§5 Step-up confirmation 4: wrong answers', () => {
   })
 })
 
-describe('§5 Step-up confirmation 5: who is not asked', () => {
+describe('§5 Step-up confirmation 5: not required for', () => {
   test('reads and other changes', async () => {
     const { unconfirmed } = open()
     const anna = unconfirmed()

@@ -27,7 +27,7 @@ const enroll = async (app: ReturnType<typeof testApp>, who: Somebody) => {
 }
 
 describe.each(HOWS)('§5 Signing in 6: the second factor of signing in (%s)', (how) => {
-  test('the password opens half a session, the code the rest, under a new cookie', async () => {
+  test('the password opens a half session, the code the rest, with a new cookie', async () => {
     const house = open()
     const { app, add, browser, code, audit } = house
     const { row } = add({ username: 'anna', role: 'admin', hasTotp: true })
@@ -61,7 +61,7 @@ describe.each(HOWS)('§5 Signing in 6: the second factor of signing in (%s)', (h
 })
 
 describe('§5 Signing in 6: the second factor of signing in', () => {
-  test('the code of the step before and after counts, others do not', async () => {
+  test('the code of the step before and after is valid, others are not', async () => {
     for (const [steps, status] of [
       [-2, 400],
       [-1, 200],
@@ -75,7 +75,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     }
   })
 
-  test('blanks in a code are how people type it, and anything else is a wrong code', async () => {
+  test('spaces in a code are accepted, and anything else is a wrong code', async () => {
     const house = open()
     const here = await half(house)
     for (const wrong of ['', 'letters', '12345', '1234567'])
@@ -84,7 +84,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     expect((await here.ask(VERIFY, { json: { code: ` ${code.slice(0, 3)} ${code.slice(3)} ` } })).status).toBe(200)
   })
 
-  test('shown fifty times at once, one passes', async () => {
+  test('sent fifty times at once, one passes', async () => {
     const house = open()
     house.add({ username: 'anna', hasTotp: true })
     const browsers = Array.from({ length: 50 }, (_, i) => house.browser(`192.0.2.${i + 1}`))
@@ -98,7 +98,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     )
   })
 
-  test('a code that was used cannot be used again, nor one before it', async () => {
+  test('a code cannot be used again, nor one before it', async () => {
     const house = open()
     const here = await half(house)
     const before = house.code(-1)
@@ -110,7 +110,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     }
   })
 
-  test('nor any other that counts, at the edges of the window', async () => {
+  test('nor any other valid one, at the edges of the window', async () => {
     const house = open()
     const here = await half(house)
     const codes = [-1, 0, 1].map((steps) => house.code(steps))
@@ -121,7 +121,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     }
   })
 
-  test('a code shown while the clock was ahead keeps nobody out once it is right', async () => {
+  test('a code used while the clock was ahead does not lock the user out after the correction', async () => {
     const house = open()
     const here = await half(house)
     const show = () => here.ask(VERIFY, { json: { code: house.code() } })
@@ -144,14 +144,14 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
   test.each([
     [599_000, 200],
     [600_000, 401],
-  ])('half a session is over after ten minutes: at %i ms %i', async (ms, status) => {
+  ])('a half session ends after ten minutes: at %i ms %i', async (ms, status) => {
     const house = open()
     const here = await half(house)
     await house.app.clock.advance(ms)
     expect((await here.ask(VERIFY, { json: { code: house.code() } })).status).toBe(status)
   })
 
-  test('a whole one lasts as long as any other', async () => {
+  test('a full one lasts as long as any other', async () => {
     const house = open({ settings: { dashboardSessionTtlSeconds: 3600 } })
     const here = await half(house)
     await here.ask(VERIFY, { json: { code: house.code() } })
@@ -161,7 +161,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     expect((await here.session()).authenticated).toBe(false)
   })
 
-  test('nobody signed in has no code to show', async () => {
+  test('without a sign-in there is no code to enter', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     expect(await problem(await browser(REMOTE).ask(VERIFY, { json: { code: '123456' } }))).toEqual([
@@ -171,8 +171,8 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
   })
 })
 
-describe('§5 Signing in 6: secrets belong to the account', () => {
-  test('a secret is offered with its QR code, and stored sealed when its first code arrives', async () => {
+describe('§5 Signing in 6: secrets belong to the user', () => {
+  test('a secret is offered with its QR code, and stored encrypted when its first code arrives', async () => {
     const { app, as, signInAs, audit } = open()
     const anna = as('viewer', { username: 'anna', peer: REMOTE })
     const phone = signInAs(anna.person)
@@ -219,7 +219,7 @@ describe('§5 Signing in 6: secrets belong to the account', () => {
     ])
   })
 
-  test.each(HOWS)('taking it away needs a code, which is spent (%s)', async (how) => {
+  test.each(HOWS)('removing it needs a code, which is used up (%s)', async (how) => {
     const { as, code, audit } = open()
     const anna = as('viewer', { hasTotp: true })
     expect(await problem(await anna.ask(`POST ${AUTH}/totp/disable`, { json: { code: '000000' } }))).toEqual([
@@ -232,7 +232,7 @@ describe('§5 Signing in 6: secrets belong to the account', () => {
     expect(audit().map(({ event }) => event)).toEqual(['login_failed', 'totp_disabled'])
   })
 
-  test('who has none has none to take away', async () => {
+  test('a user without one cannot remove one', async () => {
     const { as } = open()
     expect(await problem(await as('viewer').ask(`POST ${AUTH}/totp/disable`, { json: { code: '123456' } }))).toEqual([
       400,
@@ -242,7 +242,7 @@ describe('§5 Signing in 6: secrets belong to the account', () => {
 })
 
 describe('§3 Two-factor enrollment gate', () => {
-  test('row 1: holds a bound account everywhere but where it can enroll or leave', async () => {
+  test('row 1: limits a required user to enrolling and signing out', async () => {
     const { app, as } = open()
     const anna = as('admin', { peer: REMOTE })
     app.change({ totpRequiredOnLogin: true })
@@ -285,7 +285,7 @@ describe('§3 Two-factor enrollment gate', () => {
     expect((await anna.ask('GET /api/settings')).status).toBe(200)
   })
 
-  test('taking the authenticator away while bound leads back to it', async () => {
+  test('removing a required authenticator leads back to it', async () => {
     const { app, as, code } = open()
     const anna = as('admin', { hasTotp: true })
     app.change({ totpRequiredOnLogin: true })
@@ -293,7 +293,7 @@ describe('§3 Two-factor enrollment gate', () => {
     expect(await problem(await anna.ask('GET /api/settings'))).toEqual([403, 'totp_enrollment_required'])
   })
 
-  test('signing in goes on to it', async () => {
+  test('signing in redirects to it', async () => {
     const { app, add, browser } = open()
     add({ username: 'anna', role: 'admin' })
     app.change({ totpRequiredOnLogin: true })
@@ -303,10 +303,10 @@ describe('§3 Two-factor enrollment gate', () => {
   })
 })
 
-describe('§5 Signing in 6: whom a requirement binds', () => {
+describe('§5 Signing in 6: who a requirement applies to', () => {
   const isHeld = async (who: Somebody) => (await who.session()).totpEnrollmentRequired
 
-  test('on login: every account with a password, and nobody without one', async () => {
+  test('on login: every user with a password, and no one without', async () => {
     const { app, as } = open()
     app.change({ totpRequiredOnLogin: true })
     expect(await isHeld(as('viewer'))).toBe(true)
@@ -326,7 +326,7 @@ describe('§5 Signing in 6: whom a requirement binds', () => {
   })
 
   test.each(['totpRequiredOnLogin', 'totpRequiredForAdminRole'])(
-    '%s can be turned on by somebody who has a second factor, and not before',
+    '%s can be turned on by a user with a second factor, and not otherwise',
     async (name) => {
       const { app, as, browser } = open()
       const json = { [name]: true }
@@ -339,7 +339,7 @@ describe('§5 Signing in 6: whom a requirement binds', () => {
     },
   )
 
-  test('turning one off, and saving it as it is, needs no second factor', async () => {
+  test('turning one off, and saving it unchanged, needs no second factor', async () => {
     const { app, as } = open()
     const anna = as('admin', { hasPassword: false, method: 'passkey' })
     app.change({ totpRequiredForAdminRole: true })
@@ -348,11 +348,11 @@ describe('§5 Signing in 6: whom a requirement binds', () => {
   })
 })
 
-describe('§5 Signing in 6: a second factor that is set up while a password is looked at', () => {
+describe('§5 Signing in 6: a second factor set up while a password is checked', () => {
   const confirmation = () => ({ secret: TOTP_SECRET, code: codeAt(Date.UTC(2026, 0, 1)) })
   const SET_UP = 'POST /api/dashboard-auth/totp/setup/confirm'
 
-  test('a sign-in that began without it does not come in without it', async () => {
+  test('a sign-in that began without it cannot complete without it', async () => {
     const { add, signInAs, browser } = people(testApp({ accounts: 0 }))
     const anna = add({ username: 'anna', role: 'admin' })
     const [own, other] = [signInAs(anna), browser(REMOTE)]
@@ -364,7 +364,7 @@ describe('§5 Signing in 6: a second factor that is set up while a password is l
     expect(await other.session()).toMatchObject({ authenticated: false })
   })
 
-  test('nor does a confirmation count that was given without it', async () => {
+  test('nor is a confirmation valid that was given without it', async () => {
     const { signInAs, add } = people(testApp({ accounts: 0 }))
     const anna = signInAs(add({ username: 'anna', role: 'admin' }), { isConfirmed: false })
     const confirmed = anna.ask('POST /api/dashboard-auth/step-up', { json: { password: PASSWORD } })

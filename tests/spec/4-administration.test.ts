@@ -40,7 +40,7 @@ const READS = [
 const LOOKERS = ['viewer', 'guest'] as const
 
 describe('§2 Roles: Operator', () => {
-  test('sees accounts and keys as they are', async () => {
+  test('sees accounts and keys unmasked', async () => {
     const { get } = await open()
     expect((await get('operator', '/api/accounts')).text).toContain('anna.smith@example.com')
     expect((await get('operator', '/api/api-keys/')).text).toContain('laptop of anna')
@@ -61,7 +61,7 @@ describe('§2 Roles: Operator', () => {
     ])
   })
 
-  test('reads no sensitive log metadata', async () => {
+  test('cannot read sensitive log metadata', async () => {
     const { get } = await open()
     const { requests } = JSON.parse((await get('operator', '/api/request-logs')).text)
     expect(requests[0]).toMatchObject({
@@ -102,7 +102,7 @@ describe.each(LOOKERS)('§2 Roles: %s', (who) => {
     for (const secret of ['anna.smith', 'laptop of anna', keyId, 'secret machine']) expect(text).not.toContain(secret)
   })
 
-  test('sees that there is a firewall, and not whom it lets in', async () => {
+  test('sees that there is a firewall, but not its addresses', async () => {
     const { get } = await open()
     expect(JSON.parse((await get(who, '/api/firewall/ips')).text)).toEqual({ mode: 'allowlist_active', entries: [] })
   })
@@ -115,7 +115,7 @@ describe.each(LOOKERS)('§2 Roles: %s', (who) => {
     ])
   })
 
-  test('cannot find by searching what is not shown', async () => {
+  test('cannot search for hidden values', async () => {
     const { get } = await open()
     const found = async (search: string) =>
       JSON.parse((await get(who, `/api/request-logs?search=${encodeURIComponent(search)}`)).text).requests.length
@@ -130,7 +130,7 @@ describe.each(LOOKERS)('§2 Roles: %s', (who) => {
       expect(JSON.parse((await get('admin', `/api/request-logs?search=${search}`)).text).requests).toHaveLength(1)
   })
 
-  test('opens one request without what the list leaves out', async () => {
+  test('opens one request with the same fields hidden as in the list', async () => {
     const { get } = await open()
     const [entry] = JSON.parse((await get(who, '/api/request-logs')).text).requests
     const { text } = await get(who, `/api/request-logs/${entry.id}`)
@@ -141,7 +141,7 @@ describe.each(LOOKERS)('§2 Roles: %s', (who) => {
     })
   })
 
-  test('reads the settings, and not how many people have no second factor', async () => {
+  test('reads the settings, but not the number of users without a second factor', async () => {
     const { get } = await open()
     const shown = async (role: 'admin' | typeof who) => JSON.parse((await get(role, '/api/settings')).text)
     expect(await shown(who)).toMatchObject({ usersWithoutTotpCount: null, adminsWithoutTotpCount: null })
@@ -165,9 +165,9 @@ describe.each(LOOKERS)('§2 Roles: %s', (who) => {
   })
 })
 
-describe('§2 Roles: one that holds nothing', () => {
+describe('§2 Roles: one without permissions', () => {
   test.each([...READS, '/api/api-keys/', '/api/dashboard-users', '/api/dashboard-roles', '/api/auth-providers'])(
-    'is refused %s',
+    '%s is rejected',
     async (path) => {
       const { browsers } = await open()
       expect(await problem(await (browsers.blank as Browser).ask(`GET ${path}`))).toEqual([403, 'permission_required'])
@@ -179,15 +179,15 @@ const CHANGES = everyRoute.filter(
   ({ method, path }) => method !== 'GET' && /^\/api\/(dashboard-users|dashboard-roles|auth-providers)\b/.test(path),
 )
 
-describe('§4 Dashboard administration: every change about people', () => {
-  test('there are routes to look at', () => {
+describe('§4 Dashboard administration: every change about users', () => {
+  test('the list of routes is not empty', () => {
     expect(CHANGES.length).toBeGreaterThanOrEqual(13)
   })
 
   for (const { method, path } of CHANGES) {
     const route = `${method} ${path.replaceAll(/:\w+/g, 'usr_x')}`
 
-    test(`${method} ${path} is refused to all but an Admin who confirmed`, async () => {
+    test(`${method} ${path} is rejected for all except a confirmed Admin`, async () => {
       const app = testApp({ accounts: 0 })
       const { as, add, guest, browser } = people(app)
       add({ role: 'admin' })

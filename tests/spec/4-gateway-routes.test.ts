@@ -308,7 +308,7 @@ const pathWithParameters = (path: string) =>
   path.includes('callId') ? path.replace(/:callId.*$/, 'rtc_abc') : path.replace(/:\w+/g, 'x')
 
 test.each(rows.filter(({ isPlanned }) => isPlanned).map((row) => [getName(row), row] as const))(
-  '%s is not built: its gates are there, and behind them is a 404',
+  '%s is not implemented: its gates exist, followed by a 404',
   async (_name, row) => {
     const app = testApp()
     const headers = { authorization: `Bearer ${app.key().key}` }

@@ -5,7 +5,7 @@ import { fetchCatalogs, nativeModels, publicModels } from './catalog.ts'
 import { modelProblem } from './problems.ts'
 
 describe('§4 GET /v1/models', () => {
-  test('lists the live catalog as OpenAI SDKs read it, with default budgets', async () => {
+  test('lists the live catalog in the format of OpenAI SDKs, with default budgets', async () => {
     const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
     fetchCatalogs(app)
     const response = await app.ask('GET /v1/models')
@@ -21,7 +21,7 @@ describe('§4 GET /v1/models', () => {
     expect(model?.owned_by).toBeString()
   })
 
-  test('calls no account', async () => {
+  test('uses no account', async () => {
     const app = testApp()
     fetchCatalogs(app)
     await publicModels(app)
@@ -30,7 +30,7 @@ describe('§4 GET /v1/models', () => {
 })
 
 describe('§4 GET /backend-api/codex/models', () => {
-  test('hands every entry on as the upstream gave it, windows included', async () => {
+  test('passes on every entry as the upstream gave it, windows included', async () => {
     const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
     fetchCatalogs(app)
     const [entry] = await nativeModels(app)
@@ -47,7 +47,7 @@ describe('§4 GET /backend-api/codex/models', () => {
 describe('§4 POST /v1/chat/completions', () => {
   const CHAT = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
 
-  test('takes model and messages, answers choices[].message.content', async () => {
+  test('takes model and messages, returns choices[].message.content', async () => {
     const { ask, members, upstream } = testApp()
     const response = await ask('POST /v1/chat/completions', { json: CHAT })
     expect(response.status).toBe(200)
@@ -91,7 +91,7 @@ describe('§4 POST /v1/chat/completions', () => {
 })
 
 describe('§4 POST /v1/responses', () => {
-  test('answers one Response object', async () => {
+  test('returns one Response object', async () => {
     const { ask, members } = testApp()
     const response = await ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })
     expect(response.status).toBe(200)
@@ -120,7 +120,7 @@ describe('§4 POST /v1/responses', () => {
 })
 
 describe('§4 POST /backend-api/codex/responses', () => {
-  test('always streams, whatever stream says, and needs neither instructions nor tools from the client', async () => {
+  test('always streams, whatever stream is, and needs neither instructions nor tools from the client', async () => {
     const { ask, upstream } = testApp()
     const developer = { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'Be brief.' }] }
     const { instructions: _instructions, ...body } = codexBody()
@@ -132,7 +132,7 @@ describe('§4 POST /backend-api/codex/responses', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('answers uncompressed, with the events as the upstream sent them', async () => {
+  test('responds uncompressed, with the events as the upstream sent them', async () => {
     const { ask } = testApp()
     const headers = { 'accept-encoding': 'gzip, br, zstd' }
     const response = await ask('POST /backend-api/codex/responses', { json: codexBody(), headers })
@@ -143,7 +143,7 @@ describe('§4 POST /backend-api/codex/responses', () => {
 })
 
 describe('§4 POST /backend-api/codex/responses/compact', () => {
-  test('calls the same path upstream and answers with a compaction item', async () => {
+  test('calls the same path upstream and returns a compaction item', async () => {
     const { ask, upstream } = testApp()
     const { stream: _stream, store: _store, include: _include, ...json } = codexBody()
     const response = await ask('POST /backend-api/codex/responses/compact', { json })
@@ -169,7 +169,7 @@ describe('§4 the reset-credit consume route', () => {
     expect(upstream.requests.filter(({ path }) => path.endsWith('/consume'))).toHaveLength(1)
   })
 
-  test('answers nobody without a key, and changes nothing then', async () => {
+  test('rejects a request without a key, and changes nothing then', async () => {
     const { ask, members, upstream } = testApp({ accounts: 1 })
     const response = await ask('POST /v1/reset-credit', { json: { account_id: members[0]?.id, redeem_id: 'credit' } })
     expect([response.status, (await modelProblem(response)).code]).toEqual([401, 'invalid_api_key'])

@@ -14,7 +14,7 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
 }
 
 describe('§2 Session response', () => {
-  test('has every member for an account', async () => {
+  test('has every member for a user', async () => {
     const { app, add, addRole, as } = open()
     addRole('helper', { 'dashboard:read': 'all' })
     add({ status: 'disabled', role: 'helper' })
@@ -70,7 +70,7 @@ describe('§2 Session response', () => {
     })
   })
 
-  test('calls the ways to sign in as they are called', async () => {
+  test('has the documented names of the sign-in methods', async () => {
     const { as } = behindProxy()
     const admin = as('admin')
     for (const [id, label] of [
@@ -83,13 +83,13 @@ describe('§2 Session response', () => {
     expect(accessSummary).toMatchObject({ providersEnabled: ['password', 'trusted_header'] })
   })
 
-  test('knows of no way to sign in with authentication off', async () => {
+  test('has no sign-in method with authentication off', async () => {
     const { browser } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     const { login, accessSummary } = await browser().session()
     expect([login, accessSummary]).toMatchObject([{ providers: [] }, { providersEnabled: [] }])
   })
 
-  test('carries the coarse words first, then every grant', async () => {
+  test('has the coarse permissions first, then every grant', async () => {
     const { as, addRole } = open()
     addRole('own', { 'dashboard:read': 'own' })
     addRole('manager', { 'users:manage': 'all' })
@@ -103,12 +103,12 @@ describe('§2 Session response', () => {
     expect(await permissions('manager')).toEqual(['users:manage:all'])
   })
 
-  test('every account reports admin, its real role is in user.role', async () => {
+  test('every user reports admin, the actual role is in user.role', async () => {
     const { as } = open()
     expect(await as('viewer').session()).toMatchObject({ role: 'admin', user: { role: { slug: 'viewer' } } })
   })
 
-  test('tells a stranger nothing about anybody', async () => {
+  test('reveals nothing about users to a visitor', async () => {
     const { as, browser } = open()
     as('admin', { username: 'anna' })
     const session = await browser(REMOTE).session()
@@ -123,14 +123,14 @@ describe('§2 Session response', () => {
     expect(JSON.stringify(session)).not.toContain('anna')
   })
 
-  test('who does not manage people is not told how many there are', async () => {
+  test('does not reveal the number of users to those who do not manage them', async () => {
     const { as } = open()
     expect(await as('operator').session()).toMatchObject({ accessSummary: null, assignableRoleIds: [] })
   })
 })
 
 describe('§4 GET and PATCH me', () => {
-  test('answer for an account, however it signed in', async () => {
+  test('work for a user, however they signed in', async () => {
     const { as } = open()
     const anna = as('viewer', { hasPassword: false, method: 'passkey', email: 'anna@example.com' })
     const me = await (await anna.ask(`GET ${AUTH}/me`)).json()
@@ -148,7 +148,7 @@ describe('§4 GET and PATCH me', () => {
     })
   })
 
-  test.each(HOWS)('change display name and e-mail, in lower case, and write it down (%s)', async (how) => {
+  test.each(HOWS)('change display name and email, in lower case, and record it (%s)', async (how) => {
     const { as, audit } = open()
     const anna = as('viewer')
     const fields = { displayName: ' Anna ', email: 'Anna@Example.com' }
@@ -159,7 +159,7 @@ describe('§4 GET and PATCH me', () => {
     expect(audit()).toMatchObject([{ event: 'profile_updated', details: { changed: ['displayName', 'email'] } }])
   })
 
-  test('leave alone what is left out, and refuse what is not theirs to change', async () => {
+  test('keep omitted fields, and reject fields users cannot change', async () => {
     const { as } = open()
     const anna = as('viewer', { displayName: 'Anna', email: 'anna@example.com' })
     await anna.ask(`PATCH ${AUTH}/me`, { json: { email: null } })
@@ -169,7 +169,7 @@ describe('§4 GET and PATCH me', () => {
   })
 })
 
-describe('§4 Changes of one’s own account', () => {
+describe('§4 Changes to one’s own account', () => {
   const NAME: [route: string, json: (n: number) => object] = [
     `PATCH ${AUTH}/me`,
     (n) => ({ displayName: `Anna ${n % 2}` }),
@@ -181,7 +181,7 @@ describe('§4 Changes of one’s own account', () => {
     [`POST ${AUTH}/password/change`, () => ({ currentPassword: PASSWORD, newPassword: PASSWORD })],
   ]
 
-  test.each(CHANGES)('%s: thirty a minute and person are made and written down', async (route, json) => {
+  test.each(CHANGES)('%s: thirty per minute and user are made and recorded', async (route, json) => {
     const { app, as, audit } = open()
     const [anna, berta] = [as('viewer'), as('viewer')]
     addPasskey(app, anna.person.row.id)
@@ -196,7 +196,7 @@ describe('§4 Changes of one’s own account', () => {
     expect((await change(anna, 31)).status).toBe(200)
   })
 
-  test('of one kind use up none of another: who copied the cookie locks nobody out', async () => {
+  test('of one kind do not affect another, so a copied cookie cannot lock the user out', async () => {
     const { as } = open()
     const anna = as('viewer')
     const [route, json] = NAME

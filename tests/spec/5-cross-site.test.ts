@@ -19,7 +19,7 @@ const post = (headers: Record<string, string>, more: Ask = {}) =>
 const getCode = async (response: Response) => (response.status === 403 ? (await dashboardProblem(response)).code : null)
 
 describe('§5 cross-site 1: every POST, PUT, PATCH and DELETE under /api/ is checked', () => {
-  test('there are routes with each of the methods', () => {
+  test('the list has routes with each of the methods', () => {
     expect([...new Set(covered.map(({ method }) => method))].toSorted()).toEqual(UNSAFE.toSorted())
   })
 
@@ -59,9 +59,9 @@ describe('§5 cross-site 2: cross-site, or another scheme, host or port', () => 
 
   test.each([
     ['same-origin', { 'sec-fetch-site': 'same-origin', origin: OWN }],
-    ['typed by the person', { 'sec-fetch-site': 'none' }],
+    ['typed by the user', { 'sec-fetch-site': 'none' }],
     ['own origin alone', { origin: OWN }],
-    ['own origin, written otherwise', { origin: 'HTTP://LOCALHOST:2455' }],
+    ['own origin, written differently', { origin: 'HTTP://LOCALHOST:2455' }],
   ] as [string, Record<string, string>][])('%s passes', async (_name, headers) => {
     expect((await post(headers)).status).toBe(200)
   })
@@ -96,7 +96,7 @@ describe('§5 cross-site 4: exempt are bearer-authenticated routes', () => {
 })
 
 describe('§5 cross-site 5: a reverse proxy must forward the Host with its port', () => {
-  test('without the port the browser looks foreign, and the answer says what to repair', async () => {
+  test('without the port the browser looks foreign, and the error says what to repair', async () => {
     const response = await post({ host: 'localhost', origin: OWN })
     expect(response.status).toBe(403)
     const { code, message, details } = await dashboardProblem(response)

@@ -66,7 +66,7 @@ describe('§5 mode disabled', () => {
     ['POST', 'totp/setup/confirm', { secret: 'A'.repeat(32), code: '123456' }],
     ['POST', 'totp/verify', { code: '123456' }],
     ['POST', 'totp/disable', { code: '123456' }],
-  ])('%s %s is switched off', async (method, path, json) => {
+  ])('%s %s is disabled', async (method, path, json) => {
     const answer = await house().browser(REMOTE).ask(`${method} ${AUTH}/${path}`, { json })
     expect(await problem(answer)).toEqual([400, 'password_management_disabled'])
   })
@@ -133,7 +133,7 @@ describe('§5 mode disabled', () => {
   })
 
   test.each(['/login', '/setup', '/totp', '/login?return=%2Fkeys', '/setup?return=%2Fkeys'])(
-    '%s leads to the dashboard',
+    '%s redirects to the dashboard',
     async (path) => {
       const { add, browser } = house()
       const goal = path.includes('keys') ? '/keys' : '/dashboard'
@@ -151,7 +151,7 @@ describe('§5 mode disabled', () => {
     },
   )
 
-  test('/login under a foreign name explains what is wrong', async () => {
+  test('/login under a foreign name explains the problem', async () => {
     const { browser } = house()
     const headers = { accept: 'text/html', host: 'evil.example' }
     for (const path of ['/login', '/setup']) {
@@ -271,7 +271,7 @@ describe('§5 mode trusted_header', () => {
     expect(await after.json()).toMatchObject({ passwordSessionActive: false, user: { username: 'anna' } })
   })
 
-  test('a proxy user held at the enrollment gate can pass it', async () => {
+  test('a proxy user at the enrollment gate can pass it', async () => {
     const { house, show } = annaWithPassword(false)
     house.app.change({ totpRequiredOnLogin: true })
     expect(await show('GET /dashboard')).toBe('/me/two-factor')
@@ -317,7 +317,7 @@ describe('§5 mode trusted_header', () => {
   })
 })
 
-describe.each(HOWS)('§2 Guest: coming in without an account (%s)', (how) => {
+describe.each(HOWS)('§2 Guest: entering without a user (%s)', (how) => {
   const GUEST = `POST ${AUTH}/guest/login`
   const SET = `POST ${AUTH}/guest/password`
 
@@ -369,48 +369,45 @@ describe('§2 Guest', () => {
     'is ended by somebody else': ({ app }: ReturnType<typeof open>) => app.sqlite.run('DELETE FROM sessions'),
   }
 
-  test.each(Object.entries(ENDS))(
-    'are not who was signed in and whose session %s, until they say so',
-    async (_, end) => {
-      for (const how of HOWS) {
-        const opened = open({ settings: { guestAccessEnabled: true } })
-        const { as, browser } = opened
-        const ben = as('operator', { peer: REMOTE })
-        const kept = ben.cookie
-        await end(opened)
-        const refused = () => ben.ask('GET /api/accounts').then(problem)
-        expect([await refused(), await refused()]).toEqual(Array(2).fill([401, 'authentication_required']))
-        expect(await ben.session()).toMatchObject({ authenticated: false, permissions: [] })
-        const led = await ben.ask('GET /logs', { headers: WANTED })
-        expect([led.status, led.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])
-        expect(await (await ben.ask('GET /login', { headers: WANTED })).text()).toContain('Continue as guest')
-        const entered = await ben.send(how, `${GUEST}?return=%2Flogs`)
-        expect([entered.status, entered.headers.get('location')]).toEqual(how === 'json' ? [200, null] : [303, '/logs'])
-        expect([ben.cookie, (await ben.session()).role]).toEqual([null, 'guest'])
-        expect((await ben.ask('GET /logs', { headers: WANTED })).status).toBe(200)
-        const again = Object.assign(browser(REMOTE), { cookie: kept })
-        await again.ask(`POST ${AUTH}/password/login`, {
-          json: { username: ben.person.row.username, password: PASSWORD },
-        })
-        expect((await again.session()).user).not.toBeNull()
-      }
-    },
-  )
+  test.each(Object.entries(ENDS))('are not users whose session %s, until they choose so', async (_, end) => {
+    for (const how of HOWS) {
+      const opened = open({ settings: { guestAccessEnabled: true } })
+      const { as, browser } = opened
+      const ben = as('operator', { peer: REMOTE })
+      const kept = ben.cookie
+      await end(opened)
+      const refused = () => ben.ask('GET /api/accounts').then(problem)
+      expect([await refused(), await refused()]).toEqual(Array(2).fill([401, 'authentication_required']))
+      expect(await ben.session()).toMatchObject({ authenticated: false, permissions: [] })
+      const led = await ben.ask('GET /logs', { headers: WANTED })
+      expect([led.status, led.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])
+      expect(await (await ben.ask('GET /login', { headers: WANTED })).text()).toContain('Continue as guest')
+      const entered = await ben.send(how, `${GUEST}?return=%2Flogs`)
+      expect([entered.status, entered.headers.get('location')]).toEqual(how === 'json' ? [200, null] : [303, '/logs'])
+      expect([ben.cookie, (await ben.session()).role]).toEqual([null, 'guest'])
+      expect((await ben.ask('GET /logs', { headers: WANTED })).status).toBe(200)
+      const again = Object.assign(browser(REMOTE), { cookie: kept })
+      await again.ask(`POST ${AUTH}/password/login`, {
+        json: { username: ben.person.row.username, password: PASSWORD },
+      })
+      expect((await again.session()).user).not.toBeNull()
+    }
+  })
 
-  test('are accepted immediately with an old cookie where no one can sign in', async () => {
+  test('are accepted immediately with an old cookie if no one can sign in', async () => {
     const { as, browser } = open({ settings: { guestAccessEnabled: true } })
     as('admin', { hasPassword: false })
     const visitor = Object.assign(browser(REMOTE), { cookie: `sluice_session=${'x'.repeat(43)}` })
     expect(await visitor.session()).toMatchObject({ authenticated: true, role: 'guest' })
   })
 
-  test('are not let in unless somebody says so', async () => {
+  test('are not allowed by default', async () => {
     const { as, browser } = open()
     as('admin')
     expect(await problem(await browser(REMOTE).ask(GUEST, { json: {} }))).toEqual([400, 'guest_access_disabled'])
   })
 
-  test('are out on their next request when access ends, the password changes, or all are logged out', async () => {
+  test('lose access on their next request when it ends, the password changes, or all are logged out', async () => {
     const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
     const anna = as('admin')
     const set = (password: string) => anna.ask(`POST ${AUTH}/guest/password`, { json: { password } })
@@ -455,7 +452,7 @@ describe('§2 Guest', () => {
     expect((await guest.session()).authenticated).toBe(false)
   })
 
-  test('an operator decides none of it', async () => {
+  test('an operator cannot change any of it', async () => {
     const { as } = open()
     const operator = as('operator')
     for (const route of ['guest/password', 'guest/logout-all'])

@@ -58,8 +58,8 @@ const LOSSES: [string, Loss][] = [
   ],
 ]
 
-describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits', () => {
-  test('becomes active while its author may give its role', async () => {
+describe('§5 Delegation 1, §3 Dashboard account row 7: a waiting user', () => {
+  test('becomes active while its author can give its role', async () => {
     const { add, author, anna, row } = await open()
     const id = await add(author)
     expect((await row(id)).pendingInvite?.voidReason).toBeNull()
@@ -67,7 +67,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect((await row(id)).status).toBe('active')
   })
 
-  test('and no other account by that, and its own waiting is over', async () => {
+  test('and no other user, and stops waiting', async () => {
     const { add, author, anna, boss, row } = await open()
     const expectedIdentity = { provider: 'trusted_header', subject: 'Bert' }
     const [, bert] = [await add(author), await add(author, { username: 'bertie', expectedIdentity })]
@@ -76,7 +76,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect(await (await boss.ask('GET /api/dashboard-users/invites')).json()).toMatchObject([{ userId: bert }])
   })
 
-  test.each(LOSSES)('and whose author %s lets nobody in, as a stranger neither', async (_, lose) => {
+  test.each(LOSSES)('and whose author %s cannot sign in, nor as a new user', async (_, lose) => {
     const world = await open()
     const { add, author, anna, row, names, page, boss, audit } = world
     const id = await add(author)
@@ -96,7 +96,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
   })
 
   test.each(LOSSES)(
-    'and whose author %s is let in once somebody who may give the role has said so',
+    'and whose author %s can sign in once a user who can give the role has confirmed it',
     async (_, lose) => {
       const world = await open()
       const { add, author, anna, row, boss, audit, page } = world
@@ -111,7 +111,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     },
   )
 
-  test('of a role that was given more meanwhile than its author holds lets nobody in', async () => {
+  test('of a role that since got more than its author holds cannot sign in', async () => {
     const { add, author, anna, boss, support, row } = await open()
     const id = await add(author, { role: undefined, roleId: support })
     const grants = [{ permission: 'dashboard:read' }, { permission: 'ops:write' }]
@@ -120,7 +120,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect(await problem(await anna.ask(SETTINGS))).toEqual(REFUSED)
   })
 
-  test('gets another role from whoever may give that one, who stands for it from then on', async () => {
+  test('gets another role from a user who can give that one, and who is its author from then on', async () => {
     const { add, author, anna, boss, row, audit } = await open()
     const id = await add(author)
     expect((await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'operator' } })).status).toBe(200)
@@ -133,7 +133,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'operator' } })
   })
 
-  test('is not confirmed by who could not give its role, nor by another change', async () => {
+  test('is not confirmed by a user who could not give its role, nor by another change', async () => {
     const world = await open()
     const { add, author, boss, row, addRole, as } = world
     const id = await add(author)
@@ -146,7 +146,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: an account that waits',
     expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
   })
 
-  test('that nobody stands for costs no commit for each request', async () => {
+  test('without an author costs no commit per request', async () => {
     const world = await open()
     const { add, author, anna, app } = world
     await add(author)

@@ -26,7 +26,7 @@ const EVERYTHING = Object.fromEntries(PERMISSIONS.map((permission) => [permissio
 
 const FORBIDDEN: [number, string] = [403, 'insufficient_delegation']
 
-describe('§5 Delegation 1: a role is given or touched only by those who hold as much', () => {
+describe('§5 Delegation 1: a role is given or changed only by users who hold as much', () => {
   test.each(HOWS)('a manager with a custom role invites Viewers only (%s)', async (how) => {
     const { as, addRole } = open()
     addRole('manager', MANAGER)
@@ -37,7 +37,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect(await problem(await invite('admin'))).toEqual(FORBIDDEN)
   })
 
-  test('what one holds for one’s own alone is given for one’s own alone', async () => {
+  test('own-scope permissions can be given only with own scope', async () => {
     const { as, addRole } = open()
     addRole('manager', { ...MANAGER, 'api_keys:read': 'own' })
     addRole('own', { 'api_keys:read': 'own' })
@@ -49,7 +49,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect(await problem(await invite('all'))).toEqual(FORBIDDEN)
   })
 
-  test.each(HOWS)('holding every permission one acts on an Admin, and still makes none (%s)', async (how) => {
+  test.each(HOWS)('a user with every permission can change an Admin, but not create one (%s)', async (how) => {
     const { app, as, add, addRole } = open()
     addRole('everything', EVERYTHING)
     const nearly = as('everything')
@@ -72,7 +72,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect(activeAdmins(app)).toBe(1)
   })
 
-  test('nor is the local password account, an Admin, made by somebody who is none', async () => {
+  test('nor can a user who is no Admin create the local password user, who is one', async () => {
     const app = testApp({
       accounts: 0,
       environment: {
@@ -96,7 +96,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect((await setUp()).status).toBe(200)
   })
 
-  test.each(HOWS)('every change of an account above one is refused, a rename too (%s)', async (how) => {
+  test.each(HOWS)('every change of a user with more permissions is rejected, a rename too (%s)', async (how) => {
     const { as, add, addRole, audit } = open()
     addRole('manager', MANAGER)
     const manager = as('manager')
@@ -118,7 +118,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect(audit()).toEqual([])
   })
 
-  test('an Admin makes Admins', async () => {
+  test('an Admin creates Admins', async () => {
     const { as } = open()
     const response = await as('admin').ask('POST /api/dashboard-users', {
       json: { username: 'boss', roleId: 'role_admin' },
@@ -126,7 +126,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
     expect(response.status).toBe(201)
   })
 
-  test('what the session offers to give is what may be given', async () => {
+  test('the session offers exactly the roles that can be given', async () => {
     const { as, addRole } = open()
     const managerId = addRole('manager', MANAGER)
     const offered = async (role: string) => (await as(role).session()).assignableRoleIds as string[] // as: the session lists ids
@@ -135,7 +135,7 @@ describe('§5 Delegation 1: a role is given or touched only by those who hold as
   })
 })
 
-test('who lost the right between the gate and the commit changes nobody', () => {
+test('a user who lost the permission between the gate and the commit changes no one', () => {
   const { app, add } = open()
   const ask = ({ row: { id } }: Person) =>
     commit(app.db, (tx) => callerNow(tx, { id, method: null, address: null, at: 0 }, 'users:manage').person.row.id)
@@ -149,7 +149,7 @@ test('who lost the right between the gate and the commit changes nobody', () => 
   expect(() => ask(operator)).toThrow(expect.objectContaining({ code: 'permission_required' }))
 })
 
-describe('who was disabled while a password was hashed', () => {
+describe('a user who was disabled while a password was hashed', () => {
   /** What `bob` asks for, answered after `boss` has disabled him. */
   const askedTooLate = async (
     app: TestApp,
@@ -176,7 +176,7 @@ describe('who was disabled while a password was hashed', () => {
     expect(guestPasswordHash(app.db)).toBeNull()
   })
 
-  test('makes no Admin to come back as, behind a proxy', async () => {
+  test('creates no Admin to return as, behind a proxy', async () => {
     const app = testApp({ accounts: 0, environment: BEHIND })
     const person = { hasPassword: false, hasTotp: true }
     const late = { route: 'POST /api/dashboard-auth/password/setup', person }
@@ -209,7 +209,7 @@ const announce = ({ db, clock }: TestApp, { row }: Person): void => {
   )
 }
 
-describe('§5 Delegation 2: nobody changes their own role or disables themselves', () => {
+describe('§5 Delegation 2: users cannot change their own role or disable themselves', () => {
   test.each<[string, Record<string, string>]>([
     ['role', { role: 'viewer' }],
     ['state', { status: 'disabled' }],
@@ -223,7 +223,7 @@ describe('§5 Delegation 2: nobody changes their own role or disables themselves
     }
   })
 
-  test('nor delete themselves, nor take their own second factor away like that', async () => {
+  test('nor delete themselves, nor remove their own second factor that way', async () => {
     const { as } = open()
     const admin = as('admin')
     const path = `/api/dashboard-users/${admin.person.row.id}`
@@ -231,7 +231,7 @@ describe('§5 Delegation 2: nobody changes their own role or disables themselves
       expect(await problem(await admin.ask(route))).toEqual([409, 'self_modification_forbidden'])
   })
 
-  test('posting what is already so is no change, and one may rename oneself', async () => {
+  test('sending the current value is no change, and renaming oneself is allowed', async () => {
     const { as } = open()
     const admin = as('admin')
     const json = { username: 'boss', role: 'admin', status: 'active' }
@@ -240,7 +240,7 @@ describe('§5 Delegation 2: nobody changes their own role or disables themselves
     expect((await admin.session()).authenticated).toBe(true)
   })
 
-  test('nor the grants of the role one holds', async () => {
+  test('nor change the grants of their own role', async () => {
     const { as, addRole } = open()
     const id = addRole('editor', { ...MANAGER, 'roles:manage': 'all' })
     const response = await as('editor').ask(`PATCH /api/dashboard-roles/${id}`, { json: { grants: [] } })
@@ -250,7 +250,7 @@ describe('§5 Delegation 2: nobody changes their own role or disables themselves
 
 describe('§5 Delegation 3: one active Admin remains', () => {
   test.each([{ role: 'viewer' }, { status: 'disabled' }])(
-    'who lost the right between the question and the change does not change anything: %p',
+    'a user who lost the permission between the check and the change changes nothing: %p',
     async (json) => {
       const { app, as, add } = open()
       add({ role: 'admin' })
@@ -287,7 +287,7 @@ describe('§5 Delegation 3: one active Admin remains', () => {
     ['demoted', 'PATCH', { role: 'viewer' }, 200],
     ['disabled', 'PATCH', { status: 'disabled' }, 200],
     ['deleted', 'DELETE', {}, 204],
-  ])('the last one is not %s, whatever their caller holds', async (_, method, fields, status) => {
+  ])('the last one is not %s, whatever the requesting user holds', async (_, method, fields, status) => {
     for (const how of HOWS) {
       const { app, as, add, addRole, audit } = open()
       addRole('everything', EVERYTHING)
@@ -303,14 +303,14 @@ describe('§5 Delegation 3: one active Admin remains', () => {
   })
 })
 
-describe('§5 Delegation 4: the first account is an ordinary one', () => {
+describe('§5 Delegation 4: the first user is an ordinary one', () => {
   test.each<[string, string, Record<string, string> | undefined, number]>([
     ['demoted', 'PATCH', { role: 'viewer' }, 200],
     ['disabled', 'PATCH', { status: 'disabled' }, 200],
     ['renamed', 'PATCH', { username: 'root' }, 200],
     ['deleted', 'DELETE', undefined, 204],
     ['rid of its second factor', 'POST', undefined, 200],
-  ])('it can be %s', async (name, method, json, status) => {
+  ])('they can be %s', async (name, method, json, status) => {
     const { as, add } = open()
     const { id } = add({ role: 'admin', username: 'admin', hasTotp: true }).row
     const path = `/api/dashboard-users/${id}${name === 'rid of its second factor' ? '/reset-totp' : ''}`

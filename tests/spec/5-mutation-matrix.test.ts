@@ -201,8 +201,8 @@ const asJson = (fields: Fields): object =>
 
 const LISTS = ['grants', 'accountIds', 'files', 'add']
 
-describe('§5 every mutation, by everybody', () => {
-  test('a row says how to make each change there is, and no other', () => {
+describe('§5 every mutation, by every kind of user', () => {
+  test('every mutation has a row that can send it, and there is no other row', () => {
     expect(Object.keys(MUTATIONS).toSorted()).toEqual(ROUTES.map(getName).toSorted())
   })
 
@@ -230,7 +230,7 @@ describe('§5 every mutation, by everybody', () => {
 
 test.each(
   ROUTES.filter((route) => MUTATIONS[getName(route)]?.open === 'account' && route.inputs.length > 0).map(getName),
-)('%s asks who it is before it reads what they send', async (route) => {
+)('%s checks the identity before it reads the body', async (route) => {
   const nobody = buildWorld({}).nobody().browser
   expect(await problem(await nobody.ask(route, { body: '{' }))).toEqual([401, 'authentication_required'])
 })

@@ -17,8 +17,8 @@ const ROUTES: [route: string, json?: unknown][] = [
   ['POST /v1/chat/completions', { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }],
 ]
 
-describe('§5 proxy 1: the key is a bearer token, made in the dashboard', () => {
-  test('a key from the dashboard is shown once and works at once', async () => {
+describe('§5 proxy 1: the key is a bearer token, created in the dashboard', () => {
+  test('a key from the dashboard is shown once and works immediately', async () => {
     const { ask } = testApp(KEY_AUTH)
     const made = await ask('POST /api/api-keys/', { json: { name: 'laptop' } })
     const { key } = (await made.json()) as { key: string }
@@ -76,8 +76,8 @@ describe('§5 proxy 2: key authentication is optional', () => {
     }
   })
 
-  test.each([undefined, 'Bearer x', 'Bearer sk-clb-unknown', 'anything at all'])(
-    'disabled: this machine may omit the key or send any string (%p)',
+  test.each([undefined, 'Bearer x', 'Bearer sk-clb-unknown', 'any string'])(
+    'disabled: this machine can omit the key or send any string (%p)',
     async (authorization) => {
       const { ask } = testApp()
       for (const [route, json] of ROUTES) {
@@ -95,7 +95,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
     ['a forwarded client', { headers: { 'x-forwarded-for': '127.0.0.1' } }],
     ['a forwarded client (RFC 7239)', { headers: { forwarded: 'for=127.0.0.1' } }],
   ] as [string, { peer?: string; headers?: Record<string, string> }][])(
-    'disabled: %s is refused until proxy authentication is configured, with a key or without',
+    'disabled: %s is rejected until proxy authentication is configured, with a key or without',
     async (_name, from) => {
       const { ask, key, upstream } = testApp()
       for (const authorization of [undefined, `Bearer ${key().key}`])
@@ -109,7 +109,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
     },
   )
 
-  test('disabled: naming ranges that need no key counts as configuring it, for these peers', async () => {
+  test('disabled: ranges that need no key count as configuring it, for these peers', async () => {
     const { ask } = testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
     expect((await ask('GET /v1/models', { peer: REMOTE })).status).toBe(200)
     expect((await ask('GET /v1/models', { peer: '198.51.100.1' })).status).toBe(401)
@@ -156,7 +156,7 @@ describe('§5 proxy 4: opaque bearers and chatgpt-account-id pass', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('with key auth on, the header changes nothing about the key', async () => {
+  test('with key auth on, the header does not affect the key', async () => {
     const { ask, key } = testApp(KEY_AUTH)
     expect((await ask(NATIVE, { json: codexBody(), headers: OPAQUE })).status).toBe(401)
     const headers = { ...OPAQUE, authorization: `Bearer ${key().key}` }
@@ -165,7 +165,7 @@ describe('§5 proxy 4: opaque bearers and chatgpt-account-id pass', () => {
 })
 
 describe('§5 proxy 5: key policy', () => {
-  test('an expired key is refused from the millisecond it expires', async () => {
+  test('an expired key is rejected from the millisecond it expires', async () => {
     const { ask, key, clock } = testApp(KEY_AUTH)
     const headers = { authorization: `Bearer ${key({ expiresAt: clock.now() + 1000 }).key}` }
     await clock.advance(999)
@@ -175,7 +175,7 @@ describe('§5 proxy 5: key policy', () => {
     expect((await modelProblem(response)).message).toContain('expired')
   })
 
-  test('a model outside the allowlist is refused before any account: 403 on /v1, 404 on the native family', async () => {
+  test('a model outside the allowlist is rejected before any account: 403 on /v1, 404 on the native family', async () => {
     const { ask, key, upstream } = testApp(KEY_AUTH)
     const headers = { authorization: `Bearer ${key({ allowedModels: ['other'] }).key}` }
     const asked = await ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hi' }, headers })
@@ -185,7 +185,7 @@ describe('§5 proxy 5: key policy', () => {
     expect(upstream.requests).toEqual([])
   })
 
-  test('the firewall is asked before the key, on every model route', async () => {
+  test('the firewall is checked before the key, on every model route', async () => {
     const { ask, key } = testApp(KEY_AUTH)
     await ask('POST /api/firewall/ips', { json: { ipAddress: '198.51.100.0/24' } })
     const headers = { authorization: `Bearer ${key().key}` }
@@ -199,7 +199,7 @@ describe('§5 proxy 5: key policy', () => {
   })
 })
 
-describe('§5 proxy 6: a page of another site spends nothing', () => {
+describe('§5 proxy 6: a page of another site cannot spend quota', () => {
   const FOREIGN: Record<string, string>[] = [
     { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'same-site', origin: 'http://localhost:3000' },
@@ -223,7 +223,7 @@ describe('§5 proxy 6: a page of another site spends nothing', () => {
     for (const headers of FOREIGN) expect((await ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(403)
   })
 
-  test('nor under a name of its own that leads here', async () => {
+  test('nor under its own name that resolves here', async () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
     const { ask, upstream } = testApp({ accounts: 1, environment })
     const json = { model: 'gpt-5.5', input: 'hello' }
@@ -246,7 +246,7 @@ describe('§5 proxy 6: a page of another site spends nothing', () => {
     expect((await named.ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(200)
   })
 
-  test('a key, or any bearer, is nothing a page could attach: Origin does not matter', async () => {
+  test('a page cannot attach a key, or any bearer, so Origin does not matter', async () => {
     const keyed = testApp(KEY_AUTH)
     const authorization = `Bearer ${keyed.key().key}`
     for (const headers of FOREIGN)
@@ -261,7 +261,7 @@ describe('§5 proxy 6: a page of another site spends nothing', () => {
     { 'sec-fetch-mode': 'cors' },
     { 'sec-fetch-site': 'none' },
     { 'sec-fetch-site': 'same-origin', origin: 'http://localhost:2455' },
-  ])('what SDKs, scripts and the person send passes: %p', async (headers) => {
+  ])('requests of SDKs, scripts and users pass: %p', async (headers) => {
     const { ask } = testApp()
     for (const [route, json] of ROUTES) expect((await ask(route, { json, headers })).status).toBe(200)
   })

@@ -253,7 +253,7 @@ const SHOWN: Record<string, RegExp> = {
   'regenerated API key': /\/regenerate$/,
 }
 
-describe('no secret is where it does not belong', () => {
+describe('secrets appear only where they belong', () => {
   let house: House
   let found: (text: string) => string[]
 
@@ -274,7 +274,7 @@ describe('no secret is where it does not belong', () => {
       secrets.flatMap(([name, secret]) => (getForms(name, secret).some((form) => text.includes(form)) ? [name] : []))
   })
 
-  test('all of it happened: what was to succeed did, what was to fail did', () => {
+  test('the scenario ran: expected successes and failures occurred', () => {
     const statuses = Map.groupBy(house.answers, ({ route }) => route.split('?')[0] ?? '')
     const ending = (pattern: RegExp) => [
       ...new Set(house.answers.flatMap(({ route, status }) => (pattern.test(route.split('?')[0] ?? '') ? status : []))),
@@ -322,12 +322,12 @@ describe('no secret is where it does not belong', () => {
     expect(house.codes.size).toBeGreaterThan(3)
   })
 
-  test('this search finds what is there', () => {
+  test('the search finds existing values', () => {
     expect(found(`x=${PASSWORDS.first}`)).toEqual(['first password'])
     expect(found(Buffer.from(PASSWORDS.guest).toString('base64url'))).toEqual(['guest password'])
   })
 
-  test('in no log line, but for a bootstrap token that was made, once', () => {
+  test('no log line contains one, except a bootstrap token, once', () => {
     const lines = house.app.lines.map((line) => [line, found(line)] as const).filter(([, names]) => names.length > 0)
     expect(lines.map(([, names]) => names)).toEqual([['bootstrap token'], ['second bootstrap token']])
     expect(lines.every(([line]) => line.includes('/setup'))).toBe(true)
@@ -335,14 +335,14 @@ describe('no secret is where it does not belong', () => {
     expect(house.app.lines.filter((line) => [...house.codes].some((code) => standsAlone(line, code)))).toEqual([])
   })
 
-  test('in no error, no address to go on to, and no answer but the one that is there to show it', () => {
+  test('no error, redirect or response contains one, except the one that shows it', () => {
     for (const { route, status, text, location } of house.answers) {
       const names = status >= 400 ? found(text + location) : found(text).filter((name) => !SHOWN[name]?.test(route))
       expect([route.split('?')[0]?.replace(/[\w-]{43}/, '…'), status, ...names, ...found(location)]).toHaveLength(2)
     }
   })
 
-  test('in no audit row', () => {
+  test('no audit row contains one', () => {
     for (const row of house.audit()) {
       expect([row.event, ...found(JSON.stringify(row))]).toEqual([row.event])
       expect([...house.codes].filter((code) => standsAlone(JSON.stringify(row.details), code))).toEqual([])
@@ -350,7 +350,7 @@ describe('no secret is where it does not belong', () => {
     expect(house.audit().length).toBeGreaterThan(20)
   })
 
-  test('in no file of a capture, which stored the requests of a key and nothing in clear', async () => {
+  test('no file of a capture contains one, although it stored the requests of a key, encrypted', async () => {
     const folder = join(house.app.dir, 'captures')
     const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     expect(files.map(({ name }) => name).filter((name) => name.endsWith('.bin'))).toHaveLength(1)
@@ -360,7 +360,7 @@ describe('no secret is where it does not belong', () => {
     }
   })
 
-  test('in no column of the database, and in no page of its file', () => {
+  test('no column of the database contains one, and no page of its file', () => {
     for (const [table, rows] of Object.entries(dump(house.app.sqlite)))
       expect([table, ...found(JSON.stringify(rows))]).toEqual([table])
     expect(found(Buffer.from(house.app.sqlite.serialize()).toString('latin1'))).toEqual([])

@@ -25,7 +25,7 @@ const tokenIn = (lines: readonly string[]): string | null =>
 const count = (app: ReturnType<typeof testApp>, table: string) =>
   (app.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n
 
-test('§5 the token is not asked for on this machine, nor behind a proxy', async () => {
+test('§5 the token is not required on this machine, nor behind a proxy', async () => {
   expect(await open().browser().session()).toMatchObject({ bootstrapRequired: false })
   const behind = open({
     environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' },
@@ -34,7 +34,7 @@ test('§5 the token is not asked for on this machine, nor behind a proxy', async
 })
 
 describe.each(HOWS)('§5 the first password from another machine (%s)', (how) => {
-  test('needs the token of the log, makes the account admin and signs in', async () => {
+  test('needs the token from the log, makes the user admin and signs in', async () => {
     const { browser, token, audit } = open()
     const remote = browser(REMOTE)
     expect(await remote.session()).toMatchObject({ bootstrapRequired: true, bootstrapTokenConfigured: true })
@@ -54,7 +54,7 @@ describe.each(HOWS)('§5 the first password from another machine (%s)', (how) =>
     expect(JSON.stringify(audit())).not.toContain(token!)
   })
 
-  test('a password of seven characters is refused, and the token is not spent', async () => {
+  test('a password of seven characters is rejected, and the token is not used up', async () => {
     const { browser, token } = open()
     const remote = browser(REMOTE)
     const refused = await remote.send(how, SETUP, { password: 'seven77', bootstrapToken: token! })
@@ -71,7 +71,7 @@ describe('§5 the bootstrap token', () => {
     expect(app.lines.filter((line) => line.includes(token!))).toHaveLength(1)
   })
 
-  test('none, a wrong one, and none to give are told apart', async () => {
+  test('missing, wrong and unavailable tokens are distinguished', async () => {
     const { app, browser } = open()
     const remote = browser(REMOTE)
     const setUp = async (more: object = {}) => problem(await remote.ask(SETUP, { json: { password: NEW, ...more } }))
@@ -81,7 +81,7 @@ describe('§5 the bootstrap token', () => {
     expect(await setUp()).toEqual([401, 'bootstrap_unavailable'])
   })
 
-  test('is guessed at most eight times a minute', async () => {
+  test('can be guessed at most eight times a minute', async () => {
     const { browser } = open()
     const remote = browser(REMOTE)
     const guess = async () =>
@@ -89,7 +89,7 @@ describe('§5 the bootstrap token', () => {
     expect(await Promise.all(Array.from({ length: 10 }, guess))).toEqual([...Array(8).fill(401), 429, 429])
   })
 
-  test('used fifty times at once, one wins', async () => {
+  test('used fifty times at once, one succeeds', async () => {
     const { app, browser, token } = open()
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -100,7 +100,7 @@ describe('§5 the bootstrap token', () => {
     expect(count(app, 'users')).toBe(1)
   })
 
-  test('a new one kills the old one', async () => {
+  test('a new one invalidates the old one', async () => {
     const { app, browser, token } = open()
     const actor = { id: 'cli', method: 'cli', address: null, at: app.clock.now() }
     const next = commit(app.db, (tx) => rotateBootstrapToken(tx, { random: app.bindings.random, actor }))
@@ -109,7 +109,7 @@ describe('§5 the bootstrap token', () => {
     expect((await remote.ask(SETUP, { json: { password: NEW, bootstrapToken: next } })).status).toBe(200)
   })
 
-  test('a token that was replaced while the password was being hashed sets none', async () => {
+  test('a token that was replaced while the password was hashed sets none', async () => {
     const { app, browser, token } = open()
     const actor = { id: 'cli', method: 'cli', address: null, at: app.clock.now() }
     const { passwords } = app.bindings
@@ -125,7 +125,7 @@ describe('§5 the bootstrap token', () => {
     expect(count(app, 'users')).toBe(0)
   })
 
-  test('of the environment is taken as it is and not shown', async () => {
+  test('from the environment is used unchanged and not shown', async () => {
     const environment = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'chosen-by-the-operator' }
     const { app, browser, token } = open({ environment })
     expect([token, app.lines.join('').includes('chosen')]).toEqual([null, false])
@@ -133,18 +133,18 @@ describe('§5 the bootstrap token', () => {
     expect((await browser(REMOTE).ask(SETUP, { json })).status).toBe(200)
   })
 
-  test.each(['127.0.0.1', '::1', '[::1]', 'localhost', '127.0.0.53'])('is not made for a server on %s', (HOST) => {
+  test.each(['127.0.0.1', '::1', '[::1]', 'localhost', '127.0.0.53'])('is not created for a server on %s', (HOST) => {
     const { app, token } = open({ environment: { HOST } })
     expect([token, hasBootstrapToken(app.bindings.db)]).toEqual([null, false])
   })
 
-  test.each(['0.0.0.0', '::', '192.168.1.5', 'sluice.lan'])('is made for a server on %s', (HOST) => {
+  test.each(['0.0.0.0', '::', '192.168.1.5', 'sluice.lan'])('is created for a server on %s', (HOST) => {
     const { app, token } = open({ environment: { HOST } })
     expect(token).not.toBeNull()
     expect(app.lines.join('\n')).toContain('INFO  No password is set yet.')
   })
 
-  test('is not made where somebody has a password, nor in another mode', () => {
+  test('is not created if a user has a password, nor in another mode', () => {
     const { app, add } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     expect(tokenIn(app.lines)).toBeNull()
     const second = testApp({ accounts: 0, environment: { HOST: '0.0.0.0' } })
@@ -155,8 +155,8 @@ describe('§5 the bootstrap token', () => {
   })
 })
 
-describe('§5 the first account', () => {
-  test('cannot be made twice', async () => {
+describe('§5 the first user', () => {
+  test('cannot be created twice', async () => {
     const { browser } = open()
     const local = browser()
     await local.ask(SETUP, { json: { password: NEW } })
@@ -166,7 +166,7 @@ describe('§5 the first account', () => {
     ])
   })
 
-  test('takes over the keys that belong to nobody', async () => {
+  test('takes over the keys without an owner', async () => {
     const { app, browser, audit } = open()
     const { row } = app.key()
     await browser().ask(SETUP, { json: { password: NEW } })
@@ -179,7 +179,7 @@ describe('§5 the first account', () => {
     })
   })
 
-  test('a key that went down with an owner who is gone does not come back with this one', async () => {
+  test('a key disabled with a deleted owner is not enabled with this one', async () => {
     const { app, browser } = open()
     const { row } = app.key()
     app.sqlite.run("UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled'")
@@ -200,7 +200,7 @@ describe('§5 the first account', () => {
 describe.each(HOWS)('§3 changing a password (%s)', (how) => {
   const change = { currentPassword: PASSWORD, newPassword: NEW }
 
-  test('ends every other session; this browser stays signed in, as confirmed as it was', async () => {
+  test('ends every other session; this browser stays signed in, with its confirmation', async () => {
     const { as, signInAs, browser } = open()
     const anna = as('admin', { peer: REMOTE })
     const phone = signInAs(anna.person, { peer: '192.0.2.8' })
@@ -213,7 +213,7 @@ describe.each(HOWS)('§3 changing a password (%s)', (how) => {
     expect([await login(PASSWORD), await login(NEW)]).toEqual([401, 200])
   })
 
-  test('is one account’s, also where another has the same', async () => {
+  test('affects one user, even if another has the same', async () => {
     const { as, browser } = open()
     const [anna, berta] = [as('admin'), as('viewer')]
     await anna.send(how, `POST ${AUTH}/password/change`, change)
@@ -221,7 +221,7 @@ describe.each(HOWS)('§3 changing a password (%s)', (how) => {
     expect((await browser().ask(`POST ${AUTH}/password/login`, { json })).status).toBe(200)
   })
 
-  test('needs the present password', async () => {
+  test('needs the current password', async () => {
     const { as, audit } = open()
     const anna = as('viewer', { peer: REMOTE })
     await anna.send(how, `POST ${AUTH}/password/change`, { ...change, currentPassword: 'wrong' })
@@ -233,7 +233,7 @@ describe('§3 changing a password', () => {
   const change = (password = PASSWORD) => ({ json: { currentPassword: password, newPassword: NEW } })
   const CHANGE = `POST ${AUTH}/password/change`
 
-  test('says who cannot: nobody signed in, half signed in, an account without one, an install without one', async () => {
+  test('explains who cannot: no session, half session, a user without one, an install without one', async () => {
     const { add, as, browser } = open()
     expect(await problem(await browser().ask(CHANGE, change()))).toEqual([400, 'password_not_configured'])
     const waiting = add({ username: 'anna', hasTotp: true })
@@ -245,7 +245,7 @@ describe('§3 changing a password', () => {
     expect(await problem(await keyed.ask(CHANGE, change()))).toEqual([400, 'password_not_configured'])
   })
 
-  test('of two at once the second finds its present password gone', async () => {
+  test('of two in parallel the second has the wrong current password', async () => {
     const { as } = open()
     const anna = as('viewer', { peer: REMOTE })
     const answers = await Promise.all([anna.ask(CHANGE, change()), anna.ask(CHANGE, change())])
@@ -281,14 +281,14 @@ describe('§5 Signing in 7: removing the dashboard password', () => {
     expect((await browser(REMOTE).ask(SETUP, { json: { password: NEW, bootstrapToken: token } })).status).toBe(200)
   })
 
-  test('a form, which cannot DELETE, posts beside it', async () => {
+  test('a form, which cannot DELETE, posts to a path beside it', async () => {
     const { app, as } = open()
     const anna = as('admin')
     expect((await anna.submit(`POST ${AUTH}/password/remove`, { password: PASSWORD })).status).toBe(303)
     expect(count(app, 'users')).toBe(0)
   })
 
-  test.each(['active', 'disabled', 'invited'] as const)('not while another account is %s', async (status) => {
+  test.each(['active', 'disabled', 'invited'] as const)('not while another user is %s', async (status) => {
     const { app, as, add } = open()
     const anna = as('admin')
     add({ status, hasPassword: false })
@@ -296,7 +296,7 @@ describe('§5 Signing in 7: removing the dashboard password', () => {
     expect([count(app, 'users'), (await anna.session()).authenticated]).toEqual([2, true])
   })
 
-  test('and to be refused for another reason than a wrong password costs no try', async () => {
+  test('and a rejection for another reason than a wrong password costs no attempt', async () => {
     const { as, add } = open()
     const anna = as('admin')
     add({ hasPassword: false })
@@ -305,7 +305,7 @@ describe('§5 Signing in 7: removing the dashboard password', () => {
     expect(statuses).toEqual(Array(9).fill(409))
   })
 
-  test('not while the proxy knows somebody by it, who would come back as a stranger', async () => {
+  test('not while the proxy knows a user by it, who would return as a new user', async () => {
     const { app, as } = open()
     const anna = as('admin')
     const identity = { id: 'i', userId: anna.person.row.id, provider: 'trusted_header', subject: 'anna' } as const
@@ -327,7 +327,7 @@ describe('§5 Signing in 7: removing the dashboard password', () => {
     expect(count(app, 'users')).toBe(1)
   })
 
-  test('and not where there is none', async () => {
+  test('nor if there is none', async () => {
     const { browser } = open()
     expect(await problem(await browser().ask(REMOVE, { json: { password: 'x' } }))).toEqual([
       400,

@@ -20,8 +20,8 @@ const expectIn = (how: How, response: Response, page = '/dashboard') => {
   if (how === 'form') expect(response.headers.get('location')?.split('?')[0]).toBe(page)
 }
 
-describe.each(HOWS)('§5 Signing in 1: per account, by name and password (%s)', (how) => {
-  test('the right ones sign in, and the cookie is out of the reach of scripts and other sites', async () => {
+describe.each(HOWS)('§5 Signing in 1: per user, by name and password (%s)', (how) => {
+  test('correct ones sign in, and the cookie is HttpOnly and SameSite', async () => {
     const { add, browser } = open()
     const anna = add({ username: 'anna', role: 'admin' })
     const here = browser(REMOTE)
@@ -37,7 +37,7 @@ describe.each(HOWS)('§5 Signing in 1: per account, by name and password (%s)', 
     })
   })
 
-  test('where only one account has a password, no name is asked for', async () => {
+  test('if only one user has a password, no name is required', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     add({ username: 'proxied', hasPassword: false })
@@ -47,7 +47,7 @@ describe.each(HOWS)('§5 Signing in 1: per account, by name and password (%s)', 
     expect((await here.session()).user?.username).toBe('admin')
   })
 
-  test('a name that is given counts there, too', async () => {
+  test('a given name is checked there, too', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -58,7 +58,7 @@ describe.each(HOWS)('§5 Signing in 1: per account, by name and password (%s)', 
 })
 
 describe('§5 Signing in 2: username_required', () => {
-  test('once a second account has a password, and without costing a try', async () => {
+  test('once a second user has a password, and without costing an attempt', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     add({ username: 'anna' })
@@ -69,7 +69,7 @@ describe('§5 Signing in 2: username_required', () => {
     expect((await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })).status).toBe(200)
   })
 
-  test('a disabled account does not count as the second', async () => {
+  test('a disabled user does not count as the second', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     add({ username: 'gone', status: 'disabled' })
@@ -103,7 +103,7 @@ describe('§5 Signing in 3: invalid_credentials', () => {
     return opened
   }
 
-  test('is the same answer to the byte, whatever is wrong', async () => {
+  test('is the same response to the byte, whatever is wrong', async () => {
     const answers = []
     for (const [, fields] of WRONG) {
       const response = await house().browser(REMOTE).ask(LOGIN, { json: fields })
@@ -115,7 +115,7 @@ describe('§5 Signing in 3: invalid_credentials', () => {
     expect(new Set(answers).size).toBe(1)
   })
 
-  test.each(WRONG)('works through one hash for %s', async (_what, fields) => {
+  test.each(WRONG)('hashes once for %s', async (_what, fields) => {
     const { app, browser } = house()
     const checked: (string | null)[] = []
     const { passwords } = app.bindings
@@ -130,7 +130,7 @@ describe('§5 Signing in 3: invalid_credentials', () => {
     expect(checked).toHaveLength(1)
   })
 
-  test('is written down without what was typed', async () => {
+  test('is recorded without the input', async () => {
     const { browser, audit } = house()
     await browser(REMOTE).ask(LOGIN, { json: { username: 'hunter2-oops', password: 'hunter2-secret' } })
     expect(audit()).toMatchObject([
@@ -139,14 +139,14 @@ describe('§5 Signing in 3: invalid_credentials', () => {
     expect(JSON.stringify(audit())).not.toContain('hunter2')
   })
 
-  test('as done by nobody known to the account it was tried on', async () => {
+  test('with no known actor, for the user it was tried on', async () => {
     const { browser, audit, add } = open()
     const { id } = add({ username: 'anna' }).row
     await browser(REMOTE).ask(LOGIN, { json: { username: 'anna', password: 'wrong' } })
     expect(audit()).toMatchObject([{ event: 'login_failed', actor: 'anonymous', target: id }])
   })
 
-  test('an account that was disabled while its password was being checked is not signed in', async () => {
+  test('a user who was disabled while their password was checked is not signed in', async () => {
     const { app, browser, add } = open()
     const anna = add({ username: 'anna' })
     const { passwords } = app.bindings
@@ -163,8 +163,8 @@ describe('§5 Signing in 3: invalid_credentials', () => {
   })
 })
 
-describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is locked out', () => {
-  test('of a hundred at once eight are looked at', async () => {
+describe('§5 Signing in 4: eight failed attempts per minute and client, and no lockout', () => {
+  test('of a hundred at once eight are checked', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const { passwords } = app.bindings
@@ -184,7 +184,7 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     expect([codes.invalid_credentials?.length, codes.password_rate_limited?.length, looked]).toEqual([8, 92, 8])
   })
 
-  test('then even the right password waits, says how long, and works a minute later and from elsewhere at once', async () => {
+  test('then even the right password waits, with the time, and works a minute later and from elsewhere immediately', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -197,7 +197,7 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     expect((await here.ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
   })
 
-  test('a success gives back its own try and no other', async () => {
+  test('a success gives back its own attempt and no other', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -210,7 +210,7 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     ])
   })
 
-  test('right ones are thirty a minute, client and person: each is a row of the audit log', async () => {
+  test('successful ones are thirty per minute, client and user, because each is a row of the audit log', async () => {
     const { app, add, browser, audit } = open()
     for (const username of ['anna', 'berta']) add({ username, role: 'viewer' })
     const here = browser(REMOTE)
@@ -231,7 +231,7 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     expect((await signIn(here)).status).toBe(200)
   })
 
-  test('guests come in thirty times a minute and client', async () => {
+  test('guests can enter thirty times per minute and client', async () => {
     const { as, browser } = open({ settings: { guestAccessEnabled: true } })
     const json = { password: 'for all guests' }
     await as('admin').ask('POST /api/dashboard-auth/guest/password', { json })
@@ -251,7 +251,7 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
     expect(await problem(limited)).toEqual([429, 'password_rate_limited'])
   })
 
-  test('all checks of a secret share it', async () => {
+  test('all checks of a secret share the limit', async () => {
     const { app, add, as, browser } = open({ settings: { guestAccessEnabled: true } })
     add({ username: 'admin', role: 'admin' })
     const anna = as('admin', { peer: REMOTE, isConfirmed: false, hasTotp: true })
@@ -289,8 +289,8 @@ describe('§5 Signing in 4: eight wrong tries a minute and client, and nobody is
   })
 })
 
-describe('§5 Signing in 5: sessions are bound to the account', () => {
-  test('a cookie that means nothing is nobody', async () => {
+describe('§5 Signing in 5: sessions belong to a user', () => {
+  test('an invalid cookie is no session', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -298,13 +298,13 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect(await problem(await here.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
-  test.each(['disabled', 'invited'] as const)('a session of an account that is %s is nobody', async (status) => {
+  test.each(['disabled', 'invited'] as const)('a session of a user who is %s is no session', async (status) => {
     const { as } = open()
     const anna = as('admin', { status, peer: REMOTE })
     expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
-  test('signing in again leaves no session behind, and the old cookie is dead', async () => {
+  test('signing in again leaves no session behind, and the old cookie is invalid', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -317,7 +317,7 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect(app.sqlite.query('SELECT count(*) AS n FROM sessions').get()).toEqual({ n: 1 })
   })
 
-  test('the database holds the token hashed only', async () => {
+  test('the database stores only the hash of the token', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -327,7 +327,7 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect(JSON.stringify(app.sqlite.query('SELECT * FROM sessions').all())).not.toContain(token)
   })
 
-  test('they end when their time is up', async () => {
+  test('they end at their expiry', async () => {
     const { app, add, browser } = open({ settings: { dashboardSessionTtlSeconds: 3600 } })
     add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
@@ -338,7 +338,7 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect((await here.session()).authenticated).toBe(false)
   })
 
-  test('the accounts table says when, and with what, somebody signed in last', async () => {
+  test('the users table has the time and method of the last sign-in', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     add({ username: 'other', role: 'viewer' })
@@ -364,7 +364,7 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
     expect(audit()).toMatchObject([{ event: 'logout', actor: id, actorName: username, actorRole: 'admin' }])
   })
 
-  test.each(HOWS)('logout-all ends every one of the account and no other (%s)', async (how) => {
+  test.each(HOWS)('logout-all ends every one of the user and no other (%s)', async (how) => {
     const { as, signInAs } = open()
     const anna = as('admin', { peer: REMOTE })
     const phone = signInAs(anna.person, { peer: '192.0.2.8' })
@@ -382,7 +382,7 @@ describe('§5 Signing in 5: sessions are bound to the account', () => {
 })
 
 describe.each(HOWS)('§5 Signing in 8: a passwordless local install (%s)', (how) => {
-  test('is the administrator without an account until a password is set', async () => {
+  test('makes local clients the administrator, without a user, until a password is set', async () => {
     const { browser } = open()
     const local = browser()
     expect(await local.session()).toMatchObject({
@@ -404,8 +404,8 @@ describe.each(HOWS)('§5 Signing in 8: a passwordless local install (%s)', (how)
   })
 })
 
-describe('§5 Signing in 7, 8: who is the administrator without an account', () => {
-  test('nobody, once anybody has an active account, by whatever they sign in', async () => {
+describe('§5 Signing in 7, 8: who is the administrator without a user', () => {
+  test('no one, once there is any active user, however they sign in', async () => {
     const { app, add, as, browser } = open()
     const admin = add({ username: 'admin', role: 'admin' })
     const eve = as('admin', { username: 'eve', hasPassword: false, method: 'passkey', hasTotp: true })
@@ -428,7 +428,7 @@ describe('§5 Signing in 7, 8: who is the administrator without an account', () 
     expect((await here.ask(SETUP, { json: { ...json, bootstrapToken: token } })).status).toBe(200)
   })
 
-  test('who has a passkey is not sent to the setup', async () => {
+  test('a user with a passkey is not sent to the setup', async () => {
     const { app, add, browser } = open()
     const { row } = add({ username: 'eve', role: 'admin', hasPassword: false })
     const page = async () => {
@@ -445,13 +445,13 @@ describe('§5 Signing in 7, 8: who is the administrator without an account', () 
     expect(await page()).toBe(200)
   })
 
-  test('an account that is disabled and has a password keeps the install shut', async () => {
+  test('a disabled user with a password keeps the install closed', async () => {
     const { add, browser } = open()
     add({ username: 'admin', role: 'admin', status: 'disabled' })
     expect(await browser().session()).toMatchObject({ authenticated: false })
   })
 
-  test('everybody on this machine, while nobody has an active account or a password', async () => {
+  test('everyone on this machine, while there is no active user and no password', async () => {
     const { add, browser } = open()
     add({ username: 'anna', status: 'invited', hasPassword: false })
     expect(await browser().session()).toMatchObject({ authMethod: 'local_bootstrap' })

@@ -48,13 +48,13 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
     ['guest access', 'PATCH /api/settings', { guestAccessEnabled: true }],
     ['API-key authentication', 'PUT /api/settings', { apiKeyAuthEnabled: true }],
     ['firewall rules', 'POST /api/firewall/ips', { ipAddress: '192.0.2.1' }],
-    ['taking one away', 'DELETE /api/firewall/ips/192.0.2.1', undefined],
+    ['removing one', 'DELETE /api/firewall/ips/192.0.2.1', undefined],
   ] as const)('%s', async (_what, route, json) => {
     const { anna } = open()
     expect(await problem(await anna.ask(route, { json }))).toEqual([403, 'step_up_required'])
   })
 
-  test('every setting about security, and no other', async () => {
+  test('every security setting, and no other', async () => {
     for (const name of SETTING_NAMES) {
       const { app, anna } = open()
       const isSecurity = Settings.shape[name].meta()?.security === true
@@ -69,7 +69,7 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
     }
   })
 
-  test('all that manages people, roles or providers declares it at the route', () => {
+  test('every route that manages users, roles or providers declares it', () => {
     const unconfirmed = [
       '/doctor/upload', // changes nothing
       // Only starting a capture asks for a confirmation (surfaces, ix): these end one, or delete what it stored.
@@ -91,19 +91,19 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
 })
 
 describe('§5 Step-up confirmation 2: within the last five minutes', () => {
-  test('a security setting that is posted as it is, is no change', async () => {
+  test('an unchanged security setting is no change', async () => {
     const { app, anna } = open()
     const { status } = await anna.ask('PUT /api/settings', { json: app.bindings.settings.current() })
     expect(status).toBe(200)
   })
 
-  test('confirmed people pass', async () => {
+  test('a confirmed user passes', async () => {
     const { berta } = open()
     const json = { dashboardSessionTtlSeconds: 3600 }
     expect((await berta.ask('PATCH /api/settings', { json })).status).toBe(200)
   })
 
-  test('the permission is asked for before the confirmation', async () => {
+  test('the permission is checked before the confirmation', async () => {
     const { app } = open()
     const operator = people(app).as('operator', { isConfirmed: false })
     for (const [route, json] of [
@@ -125,12 +125,12 @@ describe('§2 Permissions: security:write changes the security settings', () => 
     return async (json: object) => problem(await self.ask('PATCH /api/settings', { json }))
   }
 
-  test('also for those who do not pass the write check, after a confirmation', async () => {
+  test('also for users who do not pass the write check, after a confirmation', async () => {
     expect(await guard(true)({ guestAccessEnabled: true })).toEqual([200, null])
     expect(await guard(false)({ guestAccessEnabled: true })).toEqual([403, 'step_up_required'])
   })
 
-  test('and no others, alone or together; one that is posted as it is does not count', async () => {
+  test('and no others, alone or together; unchanged ones do not count', async () => {
     expect(await guard(true)({ capacityWaitSeconds: 9 })).toEqual([403, 'read_only_access'])
     expect(await guard(true)({ capacityWaitSeconds: 9, guestAccessEnabled: true })).toEqual([403, 'read_only_access'])
     expect(await guard(true)({ capacityWaitSeconds: 5, guestAccessEnabled: true })).toEqual([200, null])

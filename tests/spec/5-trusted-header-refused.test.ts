@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import { PASSWORD, problem, REMOTE } from '../support/people.ts'
 import { behindProxy, SETTINGS } from '../support/proxied.ts'
 
-describe('§5 Trusted-header 5: who is refused', () => {
-  test('a stranger, when strangers are refused, until they are added', async () => {
+describe('§5 Trusted-header 5: who is rejected', () => {
+  test('a new user, when new users are rejected, until they are added', async () => {
     const { announced, setProvider, names } = behindProxy()
     const admin = await setProvider({ unknownIdentityRoleId: null })
     const anna = announced('anna')
@@ -19,7 +19,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'viewer' } })
   })
 
-  test('a disabled account, whatever its password', async () => {
+  test('a disabled user, whatever their password', async () => {
     const { as, announced } = behindProxy()
     const anna = announced('anna')
     const { user } = await anna.session()
@@ -28,7 +28,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
   })
 
   test.each(['active', 'disabled'] as const)(
-    'a password here is offered while its account is not: %s',
+    'a password here is offered while the proxy user is rejected: %s',
     async (status) => {
       const { app, add, announced, browser } = behindProxy()
       await announced('anna').session()
@@ -44,7 +44,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     },
   )
 
-  test('a browser that is signed in here keeps working, and nothing was refused', async () => {
+  test('a browser that is signed in here keeps working, and nothing was rejected', async () => {
     const { announced, setProvider, audit } = behindProxy()
     const admin = await setProvider({ unknownIdentityRoleId: null })
     const both = announced('anna')
@@ -54,7 +54,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(audit().map(({ event }) => event)).toEqual(['provider_updated'])
   })
 
-  test('a guest is not let in past a refusal', async () => {
+  test('guest access does not bypass a rejection', async () => {
     const { app, as, announced, setProvider } = behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
     app.change({ guestAccessEnabled: true })
@@ -66,7 +66,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(await problem(await stranger.ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
   })
 
-  test('two headers at once, which arrive as one, even under a name that is known', async () => {
+  test('two headers, which arrive as one, even under a known name', async () => {
     const { app, announced, names, audit } = behindProxy()
     const { user } = await announced('anna').session()
     app.sqlite.run(
@@ -79,7 +79,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'mallory, anna' } })
   })
 
-  test('each refusal is written down with the name and the reason', async () => {
+  test('each rejection is recorded with the name and the reason', async () => {
     const { as, announced, setProvider, audit } = behindProxy()
     const berta = (await announced('berta').session()).user
     await setProvider({ unknownIdentityRoleId: null })
@@ -100,7 +100,7 @@ describe('§5 Trusted-header 5: who is refused', () => {
     ])
   })
 
-  test('but of one client eight a minute, which cost nobody a try at a password', async () => {
+  test('but of one client eight a minute, without using up password attempts', async () => {
     const { app, announced, setProvider, browser, audit } = behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
     const authRequest = (address: string) =>
@@ -120,14 +120,14 @@ describe('§5 Trusted-header 5: who is refused', () => {
     expect(count()).toBe(10)
   })
 
-  test('who is refused is told so also where it cannot be written down', async () => {
+  test('a rejected user sees why even if it cannot be recorded', async () => {
     const { app, announced, setProvider } = behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
     app.sqlite.run('PRAGMA query_only = ON')
     expect(await problem(await announced('anna').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
   })
 
-  test('the proxy counts before the cookie when it announces somebody who is let in', async () => {
+  test('the proxy takes precedence over the cookie when it announces an accepted user', async () => {
     const { as, announced } = behindProxy()
     const both = announced('anna')
     both.cookie = as('admin').cookie

@@ -33,7 +33,7 @@ describe('§5 Trusted-header 1: without the header and without a local password'
     },
   )
 
-  test.each(['/login', '/setup'])('%s says so to a client that claims to be somebody, too', async (path) => {
+  test.each(['/login', '/setup'])('%s says so to a client that claims an identity, too', async (path) => {
     const { app, announced } = behindProxy({ CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8' })
     announced('anna')
     const response = await app.ask(`GET ${path}`, { peer: REMOTE, headers: { ...HTML.headers, [HEADER]: 'anna' } })
@@ -41,7 +41,7 @@ describe('§5 Trusted-header 1: without the header and without a local password'
     expect(await response.text()).toContain(MESSAGE.heading)
   })
 
-  test('a guest password or a disabled local account is no way in', async () => {
+  test('a guest password or a disabled local user gives no access', async () => {
     const { app, add, browser } = behindProxy()
     app.change({ guestAccessEnabled: true })
     commit(app.db, (tx) => setGuestPassword(tx, 'some hash', { id: 'test', method: null, address: null, at: 0 }))
@@ -66,36 +66,41 @@ describe('§5 Trusted-header 1: without the header and without a local password'
 })
 
 describe('§5 Trusted-header 6: the local administrator', () => {
-  test.each(HOWS)('an Admin is led to two-factor, to a confirmation, and creates it (%s)', async (how) => {
-    const { announced, browser, code } = behindProxy()
-    const anna = announced('anna')
-    for (const path of ['/me', '/settings/access'])
-      expect((await shown(anna, path)).text.includes('href="/setup?return=')).toBe(true)
-    const twoFactor = await shown(anna, TO_SETUP)
-    expect([twoFactor.status, twoFactor.to]).toEqual([302, `/me/two-factor?return=${encodeURIComponent(TO_SETUP)}`])
-    const enroll = await shown(anna, twoFactor.to ?? '')
-    expect(enroll.text).toContain('local administrator')
-    expect(
-      (await anna.send(how, `POST ${AUTH}/totp/setup/confirm`, { secret: TOTP_SECRET, code: code() })).status,
-    ).toBeLessThan(400)
-    expect((await shown(anna, TO_SETUP)).to).toStartWith('/confirm?return=%2Fsetup')
-    expect((await anna.ask(`POST ${AUTH}/step-up`, { json: { code: code(1) } })).status).toBe(200)
-    expect(await shown(anna, TO_SETUP)).toMatchObject({ status: 200, heading: 'Create a local administrator' })
-    const made = await anna.send(how, `POST ${AUTH}/password/setup?return=%2Fsettings%2Faccess`, { password: PASSWORD })
-    expect(made.status).toBeLessThan(400)
-    for (const path of ['/me', '/settings/access'])
-      expect((await shown(anna, path)).text.includes('href="/setup')).toBe(false)
-    const alone = browser()
-    expect((await alone.ask(`POST ${AUTH}/password/login`, { json: { password: PASSWORD } })).status).toBe(200)
-    expect((await alone.session()).user).toMatchObject({ username: 'admin', role: { slug: 'admin' } })
-  })
+  test.each(HOWS)(
+    'an Admin is sent to two-factor authentication, to a confirmation, and creates it (%s)',
+    async (how) => {
+      const { announced, browser, code } = behindProxy()
+      const anna = announced('anna')
+      for (const path of ['/me', '/settings/access'])
+        expect((await shown(anna, path)).text.includes('href="/setup?return=')).toBe(true)
+      const twoFactor = await shown(anna, TO_SETUP)
+      expect([twoFactor.status, twoFactor.to]).toEqual([302, `/me/two-factor?return=${encodeURIComponent(TO_SETUP)}`])
+      const enroll = await shown(anna, twoFactor.to ?? '')
+      expect(enroll.text).toContain('local administrator')
+      expect(
+        (await anna.send(how, `POST ${AUTH}/totp/setup/confirm`, { secret: TOTP_SECRET, code: code() })).status,
+      ).toBeLessThan(400)
+      expect((await shown(anna, TO_SETUP)).to).toStartWith('/confirm?return=%2Fsetup')
+      expect((await anna.ask(`POST ${AUTH}/step-up`, { json: { code: code(1) } })).status).toBe(200)
+      expect(await shown(anna, TO_SETUP)).toMatchObject({ status: 200, heading: 'Create a local administrator' })
+      const made = await anna.send(how, `POST ${AUTH}/password/setup?return=%2Fsettings%2Faccess`, {
+        password: PASSWORD,
+      })
+      expect(made.status).toBeLessThan(400)
+      for (const path of ['/me', '/settings/access'])
+        expect((await shown(anna, path)).text.includes('href="/setup')).toBe(false)
+      const alone = browser()
+      expect((await alone.ask(`POST ${AUTH}/password/login`, { json: { password: PASSWORD } })).status).toBe(200)
+      expect((await alone.session()).user).toMatchObject({ username: 'admin', role: { slug: 'admin' } })
+    },
+  )
 
   test.each([
     ['viewer', 'permission_required'],
     ['operator', 'permission_required'],
     ['member', 'permission_required'],
     ['people', 'insufficient_delegation'],
-  ])('is not for the role %s, who finds no link to it', async (role, code) => {
+  ])('is not available to the role %s, who finds no link to it', async (role, code) => {
     const { app, addRole, announced } = behindProxy()
     const custom = addRole('people', { 'users:manage': 'all', 'dashboard:read': 'all' })
     const anna = announced('anna')
@@ -108,7 +113,7 @@ describe('§5 Trusted-header 6: the local administrator', () => {
       expect((await shown(anna, path)).text.includes('href="/setup')).toBe(false)
   })
 
-  test('a refused identity is sent to the page that says why', async () => {
+  test('a rejected identity is sent to the page that explains it', async () => {
     const { app, announced } = behindProxy()
     const anna = announced('anna')
     await anna.session()

@@ -14,7 +14,7 @@ describe('§5 Trusted-header 1: without the header, access is rejected', () => {
     expect(await problem(await browser().ask(SETTINGS))).toEqual([401, 'proxy_auth_required'])
   })
 
-  test.each(['', '   '])('a header of %p is none', async (subject) => {
+  test.each(['', '   '])('a header of %p is ignored', async (subject) => {
     const { announced, names } = behindProxy()
     expect(await problem(await announced(subject).ask(SETTINGS))).toEqual([401, 'proxy_auth_required'])
     expect(names()).toEqual([])
@@ -50,7 +50,7 @@ describe('§5 Trusted-header 1: without the header, access is rejected', () => {
     expect(app.db.select().from(identities).all()).toEqual([])
   })
 
-  test('the header has the name that is set', async () => {
+  test('the header has the configured name', async () => {
     const { app } = behindProxy({ CODEX_LB_DASHBOARD_AUTH_PROXY_HEADER: 'X-Forwarded-User' })
     expect((await app.ask(SETTINGS, { headers: { 'x-forwarded-user': 'anna' } })).status).toBe(200)
     expect(await problem(await app.ask(SETTINGS, { headers: { [HEADER]: 'anna' } }))).toEqual([
@@ -60,7 +60,7 @@ describe('§5 Trusted-header 1: without the header, access is rejected', () => {
   })
 })
 
-describe('§5 Trusted-header: under a name that another site could let lead here', () => {
+describe('§5 Trusted-header: under a name that another site could point here', () => {
   const PUBLIC = { CODEX_LB_PUBLIC_URL: 'https://sluice.example' }
   const named = async (headers: Record<string, string>, environment: Record<string, string> = PUBLIC) => {
     const { announced, names } = behindProxy(environment)
@@ -83,7 +83,7 @@ describe('§5 Trusted-header: under a name that another site could let lead here
     { host: '127.0.0.1:2455', 'x-forwarded-host': 'sluice.example', 'x-forwarded-proto': 'https' },
     { host: '[::1]:2455', 'x-forwarded-host': 'sluice.example' },
     { host: 'sluice:2455', 'x-forwarded-host': 'sluice.example' },
-  ])('the public name, addresses and names of one part work: %j', async (headers) => {
+  ])('the public name, addresses and single-label names work: %j', async (headers) => {
     expect(await named(headers)).toEqual([200, null, 1])
   })
 
@@ -99,7 +99,7 @@ describe('§5 Trusted-header: under a name that another site could let lead here
   })
 })
 
-describe('§5 Trusted-header 2: each new value makes an account of its own', () => {
+describe('§5 Trusted-header 2: each new value creates its own user', () => {
   test('with a name from the value, linked, and both events recorded', async () => {
     const { announced, names, audit } = behindProxy()
     expect((await announced(' Anna@Example.com ').ask(SETTINGS)).status).toBe(200)
@@ -146,7 +146,7 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     expect(user?.displayName).toBe(displayName)
   })
 
-  test('two values that make one name get a number', async () => {
+  test('two values with the same name get a number', async () => {
     const { announced, names } = behindProxy()
     for (const subject of ['anna@x', 'anna.x', 'anna.x!']) await announced(subject).ask(SETTINGS)
     expect(names().toSorted()).toEqual(['anna.x', 'anna.x-2', 'anna.x-3'])
@@ -177,7 +177,7 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
   })
 
   test.each(['\u212aate', '\ufeffkate', '\u00a0kate', 'kate\u3000'])(
-    'a name of other letters than another’s is not that one: %j',
+    'a name with other letters is a different one: %j',
     async (name) => {
       const { as, announced } = behindProxy()
       const kate = (await announced('KATE').session()).user?.id
@@ -195,7 +195,7 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
     ['\u212bke', 'Åke'],
     ['\u03f4eo', 'Θeo'],
     ['\u2126', 'Ω'],
-  ])('nor is a sign the letter that it looks like: %j', async (sign, letter) => {
+  ])('nor is a character the same as a similar one: %j', async (sign, letter) => {
     const { announced } = behindProxy()
     const idOf = async (name: string) => (await announced(Buffer.from(name).toString('latin1')).session()).user?.id
     expect(await idOf(sign)).not.toBe(await idOf(letter))
@@ -216,8 +216,8 @@ describe('§5 Trusted-header 2: each new value makes an account of its own', () 
   })
 })
 
-describe('§5 Trusted-header 3: later requests are that account', () => {
-  test('with its role, and changes are its own', async () => {
+describe('§5 Trusted-header 3: later requests are that user', () => {
+  test('with its role, and its changes are attributed to it', async () => {
     const { app, as, announced, audit } = behindProxy()
     const anna = announced('anna')
     await anna.ask(SETTINGS)
@@ -238,7 +238,7 @@ describe('§5 Trusted-header 3: later requests are that account', () => {
     expect(app.db.select().from(users).all()).toHaveLength(2)
   })
 
-  test('that they were here is noted, but not with each request', async () => {
+  test('the last visit is recorded, but not with each request', async () => {
     const { app, announced } = behindProxy()
     const seen = () => app.db.select().from(identities).orderBy(identities.subject).all()[0]?.lastSeenAt
     await announced('anna').ask(SETTINGS)
@@ -280,7 +280,7 @@ describe('§5 Trusted-header 4: the default role applies to later users', () => 
 })
 
 describe('§5 Trusted-header: confirming', () => {
-  test('a user who cannot confirm is told why', async () => {
+  test('a user who cannot confirm sees why', async () => {
     const { announced } = behindProxy()
     const response = await announced('anna').ask('POST /api/dashboard-users', {
       json: { username: 'x', role: 'viewer' },
@@ -297,23 +297,26 @@ describe('deleting a user who signs in through the proxy', () => {
     ['role_admin', 'creates them again, with the role Admin.', 'admin'],
     ['role_viewer', 'creates them again, with the role Viewer.', 'viewer'],
     [null, 'is rejected until you add them again.', null],
-  ])('tells what their next visit does and offers to disable them: new users become %p', async (role, says, slug) => {
-    const { app, announced, setProvider } = behindProxy()
-    const anna = announced('anna')
-    const { user } = await anna.session()
-    const admin = await setProvider({ unknownIdentityRoleId: role })
-    const text = await page(admin)
-    const [dialog = ''] = new RegExp(`<dialog id="delete-user-${user?.id}".*?</dialog>`, 's').exec(text) ?? []
-    expect(dialog).toContain(`Their next visit through the reverse proxy ${says}`)
-    expect(dialog).toContain('Disable instead')
-    const path = `/api/dashboard-users/${user?.id}`
-    expect(dialog).toContain(`hx-patch="${path}"`)
-    expect(dialog).toContain(`hx-delete="${path}"`)
-    expect((await admin.ask(`DELETE ${path}`)).status).toBe(204)
-    const again = (await anna.session()).user
-    expect([again?.role.slug ?? null, again?.id === user?.id]).toEqual([slug, false])
-    expect(app.db.select().from(users).all().length).toBe(slug === null ? 1 : 2)
-  })
+  ])(
+    'explains what their next visit does and offers to disable them: new users become %p',
+    async (role, says, slug) => {
+      const { app, announced, setProvider } = behindProxy()
+      const anna = announced('anna')
+      const { user } = await anna.session()
+      const admin = await setProvider({ unknownIdentityRoleId: role })
+      const text = await page(admin)
+      const [dialog = ''] = new RegExp(`<dialog id="delete-user-${user?.id}".*?</dialog>`, 's').exec(text) ?? []
+      expect(dialog).toContain(`Their next visit through the reverse proxy ${says}`)
+      expect(dialog).toContain('Disable instead')
+      const path = `/api/dashboard-users/${user?.id}`
+      expect(dialog).toContain(`hx-patch="${path}"`)
+      expect(dialog).toContain(`hx-delete="${path}"`)
+      expect((await admin.ask(`DELETE ${path}`)).status).toBe(204)
+      const again = (await anna.session()).user
+      expect([again?.role.slug ?? null, again?.id === user?.id]).toEqual([slug, false])
+      expect(app.db.select().from(users).all().length).toBe(slug === null ? 1 : 2)
+    },
+  )
 
   test('a disabled user is not offered to be disabled, and stays out', async () => {
     const { announced, as } = behindProxy()

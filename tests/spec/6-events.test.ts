@@ -12,7 +12,7 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
 }
 
 describe('§6 Events', () => {
-  test('rows 1 and 2: user_created and identity_linked, once, for an identity seen first', async () => {
+  test('rows 1 and 2: user_created and identity_linked, once, for a new identity', async () => {
     const { browser, audit } = open({
       environment: {
         CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
@@ -30,7 +30,7 @@ describe('§6 Events', () => {
     expect(new Set(rows.map(({ target }) => target)).size).toBe(1)
   })
 
-  test('row 3: step_up_verified with each confirmation that succeeded', async () => {
+  test('row 3: step_up_verified with each successful confirmation', async () => {
     const { as, audit } = open()
     const anna = as('admin', { peer: REMOTE, isConfirmed: false })
     await anna.ask(`POST ${AUTH}/step-up`, { json: { password: 'wrong' } })
@@ -49,7 +49,7 @@ describe('§6 Events', () => {
     })
   })
 
-  test('no row, no log line and no answer holds a secret that went through signing in', async () => {
+  test('no row, log line or response contains a secret that was used to sign in', async () => {
     const { app, as, browser, audit, code } = open({ settings: { guestAccessEnabled: true } })
     const anna = as('admin', { hasTotp: true })
     const secrets = ['first-secret-1', 'guest-secret-2', 'third-secret-3', code()]

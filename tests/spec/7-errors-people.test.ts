@@ -358,7 +358,7 @@ const PROVOCATIONS = {
 /** The codes provoked here. */
 export type PeopleCode = keyof typeof PROVOCATIONS
 
-describe('§7 every code about people can be reached, with its status and its envelope', () => {
+describe('§7 every code about users can be returned, with its status and its format', () => {
   for (const [code, { options = {}, ask, status }] of Object.entries<Provocation>(PROVOCATIONS))
     test(code, async () => {
       const response = await ask(open(options))
@@ -376,7 +376,7 @@ describe('§7 permission failures', () => {
     expect(Object.keys((await refused.json()).error).toSorted()).toEqual(['code', 'message', 'param'])
   })
 
-  test('a browser is shown a page, not JSON', async () => {
+  test('a browser gets a page, not JSON', async () => {
     const { as } = open()
     const refused = await as('viewer').submit('POST /api/dashboard-auth/guest/logout-all')
     expect([refused.status, refused.headers.get('content-type')]).toEqual([403, 'text/html; charset=UTF-8'])

@@ -562,7 +562,7 @@ const formHeaders = (body: FormData): Record<string, string> => {
   return { 'content-type': type }
 }
 
-describe('§7 every code can be reached, with its status and its envelope', () => {
+describe('§7 every code can be returned, with its status and its format', () => {
   for (const [code, { options = {}, ask, path, status }] of Object.entries(PROVOCATIONS))
     test(code, async () => {
       const app = testApp(options)
@@ -574,7 +574,7 @@ describe('§7 every code can be reached, with its status and its envelope', () =
     })
 })
 
-describe('§7 the codes of sockets come as an error frame with the status, in the same envelope', () => {
+describe('§7 the codes of sockets come as an error frame with the status, in the same format', () => {
   for (const [code, { status, say }] of Object.entries(ON_SOCKET))
     test(code, async () => {
       await using service = ground()
@@ -617,7 +617,7 @@ describe('§7 permission failures', () => {
   })
 })
 
-describe('§7 model routes answer in the envelope of their clients', () => {
+describe('§7 model routes answer in the error format of their clients', () => {
   test('with every member the SDKs type', async () => {
     const { ask } = testApp({ settings: { apiKeyAuthEnabled: true } })
     const response = await ask('GET /v1/models')
@@ -636,7 +636,7 @@ describe('§7 model routes answer in the envelope of their clients', () => {
     'account_stream_cap',
     'usage_limit_reached',
     'rate_limit_exceeded',
-  ] as const)('%s says when to come back', async (code) => {
+  ] as const)('%s states the retry time', async (code) => {
     const { options, ask } = PROVOCATIONS[code]
     const response = await ask(testApp(options))
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)

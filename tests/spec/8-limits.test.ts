@@ -13,13 +13,13 @@ const listing = async (entry: Record<string, unknown>) => {
 }
 
 describe('§8 default input budget: 272000', () => {
-  test('stands where the upstream names none', async () => {
+  test('is used if the upstream names none', async () => {
     const { native, shown } = await listing({})
     expect(native?.context_window).toBe(272_000)
     expect(shown?.context_length).toBe(272_000)
   })
 
-  test('gives way to what the upstream says', async () => {
+  test('is overridden by the upstream', async () => {
     const { native, shown } = await listing({ context_window: 128_000, max_context_window: 128_000 })
     expect(native).toMatchObject({ context_window: 128_000, max_context_window: 128_000 })
     expect(shown?.context_length).toBe(128_000)
@@ -40,13 +40,13 @@ describe('§8 maximum input budget: 872000, for the native client only', () => {
 })
 
 describe('§8 auto-compact threshold: 784800', () => {
-  test('is 90% of the maximum that is advertised, with no limit of ours below it', async () => {
+  test('is 90% of the advertised maximum, with no lower limit of our own', async () => {
     const { native } = await listing({})
     expect(Math.floor((native?.max_context_window ?? 0) * 0.9)).toBe(784_800)
     expect(native).not.toHaveProperty('auto_compact_token_limit')
   })
 
-  test('a limit that the upstream sets is handed on', async () => {
+  test('a limit set by the upstream is passed on', async () => {
     const { native } = await listing({ auto_compact_token_limit: 700_000 })
     expect(native?.auto_compact_token_limit).toBe(700_000)
   })
@@ -57,7 +57,7 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
   const LOGIN = 'POST /api/dashboard-auth/password/login'
   const STEP_UP = 'POST /api/dashboard-auth/step-up'
 
-  test('password login and step-up share them, and each minute has eight again', async () => {
+  test('password sign-in and step-up share them, and each minute has eight again', async () => {
     const app = testApp({ accounts: 0 })
     const anna = people(app).as('admin', { peer: REMOTE })
     const statuses = async () => {
@@ -71,7 +71,7 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
     expect(await statuses()).toEqual(minute)
   })
 
-  test('a client is a whole /64 of IPv6, and every other client has its own', async () => {
+  test('a client is a whole /64 of IPv6, and every other client is separate', async () => {
     const app = testApp({ accounts: 0 })
     const { add, browser } = people(app)
     add({ role: 'admin' })
@@ -80,7 +80,7 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
     expect((await browser('2001:db8:0:1::1').ask(LOGIN, wrong)).status).toBe(401)
   })
 
-  test('behind proxies whose headers disagree it is the proxy, and not everybody who cannot be told', async () => {
+  test('behind proxies with contradicting headers the client is the proxy, not a group of all unknown clients', async () => {
     const app = testApp({
       accounts: 0,
       environment: {
@@ -99,7 +99,7 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
 })
 
 describe('§8 step-up confirmation window: 5 minutes', () => {
-  test('to the millisecond', async () => {
+  test('is exact to the millisecond', async () => {
     const app = testApp({ accounts: 0 })
     const anna = people(app).as('admin')
     const change = async (dashboardSessionTtlSeconds: number) =>
@@ -110,7 +110,7 @@ describe('§8 step-up confirmation window: 5 minutes', () => {
     expect(await change(3600)).toBe(403)
   })
 
-  test('a clock that is set back makes it no longer, wherever it is asked', async () => {
+  test('setting the clock back does not extend it, wherever it is checked', async () => {
     const app = testApp({ accounts: 0 })
     const anna = people(app).as('admin')
     app.clock.set(-3_600_000)

@@ -9,7 +9,7 @@ describe('§9 route families', () => {
       expect([path, (await ask(`POST ${path}`, { json: {} })).status]).toEqual([path, 404])
   })
 
-  test('no version header is demanded, and none changes the answer', async () => {
+  test('no version header is required, and none changes the response', async () => {
     const { ask } = testApp()
     const versions: Record<string, string>[] = [
       {},
@@ -26,7 +26,7 @@ describe('§9 route families', () => {
 })
 
 describe('§9 cookies of earlier releases', () => {
-  test('are ignored: they let nobody in and keep nobody out', async () => {
+  test('are ignored: they give no access and prevent none', async () => {
     const { ask } = testApp({ accounts: 0 })
     const headers = { cookie: 'session=gAAAAABm-old-format; codex_lb_session=1' }
     expect((await ask('GET /api/settings', { headers })).status).toBe(200)

@@ -97,8 +97,8 @@ describe('Decisions §4 Passkeys: registering', () => {
     ['another origin', { origin: 'http://localhost:9999' }],
     ['another site', { origin: 'https://evil.example', rpId: 'evil.example' }],
     ['the key of another name', { rpId: 'example.com' }],
-    ['a person who was not verified', { isUserVerified: false }],
-    ['a challenge of its own', { challenge: 'bm90IG91cnM' }],
+    ['a user who was not verified', { isUserVerified: false }],
+    ['its own challenge', { challenge: 'bm90IG91cnM' }],
   ] satisfies [string, Quirks][])('rejects %s and stores nothing', async (_name, quirks) => {
     const { crowd, app, device } = setUp()
     const anna = crowd.as('viewer')
@@ -118,7 +118,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(app.db.select({ n: count() }).from(passkeys).get()).toEqual({ n: 1 })
   })
 
-  test('a challenge holds in the session it was made for, and for this only', async () => {
+  test('a challenge is valid only in the session it was created for', async () => {
     const { crowd, device } = setUp()
     const anna = crowd.as('viewer')
     const finish = async (browser: Browser, response: unknown) =>
@@ -145,7 +145,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(app.db.select().from(challenges).all()).toEqual([])
   })
 
-  test('needs an account and a recent confirmation', async () => {
+  test('needs a user and a recent confirmation', async () => {
     const { crowd } = setUp()
     const start = `POST ${BASE}/register/start`
     expect(await problem(await crowd.as('viewer', { isConfirmed: false }).ask(start))).toEqual([
@@ -161,7 +161,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(await problem(await testApp({ accounts: 0 }).ask(start))).toEqual([401, 'user_account_required'])
   })
 
-  test('an account holds twenty at most, the oldest first, and each is one account’s', async () => {
+  test('a user has twenty at most, listed oldest first, and each belongs to one user', async () => {
     const { anna, app, crowd } = await registered()
     const id = crypto.getRandomValues(new Uint8Array(16))
     for (let n = 2; n <= 20; n++) {
@@ -224,7 +224,7 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
     expect(await problem(await use(crowd.browser(), device, 'sign-in'))).toEqual(INVALID)
   })
 
-  test('the last way in cannot be removed, the last but one can', async () => {
+  test('the last sign-in method cannot be removed, the last but one can', async () => {
     const { anna, app } = await registered()
     expect((await register(anna, new Authenticator(), 'Laptop')).status).toBe(201)
     commit(app.db, (tx) => void tx.update(users).set({ passwordHash: null }).run())
@@ -253,7 +253,7 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
 })
 
 describe('Decisions §4 Passkeys: signing in', () => {
-  test('without a user name, as every factor there is, and confirmed', async () => {
+  test('without a user name, with all factors covered, and confirmed', async () => {
     const { anna, crowd, device } = await registered()
     const browser = crowd.browser(REMOTE)
     const options = await request(browser, 'sign-in')
@@ -275,7 +275,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     })
   })
 
-  test('each opens the account it was registered for', async () => {
+  test('each signs in the user who registered it', async () => {
     const { anna, crowd, device } = await registered()
     const ben = crowd.as('viewer', { username: 'ben' })
     const other = new Authenticator()
@@ -308,10 +308,10 @@ describe('Decisions §4 Passkeys: signing in', () => {
   test.each([
     ['another origin', { origin: 'http://127.0.0.1:2455' }],
     ['the key of another name', { rpId: 'example.com' }],
-    ['a person who was not verified', { isUserVerified: false }],
+    ['a user who was not verified', { isUserVerified: false }],
     ['a forged signature', { isForged: true }],
-    ['a challenge of its own', { challenge: 'bm90IG91cnM' }],
-    ['the handle of somebody else', { userHandle: Buffer.from('usr_somebody').toString('base64url') }],
+    ['its own challenge', { challenge: 'bm90IG91cnM' }],
+    ['the handle of another user', { userHandle: Buffer.from('usr_somebody').toString('base64url') }],
   ] satisfies [string, Quirks][])('rejects %s', async (_name, quirks) => {
     const { crowd, device } = await registered()
     const browser = crowd.browser()
@@ -320,7 +320,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect(crowd.audit().at(-1)).toMatchObject({ event: 'login_failed', details: { method: 'passkey' } })
   })
 
-  test('an unknown passkey and one of a disabled account get the same answer', async () => {
+  test('an unknown passkey and one of a disabled user get the same answer', async () => {
     const { anna, app, crowd, device } = await registered()
     const stranger = new Authenticator()
     await stranger.create(await creation(anna))
@@ -331,7 +331,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect(disabled.status).toBe(400)
   })
 
-  test('of fifty copies of one answer one signs in, whether the authenticator counts or not', async () => {
+  test('of fifty copies of one answer one signs in, with or without a signature counter', async () => {
     for (const isCounting of [true, false]) {
       const { app, crowd, device } = await registered({}, isCounting)
       const response = await device.get(await request(crowd.browser(), 'sign-in'))
@@ -345,7 +345,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     }
   })
 
-  test('a counter that did not grow is that of a copy', async () => {
+  test('a counter that did not increase indicates a copy', async () => {
     const { crowd, device } = await registered()
     expect((await use(crowd.browser(), device, 'sign-in', { counter: 7 })).status).toBe(200)
     expect(await problem(await use(crowd.browser(), device, 'sign-in', { counter: 7 }))).toEqual(INVALID)
@@ -410,7 +410,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
 })
 
 describe('Decisions §4 Passkeys: confirming', () => {
-  test('a passkey confirms by itself for five minutes, under a new token', async () => {
+  test('a passkey alone confirms for five minutes, with a new token', async () => {
     const { anna, crowd, device, app } = await registered()
     const browser = crowd.signInAs(anna.person, { isConfirmed: false })
     const refused = await browser.ask(`POST ${BASE}/register/start`)
@@ -502,7 +502,7 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
   const TRUST = { CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
   const FORWARDED = { 'x-forwarded-host': 'sluice.example', 'x-forwarded-proto': 'https', 'x-forwarded-for': REMOTE }
 
-  test('is configured, whatever the Host says', async () => {
+  test('is configured, whatever the Host header', async () => {
     const environment = { CODEX_LB_PUBLIC_URL: 'https://sluice.example/base' }
     expect(await support({ host: 'evil.example' }, environment)).toEqual({
       rp: 'sluice.example',
@@ -515,7 +515,7 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
     expect(await support({ host: 'localhost:2455' })).toMatchObject({ rp: 'localhost' })
   })
 
-  test('is what a trusted proxy says', async () => {
+  test('is taken from a trusted proxy', async () => {
     expect(await support(FORWARDED, TRUST)).toMatchObject({ rp: 'sluice.example' })
     expect(await support({ ...FORWARDED, 'x-forwarded-host': 'a.example, b.example' }, TRUST)).toMatchObject({
       rp: null,
@@ -542,7 +542,7 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
     expect(await support({}, environment)).toMatchObject({ rp: null, reason: expect.stringContaining('https') })
   })
 
-  test('has nothing to do where authentication is off', async () => {
+  test('is unused with authentication off', async () => {
     const app = testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     expect(await problem(await app.ask(`POST ${BASE}/sign-in/start`))).toEqual([400, 'password_management_disabled'])
     expect(await problem(await app.ask(`GET ${BASE}`))).toEqual([401, 'user_account_required'])

@@ -42,13 +42,13 @@ test('headers go both ways and a frame that comes with the 101 is not lost', asy
   socket.terminate()
 })
 
-test('a refusal has status, headers and body', async () => {
+test('a rejection has status, headers and body', async () => {
   const refusal = await connectSocket(at('/no')).catch((error: unknown) => error)
   expect(refusal).toBeInstanceOf(SocketRefused)
   expect(refusal).toMatchObject({ status: 429, headers: { 'retry-after': '3' }, body: '{"error":"busy"}' })
 })
 
-test('a handshake without an answer, or with nobody there, fails', async () => {
+test('a handshake without an answer, or without a server, fails', async () => {
   expect(await getMessage(connectSocket(at('/hang'), { timeoutMs: 20 }))).toContain('was not answered within 20 ms')
   expect(await connectSocket('http://127.0.0.1:1/').catch((error: unknown) => error)).toMatchObject({
     code: 'ECONNREFUSED',
@@ -67,7 +67,7 @@ test('a turn ends with its terminal event or an error, and the next one starts a
   socket.terminate()
 })
 
-test('a wait for an event takes those before it, and says what came when it does not', async () => {
+test('waiting for an event also returns earlier ones, and on failure lists what arrived', async () => {
   const socket = await connectSocket(at('/'), { timeoutMs: 500 })
   socket.send({ type: 'one' })
   socket.send('not json')
@@ -82,7 +82,7 @@ test('a wait for an event takes those before it, and says what came when it does
   socket.terminate()
 })
 
-test('a close is told with code and reason, to whoever waits too', async () => {
+test('a close is reported with code and reason, also to waiting calls', async () => {
   onMessage = (peer) => peer.close(1012, 'restart')
   const socket = await connectSocket(at('/'))
   await socket.ping()

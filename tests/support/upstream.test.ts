@@ -42,7 +42,7 @@ describe('an accepted turn', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('carries request id, turn state, and rate headers once the account has usage', async () => {
+  test('has request id, turn state, and rate headers once the account has usage', async () => {
     const { upstream, account } = anUpstream()
     account.setUsage({ primary: { usedPercent: 12.5, windowMinutes: 300, resetAt: NOW + 9_000_000 } })
     const { headers } = await ask(upstream, account)
@@ -102,7 +102,7 @@ describe('an accepted turn', () => {
   })
 })
 
-describe('a refused turn', () => {
+describe('a rejected turn', () => {
   const refusals: [name: string, status: number, message: string, Ask][] = [
     ['no stream', 400, 'Stream must be set to true', { body: aBody({ stream: false }) }],
     ['stored', 400, 'Store must be set to false', { body: aBody({ store: true }) }],
@@ -233,7 +233,7 @@ describe('tokens', () => {
     expect(Number(claims.exp) * 1000).toBeGreaterThan(NOW)
   })
 
-  test('an expired access token is refused until it is refreshed', async () => {
+  test('an expired access token is rejected until it is refreshed', async () => {
     const { upstream, account } = anUpstream()
     account.expireAccessToken()
     const refused = await ask(upstream, account)
@@ -245,7 +245,7 @@ describe('tokens', () => {
     expect((await ask(upstream, account)).status).toBe(200)
   })
 
-  test('a token past its exp claim is refused', async () => {
+  test('a token past its exp claim is rejected', async () => {
     let now = NOW
     const upstream = createUpstream({ now: () => now })
     const account = upstream.addAccount({ accessTokenTtlMs: 1000 })
@@ -266,7 +266,7 @@ describe('tokens', () => {
     expect((await ask(upstream, account)).status).toBe(200)
   })
 
-  test('a wrong client, an unknown token and another grant are refused without harm', async () => {
+  test('a wrong client, an unknown token and another grant are rejected without effect', async () => {
     const { upstream, account } = anUpstream()
     expect((await refresh(upstream, account.refreshToken, { client_id: 'app_other' })).status).toBe(401)
     expect((await refresh(upstream, 'rt_unknown')).status).toBe(401)
@@ -274,7 +274,7 @@ describe('tokens', () => {
     expect((await refresh(upstream, account.refreshToken)).status).toBe(200)
   })
 
-  test('a revoked account is refused everywhere with its code', async () => {
+  test('a revoked account is rejected everywhere with its code', async () => {
     const { upstream, account } = anUpstream()
     account.revoke('account_deactivated')
     for (const response of [
@@ -334,7 +334,7 @@ describe('models and usage', () => {
 })
 
 describe('faults before the stream', () => {
-  test('are served one request each, in order, before a standing one', async () => {
+  test('are served for one request each, in order, before a permanent one', async () => {
     const { upstream, account } = anUpstream()
     account.next(faults.serverError(), faults.rateLimited(3))
     account.always(faults.overloaded())
@@ -379,7 +379,7 @@ describe('faults before the stream', () => {
     expect(slept).toEqual([50])
   })
 
-  test('a caller that leaves before the headers gets its own reason and is recorded as gone', async () => {
+  test('a client that disconnects before the headers gets its own reason and is recorded as disconnected', async () => {
     const waiting = Promise.withResolvers<void>()
     const sleep = () => {
       waiting.resolve()

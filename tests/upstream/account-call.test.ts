@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { getWhy, UpstreamRejection } from '../../src/upstream/account-call.ts'
 
-test('the log has the words of a failure that was named, and the whole of one that nobody expected', () => {
+test('the log has the message of a known failure, and all of an unexpected one', () => {
   const lost = new TypeError('ECONNREFUSED: Unable to connect.')
   const why = 'ChatGPT could not be reached. ECONNREFUSED: Unable to connect.'
   expect(getWhy(new AppError('upstream_unreachable', { cause: lost }))).toEqual({ why })

@@ -57,8 +57,8 @@ const toContext = (respond: () => Response): OAuthCall => {
   return { dial, authBaseUrl: 'http://auth.test', timeout: () => NEVER, route: NOT_FOR_AN_ACCOUNT }
 }
 
-describe('an error of any length is read to 64 KiB, and the rest is given up', () => {
-  test('of a model turn', async () => {
+describe('an error of any length is read to 64 KiB, and the rest is dropped', () => {
+  test('of a model request', async () => {
     const app = testApp()
     const endless = flood(400)
     app.members[0]?.sim.next(endless.fault)
@@ -66,7 +66,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     expectBounded(endless, ERROR_BYTES)
   })
 
-  test('of a question about the account', async () => {
+  test('of an account request', async () => {
     const one = poolOfOne()
     const endless = flood(404, 'usage')
     one.sim.next(endless.fault)
@@ -85,7 +85,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     expectBounded(endless, ERROR_BYTES)
   })
 
-  test('and a body that never ends is waited for 5 s', async () => {
+  test('and a body that never ends is read for 5 s', async () => {
     const app = testApp()
     const begun = new TextEncoder().encode('{"detail":"cut')
     const stalled = () => new ReadableStream({ start: (controller) => controller.enqueue(begun) })
@@ -96,7 +96,7 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
     await expectNothingLeft(app)
   })
 
-  test('and a status counts although the body breaks off', async () => {
+  test('and a status counts even if the body is interrupted', async () => {
     const broken = new ReadableStream({
       pull(controller) {
         controller.enqueue(new TextEncoder().encode('{"detail":"cut'))
@@ -110,8 +110,8 @@ describe('an error of any length is read to 64 KiB, and the rest is given up', (
   })
 })
 
-describe('a good answer has a limit too', () => {
-  test('of a question about the account', async () => {
+describe('a successful response has a limit too', () => {
+  test('of an account request', async () => {
     const one = poolOfOne()
     const endless = flood(200, 'usage')
     one.sim.next(endless.fault)
@@ -142,14 +142,14 @@ describe('a good answer has a limit too', () => {
   })
 })
 
-describe('a compressed answer, which is never asked for', () => {
+describe('a compressed response, which is never requested', () => {
   const BOMB = gzipSync(Buffer.alloc(8 * MIB))
   const GZIP = { 'content-encoding': 'gzip' }
 
   test.each([
     ['a model turn', 'responses', 500],
     ['a compaction', 'compact', 400],
-  ] as const)('that is an error of %s is not unpacked: its status counts', async (_what, on, status) => {
+  ] as const)('that is an error of %s is not decompressed: its status counts', async (_what, on, status) => {
     await using service = Object.assign(liveService({ settings: { upstreamStreamTransport: 'http' } }), {
       [Symbol.asyncDispose]: () => service.stop(),
     })
@@ -163,7 +163,7 @@ describe('a compressed answer, which is never asked for', () => {
     expect(await response.json()).toMatchObject({ error: { message: `ChatGPT answered with status ${status}.` } })
   })
 
-  test('that is a stream is the fault of something on the way, not of the account', async () => {
+  test('that is a stream is attributed to a proxy on the way, not to the account', async () => {
     const app = testApp()
     const body = gzipSync('data: {"type":"response.completed"}\n\n')
     app.members[0]?.sim.always({ status: 200, body, headers: { 'content-encoding': 'br' } })
@@ -174,7 +174,7 @@ describe('a compressed answer, which is never asked for', () => {
     expect(app.bindings.pool.all()[0]?.health.errors).toBe(0)
   })
 
-  test('that is good and small is unpacked: it may hold the only living token', async () => {
+  test('that is successful and small is decompressed, because it may contain the only valid token', async () => {
     const renewed = JSON.stringify({ access_token: 'a', refresh_token: 'r', id_token: 'i' })
     const context = toContext(() => new Response(gzipSync(renewed), { headers: GZIP }))
     expect(await refreshTokens(context, TOKENS)).toEqual({ accessToken: 'a', refreshToken: 'r', idToken: 'i' })

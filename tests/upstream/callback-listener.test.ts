@@ -38,7 +38,7 @@ describe('listening', () => {
     return { listener: new CallbackListener({ host: '127.0.0.1', port, clock, log, answer }), clock, port }
   }
 
-  test('goes on for a moment after nobody is awaited, however often that is said', async () => {
+  test('stays open for a moment after the last sign-in ended, however often it is released', async () => {
     const { listener, clock } = aListener()
     listener.open()
     listener.closeSoon()
@@ -49,7 +49,7 @@ describe('listening', () => {
     expect([listener.isOpen, clock.pending]).toEqual([false, 0])
   })
 
-  test('somebody who is awaited again keeps it open', async () => {
+  test('another sign-in keeps it open', async () => {
     const { listener, clock } = aListener()
     listener.open()
     listener.closeSoon()
@@ -63,7 +63,7 @@ describe('listening', () => {
     expect(listener.isOpen).toBe(false)
   })
 
-  test('it is closed at once, however many were awaited', async () => {
+  test('it is closed immediately, however many sign-ins were pending', async () => {
     const { listener, port } = aListener()
     listener.open()
     listener.open()
@@ -71,7 +71,7 @@ describe('listening', () => {
     await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow()
   })
 
-  test('a second one shares the port with none, and can be opened when the first is closed', async () => {
+  test('a second one does not share the port, and can be opened when the first is closed', async () => {
     const { listener, port } = aListener()
     const { listener: second } = aListener(port)
     listener.open()
@@ -83,7 +83,7 @@ describe('listening', () => {
     second.close()
   })
 
-  test('it is reached at its own address only', async () => {
+  test('it is reached only at its own address', async () => {
     const { listener, port } = aListener()
     listener.open()
     await expect(fetch(`http://127.0.0.1:${port}/`)).resolves.toMatchObject({ status: 404 })

@@ -7,8 +7,8 @@ import { poolOfOne, rejection } from './pool-of-one.ts'
 
 const DAY_MS = 86_400_000
 
-describe('a token in good order', () => {
-  test('is there without waiting', () => {
+describe('a valid token', () => {
+  test('is returned without waiting', () => {
     const { credentials, id, sim } = poolOfOne()
     expect(credentials.fresh(id)).toMatchObject({
       id,
@@ -22,7 +22,7 @@ describe('a token in good order', () => {
     expect(() => credentials.fresh('acc_unknown')).toThrow(new AppError('account_not_found'))
   })
 
-  test('is renewed after eight days, not before', async () => {
+  test('is refreshed after eight days, not before', async () => {
     const { credentials, id, clock, sim, refreshes } = poolOfOne()
     const first = sim.accessToken
     await clock.advance(8 * DAY_MS - 1)
@@ -36,7 +36,7 @@ describe('a token in good order', () => {
     expect(credentials.due()).toEqual([])
   })
 
-  test('is renewed when it has expired, however young', async () => {
+  test('is refreshed when it has expired, however new', async () => {
     const { credentials, id, clock, sim } = poolOfOne({ accessTokenTtlMs: 3_600_000 })
     const first = sim.accessToken
     await clock.advance('1h')
@@ -146,7 +146,7 @@ describe('a rejected token', () => {
   })
 })
 
-describe('a refresh for which there is no hope', () => {
+describe('a permanently failed refresh', () => {
   test.each(['refresh_token_expired', 'refresh_token_invalidated', 'app_session_terminated', 'account_deactivated'])(
     '%s is reported once, by its code',
     async (code) => {
@@ -165,7 +165,7 @@ describe('a refresh for which there is no hope', () => {
     expect(failures).toEqual([{ id, code: 'account_deactivated' }])
   })
 
-  test('leaves no due token in use', async () => {
+  test('does not use a due token any more', async () => {
     const { credentials, id, sim, clock } = poolOfOne()
     await clock.advance(8 * DAY_MS)
     sim.revoke('refresh_token_expired')
@@ -192,7 +192,7 @@ describe('a refresh for which there is no hope', () => {
   })
 })
 
-describe('tokens that are imported while those before are being renewed', () => {
+describe('tokens imported during a refresh of the previous ones', () => {
   /** A renewal that is refused after `delayHeadersMs`, and tokens that another process imports meanwhile. */
   const renewing = (delayHeadersMs: number) => {
     const pool = poolOfOne()
@@ -231,7 +231,7 @@ describe('tokens that are imported while those before are being renewed', () => 
     expect(refreshes()).toBe(1)
   })
 
-  test('are renewed after that and not beside it, without the pause after a failure', async () => {
+  test('are refreshed after that and not in parallel, without the pause after a failure', async () => {
     const { credentials, id, sim, clock, waiting, refreshes, failures, importTokens } = renewing(3000)
     importTokens({ isSeen: true })
     const renewed = credentials.refresh(id, 'imported-access')
@@ -244,9 +244,9 @@ describe('tokens that are imported while those before are being renewed', () => 
   })
 })
 
-describe('a refresh that fails in passing', () => {
+describe('a temporarily failed refresh', () => {
   test.each([302, 403, 404, 408, 429, 500, 503])(
-    '%d is charged to no account, and not repeated within five seconds',
+    '%d charges no account, and is not repeated within five seconds',
     async (status) => {
       const { credentials, id, sim, failures, refreshes, clock } = poolOfOne()
       sim.next({ on: 'token', status, body: 'no' })
@@ -261,7 +261,7 @@ describe('a refresh that fails in passing', () => {
     },
   )
 
-  test('leaves a due token in use while the upstream may still take it', async () => {
+  test('still uses a due token while the upstream may accept it', async () => {
     const { credentials, id, sim, clock } = poolOfOne()
     const first = sim.accessToken
     await clock.advance(8 * DAY_MS)
@@ -297,7 +297,7 @@ describe('a refresh that fails in passing', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('leaves a due token in use while its answer is late', async () => {
+  test('still uses a due token while the response is late', async () => {
     const { credentials, id, sim, clock } = poolOfOne()
     const first = sim.accessToken
     await clock.advance(8 * DAY_MS)
@@ -308,7 +308,7 @@ describe('a refresh that fails in passing', () => {
     expect((await credentials.fresh(id)).accessToken).toBe(first)
   })
 
-  test('is given up when nothing comes at all', async () => {
+  test('times out when nothing comes at all', async () => {
     const { credentials, id, sim, timeOut, failures } = poolOfOne()
     sim.next({ on: 'token', delayHeadersMs: 60_000 })
     const err = rejection(credentials.refresh(id, sim.accessToken))

@@ -48,7 +48,7 @@ const answer = async (request: Request): Promise<Response> => {
   }
 }
 
-test('a large body arrives whole, in both directions, with the query and the headers and none of the bridge’s', async () => {
+test('a large body arrives complete, in both directions, with query and headers and none of the bridge’s', async () => {
   const body = Buffer.alloc(8 * 1024 * 1024, 'abcdefghijk')
   const response = await dial.fetch(
     `${UPSTREAM}/echo?a=%20b&c`,
@@ -62,7 +62,7 @@ test('a large body arrives whole, in both directions, with the query and the hea
   for (const name of ['proxy-authorization', 'proxy-connection']) expect(headers?.has(name)).toBe(false)
 })
 
-test('each request to an http: upstream has its connection, so none ends at the host of another', async () => {
+test('each request to an http: upstream has its own connection, so none reaches another host', async () => {
   for (const host of [HIDDEN_HOST, 'other.test:81', HIDDEN_HOST]) {
     const response = await dial.fetch(`http://${host}/echo`, { method: 'POST', body: host }, NOT_FOR_AN_ACCOUNT)
     expect(await response.text()).toBe(host)
@@ -70,7 +70,7 @@ test('each request to an http: upstream has its connection, so none ends at the 
   expect(proxy.passed).toEqual([`${HIDDEN_HOST}:80`, 'other.test:81', `${HIDDEN_HOST}:80`])
 })
 
-test('what comes is handed on as it comes, and a caller that leaves is noticed upstream', async () => {
+test('data is passed on as it arrives, and a client that disconnects is noticed upstream', async () => {
   const leave = new AbortController()
   const response = await dial.fetch(`${UPSTREAM}/endless`, { signal: leave.signal }, NOT_FOR_AN_ACCOUNT)
   const first = await response.body?.getReader().read()
@@ -79,7 +79,7 @@ test('what comes is handed on as it comes, and a caller that leaves is noticed u
   await wasAborted.promise
 })
 
-test('a 407 is nobody’s answer about an account', async () => {
+test('a 407 is not a response about an account', async () => {
   expect(await rejection(dial.fetch(`${UPSTREAM}/407`, {}, NOT_FOR_AN_ACCOUNT))).toMatchObject({
     code: 'upstream_unreachable',
   })
@@ -87,6 +87,7 @@ test('a 407 is nobody’s answer about an account', async () => {
 
 test('a stream that breaks off does not end well', async () => {
   let breakOff = () => {}
+test('an interrupted stream does not end normally', async () => {
   using breaking = await upstreamThat((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
     breakOff = () => socket.resetAndDestroy()
@@ -135,7 +136,7 @@ describe('the bridge', () => {
   const ask = (url: string, target: string) =>
     fetch(target, { proxy: { url, respectNoProxy: false } as never, keepalive: false })
 
-  test('serves nobody who does not know its secret', async () => {
+  test('serves no one without its secret', async () => {
     const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
     const url = await bridge.call(async (at) => at)
     expect((await ask(url, UPSTREAM)).status).toBe(200)
@@ -154,7 +155,7 @@ describe('the bridge', () => {
     bridge.close()
   })
 
-  test('is gone once closed, with what ran through it', async () => {
+  test('is closed with everything that ran through it', async () => {
     const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
     const url = await bridge.call(async (at) => at)
     const response = await ask(url, `${UPSTREAM}/endless`)
@@ -164,7 +165,7 @@ describe('the bridge', () => {
     await response.body?.cancel().catch(() => {})
   })
 
-  test.each([0, 1, 2, 5, 20])('serves a call that had begun when its route changed (%d)', async (steps) => {
+  test.each([0, 1, 2, 5, 20])('serves a request that had begun when its route changed (%d)', async (steps) => {
     const route: Route = {
       kind: 'proxies',
       key: `pool ${steps}`,
@@ -179,7 +180,7 @@ describe('the bridge', () => {
     }
   })
 
-  test('takes no connections once it is retired and its calls have begun', async () => {
+  test('accepts no connections once it is retired and its requests have begun', async () => {
     const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
     let url = ''
     const response = await bridge.call((at) => {
@@ -191,14 +192,14 @@ describe('the bridge', () => {
     await response.body?.cancel()
   })
 
-  test('that is closed before it listens fails its call', async () => {
+  test('that is closed before it listens fails its request', async () => {
     const bridge = new ProxyBridge(openerFor(proxy.url('socks5h'), 1000), 'a-secret')
     const asked = rejection(bridge.call(async () => new Response('')))
     bridge.close()
     expect(await asked).toBeInstanceOf(Error)
   })
 
-  test('does not keep a process alive that has nothing else to do', async () => {
+  test('does not keep an idle process alive', async () => {
     const script = `
       import { createDial } from './src/upstream/dial.ts'
       const random = { token: () => 'secret' }

@@ -85,7 +85,7 @@ const calls = sources
   .filter(({ path }) => path !== 'src/upstream/dial.ts')
   .flatMap(({ path, text }) => callsIn(path, text))
 
-test('every call of the dialler is listed, with its route', () => {
+test('every call of the dialer is listed, with its route', () => {
   const found: Record<string, string[]> = {}
   for (const { name, args } of calls) {
     const method = name.slice(name.lastIndexOf(' ') + 1)
@@ -94,7 +94,7 @@ test('every call of the dialler is listed, with its route', () => {
   expect(found).toEqual(CALLERS as Record<string, string[]>)
 })
 
-test('no call takes the environment of its own accord', () => {
+test('no call reads the environment itself', () => {
   const users = sources
     .filter(({ path }) => path !== 'src/upstream/dial.ts') // in a comment
     .filter(({ text }) => /\b(AS_ENVIRONMENT|NOT_FOR_AN_ACCOUNT)\b/.test(text))
@@ -109,7 +109,7 @@ test('no call takes the environment of its own accord', () => {
   expect(literal).toEqual(['src/model/egress/route.ts'])
 })
 
-test('the dialler is not handed on in pieces, where its calls could not be found', () => {
+test('the dialer is not passed on in parts, where its calls could not be found', () => {
   const pieces = sources
     .filter(({ path }) => path !== 'src/upstream/dial.ts')
     .flatMap(({ path, text }) =>
@@ -118,7 +118,7 @@ test('the dialler is not handed on in pieces, where its calls could not be found
   expect(pieces).toEqual([])
 })
 
-test('what opens sockets itself is known: the dialler, proxies, local ports, and handshakes that are given an agent', () => {
+test('everything that opens sockets is listed: the dialer, proxies, local ports, and handshakes with an agent', () => {
   const opens = /\b(createConnection|connectTls|SocksClient|new WebSocket\(|Bun\.connect|(?:http|https)\.request\()/
   expect(sources.filter(({ text }) => opens.test(text)).map(({ path }) => path)).toEqual([
     'src/ops/upstream-checks.ts',
@@ -129,7 +129,7 @@ test('what opens sockets itself is known: the dialler, proxies, local ports, and
   ])
 })
 
-describe('this test can fail', () => {
+describe('the check detects violations', () => {
   test.each([
     ["dial.fetch(url, { headers: { a: 'b, c' }, signal })", ['url', "{ headers: { a: 'b, c' }, signal }"]],
     ['dial\n  .fetch(url, init, account.route)', ['url', 'init', 'account.route']],

@@ -5,7 +5,7 @@ import { $ } from 'bun'
 
 const ROOT = join(import.meta.dir, '../..')
 
-test('a bridge that could not be loaded fails its call, goes nowhere else, and is loaded for the next', async () => {
+test('a bridge that could not be loaded fails its request, uses no other way, and is loaded for the next', async () => {
   const script = `
     let isThere = false
     Bun.plugin({ name: 'late', setup: (build) => void build.onLoad({ filter: /proxy-bridge.ts$/ }, ({ path }) => {
@@ -30,7 +30,7 @@ test('a bridge that could not be loaded fails its call, goes nowhere else, and i
   expect(ways).toHaveLength(2)
 })
 
-test('closing what never came to be is no unhandled rejection', async () => {
+test('closing a bridge that never opened is no unhandled rejection', async () => {
   const script = `
     Bun.plugin({ name: 'never', setup: (build) => void build.onLoad({ filter: /proxy-bridge.ts$/ }, () => {
       throw new Error('not there')

@@ -21,7 +21,7 @@ const dialIn = (environment: Environment, { trusts = true, status = 200 } = {}) 
 const HTTP = 'http://u:p@proxy:8080'
 const SOCKS = 'socks5h://u:p@proxy:1080'
 
-test('fetch is told its proxy or that there is none, and neither follows redirects, keeps time nor unpacks', async () => {
+test('fetch gets its proxy or none, and has no redirects, timeout or decompression of its own', async () => {
   const { sent, dial } = dialIn({ HTTPS_PROXY: HTTP, NO_PROXY: 'b.test' })
   for (const url of ['https://a.test/x', 'https://b.test/x', 'http://a.test/x'])
     await dial.fetch(url, { method: 'PUT' }, NOT_FOR_AN_ACCOUNT)
@@ -33,7 +33,7 @@ test('fetch is told its proxy or that there is none, and neither follows redirec
   ] as never)
 })
 
-test('fetch reaches a SOCKS proxy over a door on this machine that has a secret of its own', async () => {
+test('fetch uses a SOCKS proxy through a local port with its own secret', async () => {
   const { sent, dial } = dialIn({ ALL_PROXY: SOCKS })
   await dial.fetch('https://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
   await dial.fetch('http://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
@@ -47,7 +47,7 @@ test('fetch reaches a SOCKS proxy over a door on this machine that has a secret 
   expect(sent.map(({ keepalive }) => keepalive)).toEqual([undefined, false])
 })
 
-test('handshakes take another way than fetch where the variables say so', async () => {
+test('handshakes use another route than fetch if the variables say so', async () => {
   const { dial } = dialIn({ WS_PROXY: HTTP, WSS_PROXY: SOCKS })
   const plain = await dial.socketAgent('ws://a.test/x', NOT_FOR_AN_ACCOUNT)
   const secure = await dial.socketAgent('wss://a.test/x', NOT_FOR_AN_ACCOUNT)
@@ -62,14 +62,14 @@ test('handshakes take another way than fetch where the variables say so', async 
   ).toBeUndefined()
 })
 
-test('no agent shows its proxy, since the runtime would connect by itself and heed its own NO_PROXY', async () => {
+test('no agent exposes its proxy, because the runtime would connect itself and apply its own NO_PROXY', async () => {
   for (const proxy of [HTTP, SOCKS]) {
     const agent = await dialIn({ ALL_PROXY: proxy }).dial.socketAgent('wss://a.test', NOT_FOR_AN_ACCOUNT)
     for (const member of ['proxy', 'connectOpts', 'proxyRequestOptions']) expect(agent).not.toHaveProperty(member)
   }
 })
 
-test('without trust handshakes go direct, also past a variable that cannot be used, and fetch does not', async () => {
+test('without trust handshakes connect directly, even with an unusable variable, and fetch does not', async () => {
   const { sent, dial } = dialIn({ ALL_PROXY: HTTP, WSS_PROXY: 'ftp://h' }, { trusts: false })
   expect(await dial.socketAgent('wss://a.test/x', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
   dial.check('wss://a.test/x')
@@ -77,11 +77,11 @@ test('without trust handshakes go direct, also past a variable that cannot be us
   expect(sent[0]?.proxy).toEqual({ url: HTTP, respectNoProxy: false })
 })
 
-describe('a variable that cannot be used', () => {
+describe('an unusable variable', () => {
   const { sent, dial } = dialIn({ WSS_PROXY: 'ftp://h:secret@h', HTTPS_PROXY: 'http://' })
 
   test.each(['wss://a.test/x', 'https://a.test/x', 'https://a.test'])(
-    'is refused for %s, not passed by',
+    'is an error for %s, not ignored',
     async (url) => {
       expect(() => dial.check(url)).toThrow(EgressError)
       if (url.startsWith('wss'))
@@ -93,22 +93,22 @@ describe('a variable that cannot be used', () => {
     },
   )
 
-  test('does not concern what it is not for', () => dial.check('http://a.test'))
+  test('does not affect other targets', () => dial.check('http://a.test'))
 })
 
-test('a URL without a path is judged by its whole host', async () => {
+test('a URL without a path is matched by its whole host', async () => {
   const { dial } = dialIn({ ALL_PROXY: HTTP, NO_PROXY: 'a.test' })
   expect(await dial.socketAgent('wss://a.test', NOT_FOR_AN_ACCOUNT)).toBeUndefined()
   expect(await dial.socketAgent('wss://a.testing', NOT_FOR_AN_ACCOUNT)).toBeDefined()
 })
 
-test('407 is the word of the proxy where there is one, and of the upstream where there is none', async () => {
+test('407 comes from the proxy if there is one, and from the upstream otherwise', async () => {
   const refused = dialIn({ ALL_PROXY: HTTP }, { status: 407 }).dial.fetch('http://a.test/x', {}, NOT_FOR_AN_ACCOUNT)
   expect(await rejection(refused)).toMatchObject({ code: 'upstream_unreachable' })
   expect((await dialIn({}, { status: 407 }).dial.fetch('http://a.test/x', {}, NOT_FOR_AN_ACCOUNT)).status).toBe(407)
 })
 
-test('whether a connection can be made is asked of the proxy', async () => {
+test('a connection check uses the proxy', async () => {
   using listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   for (const scheme of ['http', 'socks5', 'socks5h']) {
     const { dial } = dialIn({ ALL_PROXY: `${scheme}://127.0.0.1:${listener.port}` })

@@ -69,7 +69,7 @@ const get = (route: ProxyRoute, url = PLAIN, init: RequestInit = {}) =>
   dial.fetch(url, { ...init, ...(url === SECURE && { tls: { ca: cert } }) } as RequestInit, route) // as: Bun's own option
 
 describe('endpoints in their order', () => {
-  test('the first that connects carries the call, with its credentials', async () => {
+  test('the first that connects is used, with its credentials', async () => {
     await using http = await startEgressProxy(port())
     await using socks = await startSocksProxy(port())
     const route = routeOver(http.url, socks.url('socks5h'))
@@ -97,7 +97,7 @@ describe('endpoints in their order', () => {
     ])
   })
 
-  test.each(['http', 'https', 'socks5h'])('and when it accepts and never answers (%s)', async (scheme) => {
+  test.each(['http', 'https', 'socks5h'])('and when it accepts and never responds (%s)', async (scheme) => {
     dial.close()
     dial = dialIn({}, 1000)
     await using mute = await startMute()
@@ -106,7 +106,7 @@ describe('endpoints in their order', () => {
     expect([http.passed, noted.map(([id]) => id)]).toEqual([[`CONNECT ${HIDDEN_HOST}:443`], ['egr_0', 'egr_1']])
   })
 
-  test('a request that was sent is not sent again by the next one', async () => {
+  test('a request that was sent is not repeated through the next one', async () => {
     const heads: string[] = []
     const closing = createServer((socket) => {
       socket
@@ -149,7 +149,7 @@ afterAll(async () => {
 
 describe('when no endpoint connects', () => {
   test.each([PLAIN, SECURE])(
-    'the call fails before anything is sent, and says so without a password: %s',
+    'the request fails before anything is sent, with an error without a password: %s',
     async (url) => {
       const direct = `${url.slice(0, url.indexOf(':'))}://127.0.0.1:${port()}/`
       const err = await rejection(get(routeOver(DEAD, wrongLogin.socks, wrongLogin.http), direct))
@@ -165,7 +165,7 @@ describe('when no endpoint connects', () => {
     },
   )
 
-  test('neither the environment nor a direct connection takes its place', async () => {
+  test('neither the environment nor a direct connection is used instead', async () => {
     await using environment = await startEgressProxy(port())
     const other = dialIn({ ALL_PROXY: environment.url, NO_PROXY: '127.0.0.1' })
     const direct = `http://127.0.0.1:${port()}/`
@@ -178,7 +178,7 @@ describe('when no endpoint connects', () => {
     other.close()
   })
 
-  test('a handshake fails in the same words', async () => {
+  test('a handshake fails with the same message', async () => {
     const url = `ws://127.0.0.1:${port()}/`
     const agent = await dial.socketAgent(url, routeOver(DEAD))
     const err = await rejection(
@@ -201,8 +201,8 @@ test('socks5 sends the address that Sluice looked up, socks5h the name', async (
   expect(socks.passed.map((target) => (target === 'localhost:80' ? 'name' : 'address'))).toEqual(['address', 'name'])
 })
 
-describe('connections that are kept', () => {
-  test('never carry the call of another route, nor one without', async () => {
+describe('kept connections', () => {
+  test('are never used for another route, nor for a request without one', async () => {
     await using a = await startEgressProxy(port(), { key, cert })
     await using b = await startEgressProxy(port(), { key, cert })
     await using socks = await startSocksProxy(port(), { tls: { key, cert } })
@@ -213,7 +213,7 @@ describe('connections that are kept', () => {
     expect(await rejection(dial.fetch(SECURE, {}, { kind: 'environment' }))).toBeInstanceOf(Error)
   })
 
-  test('are apart for two users of one proxy, whose user name may choose the exit', async () => {
+  test('are separate for two users of one proxy, whose user name may choose the exit', async () => {
     await using proxy = await startEgressProxy(port(), { key, cert })
     const stranger = proxy.url.replace('egress:', 'stranger:')
     await (await get(routeOver(proxy.url), SECURE)).text()
@@ -221,7 +221,7 @@ describe('connections that are kept', () => {
     expect([proxy.passed.length, proxy.refused]).toEqual([1, 1])
   })
 
-  test('are not used any more once the route is gone', async () => {
+  test('are not used any more once the route is removed', async () => {
     await using proxy = await startEgressProxy(port(), { key, cert })
     const route = routeOver(proxy.url)
     await (await get(route, SECURE)).text()

@@ -7,8 +7,8 @@ const account = { id: 'acc_a', chatgptAccountId: 'workspace-a', accessToken: 'to
 const sent = (headers: Record<string, string>, to = account) =>
   upstreamHeaders(forwardable(new Headers(headers)), to, { accept: 'text/event-stream' })
 
-describe('what leaves', () => {
-  test('the names on the list, whatever the service calls its own later, and nothing else', () => {
+describe('the headers sent upstream', () => {
+  test('are those on the list, and nothing else', () => {
     const ours = { originator: 'codex_exec', 'session-id': 's', 'x-codex-window-id': 'w', 'user-agent': 'codex/1' }
     const theirs = {
       authorization: 'Bearer sk-clb-secret',
@@ -28,37 +28,37 @@ describe('what leaves', () => {
     })
   })
 
-  test('none that `Connection` names', () => {
+  test('are none that `Connection` names', () => {
     const names = Object.keys(sent({ connection: 'close, Session-Id', 'session-id': 's', 'thread-id': 't' }))
     expect(names).toContain('thread-id')
     expect(names).not.toContain('session-id')
   })
 
-  test('a client that does not say what it is, or says nothing, is announced as us', () => {
+  test('name Sluice for a client without a user agent', () => {
     expect(sent({})).toMatchObject({ 'user-agent': `sluice/${VERSION}` })
     expect(sent({ 'user-agent': '' })).toMatchObject({ 'user-agent': `sluice/${VERSION}` })
   })
 
-  test('no header without a value', () => expect(sent({ session_id: '' })).not.toHaveProperty('session_id'))
+  test('are never empty', () => expect(sent({ session_id: '' })).not.toHaveProperty('session_id'))
 })
 
 describe('the turn state', () => {
   const answered = new Headers({ 'x-codex-turn-state': 'opaque', 'x-internal': 'no', 'x-reasoning-included': 'true' })
   const told = toClientHeaders(answered, account.id)
 
-  test('is tagged for the client, who is told nothing else of that answer but its word on reasoning', () =>
+  test('is tagged for the client, who gets nothing else of that response except its reasoning header', () =>
     expect(told).toEqual({
       'x-codex-turn-state': `${accountTag(account.id)}.opaque`,
       'x-reasoning-included': 'true',
     }))
 
-  test('goes back to the account that issued it, as it was, and to no other', () => {
+  test('is returned unchanged to the account that issued it, and to no other', () => {
     expect(sent(told)).toMatchObject({ 'x-codex-turn-state': 'opaque' })
     expect(sent(told, { ...account, id: 'acc_b' })).not.toHaveProperty('x-codex-turn-state')
     expect(sent({ 'x-codex-turn-state': 'made up' })).not.toHaveProperty('x-codex-turn-state')
   })
 
-  test('of more than 8 KiB is passed on in neither direction, and one of exactly that is', () => {
+  test('over 8 KiB is passed on in neither direction, and one of exactly that is', () => {
     const largest = 'x'.repeat(8192)
     const told = toClientHeaders(new Headers({ 'x-codex-turn-state': largest }), account.id)
     expect(sent(told)).toMatchObject({ 'x-codex-turn-state': largest })

@@ -8,7 +8,7 @@ import { poolOfOne, rejection } from './pool-of-one.ts'
 
 const VERSION = '0.169.0'
 
-test('entries are handed on as they came', async () => {
+test('entries are passed on unchanged', async () => {
   const { deps, id, sim, upstream } = poolOfOne({ plan: 'pro' })
   const models = await fetchModels(deps, id, { version: VERSION })
   expect(models).toEqual(catalogFor(sim, VERSION))
@@ -16,7 +16,7 @@ test('entries are handed on as they came', async () => {
   expect(upstream.oddities).toEqual([])
 })
 
-test('an entry without a slug is left out, and does not cost the others', async () => {
+test('an entry without a slug is omitted, without affecting the others', async () => {
   const { deps, id, sim } = poolOfOne()
   const body = {
     models: [{ slug: 'kept', odd: { deep: [1] } }, { display_name: 'nameless' }, null, 'text', { slug: 7 }],
@@ -31,7 +31,7 @@ test('an answer without a list is an error', async () => {
   expect(await rejection(fetchModels(deps, id, { version: VERSION }))).toMatchObject({ code: 'upstream_error' })
 })
 
-test('fifteen seconds are the limit', async () => {
+test('the timeout is fifteen seconds', async () => {
   const { deps, id, sim, clock } = poolOfOne()
   sim.always({ on: 'models', delayHeadersMs: 3_600_000 })
   const err = rejection(fetchModels(deps, id, { version: VERSION }))
@@ -39,7 +39,7 @@ test('fifteen seconds are the limit', async () => {
   expect(await err).toMatchObject({ code: 'upstream_timeout' })
 })
 
-test('what cannot be fetched keeps its last good copy; all that changed is announced once', async () => {
+test('a failed fetch keeps the last valid catalog; all changes are announced once', async () => {
   const { deps, db, id, sim, log, clock } = poolOfOne()
   const refresh = () => refreshCatalogs({ ...deps, db, log }, { accountIds: [id], versions: [VERSION, '0.140.0'] })
   const heard: string[] = []

@@ -32,7 +32,7 @@ describe('the type', () => {
   }
 })
 
-test('the bytes are the event as the service frames it, made once and with their length', () => {
+test('the bytes are the event in upstream framing, created once and with their length', () => {
   const event = new FrameEvent('{"type":"error","x":"ü"}')
   expect(Buffer.from(event.bytes).toString()).toBe('event: error\ndata: {"type":"error","x":"ü"}\n\n')
   expect(event.bytes).toBe(event.bytes)
@@ -41,7 +41,7 @@ test('the bytes are the event as the service frames it, made once and with their
   expect(event.data).toBe('{"type":"error","x":"ü"}')
 })
 
-test('each event’s bytes are memory of their own, so two are never mistaken for neighbours', () => {
+test('each event’s bytes have their own memory, so two are never taken for neighbors', () => {
   const [one, two] = [new FrameEvent('{"type":"a"}'), new FrameEvent('{"type":"b"}')]
   expect(one.bytes.buffer).not.toBe(two.bytes.buffer)
   expect(one.bytes.buffer.byteLength).toBe(one.bytes.length)

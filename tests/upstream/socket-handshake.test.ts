@@ -35,7 +35,7 @@ const refusing = async (status: number, body: string | Buffer, headers: Record<s
   return { url: `ws://127.0.0.1:${port}/`, [Symbol.dispose]: () => void server.close() }
 }
 
-test('our headers are sent and nothing of the runtime’s own; those of the 101 are read', async () => {
+test('our headers are sent without those of the runtime; those of the 101 are read', async () => {
   await using peer = startPeer()
   const clock = new ManualClock()
   await clock.advance(500)
@@ -58,7 +58,7 @@ test('our headers are sent and nothing of the runtime’s own; those of the 101 
   socket.terminate()
 })
 
-describe('a refusal tells its status, headers and body', () => {
+describe('a rejection has its status, headers and body', () => {
   for (const status of [200, 302, 400, 401, 403, 404, 426, 429, 500, 502, 503]) {
     test(String(status), async () => {
       using server = await refusing(status, `{"error":{"code":"c${status}"}}`, {
@@ -82,7 +82,7 @@ describe('a refusal tells its status, headers and body', () => {
     expect(await failure(connectTo(other.url))).toMatchObject({ status: 500, body: '\ufffdA' })
   })
 
-  test('a body that does not end is cut at the limit; it stays a refusal', async () => {
+  test('a body without end is truncated at the limit; it is still a rejection', async () => {
     using server = await startRaw((connection) => connection.write('HTTP/1.1 429 No\r\ncontent-length: 9\r\n\r\npart'))
     const clock = new ManualClock()
     const refused = failure(connectTo(server.url, { clock, timeoutMs: 1000 }))
@@ -98,7 +98,7 @@ describe('a refusal tells its status, headers and body', () => {
   })
 })
 
-describe('a connection that fails tells the runtime’s code', () => {
+describe('a failed connection has the runtime’s code', () => {
   test('refused', async () => {
     const closed = await startRaw(() => {})
     closed[Symbol.dispose]()
@@ -125,7 +125,7 @@ describe('a connection that fails tells the runtime’s code', () => {
     expect(await failure(connectTo(ending.url))).toMatchObject({ code: 'ECONNRESET' })
   })
 
-  test('an answer that is none is lost before the headers', async () => {
+  test('an invalid response is lost before the headers', async () => {
     using odd = await startRaw((connection) => connection.end('hello\r\n\r\n'))
     expect(failureFromThrown(await failure(connectTo(odd.url))).where).toBe('headers')
     using forged = await startRaw((connection) => connection.write(acceptance('sec-websocket-key: x')))
@@ -134,7 +134,7 @@ describe('a connection that fails tells the runtime’s code', () => {
   })
 })
 
-describe('a proxy that fails is a connection that cannot be made', () => {
+describe('a failing proxy is a connection that cannot be made', () => {
   for (const [what, scheme, answer] of [
     ['wants other credentials', 'http', 'HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'],
     ['cannot reach the service', 'http', 'HTTP/1.1 502 No\r\ncontent-length: 0\r\n\r\n'],
@@ -173,7 +173,7 @@ test('a handshake that hangs times out', async () => {
   await until(() => [...server.connections].every(({ destroyed }) => destroyed))
 })
 
-test('an abort ends it with its reason, at once or in the middle, and leaves nothing', async () => {
+test('an abort ends it with its reason, immediately or midway, and leaves nothing', async () => {
   using server = await startRaw(() => {})
   const clock = new ManualClock()
   expect(await failure(connectTo(server.url, { signal: AbortSignal.abort('gone') }))).toBe('gone')
@@ -187,7 +187,7 @@ test('an abort ends it with its reason, at once or in the middle, and leaves not
   await until(() => [...server.connections].every(({ destroyed }) => destroyed))
 })
 
-test('an abort after the handshake leaves the socket alone', async () => {
+test('an abort after the handshake does not affect the socket', async () => {
   await using peer = startPeer()
   const controller = new AbortController()
   const socket = await connectTo(peer.url, { signal: controller.signal })
@@ -196,7 +196,7 @@ test('an abort after the handshake leaves the socket alone', async () => {
   socket.terminate()
 })
 
-test('odd headers of a 101 are read', async () => {
+test('unusual headers of a 101 are read', async () => {
   using server = await startRaw((connection, request) =>
     connection.write(
       Buffer.from(acceptance(request, 'x-odd: caf\xe9\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n'), 'latin1'),

@@ -16,7 +16,7 @@ const queued = (stream: UpstreamStream): number => {
   return stream.queuedBytes
 }
 
-describe('a flood that nobody reads', () => {
+describe('an unread flood', () => {
   const flood = () =>
     startPeer((client, text) => {
       for (let i = 0; i < 30_000; i++) client.send(KILOBYTE)
@@ -30,7 +30,7 @@ describe('a flood that nobody reads', () => {
   }
 
   for (const command of ['and stay', 'and close']) {
-    test(`waits at its sender and can all be read later (${command})`, async () => {
+    test(`waits at its sender and can be read completely later (${command})`, async () => {
       await using peer = flood()
       const clock = new ManualClock()
       const socket = await connectTo(peer.url, { clock })
@@ -69,7 +69,7 @@ describe('a flood that nobody reads', () => {
   })
 })
 
-test('a close behind a pause is noticed within seconds, unread as the events are', async () => {
+test('a close behind a pause is noticed within seconds, even with unread events', async () => {
   await using peer = startPeer((client) => {
     for (let i = 0; i < 1400; i++) client.send(KILOBYTE)
     setTimeout(() => client.close(1000), 2)
@@ -129,7 +129,7 @@ describe('a silent peer', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('that answers its pings lives on, with and without a turn', async () => {
+  test('that answers its pings is kept, with and without a turn', async () => {
     await using peer = startPeer()
     const clock = new ManualClock()
     const socket = await connectTo(peer.url, { clock })
@@ -149,7 +149,7 @@ describe('a silent peer', () => {
     socket.terminate()
   })
 
-  test('is none while it sends frames', async () => {
+  test('does not count as silent while it sends frames', async () => {
     await using peer = startPeer()
     const clock = new ManualClock()
     const socket = await connectTo(peer.url, { clock })
@@ -166,7 +166,7 @@ describe('a silent peer', () => {
 })
 
 describe('closing', () => {
-  test('says 1000 and runs what waits for the end, once', async () => {
+  test('sends 1000 and calls the end listeners, once', async () => {
     await using peer = startPeer()
     const clock = new ManualClock()
     const socket = await connectTo(peer.url, { clock })
@@ -185,7 +185,7 @@ describe('closing', () => {
     expect(closed).toBe(2)
   })
 
-  test('cuts off a peer that does not answer within a second', async () => {
+  test('disconnects a peer that does not answer within a second', async () => {
     using server = await startRaw((connection, request) => {
       connection.write(acceptance(request))
     })

@@ -25,7 +25,7 @@ test('two turns follow each other on one socket, each up to its terminal event',
   socket.terminate()
 })
 
-test('bytes leave as a text frame', async () => {
+test('bytes are sent as a text frame', async () => {
   await using peer = startPeer((client) => client.send(COMPLETED))
   const socket = await connectTo(peer.url)
   await rest(socket.turn(new TextEncoder().encode('{"a":"ü"}')))
@@ -34,7 +34,7 @@ test('bytes leave as a text frame', async () => {
 })
 
 for (const type of ['response.completed', 'response.incomplete', 'response.failed', 'error']) {
-  test(`${type} ends a turn; what follows belongs to nobody`, async () => {
+  test(`${type} ends a turn; later events are ignored`, async () => {
     await using peer = startPeer((client, text) => {
       client.send(`{"type":"${type}","of":${text}}`)
       client.send(DELTA)
@@ -48,7 +48,7 @@ for (const type of ['response.completed', 'response.incomplete', 'response.faile
   })
 }
 
-test('the next turn may begin as soon as the terminal event came, before it is read', async () => {
+test('the next turn can begin as soon as the terminal event came, before it is read', async () => {
   await using peer = startPeer((client, text) => client.send(`{"type":"response.completed","n":${text}}`))
   const socket = await connectTo(peer.url)
   const first = socket.turn('1', () => {
@@ -103,7 +103,7 @@ test('a frame can be sent beside the turn', async () => {
   socket.terminate()
 })
 
-describe('a socket that goes down in the middle of a turn', () => {
+describe('a socket that closes in the middle of a turn', () => {
   for (const code of [1000, 1001, 1008, 1009, 1011, 1012, 1013, 4000]) {
     for (const frames of [[], [DELTA, DELTA]]) {
       test(`by a close ${code} after ${frames.length} events rejects after them and says so`, async () => {
@@ -126,7 +126,7 @@ describe('a socket that goes down in the middle of a turn', () => {
     }
   }
 
-  test('by a drop rejects after what had come: the connection was lost', async () => {
+  test('by a drop rejects after the received events: the connection was lost', async () => {
     await using peer = startPeer((client) => {
       client.send(DELTA)
       setImmediate(() => client.terminate())
@@ -140,7 +140,7 @@ describe('a socket that goes down in the middle of a turn', () => {
   })
 
   for (const code of [1000, 1001, 1011])
-    test(`by a close ${code} that served before: it is lost before this turn says anything, and ends it there afterwards`, async () => {
+    test(`by a close ${code} and served before: is lost before this turn has events, and ends it afterwards`, async () => {
       await using peer = startPeer((client, text) => {
         if (text === 'serve') client.send(COMPLETED)
         if (text === 'begin') client.send(DELTA)
@@ -156,7 +156,7 @@ describe('a socket that goes down in the middle of a turn', () => {
       expect([texts, (error as Error).message]).toEqual([[DELTA], expect.stringContaining(`code ${code} `)])
     })
 
-  test('before anything reads gives what had come, then says how it ended', async () => {
+  test('before anything reads returns the received events, then how it ended', async () => {
     await using peer = startPeer((client) => {
       client.send(DELTA)
       client.close(1011)
@@ -167,7 +167,7 @@ describe('a socket that goes down in the middle of a turn', () => {
     expect(await heard(stream)).toMatchObject({ texts: [DELTA], error: { code: 'stream_incomplete' } })
   })
 
-  test('by a binary frame rejects after what had come, and takes the socket down', async () => {
+  test('by a binary frame rejects after the received events, and closes the socket', async () => {
     await using peer = startPeer((client) => {
       client.send(DELTA)
       client.send(new Uint8Array([1, 2]))
@@ -203,7 +203,7 @@ describe('a socket that goes down in the middle of a turn', () => {
   }
 })
 
-test('cancelling a turn takes the socket down and wakes its reader', async () => {
+test('cancelling a turn closes the socket and wakes its reader', async () => {
   await using peer = startPeer((client) => client.send(DELTA))
   const socket = await connectTo(peer.url)
   const ends: boolean[] = []
@@ -219,7 +219,7 @@ test('cancelling a turn takes the socket down and wakes its reader', async () =>
   expect(ends).toEqual([false])
 })
 
-test('a cancel with a reason rejects the read that waits, and those to come', async () => {
+test('a cancel with a reason rejects the waiting read, and later ones', async () => {
   await using peer = startPeer()
   const socket = await connectTo(peer.url)
   const stream = socket.turn('x')
@@ -230,7 +230,7 @@ test('a cancel with a reason rejects the read that waits, and those to come', as
   expect(stream.read()).rejects.toBe(reason)
 })
 
-test('a cancelled turn that was not read gives nothing more', async () => {
+test('a cancelled turn that was not read returns nothing more', async () => {
   await using peer = startPeer((client) => client.send(COMPLETED))
   const socket = await connectTo(peer.url)
   let isOver = false
@@ -244,7 +244,7 @@ test('a cancelled turn that was not read gives nothing more', async () => {
   socket.terminate()
 })
 
-test('a turn on a socket that is down ends at once', async () => {
+test('a turn on a closed socket ends immediately', async () => {
   await using peer = startPeer()
   const socket = await connectTo(peer.url)
   for (const isDown of [() => true, () => peer.seen.closes.length > 0]) {

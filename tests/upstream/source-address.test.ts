@@ -209,11 +209,11 @@ describe('refused', () => {
     expect(calls).toEqual([])
   })
 
-  test('nearly all of them are URLs, so the rule and not the parser refuses them', () => {
+  test('nearly all of them are URLs, so the rule and not the parser rejects them', () => {
     expect(REFUSED.filter((text) => getBaseUrl(text) === null).length).toBeLessThan(5)
   })
 
-  test.each([...NO_BASE_URL])('no base URL: %p', (text) => expect(getBaseUrl(text)).toBeNull())
+  test.each([...NO_BASE_URL])('not a base URL: %p', (text) => expect(getBaseUrl(text)).toBeNull())
 })
 
 test.each([...ALLOWED])('allowed: %s', async (text) => {
@@ -263,7 +263,7 @@ describe('a name', () => {
     expect(calls.map(({ address }) => address)).toEqual(['203.0.113.7', '203.0.113.7'])
   })
 
-  test('that cannot be resolved is left to a proxy, but not to a second look-up of our own', async () => {
+  test('that cannot be resolved is passed to a proxy, without a second lookup of our own', async () => {
     const direct = fetchWith({ lookup: () => Promise.reject(new Error('NXDOMAIN')) })
     expect(await direct.sources.fetch(at('http://gone.example/v1'), call).catch((err) => err.code)).toBe(
       'model_source_unreachable',

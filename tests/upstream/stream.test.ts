@@ -31,7 +31,7 @@ const drained = async (pull: (source: Source, pulls: number) => void = () => {})
   return { clock, seen, end: () => source?.close() }
 }
 
-test('an end that comes by itself is waited for without a read', async () => {
+test('an end that comes by itself is awaited without a read', async () => {
   const { clock, seen, end } = await drained()
   await clock.advance(20)
   end()
@@ -39,7 +39,7 @@ test('an end that comes by itself is waited for without a read', async () => {
   expect([clock.pending, seen]).toEqual([0, { pulls: 0, cancelled: false }])
 })
 
-test('what comes instead of the end is read, and the end behind it leaves the connection as it is', async () => {
+test('data instead of the end is read, and the end after it keeps the connection', async () => {
   const { clock, seen } = await drained((source, pulls) => (pulls === 1 ? source.enqueue(last) : source.close()))
   await clock.advance(49)
   expect(seen.pulls).toBe(0)
@@ -58,7 +58,7 @@ test.each([
   expect([clock.pending, seen.cancelled]).toEqual([0, true])
 })
 
-test('an end that is there already is not waited for', async () => {
+test('an end that has arrived is not awaited', async () => {
   const clock = new ManualClock()
   const stream = new SseStream(new Response(last).body!, clock)
   await stream.read()

@@ -8,7 +8,7 @@ import { poolOfOne, rejection } from './pool-of-one.ts'
 const usageRequests = ({ upstream }: ReturnType<typeof poolOfOne>) =>
   upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage'))
 
-test('windows come by their length, with the time of the report', async () => {
+test('windows are assigned by their length, with the time of the report', async () => {
   const one = poolOfOne({ plan: 'pro' })
   const now = one.clock.now()
   one.sim.setUsage({ primary: { usedPercent: 40, windowMinutes: 10_080, resetAt: now + 60_000 } })
@@ -17,7 +17,7 @@ test('windows come by their length, with the time of the report', async () => {
   expect(one.upstream.oddities).toEqual([])
 })
 
-test('an expired token is renewed once and the question asked again', async () => {
+test('an expired token is refreshed once and the request repeated', async () => {
   const one = poolOfOne()
   one.sim.expireAccessToken()
   expect(await fetchUsage(one.deps, one.id)).toMatchObject({ planType: 'plus' })
@@ -25,8 +25,8 @@ test('an expired token is renewed once and the question asked again', async () =
   expect(usageRequests(one)).toHaveLength(2)
 })
 
-describe('a passing failure', () => {
-  test.each([408, 429, 500, 502])('%d is asked again after a pause that doubles', async (status) => {
+describe('a temporary failure', () => {
+  test.each([408, 429, 500, 502])('%d is retried after a pause that doubles', async (status) => {
     const one = poolOfOne()
     one.sim.next({ on: 'usage', status }, { on: 'usage', status })
     const answer = fetchUsage(one.deps, one.id)
@@ -40,7 +40,7 @@ describe('a passing failure', () => {
     expect(one.clock.pending).toBe(0)
   })
 
-  test('is an error after the third try', async () => {
+  test('is an error after the third attempt', async () => {
     const one = poolOfOne()
     one.sim.always({ on: 'usage', status: 503, body: { error: { code: 'overloaded', message: 'Later.' } } })
     const err = rejection(fetchUsage(one.deps, one.id))
@@ -58,7 +58,7 @@ describe('a passing failure', () => {
   })
 })
 
-test('ten seconds without an answer are enough', async () => {
+test('is a timeout after ten seconds', async () => {
   const one = poolOfOne()
   one.sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
   const err = rejection(fetchUsage(one.deps, one.id))
@@ -66,7 +66,7 @@ test('ten seconds without an answer are enough', async () => {
   expect(await err).toMatchObject({ code: 'upstream_timeout' })
 })
 
-test('who stops waiting gets the reason back', async () => {
+test('aborting rejects with the reason', async () => {
   const one = poolOfOne()
   one.sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
   const stop = new AbortController()
@@ -76,13 +76,13 @@ test('who stops waiting gets the reason back', async () => {
   expect(await err).toBe('enough')
 })
 
-test.each(['not json', '{"unrelated":true}', '[]'])('a report that says nothing is an error: %s', async (body) => {
+test.each(['not json', '{"unrelated":true}', '[]'])('an empty report is an error: %s', async (body) => {
   const one = poolOfOne()
   one.sim.next({ on: 'usage', status: 200, body })
   expect(await rejection(fetchUsage(one.deps, one.id))).toMatchObject({ code: 'upstream_error' })
 })
 
-describe('a refusal says of the account', () => {
+describe('a rejection means for the account', () => {
   const verdict = (status: number, code: string | null = null, reason: string | null = null) =>
     judgeUsageFailure(new UpstreamRejection(status, code, reason))
 
@@ -101,7 +101,7 @@ describe('a refusal says of the account', () => {
     expect(said).toMatchObject({ kind: 'auth_failed', code: 'account_deactivated', evidence })
   })
 
-  test.each([400, 404, 500])('%d with the same sentence: nothing for good', (status) => {
+  test.each([400, 404, 500])('%d with the same message: nothing permanent', (status) => {
     expect(verdict(status, null, 'The deployment has been deactivated.').kind).not.toBe('auth_failed')
   })
 
@@ -111,15 +111,15 @@ describe('a refusal says of the account', () => {
     [404, null],
     [404, 'not_found'],
     [404, 'route_not_found'],
-  ])('%d %p nothing for good: the address may be wrong', (status, code) => {
+  ])('%d %p nothing permanent: the address may be wrong', (status, code) => {
     expect(verdict(status, code, 'Not Found')).toEqual({ kind: 'hold' })
   })
 
-  test.each([500, 503])('%d with a permanent code nothing for good: the upstream itself failed', (status) => {
+  test.each([500, 503])('%d with a permanent code nothing permanent: the upstream itself failed', (status) => {
     expect(verdict(status, 'account_deleted')).toEqual({ kind: 'passing' })
   })
 
-  test.each([401, 403])('%d without a reason: ask again later', (status) => {
+  test.each([401, 403])('%d without a reason: retry later', (status) => {
     expect(verdict(status)).toEqual({ kind: 'hold' })
   })
 

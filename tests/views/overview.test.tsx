@@ -119,12 +119,12 @@ const blocked = anAccount({
   until: NOW + HOUR + 4 * MINUTE,
 })
 
-test('/ leads to the dashboard', async () => {
+test('/ redirects to the dashboard', async () => {
   const response = await scene().ask('GET /')
   expect([response.status, response.headers.get('location')]).toEqual([302, '/dashboard'])
 })
 
-test('other machines are led to where the first password is set', async () => {
+test('other machines are sent to the page where the first password is set', async () => {
   const response = await scene().ask('GET /dashboard', { headers: BROWSER, peer: '192.0.2.7' })
   expect([response.status, response.headers.get('location')]).toEqual([303, '/setup'])
 })
@@ -148,7 +148,7 @@ const aKey = (): KeyFact => ({
   limits: [],
 })
 
-test('the first steps go on from what is done, and stay away once they are put away', async () => {
+test('the first steps follow progress, and stay hidden once dismissed', async () => {
   const read = text(await page({ accounts: [anAccount()] }))
   expect(read).toContain('Add an account · done')
   expect(read).not.toContain('accounts import')
@@ -162,12 +162,12 @@ test('health is one sentence', async () => {
   )
 })
 
-test('a blocked account says what it is and when it is back', async () => {
+test('a blocked account shows its state and its end', async () => {
   const read = text(await page({ accounts: [anAccount(), blocked] }))
   expect(read).toContain('team-3 Rate limited back in 1 h 4 min')
 })
 
-test('what waits for somebody stands above, with the way to it', async () => {
+test('what needs attention is at the top, with a link', async () => {
   const lost = anAccount({ accountId: 'acc_9', displayName: 'mara', status: 'reauth_required', eligible: false })
   const html = await page({ accounts: [anAccount(), lost], backups: [] })
   expect(text(html)).toContain(
@@ -176,7 +176,7 @@ test('what waits for somebody stands above, with the way to it', async () => {
   expect(html).toContain('href="/accounts/new/browser?account=acc_9"')
 })
 
-test('the pool is one bar a window: what is left of it, the tick of even pace, and how long it lasts', async () => {
+test('the pool has one bar per window: the remaining share, the tick of even pace, and how long it lasts', async () => {
   const half = { usedPercent: 75, resetAt: NOW + 2.5 * HOUR, windowMinutes: 300 }
   const html = await page({ accounts: [anAccount({ windows: { fiveHour: half, weekly: null, monthly: null } })] })
   const read = text(html)
@@ -187,7 +187,7 @@ test('the pool is one bar a window: what is left of it, the tick of even pace, a
   expect(html).toMatch(/class="bar-pace" d="M50 0v6"/)
 })
 
-test('what is left while no account may be asked is no promise that it lasts', async () => {
+test('the remaining share while no account is available is not shown as lasting', async () => {
   const windows = { ...blocked.windows, weekly: { usedPercent: 40, resetAt: NOW + 48 * HOUR, windowMinutes: 10_080 } }
   const read = text(await page({ accounts: [{ ...blocked, windows }] }))
   expect(read).toContain('no account is available')
@@ -201,7 +201,7 @@ test('usage that was never reported is a gap, not a zero', async () => {
   expect(html).not.toContain('bar-fill')
 })
 
-test('tiles tell the last day, and how it differs from the one before', async () => {
+test('tiles show the last day, and how it differs from the one before', async () => {
   const read = text(await page({ accounts: [anAccount()] }))
   expect(read).toContain('Requests 192 ▲ 100 %')
   expect(read).toContain('25 % of input cached')
@@ -211,7 +211,7 @@ test('tiles tell the last day, and how it differs from the one before', async ()
   expect(read).toContain('Conversations 3 in the last hour ▲ 50 %')
 })
 
-test('of many accounts those are shown that need a look, and the page stays small', async () => {
+test('of many accounts those that need attention are shown, and the page stays small', async () => {
   const many = Array.from({ length: 200 }, (_, n) =>
     anAccount({ accountId: `acc_${n}`, displayName: `account-${n}@example.com` }),
   )
@@ -223,14 +223,14 @@ test('of many accounts those are shown that need a look, and the page stays smal
   expect(html.length).toBeLessThan(40 * 1024)
 })
 
-test('the strip tells each half hour apart by shape, and says it in words', async () => {
+test('the strip distinguishes half hours by shape, and has a text', async () => {
   const html = await page({ accounts: [anAccount()] })
   expect(html).toContain('<title>Last 24 hours: 12 h no errors, 12 h some errors</title>')
   expect(html).toMatch(/class="outcome-ok" d="M0 9h6/)
   expect(html).toMatch(/class="outcome-some_errors" d="M8 4h6m10 0h6/)
 })
 
-test('the last errors tell who, where and what came of it', async () => {
+test('the recent errors show who, where and what happened', async () => {
   const failed = aRequest({
     id: 'r2',
     status: 'error',
@@ -243,7 +243,7 @@ test('the last errors tell who, where and what came of it', async () => {
   expect(read).toContain('1 min ago my-laptop mara@example.com gpt-5.5 Stream cut off stream_incomplete 1')
 })
 
-test('what accounts, keys and clients wrote is text and nothing else', async () => {
+test('the names of accounts, keys and clients are only text', async () => {
   const evil = '<img src=x onerror=alert(1)>"\'&'
   const account = { ...blocked, displayName: evil, email: evil, planType: evil, why: evil, evidence: evil }
   const request = aRequest({
@@ -271,7 +271,7 @@ test('no page needs more than its policy allows: no inline script, style or hand
   }
 })
 
-test('the page is renewed as a whole, for the period that is shown', async () => {
+test('the page is refreshed as a whole, for the shown period', async () => {
   const html = await page({ accounts: [anAccount()] })
   expect(html).toMatch(/<div class="page overview"[^>]*data-live-src="\/dashboard\?period=24h" data-live-pick/)
   expect(html.match(/<main.*<\/main>/s)?.[0].match(/data-live-src/g)).toHaveLength(1)
@@ -296,7 +296,7 @@ describe('while no account is available, the health line says what to do', () =>
     expect(await advice({ accounts: [paused] })).toBe('resume ada or add an account .')
   })
 
-  test('nothing is advised while one is available', async () => {
+  test('there is no advice while one is available', async () => {
     expect(await page({ accounts: [blocked, anAccount()], resettable: 'acc_2' })).not.toContain('health-advice')
   })
 })
@@ -305,7 +305,7 @@ test.each([
   [4, undefined],
   [10, 'wait'],
   [48, 'bad'],
-] as const)('%d errors in 192 requests colour the tile %p', async (count, tone) => {
+] as const)('%d errors in 192 requests color the tile %p', async (count, tone) => {
   const errors = Array.from({ length: count }, () => aRequest({ status: 'error' }))
   const html = await page({ accounts: [anAccount()], errors })
   expect(/tile-toned tone-(\w+)"><h2 class="tile-label">(.*?)</.exec(html)?.slice(1)).toEqual(
@@ -344,7 +344,7 @@ test('a JSON client gets the same value, with times in ISO 8601', async () => {
   })
 })
 
-test('the theme cookie is honoured on the first paint, and nothing else in it', async () => {
+test('the theme cookie applies on the first paint, and has no other effect', async () => {
   expect(await page({}, { cookie: 'theme=dark' })).toContain('data-theme="dark"')
   expect(await page({}, { cookie: 'theme=%22evil' })).not.toContain('data-theme')
 })
@@ -359,7 +359,7 @@ const CALM = {
   mayWrite: true,
 }
 
-test('the level follows the worst thing that is true', () => {
+test('the level follows the most severe condition', () => {
   const level = (accounts: AccountView[], over = {}) => getHealth(accounts, { ...CALM, ...over }).level
   expect(level([])).toBe('empty')
   expect(level([anAccount(), blocked])).toBe('serving')
@@ -369,7 +369,7 @@ test('the level follows the worst thing that is true', () => {
   expect(level([anAccount()], { isDraining: true, isLedgerHealthy: false })).toBe('draining')
 })
 
-test('what only a person can repair is counted', () => {
+test('conditions that need a user are counted', () => {
   const accounts = [
     anAccount({ status: 'reauth_required', eligible: false }),
     anAccount({ status: 'deactivated' }),

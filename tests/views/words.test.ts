@@ -19,7 +19,7 @@ test.each(SPANS)('%d ms is %s', (ms, words) => {
   expect(spanText(ms)).toBe(words)
 })
 
-test('the script of the page counts in the same words', async () => {
+test('the script of the page uses the same words', async () => {
   const source = await Bun.file(new URL('../../views/assets/app.js', import.meta.url)).text()
   const body = source.slice(source.indexOf('const pair ='), source.indexOf('const TIME ='))
   const span = new Function(`${body}; return span`)() as (ms: number) => string // as: the function the script defines

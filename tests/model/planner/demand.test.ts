@@ -37,7 +37,7 @@ describe('the formula', () => {
     expect(slots[40]?.requests).toBeCloseTo((slots[40]?.demand ?? 0) / 10, 8)
   })
 
-  test('the same hour of days off tells nothing of working days', () => {
+  test('the same hour of days off is not used for working days', () => {
     const everySaturday = [0, 1, 2, 3].flatMap((week) =>
       [0, 1, 2, 3].map((quarter): [number, number] => [
         MONDAY + (week * 7 + 5) * DAY + 10 * HOUR + quarter * SLOT_MS,

@@ -31,11 +31,7 @@ const refusal = (body: JsonObject): AppError => {
 describe('messages', () => {
   const user = (...content: JsonObject[]) => [{ role: 'user', content }]
   test.each<[string, unknown[], unknown]>([
-    [
-      'user text; other keys are left behind',
-      [{ ...hello, name: 'bo', _x: 1 }],
-      user({ type: 'input_text', text: 'hi' }),
-    ],
+    ['user text; other keys are dropped', [{ ...hello, name: 'bo', _x: 1 }], user({ type: 'input_text', text: 'hi' })],
     [
       'user text part',
       [{ role: 'user', content: [{ type: 'text', text: 'a' }] }],
@@ -67,7 +63,7 @@ describe('messages', () => {
       user({ type: 'input_file', filename: 'a.pdf', file_url: 'data:application/pdf;base64,AA' }),
     ],
     [
-      'file data whose type stands beside the file, or which is a URL already',
+      'file data whose type is beside the file, or which is a URL already',
       [
         {
           role: 'user',
@@ -95,7 +91,7 @@ describe('messages', () => {
       [{ role: 'assistant', content: [{ type: 'output_text', text: 'so' }] }],
     ],
     [
-      'assistant text, said on the way, refusal and calls, in this order',
+      'assistant commentary, refusal and calls, in this order',
       [{ role: 'assistant', content: 'so', refusal: 'no', tool_calls: [call('c1', 'f', '{}'), call('c2', 'g', '[]')] }],
       [
         {
@@ -235,7 +231,7 @@ describe('other fields', () => {
   const schema = { type: 'object', properties: {} }
   const format = { type: 'json_schema', json_schema: { name: 'out', schema, strict: true } }
   test.each<[string, JsonObject, JsonObject]>([
-    ['response_format as a word', { response_format: 'text' }, { text: { format: { type: 'text' } } }],
+    ['response_format as a string', { response_format: 'text' }, { text: { format: { type: 'text' } } }],
     [
       'json_schema beside a verbosity',
       { response_format: format, verbosity: 'low' },
@@ -339,7 +335,7 @@ describe('other fields', () => {
       },
     ],
     [
-      'function tool; strict is said, because its default differs',
+      'function tool; strict is explicit, because its default differs',
       { tools: [{ type: 'function', function: { name: 'f', description: 'd', parameters: schema } }] },
       { tools: [{ type: 'function', name: 'f', description: 'd', parameters: schema, strict: false }] },
     ],
@@ -371,14 +367,14 @@ describe('other fields', () => {
     expect(name === 'store' || !(name in body)).toBe(true)
   })
 
-  test('nulls and what loses nothing are not named', () => {
+  test('nulls and dropped values without effect are not named', () => {
     const { dropped } = chatToResponses(
       aChat({ stop: null, store: false, stream: true, stream_options: { include_usage: true } }),
     )
     expect(dropped).toEqual([])
   })
 
-  test('what pads the stream, and what chat alone knows, are dropped and named', () => {
+  test('stream padding and chat-only parameters are dropped and named', () => {
     const { dropped } = chatToResponses(
       aChat({ stream_options: { include_obfuscation: true }, web_search_options: {} }),
     )
@@ -414,11 +410,11 @@ describe('other fields', () => {
       { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object' } } } },
       { stream: false, includeUsage: false, model: 'gpt-5.5', isJson: true, isLegacy: false },
     ],
-  ])('%j is remembered for the way back', (extra, expected) => {
+  ])('%j is remembered for the response', (extra, expected) => {
     expect(chatToResponses(aChat(extra)).chat as unknown).toEqual(expected)
   })
 
-  test('a Responses-shaped body is only normalised, hosted tools included', () => {
+  test('a Responses-shaped body is only normalized, hosted tools included', () => {
     const tools = [{ type: 'file_search', vector_store_ids: ['v'] }]
     const { body, dropped, chat } = chatToResponses({
       model: 'm',
@@ -436,7 +432,7 @@ describe('other fields', () => {
   })
 })
 
-test('results in a Responses-shaped body are of the kind of their call, however it is spelt', () => {
+test('results in a Responses-shaped body have the kind of their call, however it is written', () => {
   const items = [
     { type: 'custom_tool_call', call_id: 'c1', name: 'patch', input: 'x' },
     { role: 'tool', tool_call_id: 'c1', content: 'done' },
@@ -451,7 +447,7 @@ test('results in a Responses-shaped body are of the kind of their call, however 
   ])
 })
 
-describe('functions, which chat had before tools', () => {
+describe('functions, the predecessor of tools', () => {
   const functions = [{ name: 'f', parameters: { type: 'object' } }, { name: 'get_time' }]
 
   test.each<[string, JsonObject, JsonObject]>([
@@ -473,7 +469,7 @@ describe('functions, which chat had before tools', () => {
     expect([chat.isLegacy, dropped]).toEqual([true, []])
   })
 
-  test('empty ones ask for nothing', () => {
+  test('empty ones have no effect', () => {
     const { body, chat, dropped } = chatToResponses(aChat({ functions: [], function_call: null }))
     expect([body.tools, body.tool_choice, chat.isLegacy, dropped]).toEqual([undefined, undefined, false, []])
   })
@@ -486,7 +482,7 @@ describe('functions, which chat had before tools', () => {
   const result = (name: string, content: unknown) => ({ role: 'function', name, content })
   const items = (...history: unknown[]) => said(hello, ...history).input as JsonObject[]
 
-  test('calls and results find each other by their place, in every turn', () => {
+  test('calls and results are matched by their position, in every turn', () => {
     const history = [called('f', '{"a":1}'), result('f', '7'), called('f', '{"a":2}'), result('f', null)]
     const [, ...whole] = items(...history)
     expect(whole).toMatchObject([
@@ -501,7 +497,7 @@ describe('functions, which chat had before tools', () => {
     expect(items(...history.slice(0, 2)).slice(1)).toEqual(whole.slice(0, 2))
   })
 
-  test('what was said beside a call is commentary', () => {
+  test('text beside a call is commentary', () => {
     expect(items({ ...called('f'), content: 'let me see' }, result('f', '7'))[1]).toMatchObject({
       role: 'assistant',
       phase: 'commentary',
@@ -524,7 +520,7 @@ describe('functions, which chat had before tools', () => {
   })
 })
 
-describe('refusals name the field', () => {
+describe('rejections name the field', () => {
   const part = (content: JsonObject) => ({
     messages: [hello, { role: 'user', content: [{ type: 'text', text: 'a' }, content] }],
   })
@@ -532,12 +528,12 @@ describe('refusals name the field', () => {
   test.each<[string, JsonObject, string]>([
     ['no model', { model: undefined }, 'model'],
     [
-      'the second part of what an assistant said',
+      'the second part of an assistant message',
       { messages: [hello, { role: 'assistant', content: [{ type: 'text', text: 'a' }, { type: 'tool_use' }] }] },
       'messages[1].content[1]',
     ],
     ['an empty model', { model: '' }, 'model'],
-    ['what cannot be included', { include: ['secrets'] }, 'include'],
+    ['an unsupported include', { include: ['secrets'] }, 'include'],
     ['parallel_tool_calls', { parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
     ['no messages', { messages: undefined }, 'messages'],
     ['empty messages', { messages: [] }, 'messages'],
@@ -545,8 +541,8 @@ describe('refusals name the field', () => {
     ['two choices', { n: 2 }, 'n'],
     ['audio answers', { modalities: ['text', 'audio'] }, 'modalities[1]'],
     ['unknown role', { messages: [{ role: 'robot', content: '' }] }, 'messages[0].role'],
-    ['a role of the prototype', { messages: [{ role: 'toString', content: '' }] }, 'messages[0].role'],
-    ['a message that is no object', { messages: [hello, 'x'] }, 'messages[1].role'],
+    ['a role named like a prototype member', { messages: [{ role: 'toString', content: '' }] }, 'messages[0].role'],
+    ['a message that is not an object', { messages: [hello, 'x'] }, 'messages[1].role'],
     ['user without content', { messages: [{ role: 'user' }] }, 'messages[0].content'],
     [
       'image in a system message',
@@ -662,12 +658,12 @@ describe('refusals name the field', () => {
     expect([err.status, err.extra.param]).toEqual([400, param])
   })
 
-  test('a function result without a call is said to have none', () => {
+  test('a function result without a call is reported as such', () => {
     const err = refusal(aChat({ messages: [hello, { role: 'function', name: 'f', content: '7' }] }))
     expect(err.message).toBe('This function result has no matching function_call.')
   })
 
-  test('a data URL of exactly 8 MiB is taken', () => {
+  test('a data URL of exactly 8 MiB is accepted', () => {
     const url = big.slice(0, MAX_DATA_URL_BYTES)
     expect(() => chatToResponses(aChat(part({ type: 'image_url', image_url: { url } })))).not.toThrow()
   })

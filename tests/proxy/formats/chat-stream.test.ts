@@ -108,7 +108,7 @@ describe('reasoning', () => {
       'half in deltas',
       [part('delta', 0, { delta: 'one' }), done(reasoning('one two', 'three')), done(reasoning()), ...message],
     ],
-  ])('%s comes out once, in front of the text', (_, events) => {
+  ])('%s appears once, before the text', (_, events) => {
     const said = deltas(run([...opening, ...events, completed()]))
     expect(said.map(({ reasoning_content }) => reasoning_content ?? '').join('')).toBe('one two\n\nthree')
     expect(said.map(({ content }) => content ?? '').join('')).toBe('Hello')
@@ -117,7 +117,7 @@ describe('reasoning', () => {
     expect(said.filter(({ role }) => role)).toHaveLength(1)
   })
 
-  test('comes out of a whole response, of all its items', () => {
+  test('appears from a complete response, of all its items', () => {
     const output = [reasoning('one two'), aCall(0, '{}'), reasoning(), reasoning('three')]
     const chat = chatFromResponse(
       { output },
@@ -133,7 +133,7 @@ describe('reasoning', () => {
 })
 
 describe('text', () => {
-  test('a whole answer, chunk by chunk', () => {
+  test('a complete response, chunk by chunk', () => {
     const text = run([
       ...opening,
       ...reasoningEvents(0),
@@ -174,7 +174,7 @@ describe('text', () => {
       ],
     ],
     [
-      'only the finished response, whose thoughts are no answer',
+      'only the finished response, whose reasoning is no answer',
       [
         completed({
           output: [{ type: 'reasoning', content: [{ type: 'reasoning_text', text: 'hm' }] }, aMessage('Hello')],
@@ -186,7 +186,7 @@ describe('text', () => {
       [{ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'Hello' }, completed()],
     ],
     [
-      'deltas that name no place',
+      'deltas without an index',
       [
         { type: 'response.output_text.delta', delta: 'Hel' },
         { type: 'response.output_item.done', output_index: 0, item: aMessage('Hello') },
@@ -194,7 +194,7 @@ describe('text', () => {
       ],
     ],
     [
-      'a response whose places are not the output indexes',
+      'a response whose positions are not the output indexes',
       [...messageEvents(3, 'Hel', 'lo'), completed({ output: [aMessage('Hello')] })],
     ],
   ])('arrives once from %s', (_, events) => {
@@ -205,7 +205,7 @@ describe('text', () => {
     ).toBe('Hello')
   })
 
-  test('what a message cites is said behind its text, at its place in all that was said', () => {
+  test('the citations of a message follow its text, at their position in the whole text', () => {
     const citation = { type: 'url_citation', start_index: 1, end_index: 4, url: 'https://a.test', title: 'A' }
     const file = { type: 'file_citation', file_id: 'file_1', index: 0 }
     const content = [{ type: 'output_text', text: 'It is.', annotations: [citation, file] }]
@@ -223,7 +223,7 @@ describe('text', () => {
     expect(deltas(run([completed({ output: [aMessage('Wait.'), cited] })])).at(-2)).toEqual(said)
   })
 
-  test('each part of each message is completed for itself', () => {
+  test('each part of each message is completed separately', () => {
     const delta = (output_index: number, content_index: number, text: string) => ({
       type: 'response.output_text.delta',
       output_index,
@@ -239,11 +239,11 @@ describe('text', () => {
     expect(deltas(text).map(({ content }) => content)).toEqual(['a', 'bc', 'def', 'x', 'y', 'z'])
   })
 
-  describe('said on the way', () => {
+  describe('commentary', () => {
     const contents = (events: ResponsesEvent[]) => deltas(run(events)).flatMap(({ content }) => content || [])
     const said = (text: string, phase: string): JsonObject => ({ ...aMessage(text), phase })
 
-    test('to a final answer gives way to it, as where both say the same', () => {
+    test('before a final answer is replaced by it, even if both are equal', () => {
       const events = [
         ...phaseEvents('commentary', 0, 'Let me', ' see.'),
         ...phaseEvents('final_answer', 1, 'It ', 'is.'),
@@ -254,12 +254,12 @@ describe('text', () => {
       expect(contents([...events, completed({ output })])).toEqual(['It ', 'is.'])
     })
 
-    test('is shown where the answer it leads to was begun and never given', () => {
+    test('is shown if the final answer was begun and never finished', () => {
       const events = [...phaseEvents('commentary', 0, 'Let me', ' see.'), ...phaseEvents('final_answer', 1)]
       expect(contents([...events, completed()])).toEqual(['Let me see.'])
     })
 
-    test('takes no answer with it where events do not say which message they are of', () => {
+    test('does not replace an answer when events do not identify their message', () => {
       const events = [
         ...phaseEvents('commentary', 0, 'Let me', ' see.'),
         ...phaseEvents('final_answer', 1, 'It ', 'is.'),
@@ -280,14 +280,14 @@ describe('text', () => {
       expect(cited).toMatchObject([{ url_citation: { start_index: 0, end_index: 2 } }])
     })
 
-    test('to a call stands before it', () => {
+    test('before a call is in front of it', () => {
       const text = run([...phaseEvents('commentary', 0, 'Let me', ' see.'), ...callEvents(1, '{}'), completed()])
       expect(deltas(text)[0]).toEqual({ role: 'assistant', content: 'Let me see.' })
       expect(deltas(text)[1]?.tool_calls?.[0]?.id).toBe('call_1')
       expect(finish(text)).toEqual(['tool_calls'])
     })
 
-    test('is shown where the document of the same answer shows it', () => {
+    test('is shown if the document of the same response shows it', () => {
       const phase = fc.constantFrom(null, 'commentary' as const, 'partial_answer' as const, 'final_answer' as const)
       const pieces = fc.array(fc.string({ minLength: 1 }), { maxLength: 3 })
       const item = fc.oneof(fc.constant('call' as const), fc.record({ phase, pieces, isCited: fc.boolean() }))
@@ -319,7 +319,7 @@ describe('text', () => {
       )
     })
 
-    test('keeps what an item cites that ends once more, whole or without it', () => {
+    test('keeps the citations of an item that ends again, complete or without it', () => {
       const item = cites(aMessage('It is.'))
       const done = (one: JsonObject) => ({ type: 'response.output_item.done', output_index: 0, item: one })
       for (const again of [item, { ...item, content: [] }]) {
@@ -328,7 +328,7 @@ describe('text', () => {
       }
     })
 
-    test('to a call, or to an answer without a label, is no part of JSON; where there is nothing else it is shown', () => {
+    test('before a call, or an unlabeled answer, is omitted from JSON; if there is nothing else it is shown', () => {
       const before = phaseEvents('commentary', 0, 'Let me', ' see.')
       const json = (events: ResponsesEvent[]) =>
         deltas(run([...events, completed()], aStream(false, true))).flatMap(({ content }) => content || [])
@@ -338,13 +338,13 @@ describe('text', () => {
       expect(json(before)).toEqual(['Let me see.'])
     })
 
-    test('to nothing is what there is', () => {
+    test('without an answer is the content', () => {
       expect(contents([...phaseEvents('commentary', 0, 'Let me', ' see.'), completed()])).toEqual(['Let me see.'])
       expect(contents([completed({ output: [said('Let me see.', 'commentary')] })])).toEqual(['Let me see.'])
     })
   })
 
-  test('an event that says nothing new has no chunk', () => {
+  test('an event without new content has no chunk', () => {
     expect(aStream().push({ type: 'response.output_text.delta', output_index: 0, delta: '' })).toBeNull()
   })
 
@@ -451,7 +451,7 @@ describe('tool calls', () => {
       ],
     ],
     [
-      'a response that holds what was cut off',
+      'a response that contains the missing part',
       [...callEvents(1, '{"a"', ':1}').slice(0, 2), completed({ output: [aCall(1, '{"a":1}')] })],
     ],
     [
@@ -470,14 +470,14 @@ describe('tool calls', () => {
     expect(finish(custom)).toEqual(['tool_calls'])
   })
 
-  test('that only the finished response holds are told beside a text that was', () => {
+  test('only in the finished response are emitted beside an earlier text', () => {
     const output = [aMessage('a'), aCall(1, '{}')]
     const text = run([...messageEvents(0, 'a'), completed({ output })])
     expect(assembledCalls(text)).toEqual([{ id: 'call_1', name: 'tool_1', arguments: '{}' }])
     expect(deltas(text).filter(({ content }) => content)).toHaveLength(1)
   })
 
-  test('of both kinds stand beside each other', () => {
+  test('of both kinds coexist', () => {
     const [one, two] = [callEvents(1, '{"a"', ':1}'), asCustom(callEvents(2, 'any ', 'text'))]
     const sent = deltas(run([...one.flatMap((event, i) => [event, two[i]!]), completed()])).flatMap(
       (delta) => delta.tool_calls ?? [],
@@ -492,13 +492,13 @@ describe('tool calls', () => {
     ])
   })
 
-  test('a call id is trusted before an output index', () => {
+  test('a call id takes precedence over an output index', () => {
     const begun = [callEvents(1)[0]!, callEvents(2)[0]!]
     const misplaced = { type: 'response.output_item.done', output_index: 1, item: aCall(2, '{"b":2}') }
     expect(assembledCalls(run([...begun, misplaced])).map((call) => call.arguments)).toEqual(['', '{"b":2}'])
   })
 
-  test('however the arguments are cut, and whatever is lost, they concatenate to the whole', () => {
+  test('wherever the arguments are split, and whatever is lost, they concatenate to the whole', () => {
     const pieces = fc.array(fc.string({ maxLength: 12, unit: 'binary' }), { maxLength: 8 })
     const keep = fc.array(fc.boolean(), { minLength: 24, maxLength: 24 })
     fc.assert(
@@ -534,7 +534,7 @@ describe('the end', () => {
     expect(frames(text).at(-1)).toBe('[DONE]')
   })
 
-  test('usage comes in a chunk of its own, and null before it', () => {
+  test('usage comes in its own chunk, and null before it', () => {
     const text = run([...messageEvents(0, 'a', 'b'), completed()], aStream(true))
     expect(chunks(text).map((chunk) => chunk.usage)).toEqual([
       null,
@@ -552,7 +552,7 @@ describe('the end', () => {
     expect(frames(text).at(-1)).toBe('[DONE]')
   })
 
-  test('no usage is sent unasked, and none is made up', () => {
+  test('no usage is sent unrequested, and none is invented', () => {
     expect(chunks(run([completed()])).every((chunk) => !('usage' in chunk))).toBe(true)
     expect(chunks(run([completed({ usage: null })], aStream(true))).every((chunk) => chunk.usage === null)).toBe(true)
   })
@@ -577,7 +577,7 @@ describe('the end', () => {
     expect(run([completed()], stream)).toBe('')
   })
 
-  test('a failure of ours looks the same, and nothing follows an end', () => {
+  test('an internal error looks the same, and nothing follows an end', () => {
     const stream = aStream()
     expect(
       frames(getText(stream.fail(new AppError('stream_incomplete')))).map((data) => JSON.parse(data).error.code),
@@ -589,7 +589,7 @@ describe('the end', () => {
     expect(getText(finished.fail(new AppError('internal_error')))).toBe('')
   })
 
-  test('only events that say something in chat are needed', () => {
+  test('only events with chat content are needed', () => {
     const needed = ['response.output_text.delta', 'response.output_item.done', 'response.completed', 'error']
     const ignored = ['response.created', 'response.reasoning_summary_part.added', 'codex.rate_limits', 'toString', '']
     expect(needed.map((type) => aStream().needs(type))).toEqual(needed.map(() => true))
@@ -597,7 +597,7 @@ describe('the end', () => {
   })
 })
 
-test('a stream that has nothing to say yet begins with the role, once', () => {
+test('a stream without content so far begins with the role, once', () => {
   const stream = aStream()
   const opened = getText(stream.begin())
   expect(deltas(opened)).toEqual([{ role: 'assistant', content: '' }])

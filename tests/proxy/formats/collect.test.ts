@@ -36,7 +36,7 @@ describe('a collected response', () => {
     expect(collect([...opening, ...messageEvents(0, 'other'), last])).toBe(last.response as JsonObject)
   })
 
-  test('has its empty output refilled with the finished items, by index', () => {
+  test('has its empty output filled with the finished items, by index', () => {
     const [call, message] = [callEvents(2, '{}'), messageEvents(1, 'Hel', 'lo')]
     const response = collect([...opening, ...reasoningEvents(0), ...call, ...message, completed()])
     expect((response.output as JsonObject[]).map((item) => item.type)).toEqual([
@@ -68,7 +68,7 @@ describe('a collected response', () => {
       { ...aMessage(''), content: [{ type: 'output_text', text: 'Hello', annotations: [] }] },
     ],
     [
-      'a finished message, which holds more than its deltas',
+      'a finished message with more than its deltas',
       [
         ...messageEvents(0, 'Hel', 'lo').slice(0, 4),
         { type: 'response.output_item.done', output_index: 0, item: { ...aMessage('Hello'), note: 1 } },
@@ -77,32 +77,32 @@ describe('a collected response', () => {
       { ...aMessage('Hello'), note: 1 },
     ],
     [
-      'a finished message that is announced once more',
+      'a finished message that is announced again',
       [...messageEvents(0, 'Hel', 'lo'), messageEvents(0)[0]!],
       aMessage('Hello'),
     ],
     [
-      'a finished message that ends once more without its content',
+      'a finished message that ends again without its content',
       [...messageEvents(0, 'Hel', 'lo'), done({ ...aMessage(''), content: [] })],
       aMessage('Hello'),
     ],
     [
-      'a finished message that ends once more with an empty text',
+      'a finished message that ends again with an empty text',
       [...messageEvents(0, 'Hel', 'lo'), done(aMessage(''))],
       aMessage('Hello'),
     ],
     [
-      'a finished message that ends once more with more',
+      'a finished message that ends again with more',
       [...messageEvents(0, 'Hel'), done(aMessage('Hello'))],
       aMessage('Hello'),
     ],
     [
-      'a finished refusal that ends once more with more',
+      'a finished refusal that ends again with more',
       [done({ type: 'message', content: [{ type: 'refusal', refusal: 'n' }] }), done(refused)],
       refused,
     ],
     [
-      'a finished call that ends once more without its arguments',
+      'a finished call that ends again without its arguments',
       [...callEvents(0, '{"a"', ':1}'), done(aCall(0, ''))],
       aCall(0, '{"a":1}'),
     ],
@@ -112,17 +112,17 @@ describe('a collected response', () => {
       aCall(0, '{"a":1}'),
     ],
     [
-      'finished thoughts that end once more without them',
+      'finished reasoning that ends again without its content',
       [...reasoningEvents(0), done({ type: 'reasoning', id: 'rs_1', summary: [] })],
       getObject(reasoningEvents(0).at(-1)?.item),
     ],
     [
-      'finished thoughts that end once more with their ciphertext alone',
+      'finished reasoning that ends again with only its ciphertext',
       [...reasoningEvents(0).slice(0, 1), done(sealed('x')), done(sealed('y'))],
       sealed('y'),
     ],
     [
-      'a finished call of which a delta was lost',
+      'a finished call with a lost delta',
       [...callEvents(0, '{"a"', ':1}').slice(0, 2), ...callEvents(0, '{"a":1}').slice(3)],
       aCall(0, '{"a":1}'),
     ],
@@ -138,7 +138,7 @@ describe('a collected response', () => {
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'hm' }] },
     ],
     [
-      'thoughts that nobody announced',
+      'unannounced reasoning',
       [{ type: 'response.reasoning_text.delta', output_index: 0, content_index: 0, delta: 'hm' }],
       { type: 'reasoning', content: [{ type: 'reasoning_text', text: 'hm' }] },
     ],
@@ -151,7 +151,7 @@ describe('a collected response', () => {
     expect(collect([...events, completed()]).output).toEqual([item])
   })
 
-  test('puts items that name no place behind those that do, in their order', () => {
+  test('puts items without an index after those with one, in their order', () => {
     const events = [done(aCall(3, ''), {}), done(aCall(4, ''), {}), done(aCall(2, ''), { output_index: 1 })]
     expect(collect([...events, completed()]).output).toEqual([aCall(2, ''), aCall(3, ''), aCall(4, '')])
   })
@@ -162,7 +162,7 @@ describe('a collected response', () => {
     expect(result).toMatchObject({ status: 'incomplete', output: [aMessage('a')] })
   })
 
-  test('does not exist after a failure, whose own code survives', () => {
+  test('does not exist after a failure, whose own code is kept', () => {
     const failed = {
       type: 'response.failed',
       response: { error: { code: 'context_length_exceeded', message: 'Too long.' } },
@@ -181,11 +181,11 @@ describe('a collected response', () => {
   })
 })
 
-describe('chat answer', () => {
+describe('a chat answer', () => {
   const chat = (response: JsonObject) =>
     chatFromResponse(response, { id: 'chatcmpl-1', created: 1, model: 'mine', isJson: false, isLegacy: false })
 
-  test('is the final answer where there is one, else all that was said', () => {
+  test('is the final answer if there is one, else all text', () => {
     const cited = (text: string, start_index: number) => [
       {
         type: 'output_text',
@@ -279,7 +279,7 @@ describe('chat answer', () => {
     ])
   })
 
-  test('of texts that cite the web, each at its place in all of them', () => {
+  test('of texts with citations, each at its position in the whole', () => {
     const citation = (text: string, start_index: number) => ({
       type: 'message',
       content: [
@@ -310,7 +310,7 @@ describe('chat answer', () => {
     expect(usage).toMatchObject({ prompt_tokens_details: input_tokens_details })
   })
 
-  test('counts that the upstream leaves out are added up, or none', () => {
+  test('adds up missing counts, or has none', () => {
     expect(chat(aResponse({ usage: { input_tokens: 3, output_tokens: 4 } })).usage).toEqual({
       prompt_tokens: 3,
       completion_tokens: 4,

@@ -19,7 +19,7 @@ describe('trigger', () => {
     expect(checkCompactionTrigger(input)).toBe(expected)
   })
 
-  test.each([[[trigger, user]], [[trigger, user, trigger]], [[trigger, trigger]]])('%j is refused', (input) => {
+  test.each([[[trigger, user]], [[trigger, user, trigger]], [[trigger, trigger]]])('%j is rejected', (input) => {
     expect(() => checkCompactionTrigger(input)).toThrow(
       expect.objectContaining({
         code: 'invalid_request_error',
@@ -74,13 +74,16 @@ describe('request', () => {
     expect(compactToResponses({ model: 'm', input: [user, trigger] }).body.input).toEqual([user, trigger])
   })
 
-  test.each([[{ model: 'm' }], [{ model: 'm', input: [trigger, user] }], [{ input: 'x' }]])('%j is refused', (body) => {
-    expect(() => compactToResponses(body)).toThrow(expect.objectContaining({ code: 'invalid_request_error' }))
-  })
+  test.each([[{ model: 'm' }], [{ model: 'm', input: [trigger, user] }], [{ input: 'x' }]])(
+    '%j is rejected',
+    (body) => {
+      expect(() => compactToResponses(body)).toThrow(expect.objectContaining({ code: 'invalid_request_error' }))
+    },
+  )
 })
 
 describe('reply', () => {
-  test('is the retained messages and the one compaction item', () => {
+  test('contains the retained messages and the one compaction item', () => {
     const reply = compactFromResponse(aResponse({ output: [reasoning, item], service_tier: 'default' }), [
       developer,
       user,
@@ -97,7 +100,7 @@ describe('reply', () => {
     })
   })
 
-  test('keeps only an id the client can replay, and no member that says nothing', () => {
+  test('keeps only an id the client can replay, and no empty member', () => {
     const output = [{ ...item, id: 'rs_1', status: 'completed', extra: 1 }]
     const reply = compactFromResponse(aResponse({ output, usage: null }), [])
     expect(reply.output).toEqual([{ type: 'compaction', encrypted_content: 'secret', status: 'completed' }])

@@ -51,7 +51,7 @@ describe('public events', () => {
   })
 
   test.each([{ type: 'codex.rate_limits' }, { type: 'codex.keepalive' }, { no: 'type' }])(
-    '%p is kept from the client',
+    '%p is not sent to the client',
     (event) => expect(getLast([event])).toEqual([]),
   )
 })
@@ -82,14 +82,14 @@ describe('a failure after the first event', () => {
     ])
   })
 
-  test('on a socket: response.failed alone, because an error frame would end the turn as well', () => {
+  test('on a socket: only response.failed, because an error frame would end the turn as well', () => {
     const answer = start(false)
     expect(getLast([CREATED, DELTA, { type: 'error', error: told }], answer)).toMatchObject([
       { type: 'response.failed', sequence_number: 2, response: { ...BLANK, error: told } },
     ])
   })
 
-  test('what the upstream says of the response is kept, and what it leaves out is filled in', () => {
+  test('upstream fields of the response are kept, and missing ones filled in', () => {
     const response = {
       id: 'resp_1',
       model: 'gpt-y',
@@ -127,7 +127,7 @@ test('a failure before any event is preceded by response.created', () => {
   expect(failed).toMatchObject({ type: 'response.failed', response: { ...BLANK, id } })
 })
 
-test('a failure of ours carries the error an HTTP answer would', () => {
+test('an internal error has the same fields as over HTTP', () => {
   const err = new AppError('usage_limit_reached', { envelope: { resets_at: 1_700_000_000 } })
   const text = getText(responseFailedEvent(err, { id: undefined, model: null, createdAt: 5, sequenceNumber: 0 }))
   expect(text.endsWith('\n\n')).toBe(true)

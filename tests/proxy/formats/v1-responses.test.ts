@@ -102,7 +102,7 @@ describe('input', () => {
 
   test.each<[string, JsonObject, JsonObject]>([
     [
-      'reasoning without its status, and without a content that its ciphertext holds',
+      'reasoning without its status, and without content that its ciphertext has',
       {
         type: 'reasoning',
         id: 'rs_1',
@@ -114,7 +114,7 @@ describe('input', () => {
       { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'e' },
     ],
     [
-      'reasoning whose content nothing else holds, as a summary',
+      'reasoning with content found nowhere else, as a summary',
       { type: 'reasoning', id: 'rs_1', summary: [], status: 'completed', content: [reasoningText('hm')] },
       { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }] },
     ],
@@ -124,12 +124,12 @@ describe('input', () => {
       { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: null },
     ],
     [
-      'a message, without the id of another service',
+      'a message, without the id of another provider',
       { type: 'message', id: 'chatcmpl-1', role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] },
       { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'hi' }] },
     ],
     [
-      'a call, without the id of another service',
+      'a call, without the id of another provider',
       { type: 'function_call', id: 'toolu_1', call_id: 'c', name: 'f', arguments: '' },
       { type: 'function_call', call_id: 'c', name: 'f', arguments: '' },
     ],
@@ -139,21 +139,24 @@ describe('input', () => {
 
   test.each<[string, JsonObject]>([
     ['reasoning without ciphertext', { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null }],
-    ['reasoning of empty texts', { type: 'reasoning', id: 'rs_1', summary: [], content: [{ type: 'reasoning_text' }] }],
-    ['a message that says nothing', { type: 'message', id: 'msg_1', role: 'assistant', content: [] }],
+    [
+      'reasoning with empty texts',
+      { type: 'reasoning', id: 'rs_1', summary: [], content: [{ type: 'reasoning_text' }] },
+    ],
+    ['an empty message', { type: 'message', id: 'msg_1', role: 'assistant', content: [] }],
     ['a message without content', { role: 'user', content: null }],
     ['a web search without its action', { type: 'web_search_call', id: 'ws_1', status: 'completed' }],
     ['an image without its data', { type: 'image_generation_call', id: 'ig_1', result: null, size: '1024x1024' }],
     ['a compaction without ciphertext', { type: 'compaction', id: 'cmp_1', encrypted_content: null }],
-    ['an item of a new type that is an id and nothing else', { type: 'unheard_of', id: 'x_1', parts: [] }],
-  ])('%s is left out', (_, item) => {
+    ['an item of a new type with only an id', { type: 'unheard_of', id: 'x_1', parts: [] }],
+  ])('%s is omitted', (_, item) => {
     expect(normal({ input: [userText('hi'), item, userText('go on')] }).input).toEqual([
       userText('hi'),
       userText('go on'),
     ])
   })
 
-  test('hosted calls that hold what they did are the same objects', () => {
+  test('hosted calls with their content are the same objects', () => {
     const input = [
       { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } },
       { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: 'aGk=' },
@@ -163,7 +166,7 @@ describe('input', () => {
     expect(normal({ input }).input).toBe(input)
   })
 
-  test('system messages move into the instructions, their images stay as the user’s', () => {
+  test('system messages move into the instructions, and their images stay user content', () => {
     const image = { type: 'input_image', image_url: 'https://a.test/x.png' }
     const input = [
       { role: 'system', content: 'one' },
@@ -188,7 +191,7 @@ describe('system messages stay, as developer messages,', () => {
       [developer],
       undefined,
     ],
-    ['where nothing else would be left', { input: [system] }, [developer], 'be brief'],
+    ['if nothing else would be left', { input: [system] }, [developer], 'be brief'],
     ['in place of input', { input: undefined, messages: [{ ...system, name: 'x' }] }, [developer], 'be brief'],
   ])('%s', (_, extra, input, instructions) => {
     const body = normal(extra)
@@ -199,7 +202,7 @@ describe('system messages stay, as developer messages,', () => {
 describe('instructions', () => {
   test.each<[string, JsonObject, unknown]>([
     ['as the client wrote them', { instructions: ' as is ' }, ' as is '],
-    ['neutral when nobody gave any', { instructions: undefined }, NEUTRAL_INSTRUCTIONS],
+    ['neutral without any', { instructions: undefined }, NEUTRAL_INSTRUCTIONS],
     ['neutral when empty', { instructions: '' }, NEUTRAL_INSTRUCTIONS],
     [
       'none beside a developer message',
@@ -207,7 +210,7 @@ describe('instructions', () => {
       undefined,
     ],
     [
-      'neutral beside a system message that stays and says nothing',
+      'neutral beside an empty system message that stays',
       {
         instructions: '',
         text: { format: { type: 'json_object' } },
@@ -224,7 +227,7 @@ describe('instructions', () => {
 })
 
 describe('parameters', () => {
-  test('store is false and stream is true whatever was asked', () => {
+  test('store is false and stream is true whatever was requested', () => {
     const { body, dropped } = normaliseResponses(aRequest({ store: true, stream: false }))
     expect(body).toMatchObject({ store: false, stream: true })
     expect(dropped).toEqual(['store'])
@@ -238,7 +241,7 @@ describe('parameters', () => {
     expect(name in body).toBe(false)
   })
 
-  test('a refused parameter sent as null is left out without being named', () => {
+  test('an unsupported parameter sent as null is dropped without being named', () => {
     const { body, dropped } = normaliseResponses(
       aRequest({ temperature: null, previous_response_id: null, conversation: null }),
     )
@@ -246,7 +249,7 @@ describe('parameters', () => {
     expect(Object.keys(body)).toEqual(['model', 'instructions', 'input', 'store', 'stream'])
   })
 
-  test('a cache breakpoint in a part is taken out and named', () => {
+  test('a cache breakpoint in a part is removed and named', () => {
     const part = { type: 'input_text', text: 'hi', prompt_cache_breakpoint: { mode: 'explicit' } }
     const { body, dropped } = normaliseResponses(
       aRequest({ input: [{ role: 'user', content: [part, ...userText('ho').content] }] }),
@@ -255,7 +258,7 @@ describe('parameters', () => {
     expect(dropped).toEqual(['prompt_cache_breakpoint'])
   })
 
-  test('so is one in a system message, in its text and in what stays of it', () => {
+  test('so is one in a system message, in its text and in the rest of it', () => {
     const part = (type: string, more: JsonObject) => ({ type, ...more, prompt_cache_breakpoint: { mode: 'explicit' } })
     const text = part('input_text', { text: 'one' })
     const image = part('input_image', { image_url: 'data:,' })
@@ -297,19 +300,19 @@ describe('parameters', () => {
     expect(rest).toEqual(expected)
   })
 
-  test('reasoning to be sent back is asked for once', () => {
+  test('reasoning to be sent back is requested once', () => {
     const asking = { include: ['web_search_call.results', 'reasoning.encrypted_content'] }
     expect(withCiphertext(asking)).toBe(asking)
     expect(withCiphertext({ include: asking.include.slice(0, 1) })).toEqual(asking)
     expect(withCiphertext({})).toEqual({ include: ['reasoning.encrypted_content'] })
   })
 
-  test('results of a web search may be included', () => {
+  test('results of a web search can be included', () => {
     const include = ['web_search_call.results']
     expect(normal({ include }).include).toEqual(include)
   })
 
-  test('unknown members go through, order and identity kept', () => {
+  test('unknown members are passed on, with order and identity', () => {
     const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' } }]
     const sent = {
       tools,
@@ -330,7 +333,7 @@ describe('parameters', () => {
     expect(dropped).toEqual([])
   })
 
-  test('the preview web search is renamed; its neighbours are the same objects', () => {
+  test('the preview web search is renamed; its neighbors are the same objects', () => {
     const own = { type: 'function', name: 'f', parameters: {} }
     const body = normal({
       tools: [own, { type: 'web_search_preview', size: 1 }],
@@ -341,7 +344,7 @@ describe('parameters', () => {
     expect(body.tool_choice).toEqual({ type: 'web_search' })
   })
 
-  test('the request handed in is not changed', () => {
+  test('the original request is not changed', () => {
     const sent = aRequest({
       temperature: 1,
       verbosity: 'low',
@@ -354,7 +357,7 @@ describe('parameters', () => {
   })
 })
 
-describe('refusals name the field', () => {
+describe('rejections name the field', () => {
   const image = (part: JsonObject) => ({
     input: [userText('a'), { role: 'user', content: [{ type: 'input_image', ...part }] }],
   })
@@ -374,7 +377,7 @@ describe('refusals name the field', () => {
         'input[0].content',
       ],
     ),
-    ['an item that is no object', { input: [userText('a'), 'b'] }, 'invalid_request_error', 'input[1]'],
+    ['an item that is not an object', { input: [userText('a'), 'b'] }, 'invalid_request_error', 'input[1]'],
     [
       'a reference to an item',
       { input: [userText('a'), { type: 'item_reference', id: 'msg_1' }] },
@@ -385,7 +388,7 @@ describe('refusals name the field', () => {
     ['instructions', { instructions: ['x'] }, 'invalid_request_error', 'instructions'],
     ['include', { include: ['reasoning.encrypted_content', 'secrets'] }, 'invalid_request_error', 'include'],
     ['include, the first of them', { include: ['secrets'] }, 'invalid_request_error', 'include'],
-    ['include that is no list', { include: 'reasoning.encrypted_content' }, 'invalid_request_error', 'include'],
+    ['include that is not a list', { include: 'reasoning.encrypted_content' }, 'invalid_request_error', 'include'],
     ['truncation', { truncation: 'middle' }, 'invalid_request_error', 'truncation'],
     ['stream', { stream: 'yes' }, 'invalid_request_error', 'stream'],
     ['tools', { tools: {} }, 'invalid_request_error', 'tools'],
@@ -397,7 +400,7 @@ describe('refusals name the field', () => {
       'invalid_request_error',
       'input[0].content[0]',
     ],
-    ['image of another service', image({ image_url: 'sediment://x' }), 'invalid_request_error', 'input[1].content[0]'],
+    ['image of another provider', image({ image_url: 'sediment://x' }), 'invalid_request_error', 'input[1].content[0]'],
     ['trigger not last', { input: [{ type: 'compaction_trigger' }, userText('a')] }, 'invalid_request_error', 'input'],
   ])('%s', (_, extra, code, param) => {
     const err = refusal(aRequest(extra))
@@ -405,7 +408,7 @@ describe('refusals name the field', () => {
   })
 })
 
-test('opencode’s first request keeps all but its output limit', () => {
+test('the first request of opencode keeps everything except its output limit', () => {
   const sent = {
     model: 'gpt-5.5',
     input: [{ role: 'developer', content: 'You are OpenCode' }, userText('"hello opencode"')],

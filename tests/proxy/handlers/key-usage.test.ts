@@ -48,7 +48,7 @@ const withKey = (app: ReturnType<typeof open>, input: Record<string, unknown> = 
 }
 
 describe('GET /v1/usage', () => {
-  test('shows totals and the own limits with what is left', async () => {
+  test('shows totals and its own limits with the remaining amount', async () => {
     const app = open()
     const { id, key, usage } = withKey(app, {
       limits: [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 100, modelFilter: 'strong' }],
@@ -77,7 +77,7 @@ describe('GET /v1/usage', () => {
     })
   })
 
-  test('without own limits shows those of the pool, weighted by plan', async () => {
+  test('without its own limits shows those of the pool, weighted by plan', async () => {
     const { usage } = withKey(open([anAccount('acc_1'), anAccount('acc_2', { planType: 'pro', used: 0 })]))
     const { limits, upstream_limits, account_pool_usage } = await usage()
     expect(limits).toEqual(upstream_limits)
@@ -104,7 +104,7 @@ describe('GET /v1/usage', () => {
     expect((await usage()).upstream_limits[0].max_value).toBe(225)
   })
 
-  test('an account on a monthly allowance counts there alone', async () => {
+  test('an account on a monthly quota counts there alone', async () => {
     const monthly = { usedPercent: 25, windowMinutes: 43_200, resetAt: null }
     const account = anAccount('acc_1', { planType: 'free' })
     account.usage!.windows.monthly = monthly
@@ -114,14 +114,14 @@ describe('GET /v1/usage', () => {
     expect(account_pool_usage).toEqual({ primary: null, secondary: 75 })
   })
 
-  test('leaves out what the key may not see', async () => {
+  test('omits what the key cannot see', async () => {
     const { usage } = withKey(open([anAccount('acc_1')]), { usageSections: 'account_pool_usage' })
     expect(Object.keys(await usage())).toEqual(expect.arrayContaining(['limits', 'account_pool_usage']))
     expect(await usage()).toMatchObject({ limits: [] })
     expect(await usage()).not.toHaveProperty('upstream_limits')
   })
 
-  test('leaves out the pool for every key when the quota is hidden', async () => {
+  test('omits the pool for every key when the quota is hidden', async () => {
     const app = open([anAccount('acc_1')])
     const { usage } = withKey(app)
     commit(app.db, (tx) => writeSettings(tx, { hideUpstreamQuotaFromApiKeys: true }, { now: NOW }))
@@ -184,7 +184,7 @@ describe('GET /v1/reset-credit', () => {
     ])
   })
 
-  test('begins with the soonest expiry, whosever it is; what never expires is last', async () => {
+  test('begins with the earliest expiry of any account; credits that never expire are last', async () => {
     const acc_1 = [credit('never', null), credit('late', NOW + 3 * HOUR_MS), credit('soon', NOW + HOUR_MS)]
     expect(await getIds({ acc_1, acc_2: [credit('between', NOW + 2 * HOUR_MS)] })).toEqual([
       'soon',
@@ -194,12 +194,12 @@ describe('GET /v1/reset-credit', () => {
     ])
   })
 
-  test('leaves out what is redeemed, being redeemed or expired', async () => {
+  test('omits credits that are redeemed, being redeemed or expired', async () => {
     const gone = [credit('a', null, 'redeemed'), credit('b', null, 'redeeming'), credit('c', NOW)]
     expect(await getIds({ acc_1: [...gone, credit('left')] })).toEqual(['left'])
   })
 
-  test('leaves out accounts outside the scope of the key, and such as are gone', async () => {
+  test('omits accounts outside the scope of the key, and deleted ones', async () => {
     const credits = { acc_1: [credit('c1')], acc_2: [credit('c2')], acc_removed: [credit('c3')] }
     expect(await getIds(credits)).toEqual(['c1', 'c2'])
     expect(await getIds(credits, { assignedAccountIds: ['acc_2'] })).toEqual(['c2'])

@@ -21,7 +21,7 @@ const catalogRequests = ({ upstream }: TestApp) =>
 const json = async (response: Response): Promise<any> => response.json()
 
 describe('the native catalog', () => {
-  test('has the models, the public list beside them, and a tag of ours', async () => {
+  test('has the models, the public list beside them, and our own tag', async () => {
     const app = await ready()
     const response = await app.ask(`${NATIVE}?client_version=0.169.0`)
     expect(response.status).toBe(200)
@@ -42,7 +42,7 @@ describe('the native catalog', () => {
     expect(second.headers.get('etag')).toBe(first.headers.get('etag'))
   })
 
-  test('of a version nobody asked for is fetched now, and once for all who wait', async () => {
+  test('of a new version is fetched immediately, and once for all waiting clients', async () => {
     const app = await ready()
     const answers = await Promise.all([1, 2, 3].map(() => app.ask(`${NATIVE}?client_version=0.140.0`)))
     const { models } = await json(answers[0]!)
@@ -63,7 +63,7 @@ describe('the native catalog', () => {
     expect((await json(await app.ask(`${NATIVE}?client_version=0.201.0`))).models.length).toBeGreaterThan(2)
   })
 
-  test('of many versions nobody asked for costs one question, and at most one known version its place', async () => {
+  test('of many new versions costs one fetch, and displaces at most one known version', async () => {
     const app = await ready(3)
     const { catalog } = app.bindings
     for (let minor = 1; minor <= 8; minor++) catalog.noteClientVersion(`0.15${minor}.0`)
@@ -77,7 +77,7 @@ describe('the native catalog', () => {
     expect(catalogRequests(app)).toHaveLength(2)
   })
 
-  test('of a version nobody asked for is asked of one account per plan', async () => {
+  test('of a new version is fetched from one account per plan', async () => {
     const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }, { plan: 'pro' }] })
     await fetchCatalogs(jobDeps(app), new AbortController().signal)
     app.upstream.reset()
@@ -106,7 +106,7 @@ describe('the native catalog', () => {
 })
 
 describe('the public list', () => {
-  test('is what SDKs read, and the native one for a native client', async () => {
+  test('has the format of SDKs, and the native one for a native client', async () => {
     const app = await ready()
     const { object, data } = await json(await app.ask('GET /v1/models'))
     expect(object).toBe('list')
@@ -114,7 +114,7 @@ describe('the public list', () => {
     expect(await json(await app.ask('GET /v1/models?client_version=0.169.0'))).toHaveProperty('models')
   })
 
-  test('is fetched for who comes before anything is known, once for all', async () => {
+  test('is fetched for the first client while nothing is known, once for all', async () => {
     const app = testApp({ accounts: 1 })
     const [list, same, one] = await Promise.all([
       app.ask('GET /v1/models'),
@@ -128,7 +128,7 @@ describe('the public list', () => {
     expect(catalogRequests(app)).toHaveLength(2)
   })
 
-  test('does not wait for an account that is slow, where another has answered the job', async () => {
+  test('does not wait for a slow account if another has answered the job', async () => {
     const app = testApp({ accounts: 2 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 10_000 })
     const stop = new AbortController()
@@ -148,7 +148,7 @@ describe('the public list', () => {
     for (const answer of answers) expect((await json(answer)).models.length).toBeGreaterThan(1)
   })
 
-  test('is empty where the upstream does not say in time, and then asks no more for a while', async () => {
+  test('is empty if the upstream does not answer in time, and then not fetched for a while', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
     const answer = app.ask('GET /v1/models')
@@ -162,7 +162,7 @@ describe('the public list', () => {
   })
 
   test.each([401, 500])(
-    'asks an account that came after another had answered %d, and not the other',
+    'is fetched from a new account after another had answered %d, and not from the other',
     async (status) => {
       const app = testApp({ accounts: 1 })
       app.members[0]!.sim.always({ on: 'models', status })
@@ -176,7 +176,7 @@ describe('the public list', () => {
   )
 
   test.each([NATIVE, `${NATIVE}?client_version=0.140.0`, 'GET /v1/models'])(
-    '%s asks another account of a plan whose newest fails, while nothing is known',
+    '%s uses another account of a plan whose newest fails, while nothing is known',
     async (route) => {
       const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
       const [, newest] = app.members
@@ -188,7 +188,7 @@ describe('the public list', () => {
     },
   )
 
-  test('waits for the account asked before, where the one that came since fails', async () => {
+  test('waits for the account fetched before, if the newer one fails', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 1000 })
     const first = app.ask('GET /v1/models')
@@ -200,7 +200,7 @@ describe('the public list', () => {
     expect(catalogRequests(app)).toHaveLength(2)
   })
 
-  test('does not wait for an account asked before, where the one that came since has answered', async () => {
+  test('does not wait for an account fetched before, if the newer one has answered', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
     const first = app.ask('GET /v1/models')
@@ -216,7 +216,7 @@ describe('the public list', () => {
     await Promise.all([first, second])
   })
 
-  test('asks each account once in a while, where those that come fail as well', async () => {
+  test('is fetched from each account once in a while, if new ones fail as well', async () => {
     const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'pro' }] })
     const fail = ({ sim }: (typeof app.members)[0]) => sim.always({ on: 'models', status: 500 })
     app.members.forEach(fail)
@@ -230,7 +230,7 @@ describe('the public list', () => {
     expect(catalogRequests(app)).toHaveLength(6)
   })
 
-  test('gives one model, or the envelope that says there is none', async () => {
+  test('returns one model, or the error that it is unknown', async () => {
     const app = await ready()
     expect(await json(await app.ask('GET /v1/models/gpt-5.5'))).toMatchObject({ id: 'gpt-5.5', object: 'model' })
     const missing = await app.ask('GET /v1/models/unheard-of')
@@ -238,7 +238,7 @@ describe('the public list', () => {
     expect(await json(missing)).toMatchObject({ error: { code: 'model_not_found', type: 'invalid_request_error' } })
   })
 
-  test('holds only what the key may use', async () => {
+  test('contains only what the key can use', async () => {
     const app = await ready()
     app.change({ apiKeyAuthEnabled: true })
     const { key } = app.key({ allowedModels: ['gpt-5.5'] })

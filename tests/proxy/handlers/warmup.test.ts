@@ -74,7 +74,7 @@ describe('the mode', () => {
     expect((await warm(other, '/normal')).report.skipped).toHaveLength(1)
   })
 
-  test('strict sends nothing if one account is ineligible', async () => {
+  test('strict sends nothing if one account is unavailable', async () => {
     const app = setup([0, 12])
     expect(await problem(app, '/strict')).toMatchObject({ status: 400, code: 'warmup_ineligible', param: 'mode' })
     expect(calls(app)).toEqual([])
@@ -163,7 +163,7 @@ describe('the request', () => {
     await expectNothingLeft(app)
   })
 
-  test('of ten accounts five run at a time', async () => {
+  test('for ten accounts runs five at a time', async () => {
     const app = setup(Array.from({ length: 10 }, () => 0))
     let most = 0
     app.wire.before = () => {

@@ -43,7 +43,7 @@ describe.each(ROWS)('$route', (row) => {
   const setup = (options: Parameters<typeof testApp>[0] = {}) =>
     testApp({ ...options, settings: { ...forwarding, ...options?.settings } })
 
-  test('sends method, query, body bytes, content type and accept as they came, and relays the answer', async () => {
+  test('sends method, query, body bytes, content type and accept unchanged, and relays the response', async () => {
     const app = setup()
     const own = bodyFor(row)
     const headers = { ...own.headers, accept: 'application/vnd.test+json', 'openai-beta': 'b=1', cookie: 'a=b' }
@@ -84,7 +84,7 @@ describe.each(ROWS)('$route', (row) => {
     ])
   })
 
-  test('refuses the capability header, a draining service, and an address outside the firewall', async () => {
+  test('rejects the capability header, and requests while draining or from an address outside the firewall', async () => {
     const app = setup()
     const headers = {
       authorization: `Bearer ${app.key().key}`,
@@ -107,7 +107,7 @@ describe.each(ROWS)('$route', (row) => {
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('renews a rejected token once and sends the same again', async () => {
+  test('refreshes a rejected token once and sends the request again', async () => {
     const app = setup()
     app.members[0]?.sim.expireAccessToken()
     const response = await send(app, row)
@@ -125,7 +125,7 @@ describe.each(ROWS)('$route', (row) => {
     [409, { detail: 'Already there.' }],
     [400, { error: { message: 'Bad.', code: 'bad_thing' } }],
   ])(
-    'an error %p of ChatGPT comes back with its status and words, and no other account is tried',
+    'an error %p of ChatGPT is returned with its status and message, and no other account is tried',
     async (status, body) => {
       const app = setup({ accounts: 2 })
       always(app, { status, body })
@@ -181,7 +181,7 @@ describe('the account', () => {
     expect(app.upstream.oddities).toEqual([])
   })
 
-  test.each(['session-id', 'thread-id'])('is the one of the conversation that the %s names', async (name) => {
+  test.each(['session-id', 'thread-id'])('is that of the conversation named by the %s', async (name) => {
     const { app, owner } = await turnOn({ [name]: 'thread-1' })
     for (let time = 0; time < 4; time++)
       expect(await served(app, `POST ${ROOT}/alpha/search`, { body: '{}', headers: { [name]: 'thread-1' } })).toBe(
@@ -189,7 +189,7 @@ describe('the account', () => {
       )
   })
 
-  test('of a goal is the one of its thread, in the body or in the query', async () => {
+  test('of a goal is that of its thread, in the body or in the query', async () => {
     const { app, owner } = await turnOn({ 'thread-id': 'thread-1' })
     for (let time = 0; time < 4; time++) {
       const headers = { 'session-id': 'another' }
@@ -208,7 +208,7 @@ describe('the account', () => {
     expect(await served(app, `POST ${ROOT}/alpha/search`, { body: '{}', headers })).toBe(owner)
   })
 
-  test('at its limit is left for one that is not', async () => {
+  test('at its limit is replaced by one that is not', async () => {
     const app = testApp({ accounts: 2 })
     app.bindings.pool.apply(app.members[0]!.id, {
       kind: 'rate_limited',
@@ -223,8 +223,8 @@ describe('the account', () => {
   })
 })
 
-describe('sending again', () => {
-  test('a change that may have been made is not sent twice', async () => {
+describe('retries', () => {
+  test('a change that may have been applied is not sent twice', async () => {
     const app = testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.next({ on: 'control', reset: true })
     const response = await app.ask(`POST ${ROOT}/thread/goal/set`, { json: GOAL })
@@ -242,7 +242,7 @@ describe('sending again', () => {
     expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active'])
   })
 
-  test('a search is', async () => {
+  test('a search is retried', async () => {
     const app = testApp({ accounts: 1 })
     app.members[0]?.sim.next({ on: 'control', ...faults.serverError() })
     expect((await getAnswer(app, `POST ${ROOT}/alpha/search`, { body: '{}' })).status).toBe(200)
@@ -291,7 +291,7 @@ describe('goals', () => {
     await expectNothingLeft(app)
   })
 
-  test('get passes on a 404 that is about something else, and set passes on every 404', async () => {
+  test('get passes on a 404 about something else, and set passes on every 404', async () => {
     const app = testApp()
     always(app, { status: 404, body: { error: { message: 'No such thread.', code: 'thread_not_found' } } })
     const other = await app.ask(`POST ${ROOT}/thread/goal/get`, { json: GOAL })
@@ -339,7 +339,7 @@ describe('key sets', () => {
     ])
   })
 
-  test('an error is not kept, nor is one path the answer for the other', async () => {
+  test('an error is not cached, and one path has no effect on the other', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ on: 'control', status: 403, body: { detail: 'Forbidden' } })
     expect((await app.ask(PATHS[0]!)).status).not.toBe(200)
@@ -350,10 +350,10 @@ describe('key sets', () => {
   })
 })
 
-describe('how an answer passes', () => {
+describe('the response', () => {
   const route = `POST ${ROOT}/alpha/search`
 
-  test('it is read only as fast as the client reads, and a client that leaves ends it', async () => {
+  test('is read only as fast as the client reads, and a client that disconnects ends it', async () => {
     const app = testApp()
     let pulls = 0
     let isCancelled = false
@@ -392,7 +392,7 @@ describe('how an answer passes', () => {
     await expectNothingLeft(app)
   })
 
-  test('a client that leaves before the answer is logged as cancelled', async () => {
+  test('a client that disconnects before the response is logged as cancelled', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ on: 'control', delayHeadersMs: 60_000 })
     const client = new AbortController()
@@ -405,7 +405,7 @@ describe('how an answer passes', () => {
     await expectNothingLeft(app)
   })
 
-  test('an answer without a body, and one that never comes', async () => {
+  test('a response without a body, and one that never comes', async () => {
     const app = testApp()
     app.upstream.answerRelay(() => new Response(null, { status: 204 }))
     expect((await app.ask(route, { body: '{}' })).status).toBe(204)
@@ -416,7 +416,7 @@ describe('how an answer passes', () => {
     await expectNothingLeft(app)
   })
 
-  test('a body above 32 MiB is refused, and its memory is given back', async () => {
+  test('a body above 32 MiB is rejected, and its memory is released', async () => {
     const app = testApp()
     const response = await app.ask(route, { body: '{}', headers: { 'content-length': String(33 * 1024 * 1024) } })
     expect([response.status, app.rows()[0]?.kind]).toEqual([400, 'control'])

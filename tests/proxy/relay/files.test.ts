@@ -63,7 +63,7 @@ const limit = (maxValue: number, modelFilter = '') => ({
 })
 
 describe('creating a file', () => {
-  test('sends the body byte for byte with the smallest headers, and relays the answer', async () => {
+  test('sends the body byte for byte with the smallest headers, and relays the response', async () => {
     const app = testApp()
     const body = '{ "file_name":"a.txt",\n "file_size": 3, "use_case":"codex", "more":1 }'
     const headers = {
@@ -109,7 +109,7 @@ describe('creating a file', () => {
     await expectNothingLeft(app)
   })
 
-  test.each([1, 536_870_912])('takes a file of %d bytes', async (file_size) => {
+  test.each([1, 536_870_912])('accepts a file of %d bytes', async (file_size) => {
     const app = testApp()
     expect((await getAnswer(app, CREATE, { json: { ...FILE, file_size } })).status).toBe(200)
   })
@@ -158,7 +158,7 @@ describe('creating a file', () => {
     await create(app)
   })
 
-  test('moves to another account when one rejects it, but not when it may have been created', async () => {
+  test('moves to another account when one rejects it, but not when the file may have been created', async () => {
     const app = testApp({ accounts: 2 })
     app.prefer(app.members[0]!.id)
     app.members[0]!.sim.next({ on: 'file', ...faults.rateLimited() })
@@ -172,7 +172,7 @@ describe('creating a file', () => {
     await expectNothingLeft(app)
   })
 
-  test('renews a rejected token once', async () => {
+  test('refreshes a rejected token once', async () => {
     const app = testApp()
     app.members[0]!.sim.expireAccessToken()
     await create(app)
@@ -181,7 +181,7 @@ describe('creating a file', () => {
     ])
   })
 
-  test('says that the request was blocked after two pages with 403, and blames no account', async () => {
+  test('says that the request was blocked after two pages with 403, and charges no account', async () => {
     const app = testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always({ on: 'file', ...faults.forbiddenHtml() })
     const answer = await getAnswer(app, CREATE, { json: FILE })
@@ -191,7 +191,7 @@ describe('creating a file', () => {
       expect([health.errors, state.status]).toEqual([0, 'active'])
   })
 
-  test('refuses the capability header, a draining service, an address outside the firewall, and a large body', async () => {
+  test('rejects the capability header, an address outside the firewall, a large body, and requests while draining', async () => {
     const app = testApp()
     const headers = { authorization: `Bearer ${app.key().key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
     for (const route of [CREATE, finalizeRoute('file_1')]) {
@@ -211,7 +211,7 @@ describe('creating a file', () => {
 })
 
 describe('finalizing a file', () => {
-  test('asks the account that created it every 250 ms until the file is ready, and relays the answer', async () => {
+  test('polls the account that created it every 250 ms until the file is ready, and relays the response', async () => {
     const app = testApp({ accounts: 4 })
     for (const index of [2, 0, 3]) {
       const id = await createOn(app, index)
@@ -226,7 +226,7 @@ describe('finalizing a file', () => {
     await expectNothingLeft(app)
   })
 
-  test('gives the last answer when the file is not ready after 30 s', async () => {
+  test('returns the last response when the file is not ready after 30 s', async () => {
     const app = testApp()
     const id = await create(app)
     app.upstream.reset()
@@ -240,7 +240,7 @@ describe('finalizing a file', () => {
     await expectNothingLeft(app)
   })
 
-  test.each(['failed', 'expired', undefined])('relays any other status at once: %p', async (status) => {
+  test.each(['failed', 'expired', undefined])('relays any other status immediately: %p', async (status) => {
     const app = testApp()
     const id = await create(app)
     app.upstream.answerRelay(() => Response.json({ status, reason: 'x' }))
@@ -248,10 +248,10 @@ describe('finalizing a file', () => {
   })
 
   test.each([
-    ['before the first answer', 0, 'cancelled'],
-    ['while it waits for the first time', 100, 'ok'],
-    ['while it waits after several polls', 1100, 'ok'],
-  ])('ends when the client leaves %s, and is charged one request', async (_when, ms, outcome) => {
+    ['before the first response', 0, 'cancelled'],
+    ['during the first wait', 100, 'ok'],
+    ['during a wait after several polls', 1100, 'ok'],
+  ])('ends when the client disconnects %s, and is charged one request', async (_when, ms, outcome) => {
     const app = testApp()
     const headers = { authorization: `Bearer ${app.key({ limits: [limit(2)] }).key}` }
     const id = await create(app, { headers })
@@ -270,7 +270,7 @@ describe('finalizing a file', () => {
     await expectNothingLeft(app)
   })
 
-  test('is not charged when the client leaves before an account was reached', async () => {
+  test('is not charged when the client disconnects before an account was reached', async () => {
     const app = testApp()
     const headers = { authorization: `Bearer ${app.key({ limits: [limit(2)] }).key}` }
     const id = await create(app, { headers })
@@ -324,7 +324,7 @@ describe('finalizing a file', () => {
     expect((await finalize(app, id, { headers: one! })).status).toBe(200)
   })
 
-  test('is retried on its account after a failure, and passes on what ChatGPT rejects', async () => {
+  test('is retried on its account after a failure, and passes on rejections of ChatGPT', async () => {
     const app = testApp({ accounts: 3 })
     const id = await createOn(app, 1)
     app.members[1]!.sim.next({ on: 'file', ...faults.serverError() }, { on: 'file', reset: true })
@@ -375,7 +375,7 @@ describe('a request that names files', () => {
       : { status: response.status, error: await getFailure(response) }
   }
 
-  test('of one account goes there, whichever account would be chosen', async () => {
+  test('of one account is sent there, whichever account would be selected', async () => {
     const app = testApp({ accounts: 4 })
     for (const index of [1, 3, 0]) {
       const ids = [await createOn(app, index), await createOn(app, index)]
@@ -387,7 +387,7 @@ describe('a request that names files', () => {
     await expectNothingLeft(app)
   })
 
-  test('of one account in the output of a tool, and over /v1, goes there too', async () => {
+  test('of one account in the output of a tool, and over /v1, is sent there too', async () => {
     const app = testApp({ accounts: 4 })
     const file_id = await createOn(app, 2)
     const output = [{ type: 'input_file', file_id }]
@@ -496,7 +496,7 @@ describe('a request that names files', () => {
     await expectNothingLeft(app)
   })
 
-  test('keeps its files alive', async () => {
+  test('extends the life of its files', async () => {
     const app = testApp({ accounts: 4 })
     const id = await createOn(app, 1)
     for (let time = 0; time < 3; time++) {
@@ -539,7 +539,7 @@ describe('ownership', () => {
       for (const secret of ['secret plans', id, 'sig=secret']) expect(text).not.toContain(secret)
   })
 
-  test('1,000 files over five accounts, with failures at random: each is finalized where it was created', async () => {
+  test('1,000 files over five accounts, with random failures: each is finalized where it was created', async () => {
     const app = testApp({ accounts: 5 })
     const random = seededRandom(34)
     const flaws: Fault[] = [

@@ -34,7 +34,7 @@ const multipart = async (fields: Record<string, string | Blob | Blob[]>) => {
 const picture = () => new Blob([PNG], { type: 'application/octet-stream' })
 
 describe('native requests', () => {
-  test.each(['generations', 'edits'])('%s leave byte for byte', async (action) => {
+  test.each(['generations', 'edits'])('%s are sent byte for byte', async (action) => {
     const app = testApp()
     const body = `{ "prompt":"A\\u0020square", "background":"auto",\n"model":"gpt-image-2","quality":"auto","size":"auto"}`
     const headers = { 'x-codex-image-turn-id': 'it-1', 'x-codex-turn-metadata': '{"a":1}', cookie: 'a=b' }
@@ -61,7 +61,7 @@ describe('native requests', () => {
 })
 
 describe('SDK requests', () => {
-  test('are sent as JSON with the default model; what ChatGPT does not know is dropped and named', async () => {
+  test('are sent as JSON with the default model; members unknown to ChatGPT are dropped and named', async () => {
     const app = testApp()
     const json = { prompt: 'A square', response_format: 'b64_json', user: 'u', style: 'vivid', n: 1, size: null }
     const response = await app.ask(`${PUBLIC}/generations`, { json })
@@ -152,7 +152,7 @@ describe('SDK requests', () => {
     ['gpt-image-2', '1536x512'],
     ['gpt-image-1.5', '1536x1024'],
     ['gpt-image-1-mini', 'auto'],
-  ])('%s takes %s', async (model, size) => {
+  ])('%s accepts %s', async (model, size) => {
     const app = testApp()
     expect((await app.ask(`${PUBLIC}/generations`, { json: { ...ASKED, model, size } })).status).toBe(200)
   })
@@ -220,7 +220,7 @@ describe('SDK requests', () => {
   test.each([
     [NATIVE, 400],
     [PUBLIC, 413],
-  ])('%s takes up to 96 MiB', async (route, status) => {
+  ])('%s accepts up to 96 MiB', async (route, status) => {
     const app = testApp()
     const headers = { 'content-length': String(97 * 1024 * 1024) }
     expect((await app.ask(`${route}/edits`, { body: '{}', headers })).status).toBe(status)
@@ -260,7 +260,7 @@ describe('SDK requests', () => {
     await expectNothingLeft(app)
   })
 
-  test('images above 64 MiB together are refused', async () => {
+  test('images above 64 MiB together are rejected', async () => {
     const app = testApp({ settings: { inFlightBodyMiB: 512 } })
     const heavy = `data:image/png;base64,${'A'.repeat(45 * 1024 * 1024)}`
     const json = { ...ASKED, images: [{ image_url: heavy }, { image_url: heavy }] }
@@ -376,7 +376,7 @@ describe('the account', () => {
     },
   )
 
-  test.each([404, 405])('without the route (%p) is left, and remembered for an hour', async (status) => {
+  test.each([404, 405])('without the route (%p) is skipped, and remembered for an hour', async (status) => {
     const app = testApp({ accounts: 2 })
     app.prefer(app.members[0]!.id)
     app.members[0]?.sim.always({ on: 'image', status, body: { detail: 'Not Found' } })
@@ -410,7 +410,7 @@ describe('the account', () => {
     ['usage limit', faults.usageLimit({ resetsAt: Date.UTC(2027, 0, 1) })],
     ['rate limit', faults.rateLimited(3)],
     ['rejected token', faults.unauthorized('account_deactivated')],
-  ])('with a %s is left for the next one', async (_name, fault) => {
+  ])('with a %s is replaced by the next one', async (_name, fault) => {
     const app = testApp({ accounts: 2 })
     app.prefer(app.members[0]!.id)
     app.members[0]?.sim.next({ on: 'image', ...fault })
@@ -419,7 +419,7 @@ describe('the account', () => {
     expect(app.bindings.pool.all()[0]?.state.status).not.toBe('active')
   })
 
-  test.each(['content_policy_violation', 'moderation_blocked'])('is not blamed for %s', async (code) => {
+  test.each(['content_policy_violation', 'moderation_blocked'])('is not charged for %s', async (code) => {
     const app = testApp({ accounts: 2 })
     always(app, {
       status: 400,
@@ -435,14 +435,14 @@ describe('the account', () => {
     await expectNothingLeft(app)
   })
 
-  test('that may have made the image is not asked again', async () => {
+  test('that may have created the image is not tried again', async () => {
     const app = testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.next({ on: 'image', ...faults.serverError() })
     expect((await app.ask(`${PUBLIC}/generations`, { json: ASKED })).status).toBe(500)
     expect(app.upstream.requests).toHaveLength(1)
   })
 
-  test('is the one of the conversation where it can be', async () => {
+  test('is that of the conversation if possible', async () => {
     const app = testApp({ accounts: 5 })
     const headers = { 'session-id': 's-1' }
     await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(), headers })).text()
@@ -496,7 +496,7 @@ describe('the key', () => {
     expect(hours).toContainEqual({ requests: 1, unpriced: 1 })
   })
 
-  test('refuses without a key where one is required, with the capability header, and while draining', async () => {
+  test('requests are rejected without a required key, with the capability header, and while draining', async () => {
     const app = testApp({ settings: { apiKeyAuthEnabled: true } })
     for (const route of [`${NATIVE}/generations`, `${NATIVE}/edits`, `${PUBLIC}/generations`, `${PUBLIC}/edits`]) {
       expect((await app.ask(route, { json: ASKED })).status).toBe(401)

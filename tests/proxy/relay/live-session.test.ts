@@ -99,8 +99,8 @@ const unread = async () => {
   return server.url
 }
 
-describe('an upstream that takes nothing', () => {
-  test('for 30 s while frames wait is given up: the client gets 1013, and the row says timeout', async () => {
+describe('an upstream that does not read', () => {
+  test('for 30 s while frames wait is closed: the client gets 1013, and the row says timeout', async () => {
     const { client, pass, passUntilEnded, expectEnded, left, queued } = await between(await unread())
     for (let n = 0; n < 16; n++) client.send(new Uint8Array(MIB))
     await until(() => queued() > 0)
@@ -112,7 +112,7 @@ describe('an upstream that takes nothing', () => {
     await expectEnded({ status: 'error', code: 'upstream_timeout' })
   })
 
-  test('is not one that takes a large frame slowly', async () => {
+  test('is distinguished from one that reads a large frame slowly', async () => {
     // how much the kernel takes at a time cannot be chosen, so this upstream has none
     const upstream = {
       queuedBytes: 0,
@@ -136,8 +136,8 @@ describe('an upstream that takes nothing', () => {
   })
 })
 
-describe('a client that reads nothing', () => {
-  test('for 30 s while frames wait is cut off, and the upstream gets 1013', async () => {
+describe('a client that does not read', () => {
+  test('for 30 s while frames wait is closed, and the upstream gets 1013', async () => {
     await using peer = startPeer()
     const { client, pass, passUntilEnded, left, expectEnded } = await between(peer.url)
     client.pause()
@@ -152,7 +152,7 @@ describe('a client that reads nothing', () => {
     await expectEnded({ status: 'cancelled' })
   })
 
-  test('is cut off also when the upstream has closed before', async () => {
+  test('is closed also when the upstream has closed before', async () => {
     await using peer = startPeer()
     const { client, passUntilEnded, expectEnded } = await between(peer.url)
     client.pause()
@@ -165,7 +165,7 @@ describe('a client that reads nothing', () => {
   })
 })
 
-describe('an upstream that answers no ping', () => {
+describe('an upstream that does not answer pings', () => {
   const silent = async (answers: boolean) => {
     let pings = 0
     const server = await startRaw((connection, request) => {
@@ -214,7 +214,7 @@ describe('an upstream that answers no ping', () => {
     expect(isClosed).toBe(false)
   })
 
-  test.each(['pong', 'frame'])('is none if a %s comes in time', async (what) => {
+  test.each(['pong', 'frame'])('is kept if a %s comes in time', async (what) => {
     const { url, connection } = await silent(what === 'pong')
     const { client, pass, left, expectEnded } = await between(url)
     for (let n = 0; n < 5; n++) {

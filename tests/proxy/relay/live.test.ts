@@ -35,7 +35,7 @@ const locatedAt =
     new Response('v=0', { status, headers: location === null ? {} : { location } })
 
 describe.each(ROWS)('$route', ({ route, upstream: path, tooLarge }) => {
-  test('sends the offer untouched to one account, and relays the answer with its location', async () => {
+  test('sends the offer unchanged to one account, and relays the response with its location', async () => {
     const { app, key, create, members, upstream, clock } = setup({ accounts: 2 })
     const headers = {
       'content-type': 'application/json; v=2',
@@ -70,7 +70,7 @@ describe.each(ROWS)('$route', ({ route, upstream: path, tooLarge }) => {
     await expectNothingLeft(app)
   })
 
-  test('always needs a key, and refuses the capability header, a draining service and another address', async () => {
+  test('always needs a key, and rejects the capability header, requests while draining, and other addresses', async () => {
     const { app, create, upstream } = setup()
     expect(await getCode(await app.ask(route, { body: OFFER }))).toEqual([401, 'invalid_api_key'])
     const restricted = await create(route, { headers: { 'x-codex-lb-required-capability': 'trusted_cyber' } })
@@ -83,7 +83,7 @@ describe.each(ROWS)('$route', ({ route, upstream: path, tooLarge }) => {
     expect(upstream.requests).toEqual([])
   })
 
-  test('an offer of 17 MiB is refused, and nothing is sent or counted', async () => {
+  test('an offer of 17 MiB is rejected, and nothing is sent or counted', async () => {
     const { app, create, upstream } = setup()
     const response = await create(route, { body: `{"sdp":"${'x'.repeat(17 * 1024 * 1024)}"}` })
     expect(await getCode(response)).toEqual([tooLarge, 'payload_too_large'])
@@ -100,7 +100,7 @@ describe('the query', () => {
     ['?token=1&Authorization=2&api_key=3&access_token=4&call_id=5&z=%20', '?z=%20'],
     ['?%6bey=1&c', '?c'],
     ['?call_id=rtc_1', ''],
-  ])('%s leaves as %s', async (query, sent) => {
+  ])('%s is sent as %s', async (query, sent) => {
     const { app, create, upstream } = setup()
     expect((await create(ROUTE + query)).status).toBe(201)
     expect(upstream.requests.map(({ search }) => search)).toEqual([sent])
@@ -170,7 +170,7 @@ describe('the location of a created call', () => {
     await expectNothingLeft(app)
   })
 
-  test('a second answer for one call changes nothing and fails', async () => {
+  test('a second response for one call changes nothing and fails', async () => {
     const { app, create, upstream } = setup({ accounts: 2 })
     upstream.answerRelay(locatedAt('/v1/realtime/calls/rtc_same'))
     const first = await create()
@@ -182,7 +182,7 @@ describe('the location of a created call', () => {
     await expectNothingLeft(app)
   })
 
-  test('another key may have a call of the same id', async () => {
+  test('another key can have a call of the same id', async () => {
     const { app, create, upstream } = setup()
     upstream.answerRelay(locatedAt('/v1/realtime/calls/rtc_same'))
     const other = { authorization: `Bearer ${app.key().key}` }
@@ -220,7 +220,7 @@ describe('the binding', () => {
     expect(at(7_200_000)).toBeNull()
   })
 
-  test('is purged by the retention job when it has expired, and not before', async () => {
+  test('is deleted by the retention job when it has expired, and not before', async () => {
     const app = setup()
     await (await app.create()).text()
     await app.clock.advance(7_100_000)

@@ -80,7 +80,7 @@ describe('a hard owner', () => {
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('at its limit still serves what costs no allowance', async () => {
+  test('at its limit still serves requests without quota', async () => {
     const app = testApp({ accounts: 3 })
     const at = app.clock.now()
     const limit = { at, evidence: '', resetAt: at + 3_600_000, retryAfterMs: null, cause: 'usage_limit_reached' }
@@ -90,10 +90,10 @@ describe('a hard owner', () => {
   })
 })
 
-describe('sending again', () => {
+describe('retries', () => {
   const refused = Object.assign(new Error('refused'), { code: 'ConnectionRefused' })
 
-  test('never: a rejection goes back, and the token is not renewed', async () => {
+  test('never: a rejection is returned, and the token is not refreshed', async () => {
     const app = testApp({ accounts: 2 })
     for (const [fault, status] of [
       [faults.rateLimited(), 429],
@@ -119,7 +119,7 @@ describe('sending again', () => {
     app.wire.before = null
   })
 
-  test('with one account: its token is renewed, and no other account is tried', async () => {
+  test('with one account: its token is refreshed, and no other account is tried', async () => {
     const app = testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.expireAccessToken()
     expect((await ask(app, { plan: { maxAccounts: 1 } })).status).toBe(200)
@@ -136,7 +136,7 @@ test.each([
   ['GET /backend-api/wham/agent-identities/jwks', 'control', {}],
   ['POST /v1/images/generations', 'image', { json: { prompt: 'a boat' } }],
   ['POST /backend-api/files', 'file', { json: { file_name: 'a.txt', file_size: 3, use_case: 'codex' } }],
-] as const)('%s that rejects every token ends no account', async (route, on, sent) => {
+] as const)('%s that rejects every token deactivates no account', async (route, on, sent) => {
   const app = testApp({ accounts: 3 })
   for (const { sim } of app.members) sim.always({ on, ...faults.unauthorized() })
   const response = await app.ask(route, sent)
@@ -145,7 +145,7 @@ test.each([
   expect((await app.ask('POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
 })
 
-test('a warm-up is logged, and is in no sum and no limit', async () => {
+test('a warm-up is logged, and is in no total and no limit', async () => {
   const app = testApp()
   const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
   const { key } = app.key({ limits })

@@ -54,7 +54,7 @@ describe.each([
   ['native', NATIVE, form],
   ['public', PUBLIC, publicForm],
 ] as const)('the %s route', (_name, route, formFor) => {
-  test('sends file and prompt alone, with the smallest set of headers', async () => {
+  test('sends only file and prompt, with the smallest set of headers', async () => {
     const app = testApp()
     const headers = {
       'user-agent': 'tool/1',
@@ -141,7 +141,7 @@ describe.each([
     await expectNothingLeft(app)
   })
 
-  test('a body that ends early is a file that ends early', async () => {
+  test('a truncated body is a truncated file', async () => {
     const app = testApp()
     const broken = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -155,7 +155,7 @@ describe.each([
     await expectNothingLeft(app)
   })
 
-  test('takes a file of 25 MiB and no larger one, and counts it in the memory for bodies', async () => {
+  test('accepts a file of 25 MiB and no larger one, and counts it in the memory for bodies', async () => {
     const app = testApp()
     const largest = new Uint8Array(25 * MIB).fill(65)
     let held = 0
@@ -205,7 +205,7 @@ describe.each([
     await expectNothingLeft(app)
   })
 
-  test('refuses the capability header, a draining service, and an address outside the firewall', async () => {
+  test('rejects the capability header, an address outside the firewall, and requests while draining', async () => {
     const app = testApp()
     const capability = { authorization: `Bearer ${app.key().key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
     expect((await app.ask(route, await formFor({}, capability))).status).toBe(400)
@@ -217,7 +217,7 @@ describe.each([
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('renews a rejected token once and sends the same again', async () => {
+  test('refreshes a rejected token once and sends the request again', async () => {
     const app = testApp()
     app.members[0]!.sim.expireAccessToken()
     expect((await getAnswer(app, route, await formFor())).status).toBe(200)
@@ -260,7 +260,7 @@ describe.each([
     expect(blocked?.state.status).toBe('rate_limited')
   })
 
-  test('gives up after 120 s', async () => {
+  test('times out after 120 s', async () => {
     const app = testApp()
     app.members[0]!.sim.always({ on: 'transcribe', delayHeadersMs: 3_600_000 })
     const began = app.clock.now()
@@ -274,7 +274,7 @@ describe.each([
     [{ text: 'a', usage: { type: 'duration', seconds: 1 } }, 100],
     [{ text: 'a', duration: '90' }, null],
     [{ text: 'a', duration: -1 }, null],
-  ])('costs per minute where ChatGPT tells the duration: %p', async (document, costMicros) => {
+  ])('costs per minute if ChatGPT states the duration: %p', async (document, costMicros) => {
     const app = testApp()
     const key = app.key({ limits: [limit('cost_usd', 1_000_000)] })
     app.upstream.answerRelay(() => Response.json(document))
@@ -291,7 +291,7 @@ describe.each([
 })
 
 describe('the native route', () => {
-  test('gives the answer as it came', async () => {
+  test('returns the response unchanged', async () => {
     const app = testApp()
     app.upstream.answerRelay(
       () =>
@@ -311,7 +311,7 @@ describe('the native route', () => {
 
 describe('the public route', () => {
   test.each(['gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'whisper-1'])(
-    'takes %s, and says what was used',
+    'accepts %s, and reports the usage',
     async (model) => {
       const app = testApp()
       const answer = await getAnswer(app, PUBLIC, await publicForm({ model }))
@@ -351,7 +351,7 @@ describe('the public route', () => {
     ])
   })
 
-  test('answers as JSON of the text alone', async () => {
+  test('answers as JSON with only the text', async () => {
     const app = testApp()
     app.upstream.answerRelay(() => Response.json({ text: 'hi', duration: 3, secret: 1 }))
     const answer = await getAnswer(app, PUBLIC, await publicForm({ response_format: 'json', stream: 'false' }))
@@ -373,7 +373,7 @@ describe('the public route', () => {
     },
   )
 
-  test.each(['{}', '{"text":1}', 'hello'])('an answer without a text is an error: %s', async (body) => {
+  test.each(['{}', '{"text":1}', 'hello'])('a response without a text is an error: %s', async (body) => {
     const app = testApp()
     app.upstream.answerRelay(() => new Response(body, { headers: { 'content-type': 'application/json' } }))
     const answer = await getAnswer(app, PUBLIC, await publicForm())
@@ -383,7 +383,7 @@ describe('the public route', () => {
   })
 })
 
-test('the routing simulator knows the model although no catalog lists it', async () => {
+test('the routing simulator knows the model although it is in no catalog', async () => {
   const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
   fetchCatalogs(app)
   const response = await app.ask(`GET /api/explain?model=${MODEL}`)

@@ -25,13 +25,13 @@ test.each<[string, string, unknown]>([
   ['a list', '{"usage":[1,2]}', null],
   ['as a value', '{"name":"usage","other":{"a":1}}', null],
   ['under a longer name', '{"usages":{"a":1},"my_usage":{"b":1}}', null],
-  ['of an answer that broke off', '{"usage":{"a":1', null],
-  ['of no JSON', '<html>"usage":{"a":1}</html>', null],
+  ['of an interrupted response', '{"usage":{"a":1', null],
+  ['of invalid JSON', '<html>"usage":{"a":1}</html>', null],
 ])('%s', (_name, text, usage) => {
   for (const cut of [1, 2, 3, 7, text.length]) expect(read(text, cut)).toEqual(usage)
 })
 
-test('in any document, in any pieces', () => {
+test('is found in any document, in any pieces', () => {
   const document = fc.record({
     before: fc.jsonValue(),
     usage: fc.dictionary(fc.string(), fc.jsonValue()),

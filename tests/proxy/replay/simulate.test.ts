@@ -17,7 +17,7 @@ const run = (replayed: ReplayWorld, seed = 1) => {
   return { served, outcome }
 }
 
-describe('computed by hand', () => {
+describe('results computed by hand', () => {
   test('a five-hour window serves its credits and rejects the rest until it is reset', () => {
     const { served, outcome } = run(
       world(
@@ -157,7 +157,7 @@ describe('in every world', () => {
     )
   })
 
-  test('an owner that keeps its conversation is what selection among all accounts chooses', () => {
+  test('an owner that keeps its conversation is the account that selection would choose', () => {
     holds(
       fc.property(worlds, (any) => {
         const random = () => 0.5 // a sequence would differ, because the quick way draws less

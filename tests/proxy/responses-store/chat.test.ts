@@ -51,7 +51,7 @@ const lastBody = (app: TestApp): Json => JSON.parse(app.upstream.requests.at(-1)
 const kindsSent = (app: TestApp) => (lastBody(app).input as Json[]).map(({ type, role }) => type ?? role)
 const asked = { role: 'user', content: 'look around' }
 
-test.each([true, false])('reasoning comes back in front of the call, stream: %s', async (stream) => {
+test.each([true, false])('reasoning is restored before the call, stream: %s', async (stream) => {
   const app = testApp()
   answering(app, [
     thought,
@@ -71,7 +71,7 @@ test.each([true, false])('reasoning comes back in front of the call, stream: %s'
   await expectNothingLeft(app)
 })
 
-test('a conversation keeps its reasoning for as long as it goes on, in the same bytes', async () => {
+test('a conversation keeps its reasoning while it continues, in the same bytes', async () => {
   const app = testApp()
   answering(app, [thought, look('a')])
   const message = await send(app, [asked])
@@ -105,7 +105,7 @@ test('another key gets none of it', async () => {
 test.each([
   ['store: false', {}, { store: false }],
   ['the setting', { responseStoreMinutes: 0 }, {}],
-])('%s keeps nothing and asks for no ciphertext', async (_, settings, more) => {
+])('%s stores nothing and requests no ciphertext', async (_, settings, more) => {
   const app = testApp({ settings })
   answering(app, [thought, look('a')])
   const message = await send(app, [asked], more)
@@ -115,14 +115,14 @@ test.each([
   expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
 })
 
-test('an answer without calls leaves nothing in memory', async () => {
+test('a response without calls leaves nothing in memory', async () => {
   const app = testApp()
   answering(app, [thought, { kind: 'text', text: 'Hi.' }])
   await send(app, [asked])
   expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
 })
 
-test('the account changes: reasoning the new one cannot read is left out', async () => {
+test('the account changes: reasoning the new one cannot read is omitted', async () => {
   const app = testApp({ accounts: 2 })
   answering(app, [thought, look('a')])
   const message = await send(app, [asked])
@@ -135,7 +135,7 @@ test('the account changes: reasoning the new one cannot read is left out', async
   expect(kindsSent(app)).toEqual(['user', 'function_call', 'function_call_output'])
 })
 
-test('the upstream finds the cached prompt of the conversation by one name', async () => {
+test('the conversation has one cache key upstream', async () => {
   const app = testApp()
   answering(app, [thought, look('a')])
   const message = await send(app, [asked])

@@ -71,7 +71,7 @@ describe('memory', () => {
     expect(store.get('key_0', 'resp_0b')).toBeNull()
   })
 
-  test('a chain of 500 costs each item once', () => {
+  test('a chain of 500 stores each item once', () => {
     const { store } = aStore()
     const sizes: number[] = []
     let previous: StoredResponse | null = null
@@ -87,7 +87,7 @@ describe('memory', () => {
     expect(getTexts(previous)).toHaveLength(1000)
   })
 
-  test('a history that is sent again in full with every request costs each item once, when memory is short', () => {
+  test('a history resent in full with every request stores each item once, when memory is short', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 12
     const input = Array.from({ length: 500 }, (_, n) => `${n}${'x'.repeat(10_000)}`)
@@ -98,7 +98,7 @@ describe('memory', () => {
     expect(store.bytes).toBeLessThan(2 * 500 * 10_000)
   })
 
-  test('a chain of 20,000 is dropped in one go', () => {
+  test('a chain of 20,000 is dropped at once', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 1024
     let previous: StoredResponse | null = null
@@ -109,7 +109,7 @@ describe('memory', () => {
     expect([store.size, store.bytes]).toEqual([0, 0])
   })
 
-  test('a response of more than 8 MiB is not stored, whether its request or its answer is that large', () => {
+  test('a response over 8 MiB is not stored, whether its request or its answer is large', () => {
     const { store } = aStore()
     const large = 'x'.repeat(MAX_RESPONSE_BYTES)
     expect(store.record(aRequest({ input: list(large) }))).toBeNull()
@@ -125,7 +125,7 @@ describe('memory', () => {
     expect(store.get('key_1', 'resp_1')).not.toBeNull()
   })
 
-  test('neither does one that is larger than the limit', () => {
+  test('nor does one that is larger than the limit', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 1
     put(store, 'resp_1', { input: list('a') })
@@ -134,7 +134,7 @@ describe('memory', () => {
     expect(store.get('key_1', 'resp_1')).not.toBeNull()
   })
 
-  test('what running requests bring counts, too', () => {
+  test('memory for running requests counts, too', () => {
     const { store, settings } = aStore()
     settings.responseStoreMiB = 10
     const running = ['a', 'b'].map((name) => store.record(aRequest({ input: list(name + 'x'.repeat(6 * MIB)) })))
@@ -143,7 +143,7 @@ describe('memory', () => {
     expect(store.bytes).toBe(0)
   })
 
-  test('text beyond ASCII counts with two bytes a character', () => {
+  test('non-ASCII text counts as two bytes a character', () => {
     const [ascii, other] = ['x', 'ж'].map((letter) => {
       const { store } = aStore()
       put(store, 'resp_1', { input: list(letter.repeat(10_000)) })
@@ -153,13 +153,13 @@ describe('memory', () => {
   })
 })
 
-describe('an item that several responses have', () => {
+describe('an item shared by several responses', () => {
   const found = (store: ResponseStore) => store.item('key_1', 'msg_0')?.text
 
   test.each([
     ['the newest', ['resp_2', 'resp_1']],
     ['the oldest', ['resp_1', 'resp_2']],
-  ])('is found until the last of them is gone, when %s is deleted first', (_, ids) => {
+  ])('is found until the last of them is deleted, when %s is deleted first', (_, ids) => {
     const { store } = aStore()
     for (const id of ['resp_1', 'resp_2']) finish(recorded(store), response(id))
     for (const id of ids) {
@@ -181,7 +181,7 @@ const recorded = (store: ResponseStore) =>
   store.record(aRequest({ input: '[ {"type":"message","id":"msg_0","content":"a"} ]', inputIds: ['msg_0'] }))
 
 describe('time', () => {
-  test('the oldest go first, by time and by memory', async () => {
+  test('the oldest are deleted first, by time and by memory', async () => {
     const { store, clock, settings } = aStore()
     for (const id of ['resp_1', 'resp_2', 'resp_3']) {
       put(store, id, { input: list(id + 'x'.repeat(600 * 1024)) })
@@ -193,7 +193,7 @@ describe('time', () => {
     expect([1, 2, 3].map((n) => store.get('key_1', `resp_${n}`) !== null)).toEqual([false, false, true])
   })
 
-  test('what a request continues stays until it is answered', async () => {
+  test('the predecessor of a request is kept until it is answered', async () => {
     const { store, clock } = aStore()
     const previous = put(store, 'resp_1', { input: list('a') })
     const recording = store.record(aRequest({ previous, input: list('b') }))
@@ -203,7 +203,7 @@ describe('time', () => {
     expect(getTexts(store.get('key_1', 'resp_2'))).toHaveLength(4)
   })
 
-  test('a settled request that is finished afterwards is stored all the same, unless what it continues is gone', async () => {
+  test('a settled request that finishes afterwards is still stored, unless its predecessor was deleted', async () => {
     const { store, clock } = aStore()
     const previous = put(store, 'resp_1', { input: list('a') })
     const [soon, late] = ['b', 'c'].map((one) => store.record(aRequest({ previous, input: list(one) })))
@@ -246,7 +246,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 60 },
 )
 
-test('whatever happens, memory stays within the limit, histories stay whole, and nothing is left in the end', () => {
+test('in any order of events, memory stays within the limit, histories stay complete, and nothing is left at the end', () => {
   holds(
     fc.property(steps, (all) => {
       let now = 0

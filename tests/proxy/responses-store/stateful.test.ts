@@ -97,7 +97,7 @@ describe('previous_response_id', () => {
     }
   })
 
-  test('a response outlives the ones it was built on', async () => {
+  test('a response outlives its predecessors', async () => {
     const app = testApp()
     const first = await send(app, { input: 'a' })
     await app.clock.advance(40 * 60_000)
@@ -117,7 +117,7 @@ describe('previous_response_id', () => {
     expect((await send(app, { previous_response_id: second.body.id, input: 'e' })).status).toBe(400)
   })
 
-  test('a reference to an item it brings adds nothing, also when the response of that item has expired', async () => {
+  test('a reference to an included item adds nothing, even when the response of that item has expired', async () => {
     const app = testApp()
     const first = await send(app, { input: 'a' })
     await app.clock.advance(40 * 60_000)
@@ -146,7 +146,7 @@ describe('previous_response_id', () => {
     )
   })
 
-  test('the account changes between two steps: only reasoning it cannot read is left out', async () => {
+  test('the account changes between two steps: only reasoning it cannot read is omitted', async () => {
     const app = testApp({ accounts: 2 })
     thinksAndCalls(app)
     const first = await send(app, { input: 'weather?', tools: TOOLS })
@@ -186,7 +186,7 @@ describe('item_reference', () => {
     await expectNothingLeft(app)
   })
 
-  test('finds an item for as long as the conversation goes on', async () => {
+  test('finds an item while the conversation continues', async () => {
     const app = testApp()
     thinksAndCalls(app)
     const input: Json[] = [user('weather?')]
@@ -209,7 +209,7 @@ describe('item_reference', () => {
     expect(lastInput(app)).toMatchObject([user('a'), ...body.output, user('b')])
   })
 
-  test('many references to one large item cannot make a request of more than 128 MiB, or hold more than the budget', async () => {
+  test('many references to one large item cannot create a request over 128 MiB, or hold more than the budget', async () => {
     const app = testApp()
     const { body } = await send(app, { input: 'x'.repeat(7 * 1024 * 1024) })
     const sent = app.upstream.requests.length
@@ -225,7 +225,7 @@ describe('item_reference', () => {
     await expectNothingLeft(app)
   })
 
-  test('a listed input item without an id of its own can be named', async () => {
+  test('a listed input item without its own id can be referenced', async () => {
     const app = testApp()
     const { body } = await send(app, { input: 'a' })
     const { data } = (await call(app, `GET /v1/responses/${body.id}/input_items`)).body
@@ -235,7 +235,7 @@ describe('item_reference', () => {
   })
 })
 
-describe('what is not there', () => {
+describe('unavailable responses', () => {
   const KEYS = { settings: { apiKeyAuthEnabled: true } }
 
   test.each<[string, Json, string]>([
@@ -268,7 +268,7 @@ describe('what is not there', () => {
     expect(app.upstream.requests).toEqual([])
   })
 
-  test('what another key made', async () => {
+  test('created by another key', async () => {
     const app = testApp(KEYS)
     const [mine, other] = [app.key(), app.key()]
     const { body } = await send(app, { input: 'a', key: mine.key })
@@ -295,7 +295,7 @@ describe('what is not there', () => {
     expect(app.upstream.requests).toHaveLength(sent)
   })
 
-  test('what a key made that was deleted: its memory is free at once, also of requests that were running', async () => {
+  test('created by a deleted key: its memory is released immediately, including that of running requests', async () => {
     const app = testApp()
     const { responses } = app.bindings
     const [gone, kept] = [app.key({ name: 'gone' }), app.key({ name: 'kept' })]
@@ -328,7 +328,7 @@ describe('what is not there', () => {
     await expectNothingLeft(app)
   })
 
-  test('a key that is disabled or gets a new secret keeps what it made', async () => {
+  test('a key that is disabled or gets a new secret keeps its responses', async () => {
     const app = testApp(KEYS)
     const { key, row } = app.key()
     const { body } = await send(app, { input: 'a', key })
@@ -350,7 +350,7 @@ describe('what is not there', () => {
     expect((await call(app, `GET /v1/responses/${keyed.body.id}`)).status).toBe(404)
   })
 
-  test('what the client did not want stored', async () => {
+  test('not stored at the client’s request', async () => {
     const app = testApp()
     for (const stream of [true, false]) {
       const { body } = await send(app, { input: 'a', store: false, stream })
@@ -363,7 +363,7 @@ describe('what is not there', () => {
     expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
   })
 
-  test('what was stored longer ago than the setting says, or before it was switched off', async () => {
+  test('stored longer ago than the setting allows, or before storing was disabled', async () => {
     const app = testApp({ settings: { responseStoreMinutes: 5 } })
     const { body } = await send(app, { input: 'a', store: true })
     await app.clock.advance(5 * 60_000 - 1)
@@ -381,7 +381,7 @@ describe('what is not there', () => {
     )
   })
 
-  test('an answer whose id is the one it continues', async () => {
+  test('an answer whose id is that of its predecessor', async () => {
     const app = testApp()
     const said = { type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Hi' }] }
     const response = { id: 'resp_1', object: 'response', status: 'completed', output: [said], store: false }
@@ -426,7 +426,7 @@ describe('GET /v1/responses/:id/input_items', () => {
   }
   const getTexts = (list: Json[]) => list.map(({ content }) => (content as Json[] | undefined)?.[0]?.text)
 
-  test('lists everything the response was made from, the newest first', async () => {
+  test('lists everything the response was created from, newest first', async () => {
     const app = testApp()
     const id = await chain(app)
     const { body } = await call(app, `GET /v1/responses/${id}/input_items`)
@@ -467,7 +467,7 @@ describe('GET /v1/responses/:id/input_items', () => {
     ['limit=x', 'limit'],
     ['order=up', 'order'],
     ['after=msg_1', 'after'],
-  ])('%s is refused', async (query, param) => {
+  ])('%s is rejected', async (query, param) => {
     const app = testApp()
     const id = await chain(app)
     const { status, body } = await call(app, `GET /v1/responses/${id}/input_items?${query}`)
@@ -485,7 +485,7 @@ test('a stored conversation can be compacted', async () => {
   await expectNothingLeft(app)
 })
 
-test('native routes keep nothing', async () => {
+test('native routes store nothing', async () => {
   const app = testApp()
   const body = { model: MODEL, stream: true, store: false, instructions: 'Be brief.', input: [user('a')] }
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: body })
@@ -496,7 +496,7 @@ test('native routes keep nothing', async () => {
   expect([again.status, JSON.parse(again.text).error.code]).toEqual([400, 'previous_response_not_found'])
 })
 
-test('a client that leaves stores nothing, and nothing of it stays in memory', async () => {
+test('a client that disconnects stores nothing, and leaves nothing in memory', async () => {
   const app = testApp()
   app.members[0]!.sim.next({ silence: { afterEvents: 6 } })
   const leave = new AbortController()

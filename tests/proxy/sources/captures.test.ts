@@ -159,7 +159,7 @@ test('what a source answered when it rejected the request', async () => {
   expect(JSON.parse(answerText(await captured(house)))).toMatchObject({ error: { message: 'The model crashed.' } })
 })
 
-test('a stream that breaks off: what had arrived by then', async () => {
+test('an interrupted stream: what had arrived until then', async () => {
   const house = prepared()
   house.app.source.fail('cut')
   await getAnswer(house.app, CHAT, { json: chat({ stream: true }), headers: house.headers })
@@ -169,7 +169,7 @@ test('a stream that breaks off: what had arrived by then', async () => {
   expect(answerText(found)).not.toContain('[DONE]')
 })
 
-test('a source that repeats its key in headers and in the answer: the key is not stored', async () => {
+test('a source that repeats its key in headers and in the response: the key is not stored', async () => {
   const house = prepared()
   const { source } = house.app
   const serve = source.fetch

@@ -31,7 +31,7 @@ test('a model that an account offers is served by the pool, another one by a sou
   expect(await servedBy(app, chat('LLAMA-4'))).not.toBe('Local')
 })
 
-test('without any account, a source serves what it lists', async () => {
+test('without any account, a source serves its models', async () => {
   const app = testApp({ accounts: 0 })
   addSource(app)
   expect(await servedBy(app, chat('llama-4'))).toBe('Local')
@@ -57,14 +57,14 @@ test.each([
     { models: [{ model: 'llama-4', supportsStreaming: false }] },
     { stream: true },
   ],
-])('a source is left out when %s', async (_why, fields, more) => {
+])('a source is skipped when %s', async (_why, fields, more) => {
   const app = testApp()
   addSource(app, fields)
   await servedBy(app, chat('llama-4', more))
   expect(app.source.received).toHaveLength(0)
 })
 
-test('a busy source is left out; when all are busy, the client gets 503', async () => {
+test('a busy source is skipped; when all are busy, the client gets 503', async () => {
   const app = testApp()
   addSource(app, { name: 'Alpha', maxConcurrency: 1 })
   addSource(app, { name: 'Beta', maxConcurrency: 1 })
@@ -83,8 +83,8 @@ test('a busy source is left out; when all are busy, the client gets 503', async 
   await expectNothingLeft(app)
 })
 
-describe('a key that is limited to sources', () => {
-  test('is served by them also where an account offers the model, and by no other', async () => {
+describe('a key limited to sources', () => {
+  test('is served by them even if an account offers the model, and by no other', async () => {
     const app = testApp()
     fetchCatalogs(app)
     addSource(app, { name: 'Alpha', models: [POOLED, 'llama-4'] })
@@ -97,7 +97,7 @@ describe('a key that is limited to sources', () => {
     expect(await servedBy(app, chat(POOLED), none)).toBe('pool')
   })
 
-  test('goes on at the pool with what a source cannot do', async () => {
+  test('uses the pool for requests a source cannot serve', async () => {
     const app = testApp()
     fetchCatalogs(app)
     const { id } = addSource(app, { models: [POOLED] })
@@ -118,7 +118,7 @@ test('an allowlist is compared exactly', async () => {
   expect(await servedBy(app, chat('llama-4:70b'), bearer(key))).toBe(403)
 })
 
-test('compaction of a conversation with a source model is rejected at once', async () => {
+test('compaction of a conversation with a source model is rejected immediately', async () => {
   const app = testApp()
   addSource(app)
   const answer = await getAnswer(app, COMPACT, { json: codexBody('hello', { model: 'llama-4' }) })

@@ -69,7 +69,7 @@ describe.each([
   })
 })
 
-test('status and body of an error come back as they are, with the time to wait', async () => {
+test('status and body of an error are returned unchanged, with the retry time', async () => {
   const app = withFault('rate_limited')
   const answer = await getAnswer(app, CHAT, { json: chat() })
   expect(JSON.parse(answer.text)).toEqual({
@@ -122,7 +122,7 @@ describe('a stream that', () => {
     await nothingLeft(app)
   })
 
-  test('goes on after [DONE] is cut off there', async () => {
+  test('continues after [DONE] is cut off there', async () => {
     const app = testApp()
     addSource(app)
     answerWith(app, new Response('data: {"choices":[]}\n\ndata: [DONE]\n\ndata: [DONE]\n\ndata: {}\n\n', EVENT_STREAM))
@@ -143,7 +143,7 @@ describe('a stream that', () => {
     await nothingLeft(app)
   })
 
-  test('breaks the key over two chunks does not give it away', async () => {
+  test('splits the key over two chunks does not reveal it', async () => {
     const app = testApp()
     addSource(app)
     const reply = `data: {"choices":[{"delta":{"content":"${KEY} and ${KEY}"}}]}\n\ndata: [DONE]\n\n`
@@ -167,7 +167,7 @@ const answerWith = (app: TestApp, response: Response) => {
   app.source.fetch = async () => response
 }
 
-describe('a key with a token limit, when no usage is reported,', () => {
+describe('a key with a token limit, without reported usage,', () => {
   test('gets 502 for a document, and is charged the estimate', async () => {
     const app = testApp()
     addSource(app)
@@ -184,7 +184,7 @@ describe('a key with a token limit, when no usage is reported,', () => {
   test.each([
     ['chat', CHAT, chat({ stream: true })],
     ['native', NATIVE, codexBody('hello', { model: MODEL })],
-  ])('gets an error in place of the end of a %s stream', async (_dialect, route, json) => {
+  ])('gets an error instead of the end of a %s stream', async (_dialect, route, json) => {
     const app = withFault('no_usage')
     const answer = await getAnswer(app, route, { json, headers: limited(app) })
     expect(answer.status).toBe(200)
@@ -198,7 +198,7 @@ describe('a key with a token limit, when no usage is reported,', () => {
   })
 })
 
-test('a client that leaves cancels the call', async () => {
+test('a client that disconnects cancels the upstream request', async () => {
   const app = withFault('hang')
   const gone = new AbortController()
   const asked = app.ask(CHAT, { json: chat(), signal: gone.signal })
@@ -212,7 +212,7 @@ test('a client that leaves cancels the call', async () => {
 test.each([
   ['a document', chat()],
   ['a stream', chat({ stream: true })],
-])('a key is charged for %s that its client left while the source worked on it', async (_what, json) => {
+])('a key is charged for %s cancelled by its client while the source worked on it', async (_what, json) => {
   const app = withFault('hang')
   const limits = (['requests', 'total_tokens'] as const).map((limitType) => ({
     limitType,
@@ -236,7 +236,7 @@ test.each([
   await nothingLeft(app)
 })
 
-test('a JSON document is JSON for browsers too, whatever the source calls it', async () => {
+test('a JSON document is JSON for browsers too, whatever its content type at the source', async () => {
   const app = testApp()
   addSource(app)
   const reply = JSON.stringify({ id: 'c', choices: [{ message: { content: '<script>alert(1)</script>' } }] })
@@ -248,7 +248,7 @@ test('a JSON document is JSON for browsers too, whatever the source calls it', a
 test.each([
   ['a document', chat()],
   ['a stream', chat({ stream: true })],
-])('the content type of %s does not give the key away', async (_what, json) => {
+])('the content type of %s does not reveal the key', async (_what, json) => {
   const app = testApp()
   addSource(app)
   answerWith(app, new Response('hello', { headers: { 'content-type': `text/x-${KEY}` } }))
@@ -258,7 +258,7 @@ test.each([
   expect(answer.text + JSON.stringify(app.rows()) + app.lines.join()).not.toContain(KEY)
 })
 
-test('a total of tokens alone counts as input', async () => {
+test('only a total of tokens counts as input', async () => {
   const app = testApp()
   addSource(app)
   answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70 } }))
@@ -271,7 +271,7 @@ test('a total of tokens alone counts as input', async () => {
   ])
 })
 
-test('a source that was called while draining ends with an error', async () => {
+test('a source in use at shutdown ends with an error', async () => {
   const app = withFault('hang')
   app.bindings.lifecycle.draining = true
   const answer = await getAnswer(app, CHAT, { json: chat() })
@@ -280,7 +280,7 @@ test('a source that was called while draining ends with an error', async () => {
   await nothingLeft(app)
 })
 
-test('the health of a source follows its requests, but not the mistakes of a client', async () => {
+test('the health of a source follows its requests, but not client errors', async () => {
   const app = testApp()
   const { id } = addSource(app)
   const health = () => {

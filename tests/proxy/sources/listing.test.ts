@@ -27,7 +27,7 @@ test('`/v1/models` has them after those of the pool, owned by their source', asy
   expect(await one.json()).toEqual(models.at(-1))
 })
 
-test('a source that is disabled is gone from them', async () => {
+test('a disabled source is not listed', async () => {
   const app = testApp()
   fetchCatalogs(app)
   const { id } = addSource(app)
@@ -38,7 +38,7 @@ test('a source that is disabled is gone from them', async () => {
 })
 
 describe('the native catalog', () => {
-  test('has those that stream Responses with tools, complete for every client', async () => {
+  test('has those that stream Responses with tools, with fields every client needs', async () => {
     const app = testApp()
     fetchCatalogs(app)
     addSource(app, {
@@ -69,14 +69,14 @@ describe('the native catalog', () => {
     })
   })
 
-  test('is there without any account', async () => {
+  test('is available without any account', async () => {
     const app = testApp({ accounts: 0 })
     addSource(app)
     expect((await nativeModels(app)).map(({ slug }) => slug)).toEqual(['llama-4'])
   })
 })
 
-test('a key sees the models it may use', async () => {
+test('a key sees the models it can use', async () => {
   const app = testApp()
   fetchCatalogs(app)
   const { id } = addSource(app, { name: 'Alpha', models: ['llama-4', POOLED] })

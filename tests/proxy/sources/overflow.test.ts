@@ -81,7 +81,7 @@ describe('while every account is at its usage limit', () => {
     expect(app.source.received).toHaveLength(1)
   })
 
-  test('another model can be set, and is the one that is called', async () => {
+  test('another model can be set, and is the one that is used', async () => {
     const { app } = await prepared({ settings: { overflowModel: 'llama-4' } })
     const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { tools: [{ type: 'web_search' }] }) })
     expect(answer.status).toBe(200)
@@ -92,7 +92,7 @@ describe('while every account is at its usage limit', () => {
     expect(app.rows()).toMatchObject([{ model: MODEL, overflow: true }])
   })
 
-  test('a key is only marked where that is needed', async () => {
+  test('a key is only marked if that is needed', async () => {
     const { app } = await prepared({ settings: { overflowKeys: 'marked' } })
     const plain = app.key().key
     const marked = app.key({ allowOverflow: true }).key
@@ -113,7 +113,7 @@ describe('while every account is at its usage limit', () => {
   })
 })
 
-describe('the error of the pool is the answer', () => {
+describe('the pool’s error is returned', () => {
   const REASONING = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'abc' }
   test.each([
     ['a conversation with ciphertext', { input: [REASONING, ...codexBody().input] }],
@@ -122,7 +122,7 @@ describe('the error of the pool is the answer', () => {
       'an uploaded file',
       { input: [{ type: 'message', role: 'user', content: [{ type: 'input_file', file_id: 'file_1' }] }] },
     ],
-  ])('to %s', async (_what, more) => {
+  ])('for %s', async (_what, more) => {
     const { app } = await prepared()
     const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', more) })
     expect(answer.status).toBe(429)
@@ -135,19 +135,19 @@ describe('the error of the pool is the answer', () => {
     ['no source is set', { settings: { overflowSourceId: null } }],
     ['the source has no Responses', { source: { supportsResponses: false } }],
     ['the source lacks the model', { source: { models: ['llama-4'] } }],
-  ] as [string, Prepared][])('where %s', async (_why, options) => {
+  ] as [string, Prepared][])('if %s', async (_why, options) => {
     const { app } = await prepared(options)
     expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
     expect(app.source.received).toHaveLength(0)
   })
 
-  test('where the source is disabled', async () => {
+  test('if the source is disabled', async () => {
     const { app, id } = await prepared()
     disableSource(app, id)
     expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
   })
 
-  test('where one account is only busy or failing', async () => {
+  test('if one account is only busy or failing', async () => {
     const { app } = await prepared()
     app.members[1]!.sim.always(faults.serverError())
     const answer = await getAnswer(app, NATIVE, { json: codexBody() })
@@ -156,7 +156,7 @@ describe('the error of the pool is the answer', () => {
   })
 
   test.each(['unreachable', 'server_error', 'html', 'endless'] as const)(
-    'where the source fails too: %s, called once',
+    'if the source fails too: %s, called once',
     async (fault) => {
       const { app } = await prepared()
       app.source.fail(fault)
@@ -172,7 +172,7 @@ describe('the error of the pool is the answer', () => {
     },
   )
 
-  test('where the source is at its limit of parallel requests', async () => {
+  test('if the source is at its limit of parallel requests', async () => {
     const { app } = await prepared({ source: { maxConcurrency: 1, models: [MODEL], timeoutSeconds: 600 } })
     app.source.fail('stall')
     const first = app.ask(NATIVE, { json: codexBody(), headers: { 'session-id': 'a' } })
@@ -185,8 +185,8 @@ describe('the error of the pool is the answer', () => {
   })
 })
 
-describe('the budget of a day', () => {
-  test('ends overflow when it is used up, and is new the next day', async () => {
+describe('the daily budget', () => {
+  test('ends overflow when it is used up, and starts over the next day', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
     const statuses: number[] = []
     for (let n = 0; n < 4; n++) statuses.push((await getAnswer(app, NATIVE, { json: codexBody() })).status)
@@ -203,7 +203,7 @@ describe('the budget of a day', () => {
     expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(200)
   })
 
-  test('is not exceeded by requests that run at the same time', async () => {
+  test('is not exceeded by parallel requests', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
     // each is expected to cost 2048 output tokens at 10 USD per million: 0.0205 USD
     const answers = Array.from({ length: 8 }, (_, n) =>
@@ -215,7 +215,7 @@ describe('the budget of a day', () => {
     await nothingLeft(app)
   })
 
-  test('counts what was spent before a restart', async () => {
+  test('counts spending from before a restart', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.021 } })
     const ask = async () => (await getAnswer(app, NATIVE, { json: codexBody() })).status
     let served = 0
@@ -226,7 +226,7 @@ describe('the budget of a day', () => {
     expect(app.source.received).toHaveLength(served)
   })
 
-  test('counts requests whose usage the source does not report, also after a restart', async () => {
+  test('counts requests without reported usage, also after a restart', async () => {
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 0.025 } })
     app.source.fail('no_usage')
     const ask = async () => (await getAnswer(app, NATIVE, { json: codexBody() })).status
@@ -238,7 +238,7 @@ describe('the budget of a day', () => {
     expect(await ask()).toBe(429)
   })
 
-  test.each(['hang', 'stall'] as const)('counts a request that its client left (%s)', async (fault) => {
+  test.each(['hang', 'stall'] as const)('counts a request cancelled by its client (%s)', async (fault) => {
     const { app, id } = await prepared({ settings: { overflowCostUsdPerDay: 0.05 } })
     app.source.fail(fault)
     const gone = new AbortController()
@@ -254,7 +254,7 @@ describe('the budget of a day', () => {
     await nothingLeft(app)
   })
 
-  test('cannot be kept for a model without prices, which is then not used', async () => {
+  test('is impossible for a model without prices, which is then not used', async () => {
     const models = [{ model: MODEL }, { model: 'free', inputPer1m: 0, outputPer1m: 0 }]
     const { app } = await prepared({ settings: { overflowCostUsdPerDay: 5 }, source: { models } })
     const ask = async () => (await getAnswer(app, NATIVE, { json: codexBody() })).status
@@ -267,7 +267,7 @@ describe('the budget of a day', () => {
     expect(await ask()).toBe(200)
   })
 
-  test('a hold is corrected once', () => {
+  test('a reservation is corrected once', () => {
     const budget = new OverflowBudget(testDb().db, 0)
     const limit = { limitMicros: 100, now: 0 }
     const charge = budget.hold(60, limit)

@@ -45,7 +45,7 @@ const form = async (fields: Record<string, string | File>) => {
 }
 
 describe('chat', () => {
-  test('leaves in its own dialect with three headers, and the document comes back as it is', async () => {
+  test('is sent unchanged with three headers, and the document is returned unchanged', async () => {
     const { app, source } = withSource()
     const headers = { 'user-agent': 'tool/1', 'x-session-id': 's', authorization: 'Bearer not-a-key' }
     const answer = await getAnswer(app, CHAT, { json: chat({ temperature: 0.3, top_k: 40 }), headers })
@@ -73,7 +73,7 @@ describe('chat', () => {
     await nothingLeft(app)
   })
 
-  test('a stream reports its usage to Sluice and not to a client that did not ask', async () => {
+  test('a stream reports its usage to Sluice and not to a client that did not request it', async () => {
     const { app } = withSource()
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(app.source.last('/chat/completions')?.body).toMatchObject({ stream_options: { include_usage: true } })
@@ -84,7 +84,7 @@ describe('chat', () => {
     await nothingLeft(app)
   })
 
-  test('a client that asks for the usage gets it', async () => {
+  test('a client that requests the usage gets it', async () => {
     const { app } = withSource()
     const options = { include_usage: true, include_obfuscation: false }
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true, stream_options: options }) })
@@ -104,7 +104,7 @@ describe('chat', () => {
 })
 
 describe('responses', () => {
-  test('of the native client stream through with one terminal event', async () => {
+  test('of the native client are streamed with one terminal event', async () => {
     const { app, source } = withSource()
     const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
     expect(answer.status).toBe(200)
@@ -117,7 +117,7 @@ describe('responses', () => {
     await nothingLeft(app)
   })
 
-  test('of SDKs come back as a document or a stream, as asked', async () => {
+  test('of SDKs return a document or a stream, as requested', async () => {
     const { app } = withSource()
     const whole = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
     expect(JSON.parse(whole.text)).toMatchObject({ id: 'resp_source', status: 'completed' })
@@ -211,7 +211,7 @@ describe('embeddings', () => {
     await nothingLeft(app)
   })
 
-  test('are held to the allowlist, exactly, but not to an enforced text model', async () => {
+  test('are checked against the allowlist, exactly, but not an enforced text model', async () => {
     const { app } = withSource()
     const ask = (key: string) =>
       getAnswer(app, EMBEDDINGS, { json: { model: MODEL, input: 'a' }, headers: { authorization: `Bearer ${key}` } })
@@ -222,7 +222,7 @@ describe('embeddings', () => {
 })
 
 describe('transcription', () => {
-  test('is sent as it came, whatever its fields, and priced by the minute', async () => {
+  test('is sent unchanged, whatever its fields, and priced by the minute', async () => {
     const { app, source } = withSource({ models: [{ model: 'whisper-local', audioPerMinute: 0.006 }] })
     app.source.state.models.push('whisper-local')
     const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
@@ -235,7 +235,7 @@ describe('transcription', () => {
     await nothingLeft(app)
   })
 
-  test('of a model that no source lists goes to the pool', async () => {
+  test('of a model of no source is served by the pool', async () => {
     const { app } = withSource()
     const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
     const answer = await getAnswer(app, AUDIO, await form({ model: 'whisper-1', file }))

@@ -38,7 +38,7 @@ const world = () => {
 }
 
 describe('a code', () => {
-  test('gives the tokens of whoever signed in, once', async () => {
+  test('returns the tokens of the user who signed in, once', async () => {
     const { code, exchange, ada, upstream } = world()
     const given = code()
     const { status, body } = await exchange({ code: given })
@@ -54,12 +54,12 @@ describe('a code', () => {
     ['another redirect', { redirect_uri: 'http://localhost:1456/auth/callback' }],
     ['a redirect that differs by a slash', { redirect_uri: `${REDIRECT}/` }],
     ['an unknown code', { code: 'ac_unknown' }],
-  ])('with %s is refused', async (_, more) => {
+  ])('with %s is rejected', async (_, more) => {
     const { code, exchange } = world()
     expect(await exchange({ code: code(), ...more })).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   })
 
-  test('is refused for another client, and after ten minutes', async () => {
+  test('is rejected for another client, and after ten minutes', async () => {
     const { code, exchange, clock } = world()
     expect((await exchange({ code: code(), client_id: 'other' })).status).toBe(401)
     const late = code()
@@ -76,7 +76,7 @@ test.each([
   ['redirect_uri', 'https://evil.example/auth/callback'],
   ['scope', 'openid'],
   ['state', ''],
-])('an address whose %s is %p is not taken', (name, value) => {
+])('a URL whose %s is %p is rejected', (name, value) => {
   const { upstream, url, ada } = world()
   const changed = new URL(url)
   changed.searchParams.set(name, value)
@@ -87,7 +87,7 @@ describe('a device', () => {
   const USER_CODE = '/api/accounts/deviceauth/usercode'
   const TOKEN = '/api/accounts/deviceauth/token'
 
-  test('waits, is told to slow down when it hurries, and gets its code', async () => {
+  test('waits, gets slow_down when it polls too fast, and gets its code', async () => {
     const { upstream, post, clock, ada } = world()
     const { body } = await post(USER_CODE, { client_id: CLIENT_ID })
     const question = { device_auth_id: body.device_auth_id, user_code: body.user_code }

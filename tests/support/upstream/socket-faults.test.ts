@@ -28,8 +28,8 @@ afterEach(async () => {
   slept.length = 0
 })
 
-describe('before the answer', () => {
-  test('a status is an in-band error with its body and headers, and the socket lives', async () => {
+describe('before the response', () => {
+  test('a status is an in-band error with its body and headers, and the socket stays open', async () => {
     const { account, socket } = await asked(faults.usageLimit({ resetsAt: 9_000_000 }))
     expect(await socket.next()).toEqual({
       type: 'error',
@@ -60,7 +60,7 @@ describe('before the answer', () => {
   })
 })
 
-describe('inside the answer', () => {
+describe('inside the response', () => {
   const ends: [name: string, fault: Fault, code: number, events: string[]][] = [
     ['a close before any event', { close: { code: 1011, reason: 'oops', afterEvents: 0 } }, 1011, []],
     ['a close between events', { close: { code: 1013, afterEvents: 2 } }, 1013, STARTED],
@@ -84,7 +84,7 @@ describe('inside the answer', () => {
     expect(typesAt(socket).at(-1)).toBe('response.output_item.done')
   })
 
-  test('a binary frame and garbage sit between whole events', async () => {
+  test('a binary frame and garbage are between whole events', async () => {
     const { socket } = await asked({
       binaryFrame: { afterEvents: 1 },
       malformedChunk: { afterEvents: 2, text: '{oops' },
@@ -93,7 +93,7 @@ describe('inside the answer', () => {
     expect(typesAt(socket).slice(0, 4)).toEqual(['response.created', '(binary)', 'response.in_progress', '(not JSON)'])
   })
 
-  test('failures, an error event, an incomplete end and rate limits are those of a body', async () => {
+  test('failures, an error event, an incomplete end and rate limits are as over HTTP', async () => {
     const account = anAccount()
     const socket = await open(account)
     account.next(
@@ -113,7 +113,7 @@ describe('inside the answer', () => {
     expect(slept).toEqual([500, ...Array(socket.events.length - 1).fill(20)])
   })
 
-  test('silence lasts until the peer leaves, which is seen and recorded', async () => {
+  test('silence lasts until the peer disconnects, which is detected and recorded', async () => {
     const { socket } = await asked({ silence: { afterEvents: 1 } }, 60)
     await socket.next()
     const nothing = await socket.next().catch((error: Error) => error.message)
@@ -135,8 +135,8 @@ test('over SSE a close is a clean early end, a drop is a reset, and there is no 
   expect(await broken.text().catch((error: unknown) => error)).toMatchObject({ code: 'ECONNRESET' })
 })
 
-describe('around the answer', () => {
-  test('an idle connection closes after the turn, whether that went well or not', async () => {
+describe('around the response', () => {
+  test('an idle connection closes after the turn, successful or not', async () => {
     const { account, socket } = await asked({ closeIdle: { code: 1001, reason: 'idle' } })
     expect(await socket.closed).toEqual({ code: 1001, reason: 'idle' })
     expect(typesAt(socket).at(-1)).toBe('response.completed')
@@ -156,7 +156,7 @@ describe('around the answer', () => {
     expect(await socket.ping().catch((error: Error) => error.message)).toBe('The ping was not answered within 500 ms.')
   })
 
-  test('a stalled reader takes nothing more, from a turn on or from the handshake', async () => {
+  test('a stalled reader reads nothing more, from a turn on or from the handshake', async () => {
     const { account, socket } = await asked({ stopReading: true }, 500)
     expect((await socket.next(({ type }) => type === 'response.completed')).type).toBe('response.completed')
     expect(await socket.turn(aCreate()).catch((error: Error) => error.message)).toStartWith('No such event came')

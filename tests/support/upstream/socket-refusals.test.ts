@@ -10,7 +10,7 @@ const lab = createSocketLab({ now: () => NOW })
 const { upstream, anAccount, open } = lab
 afterEach(lab.tidy)
 
-describe('a frame is refused in band', () => {
+describe('a frame is rejected in band', () => {
   const bodies: [name: string, frame: Json, message: string][] = [
     ['no stream', aCreate({ stream: undefined }), 'Stream must be set to true'],
     ['stored', aCreate({ store: true }), 'Store must be set to false'],
@@ -66,7 +66,7 @@ describe('a frame is refused in band', () => {
     ['an unknown type', '{"type":"session.update"}', 'the type session.update'],
     ['binary', new Uint8Array([123, 125]), 'a binary frame'],
   ]
-  test.each(junk)('%s, and is odd', async (_name, frame, what) => {
+  test.each(junk)('%s, and is recorded as odd', async (_name, frame, what) => {
     const socket = await open(anAccount())
     expect(await turnOn(socket, frame)).toMatchObject([{ type: 'error', status: 400 }])
     expect(upstream.oddities).toEqual([expect.stringContaining(`${what} came on the socket`)])
@@ -84,7 +84,7 @@ describe('a frame is refused in band', () => {
     expect(upstream.openStreams).toBe(1)
   })
 
-  test('a lite body without its marker is odd', async () => {
+  test('a lite body without its marker is recorded as odd', async () => {
     const input = [{ type: 'additional_tools', role: 'developer', tools: [] }, says('hi')]
     await turnOn(await open(anAccount()), aCreate({ input }))
     expect(upstream.oddities).toEqual([expect.stringContaining('in its client_metadata')])
@@ -96,7 +96,7 @@ describe('a frame is refused in band', () => {
     expect((await socket.closed).code).toBe(1009)
   })
 
-  test('an interrupt and a receipt are accepted and noted', async () => {
+  test('an interrupt and a receipt are accepted and recorded', async () => {
     const socket = await open(anAccount())
     socket.send({ type: 'response.interrupt', discard_partial_items: true })
     socket.send({ type: 'response.processed', response_id: 'resp_1' })

@@ -23,7 +23,7 @@ async function refused(headers: Record<string, string>): Promise<SocketRefused> 
 const prewarm = (more: Json = {}) => aCreate({ input: [], instructions: undefined, generate: false, ...more })
 
 describe('a handshake', () => {
-  test('of a good client opens a socket with the headers of a response', async () => {
+  test('of a valid client opens a socket with the headers of a response', async () => {
     const account = anAccount()
     account.setUsage({ primary: { usedPercent: 12.5, windowMinutes: 300, resetAt: NOW + 9_000_000 } })
     const { headers } = (await open(account)).opened
@@ -40,7 +40,7 @@ describe('a handshake', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('without a good token or the protocol version is refused', async () => {
+  test('without a valid token or the protocol version is rejected', async () => {
     const account = anAccount()
     const good = getHandshake(account)
     const token = await refused({ ...good, authorization: 'Bearer nobody' })
@@ -70,17 +70,17 @@ describe('a handshake', () => {
     ['a foreign turn state', { 'x-codex-turn-state': 'ts.other.1' }, 'an x-codex-turn-state that it did not issue'],
     ['no user agent', { 'user-agent': '' }, 'there is no user-agent'],
   ]
-  test.each(mistakes)('with %s is odd', async (_name, headers, sentence) => {
+  test.each(mistakes)('with %s is recorded as odd', async (_name, headers, sentence) => {
     await open(anAccount(), { headers })
     expect(upstream.oddities).toEqual([expect.stringContaining(sentence)])
   })
 
-  test('that offers a sub-protocol is odd', async () => {
+  test('that offers a sub-protocol is recorded as odd', async () => {
     await open(anAccount(), { protocols: ['v1'] })
     expect(upstream.oddities).toEqual([expect.stringContaining('sec-websocket-protocol must not')])
   })
 
-  test('is refused, broken or delayed by a fault of its own', async () => {
+  test('is rejected, broken or delayed by its own faults', async () => {
     const account = anAccount()
     account.setUsage({ primary: { usedPercent: 99, windowMinutes: 300, resetAt: NOW } })
     account.next({ ...faults.rateLimited(7), on: 'handshake' }, { ...faults.badGatewayHtml(), on: 'handshake' })
@@ -101,7 +101,7 @@ describe('a handshake', () => {
     expect(upstream.handshakes.map(({ status }) => status)).toEqual([429, 502, null, 101, null])
   })
 
-  test('belongs to sockets only: a plain GET is not found, in process too', async () => {
+  test('exists for sockets only: a plain GET is not found, in process too', async () => {
     const headers = getHandshake(anAccount())
     expect((await fetch(`${url}${SOCKET_PATH}`, { headers })).status).toBe(404)
     expect(
@@ -111,7 +111,7 @@ describe('a handshake', () => {
 })
 
 describe('a turn', () => {
-  test('is answered with the events of a body, one a frame, and recorded like a request', async () => {
+  test('gets the events of an HTTP response, one per frame, and is recorded like a request', async () => {
     const account = anAccount()
     const socket = await open(account)
     const events = await turnOn(socket, aCreate())
@@ -134,7 +134,7 @@ describe('a turn', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('can follow another, on as many connections as there are', async () => {
+  test('can follow another, on any number of connections', async () => {
     const account = anAccount()
     const [one, two] = [await open(account), await open(account)]
     expect(upstream.openSockets).toBe(2)
@@ -176,7 +176,7 @@ describe('a turn', () => {
     expect(upstream.oddities).toEqual([])
   })
 
-  test('with no new input is fine on a prewarm or a previous response', async () => {
+  test('without new input is accepted for a prewarm or a previous response', async () => {
     const socket = await open(anAccount())
     const [empty] = await turnOn(socket, aCreate({ input: [] }))
     expect(empty).toMatchObject({ status: 400, error: { message: 'Input must not be empty' } })
@@ -197,7 +197,7 @@ describe('a turn', () => {
     expect(seen).toEqual([['user'], ['user', 'assistant', 'user']])
   })
 
-  test('takes the same frames as everybody from a precomputed answer', async () => {
+  test('gets the same frames from a precomputed response', async () => {
     const account = anAccount()
     const answer = answers.bulk(20, 10, { precomputed: true, perChunk: 8 })
     upstream.script(() => answer)
@@ -206,7 +206,7 @@ describe('a turn', () => {
     expect(upstream.requests).toMatchObject([{ eventsSent: 28 }, { eventsSent: 28, finished: true }])
   })
 
-  test('of 12 MB to a reader that stalls waits for it and loses nothing', async () => {
+  test('of 12 MB to a stalled reader waits for it and loses nothing', async () => {
     const socket = await open(anAccount())
     upstream.script(() => answers.bulk(3000, 4000))
     socket.pause()

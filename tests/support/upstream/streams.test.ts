@@ -81,7 +81,7 @@ describe('faults inside the stream', () => {
     expect(second).toMatchObject({ type: 'response.created', sequence_number: 0 })
   })
 
-  test('garbage sits between whole events', async () => {
+  test('garbage is between whole events', async () => {
     const { upstream, account } = anUpstream()
     account.next({ malformedChunk: { afterEvents: 1, text: 'data: {oops\n\n' } })
     const blocks = (await (await ask(upstream, account)).text()).split('\n\n')
@@ -123,7 +123,7 @@ describe('faults inside the stream', () => {
 })
 
 describe('the reader', () => {
-  test('sets the pace in process: only what was asked for is made', async () => {
+  test('sets the pace in process: only requested events are created', async () => {
     const { upstream, account } = anUpstream()
     account.next({ manyEvents: { count: 100_000, bytes: 50 } })
     const reader = (await ask(upstream, account)).body?.getReader()
@@ -135,7 +135,7 @@ describe('the reader', () => {
     expect(upstream.openStreams).toBe(0)
   })
 
-  test('sets the pace over a socket: a stalled one is not buffered for without end', async () => {
+  test('sets the pace over a socket: a stalled one is not buffered endlessly', async () => {
     const { upstream, account } = anUpstream()
     const count = 100_000
     account.next({ manyEvents: { count, bytes: 400 } })
@@ -164,7 +164,7 @@ describe('the reader', () => {
     expect(events.at(-1)).toMatchObject({ type: 'response.completed', sequence_number: events.length - 1 })
   })
 
-  test('that hangs up after the terminal event has finished', async () => {
+  test('that disconnects after the terminal event has finished', async () => {
     const { upstream, account } = anUpstream()
     const reader = (await ask(upstream, account)).body?.getReader()
     for (let text = ''; !text.includes('event: response.completed'); )
@@ -188,7 +188,7 @@ describe('the reader', () => {
     expect(upstream.requests).toMatchObject([{ aborted: true, finished: false }])
   })
 
-  test('gets the same bytes as everybody from a precomputed answer', async () => {
+  test('gets the same bytes from a precomputed response', async () => {
     const { upstream, account } = anUpstream()
     const answer = answers.bulk(20, 10, { precomputed: true, perChunk: 8 })
     upstream.script(() => answer)
@@ -212,14 +212,14 @@ describe('manners', () => {
     ['no user agent', { 'user-agent': '' }, 'there is no user-agent'],
     ["Bun's user agent", { 'user-agent': 'Bun/1.4.5' }, "the user-agent is Bun's own"],
   ]
-  test.each(mistakes)('%s is odd, and odd once', async (_name, headers, sentence) => {
+  test.each(mistakes)('%s is recorded as odd, and only once', async (_name, headers, sentence) => {
     const { upstream, account } = anUpstream()
     await ask(upstream, account, { headers })
     await ask(upstream, account, { headers })
     expect(upstream.oddities).toEqual([expect.stringContaining(sentence)])
   })
 
-  test('what Bun adds to a request by itself is seen in process too', async () => {
+  test('headers that Bun adds to a request are recorded in process too', async () => {
     const { upstream, account } = anUpstream()
     const { authorization = '', ...rest } = getHeaders(account)
     const headers = {
@@ -235,7 +235,7 @@ describe('manners', () => {
     ])
   })
 
-  test('a token with the id of another account is refused and odd', async () => {
+  test('a token with the id of another account is rejected and recorded as odd', async () => {
     const { upstream, account } = anUpstream()
     const other = upstream.addAccount()
     const response = await ask(upstream, account, { headers: { 'chatgpt-account-id': other.chatgptAccountId } })
@@ -243,7 +243,7 @@ describe('manners', () => {
     expect(upstream.oddities).toEqual([expect.stringContaining('the chatgpt-account-id of another account')])
   })
 
-  test('the own turn state is echoed and not odd; a lite body without its header is', async () => {
+  test('its own turn state is echoed and not odd; a lite body without its header is', async () => {
     const { upstream, account } = anUpstream()
     const state = (await ask(upstream, account)).headers.get('x-codex-turn-state') ?? ''
     const again = await ask(upstream, account, { headers: { 'x-codex-turn-state': state } })

@@ -106,7 +106,7 @@ describe('a proxy endpoint', () => {
     ])
   })
 
-  test.each(['::1', '[2001:db8::1]', 'PROXY.test', '192.0.2.1', 'proxy_1.internal'])('may be at %s', async (host) => {
+  test.each(['::1', '[2001:db8::1]', 'PROXY.test', '192.0.2.1', 'proxy_1.internal'])('can be at %s', async (host) => {
     const { status, body } = await door(testApp())('POST /endpoints', { ...PROXY, host })
     expect([status, body.host]).toEqual([200, host.toLowerCase().replace(/[[\]]/g, '')])
   })
@@ -255,7 +255,7 @@ describe('permissions for proxies', () => {
     expect(await rights(role, true)).toEqual(refused)
   })
 
-  test('an Admin may, after a confirmation', async () => {
+  test('an Admin can, after a confirmation', async () => {
     expect(await rights('admin', false)).toEqual(Array.from({ length: 4 }, () => 'step_up_required'))
     expect(await rights('admin', true)).toEqual(['ok', 'ok', 'ok', 'ok'])
   })

@@ -30,7 +30,7 @@ const FRAGMENT = { 'hx-request': 'true', 'hx-source': 'form#form-files', 'hx-cur
 
 describe('one complete text', () => {
   test.each([
-    ['as it is', (json: string) => json],
+    ['unchanged', (json: string) => json],
     ['with a byte order mark', (json: string) => `\uFEFF${json}`],
     ['in a code fence', (json: string) => `\`\`\`json\r\n${json}\r\n\`\`\`\r\n`],
     ['in a list', (json: string) => `[${json}]`],

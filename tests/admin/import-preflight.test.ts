@@ -154,7 +154,7 @@ describe('looking', () => {
     )
   })
 
-  test('of several files of one account only the newest is recommended', async () => {
+  test('only the newest of several files of one account is recommended', async () => {
     const { app, look } = open()
     const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
     const seen = await look({

@@ -52,7 +52,7 @@ describe('permissions for the live stream', () => {
     expect(await problem(await app.ask('GET /api/events', { peer: REMOTE }))).toEqual([401, 'authentication_required'])
   })
 
-  test('accepts all others, with only the topics they may see', async () => {
+  test('accepts all others, with only the topics they can see', async () => {
     const app = testApp()
     const { as } = people(app)
     const streams = Object.fromEntries(

@@ -241,7 +241,7 @@ describe('periods', () => {
   })
 })
 
-test('of many accounts, shows those that need attention, are unavailable or most used before paused ones', async () => {
+test('with many accounts, those that need attention, are unavailable or most used come before paused ones', async () => {
   const app = testApp({ accounts: Array.from({ length: 17 }, () => ({ plan: 'plus' as const })) })
   const at = app.clock.now()
   const ids = app.members.map(({ id }) => id)

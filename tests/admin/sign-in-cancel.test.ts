@@ -40,7 +40,7 @@ describe('cancelling a browser sign-in', () => {
     expect([tokenCalls(), emails()]).toEqual([[], []])
   })
 
-  test('of one of two keeps the other pending', async () => {
+  test('of one sign-in keeps another pending', async () => {
     const { app, start, cancel, approve, follow, emails } = open()
     const [one, two] = [await start(), await start()]
     await cancel(one.flowId)

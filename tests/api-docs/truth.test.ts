@@ -70,9 +70,9 @@ describe('changes', () => {
       expect([who, await judged(operation, response)]).toEqual([who, 'as documented'])
     }
     const wrong: [what: string, Omit<Sending, 'asker'>][] = [
-      ['an id nobody has', { id: 'nobody-has-it' }],
+      ['an unknown id', { id: 'nobody-has-it' }],
       ['a body that is a list', { json: [] }],
-      ['a field nobody knows', { json: { nobodyKnows: 1 } }],
+      ['an unknown field', { json: { nobodyKnows: 1 } }],
     ]
     for (const [what, sending] of operation.words.files ? wrong.slice(0, 1) : wrong) {
       const response = await send(world, operation, mutation, { asker: admin(), ...sending })

@@ -42,7 +42,7 @@ test('it outlives its session, so that an expired session is not mistaken for no
   )
 })
 
-test('it is also renewed if the clock was ahead when a year-long session began', async () => {
+test('it is also replaced if the clock was ahead when a year-long session began', async () => {
   const app = testApp({ accounts: 0, settings: { dashboardSessionTtlSeconds: 31_536_000 } })
   const { add, browser } = people(app)
   add({ username: 'anna', role: 'admin' })

@@ -114,7 +114,7 @@ test('a conversation that fills the context window is compacted between two turn
 })
 
 test.each([
-  ['by the service', true, 'compaction_trigger'],
+  ['by ChatGPT', true, 'compaction_trigger'],
   ['by the client', false, 'message'],
 ])('the user compacts the conversation, %s', async (_by, compactsRemotely, asked) => {
   await using session = await startSession({ ...ROUND_ROBIN, compactsRemotely })

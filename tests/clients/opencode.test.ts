@@ -53,7 +53,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   /** Of every request that reached the upstream, once each. */
   const modelsAsked = () => [...new Set(world.turns().map(({ body }) => (isJson(body) ? body.model : null)))]
 
-  test('reads a file, answers, and goes on with the conversation', async () => {
+  test('reads a file, answers, and continues the conversation', async () => {
     const folder = opencode.folder(configFor(), { 'poem.txt': 'Roses are red.\n' })
     const arguments_ = JSON.stringify({ filePath: join(folder, 'poem.txt') })
     world.upstream.script((turn: Turn) => {

@@ -159,7 +159,7 @@ describe('change notices', () => {
     expect(heard).toEqual([['keys', 'accounts']])
   })
 
-  test('a listener may commit', () => {
+  test('a listener can commit', () => {
     const { db } = open()
     const heard: string[] = []
     onChange(db, (topics) => {

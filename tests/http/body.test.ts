@@ -76,7 +76,7 @@ test('on an open route, more than 64 KiB are rejected, declared or counted', asy
   }
 })
 
-test('signed-in users may send 1 MiB', async () => {
+test('signed-in users can send 1 MiB', async () => {
   const { ask: send } = testApp()
   const names = (kib: number) => `{"name":"x","allowedModels":["${'y'.repeat(kib * 1024)}"]}`
   const codes = [900, 1024].map(
@@ -85,7 +85,7 @@ test('signed-in users may send 1 MiB', async () => {
   expect(await Promise.all(codes)).toEqual(['validation_error', 'payload_too_large'])
 })
 
-test('of very many invalid fields the first are named', async () => {
+test('only the first of very many invalid fields are named', async () => {
   const names = Array.from({ length: 3000 }, (_, index) => `no${index}`)
   const json = JSON.stringify({ name: 'x', ...Object.fromEntries(names.map((name) => [name, 0])) })
   const form = new URLSearchParams([['name', 'x'], ...names.map((name): [string, string] => [name, '0'])])
@@ -188,7 +188,7 @@ test('a form becomes the same document', async () => {
   })
 })
 
-test('an unchecked box is false, an empty number is left out, an invalid one is rejected at its field', async () => {
+test('an unchecked box is false, an empty number is omitted, an invalid one is rejected at its field', async () => {
   expect(fromForm(Thing, { name: 'x', isOn: 'false', seconds: '' })).toEqual({ name: 'x', isOn: false })
   const bad = await ask('POST /api/thing', { body: new URLSearchParams({ name: 'x', seconds: 'soon' }) })
   expect((await getProblem(bad)).details).toMatchObject({ fields: { seconds: [expect.any(String)] } })

@@ -66,7 +66,7 @@ describe('backups', () => {
   }
 
   test.each([
-    ['there is none', [], 24, 1],
+    ['there is no backup', [], 24, 1],
     ['the newest is old enough', [24 * HOUR_MS, 48 * HOUR_MS], 24, 1],
     ['the newest is younger', [23 * HOUR_MS], 24, 0],
     ['one is dated in the future, and the newest other is old enough', [-9 * HOUR_MS, 24 * HOUR_MS], 24, 1],
@@ -318,7 +318,7 @@ describe('explanations of old requests', () => {
     expect(explained()).not.toContain('r4.0')
   })
 
-  test('of a large log are deleted twenty requests at a time, with a pause between', async () => {
+  test('are deleted twenty requests at a time in a large log, with a pause between', async () => {
     const { db, sqlite } = setUp([])
     const turns = 10_050
     const numbers = `WITH RECURSIVE turn(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM turn WHERE i < ${turns})`

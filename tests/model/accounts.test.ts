@@ -162,7 +162,7 @@ test('a file with the stored tokens does not interrupt a running refresh', () =>
   expect(refreshToken()).toBe('next-refresh')
 })
 
-test('of a newer and an older file together the newer wins, and nothing was kept', () => {
+test('the newer of two files imported together wins, and nothing was kept', () => {
   const { db, doing, refreshToken } = setUp()
   const files = [getFile('second', SIGNED_IN_AT + 3_600_001), getFile('first', SIGNED_IN_AT)]
   const rows = mergeByAccount(commit(db, (tx) => importAccounts(tx, files, doing)))

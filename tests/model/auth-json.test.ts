@@ -81,8 +81,8 @@ describe('an invalid file', () => {
     ['no refresh token', file({ ...NATIVE, refresh_token: undefined }), 'has no refresh_token'],
     ['no ID token', file({ ...NATIVE, id_token: undefined }), 'has no id_token'],
     ['a blank refresh token', file({ ...NATIVE, refresh_token: '  ' }), 'tokens.refresh_token'],
-    ['an invalid ID token', file({ ...NATIVE, id_token: 'opaque' }), 'without an e-mail'],
-    ['an ID token without an address', file({ ...NATIVE, id_token: unsignedJwt({ sub: 'x' }) }), 'without an e-mail'],
+    ['an invalid ID token', file({ ...NATIVE, id_token: 'opaque' }), 'without an email'],
+    ['an ID token without an address', file({ ...NATIVE, id_token: unsignedJwt({ sub: 'x' }) }), 'without an email'],
   ])('%s is rejected by name and reason', (_, text, reason) => {
     const refusal = getRefusal(text)
     expect(refusal.code).toBe('invalid_auth_json')
@@ -109,7 +109,7 @@ describe('a recognized but unusable file is named, with advice and without its s
     ['a signed-out client, by its mode', { auth_mode: 'chatgpt', OPENAI_API_KEY: null }, 'signed out'],
     ['emptied tokens', { OPENAI_API_KEY: null, tokens: {} }, 'signed out'],
     [
-      'tokens another app renews',
+      'tokens another app refreshes',
       { auth_mode: 'chatgptAuthTokens', tokens: { ...NATIVE, refresh_token: '' } },
       'work.json has tokens that another app manages and renews. ',
     ],
@@ -154,7 +154,7 @@ describe('a field that could not be sent or shown is rejected by its name', () =
   test.each([
     ['an access token with a control byte', { ...NATIVE, access_token: 'acc\u0000ess' }, 'access_token'],
     ['an access token with a line break inside', { ...NATIVE, access_token: 'acc\r\nx: y' }, 'access_token'],
-    ['an access token beyond ASCII', { ...NATIVE, access_token: 'accéss' }, 'access_token'],
+    ['an access token with non-ASCII characters', { ...NATIVE, access_token: 'accéss' }, 'access_token'],
     ['a refresh token with a tab inside', { ...NATIVE, refresh_token: 're\tfresh' }, 'refresh_token'],
     ['a refresh token of 30 KB', { ...NATIVE, refresh_token: 'r'.repeat(30_000) }, 'refresh_token'],
     ['an ID token with a control byte', { ...NATIVE, id_token: `${ID_TOKEN}\u0007x` }, 'id_token'],
@@ -166,11 +166,15 @@ describe('a field that could not be sent or shown is rejected by its name', () =
       'account_id',
     ],
     ['an account id of 1 KB', { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'a'.repeat(1024) }) }, 'account_id'],
-    ['an account id beyond ASCII', { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'wörk' }) }, 'account_id'],
-    ['an e-mail of 30 KB', withEmail(`${'a'.repeat(30_000)}@example.test`), 'email'],
-    ['an e-mail with a control byte', withEmail('ada\u001b[31m@example.test'), 'email'],
-    ['an e-mail with a bidirectional control', withEmail('ada\u202e@example.test'), 'email'],
-    ['an e-mail with half a surrogate pair', withEmail('ada\ud800@example.test'), 'email'],
+    [
+      'an account id with non-ASCII characters',
+      { ...NATIVE, id_token: idToken({ chatgpt_account_id: 'wörk' }) },
+      'account_id',
+    ],
+    ['an email of 30 KB', withEmail(`${'a'.repeat(30_000)}@example.test`), 'email'],
+    ['an email with a control byte', withEmail('ada\u001b[31m@example.test'), 'email'],
+    ['an email with a bidirectional control', withEmail('ada\u202e@example.test'), 'email'],
+    ['an email with half a surrogate pair', withEmail('ada\ud800@example.test'), 'email'],
     ['a user id of 30 KB', { ...NATIVE, id_token: idToken({ chatgpt_user_id: 'u'.repeat(30_000) }) }, 'user_id'],
     ['a plan with a line break', { ...NATIVE, id_token: idToken({ chatgpt_plan_type: 'pro\nx' }) }, 'plan_type'],
     ['a label of 30 KB', { ...NATIVE, id_token: idToken({ workspace_label: 'l'.repeat(30_000) }) }, 'workspace_label'],

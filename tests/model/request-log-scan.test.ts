@@ -162,7 +162,7 @@ test('new requests are limited and filtered', () => {
   expect(since(0, { model: 'rare' }).map(({ id }) => id)).toEqual(['r000001'])
 })
 
-test('of more new requests than a response holds, the most recently begun are last, so that a list has no gap', () => {
+test('if there are more new requests than a response holds, the most recently begun are last, so that a list has no gap', () => {
   const { db, sqlite } = getLog(500)
   sqlite.run('UPDATE requests SET total_ms = 1000 WHERE id = ?', ['r000007'])
   const told = newRequests(db, LogQuery.parse({}), SIGHT, 0).map(({ id }) => id)

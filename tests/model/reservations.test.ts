@@ -284,7 +284,7 @@ describe('races', () => {
   const steps = fc.array(fc.oneof({ weight: 3, arbitrary: admit }, { weight: 2, arbitrary: end }), { maxLength: 120 })
   const maxima = fc.tuple(...TYPES.map(() => fc.integer({ min: 1, max: 3000 })))
 
-  test('counters and reservations stay within every limit at each admission, and deltas sum to the use', () => {
+  test('counters and reservations stay within every limit at each admission, and deltas add up to the use', () => {
     holds(
       fc.property(steps, maxima, (script, max) => {
         const limits = TYPES.map((type, i) => aLimit({ id: type, type, maxValue: max[i] }))

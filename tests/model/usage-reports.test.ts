@@ -50,7 +50,7 @@ describe('the usage endpoint', () => {
     expect(fromRateEvent(event, AT)?.windows).toMatchObject({ fiveHour: null, weekly: {} })
   })
 
-  test.each([[2], [1]])('of two windows with the same length the one that resets later is used (%p)', (first) => {
+  test.each([[2], [1]])('the later-resetting of two windows with the same length is used (%p)', (first) => {
     const window = (days: number) => ({
       used_percent: days,
       limit_window_seconds: 2_592_000,
@@ -150,12 +150,12 @@ describe('a limit that a report names', () => {
 
   test.each([
     [
-      'said to be none',
+      'explicitly no limit',
       { rate_limit: { allowed: true, limit_reached: false }, spend_control: { reached: false } },
       null,
     ],
-    ['said to be no spend cap', { plan_type: 'business', rate_limit: null, spend_control: { reached: false } }, null],
-    ['not spoken of', { plan_type: 'plus', rate_limit: null }, undefined],
+    ['explicitly no spend cap', { plan_type: 'business', rate_limit: null, spend_control: { reached: false } }, null],
+    ['not mentioned', { plan_type: 'plus', rate_limit: null }, undefined],
     ['unreadable', { plan_type: 'plus', spend_control: 'x', rate_limit_reached_type: 7 }, undefined],
   ])('is %s', (_, body, limit) => {
     expect(fromWhamUsage(body, AT)?.limit).toBe(limit as null)

@@ -130,7 +130,7 @@ describe('creating a backup', () => {
     ).toEqual(others)
   })
 
-  test('of two with the same name at the same time one is complete, and the other says so', () => {
+  test('only one of two backups created in parallel under one name is complete, and the other reports it', () => {
     const folder = open()
     addAccount(folder, 'acc_a')
     folder.close()

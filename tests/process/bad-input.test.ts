@@ -260,7 +260,7 @@ describe('keys', () => {
   test.each([
     ['none', ''],
     ['a wrong one', 'Authorization: Bearer sk-clb-wrong\r\n'],
-    ['bytes beyond ASCII', 'Authorization: Bearer \u00ff\u00fe\r\n'],
+    ['non-ASCII bytes', 'Authorization: Bearer \u00ff\u00fe\r\n'],
     ['two headers', 'Authorization: Bearer a\r\nAuthorization: Bearer b\r\n'],
   ])('%s: 401 before the body is read', async (_name, line) => {
     const answer = await send([

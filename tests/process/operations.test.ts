@@ -141,7 +141,7 @@ describe('a data folder that is replaced by a file under the server', () => {
 
   test.each([
     ['the folder is back', () => renameSync(join(root, 'moved'), dataDir), false],
-    ['the file is gone', () => {}, true],
+    ['the file is deleted', () => {}, true],
   ])('is reported as a lost database, until %s and a backup can be created', async (_, mend, isLost) => {
     await using server = await spawnServer({ dataDir, env: alone })
     const { url } = server

@@ -99,7 +99,7 @@ onLinux('with the settings of the document', () => {
     })
 
     test.each([
-      ['as it is', {}, (text: string) => text],
+      ['uncompressed', {}, (text: string) => text],
       [
         'compressed',
         { 'content-encoding': 'zstd' },

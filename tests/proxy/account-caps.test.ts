@@ -86,7 +86,7 @@ describe('keys of the owner', () => {
   test.each([
     ['of another user', account, 'usr_bob'],
     ['without an owner', account, null],
-    ['of the owner, where nothing is reserved for them', { ...account, exemptOwnerId: null }, 'usr_ada'],
+    ['of the owner, if nothing is reserved for them', { ...account, exemptOwnerId: null }, 'usr_ada'],
     ['without an owner, on an account without one', { ...account, exemptOwnerId: null }, null],
   ])('a key %s is not', (_, candidate, keyOwnerId) => {
     expect(choose([candidate], { keyOwnerId }).considered[0]).toMatchObject({ skipped: 'reserved' })

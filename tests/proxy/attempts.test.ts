@@ -28,7 +28,7 @@ const errors = ({ bindings, members }: TestApp) => members.map(({ id }) => bindi
 describe('an account rejects a model', () => {
   const error = { code: 'permission_denied', message: 'No access to this model.', param: 'model' }
   test.each<[string, Fault]>([
-    ['the sentence of the service', faults.modelNotSupported(MODEL)],
+    ['the message of ChatGPT', faults.modelNotSupported(MODEL)],
     ['a code', faults.modelNotFound(MODEL)],
     ['a member of the request', { status: 403, body: { error } }],
     ['an event', { errorEvent: { code: 'model_not_found', message: 'No such model.' } }],

@@ -73,7 +73,7 @@ describe('statuses', () => {
       ['other_account', 'model_unsupported', 403, 'permission_denied'],
     ],
     [
-      '403 model by param, the other way errors are written',
+      '403 model by param, in the other error format',
       response(403, { detail: { code: 'permission_denied', message: 'No access.', param: 'model' } }),
       ['other_account', 'model_unsupported', 403, 'permission_denied'],
     ],

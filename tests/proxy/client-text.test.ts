@@ -26,7 +26,7 @@ test('text without changes is rewritten identically', () => {
   expect(rewritten('{"a": {"b": 1.0}, "c": [ ]}')).toBe('{"a":{"b":1},"c":[]}')
 })
 
-test('of a duplicate member the last counts', () => {
+test('the last of duplicate members is used', () => {
   const text = '{"a":{"z":[{"y":1,"1":1}]},"a":{"z":[[{"b":1,"2":2}],{"b":3,"4":4}]}}'
   expect(rewritten(text)).toBe('{"a":{"z":[[{"b":1,"2":2}],{"b":3,"4":4}]}}')
 })

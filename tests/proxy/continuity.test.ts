@@ -498,7 +498,7 @@ describe('encrypted content', () => {
       for (const { id } of app.members)
         if (id !== home) app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
     },
-    'of four accounts, where three are the limit and all others are used up': (app, home) => {
+    'of four accounts, when three are the limit and all others are used up': (app, home) => {
       for (const { id, sim } of app.members)
         if (id !== home) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
     },

@@ -47,7 +47,7 @@ const CASES: Record<string, Case> = {
     goesElsewhere: true,
     state: 'reauth_required',
   },
-  '402 of a workspace that is gone': {
+  '402 of a deleted workspace': {
     fault: faults.deactivatedWorkspace(),
     alone: [400, 'no_accounts'],
     asked: 1,
@@ -222,7 +222,7 @@ const CASES: Record<string, Case> = {
     asked: 1,
     goesElsewhere: true,
   },
-  'response.failed with a code nobody knows': {
+  'response.failed with an unknown code': {
     fault: failed('zzz'),
     alone: [502, 'zzz'],
     asked: 1,

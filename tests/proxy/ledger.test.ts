@@ -270,7 +270,7 @@ describe('rows and totals', () => {
     })
   })
 
-  test('of several owners and snapshots in one beat the last is written', () => {
+  test('only the last of several owners and snapshots in one beat is written', () => {
     const { db, ledger } = setUp()
     ledger.record(anEntry({}, { affinity: [owner('talk', 'acc_a')] }))
     ledger.record(anEntry({}, { affinity: [owner('talk', 'acc_b')] }))
@@ -392,7 +392,7 @@ describe('when the ledger cannot write', () => {
     expect(ledger.pending).toBe(0)
   })
 
-  test('of more than 50,000 records the oldest are dropped and counted', () => {
+  test('beyond 50,000 records the oldest are dropped and counted', () => {
     const { sqlite, db, ledger, lines } = setUp()
     const spare = anEntry()
     sqlite.run('ALTER TABLE requests RENAME TO away')

@@ -213,7 +213,7 @@ describe('slots of an account', () => {
   })
 
   test.each([
-    ['asks for a long wait', faults.rateLimited(3600)],
+    ['states a long wait', faults.rateLimited(3600)],
     ['has no such model', faults.modelNotFound('gpt-5.5')],
   ])('the wait ends the same way if another account %s', async (_, fault) => {
     const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
@@ -517,7 +517,7 @@ describe('draining', () => {
   })
 })
 
-test("beyond the runtime's outbound cap, a request is rejected and can be retried", async () => {
+test("over the runtime's outbound cap, a request is rejected and can be retried", async () => {
   const app = testApp()
   app.bindings.lifecycle.maxTurns = 0
   const refused = await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })

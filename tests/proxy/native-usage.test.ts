@@ -168,7 +168,7 @@ describe('usage for the owner of an account', () => {
     expect((await app.ask('GET /wham/usage', { headers: owner(sim) })).status).toBe(200)
   })
 
-  test('of a hundred parallel guesses only eight reach ChatGPT', async () => {
+  test('only eight of a hundred parallel guesses reach ChatGPT', async () => {
     const app = await known()
     const seen = app.upstream.requests.length
     const guesses = Array.from({ length: 100 }, (_, n) =>

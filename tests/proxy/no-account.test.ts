@@ -50,7 +50,7 @@ describe.each(WAITING)('%s', (_why, accounts, prepare, words) => {
     await expectNothingLeft(app)
   })
 
-  test.each([PUBLIC, CHAT])('%s: 503 that SDKs are told not to retry', async (route) => {
+  test.each([PUBLIC, CHAT])('%s: 503 with a header that tells SDKs not to retry', async (route) => {
     const app = testApp({ accounts })
     prepare(app)
     const told = await answered(app, route)

@@ -101,7 +101,7 @@ test('enforced values replace those of a public request', async () => {
 })
 
 test.each<[string, Partial<NewKey>, boolean]>([
-  ['goes on', {}, true],
+  ['is sent upstream', {}, true],
   ['is not sent when a key enforces another', { enforcedModel: 'gpt-5.5' }, false],
 ])('the hint with the model of a turn %s', async (_, policy, goesOn) => {
   const app = testApp(KEY_AUTH)

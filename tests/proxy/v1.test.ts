@@ -647,8 +647,11 @@ describe('a body on the native route', () => {
   const written = (more: string) =>
     `{ "model" : "gpt-5.5",\n\t"instructions":"Gr\\u00fc\\u00df 🙂",${more} "input": [ {"type":"message","role":"user","content":[{"text":"x","type":"input_text"}]} ] }\n`
   const cases: Record<string, [sent: string, expected: string]> = {
-    'that asks for no stream': [written('"stream": false, "store":false,'), written('"stream": true, "store":false,')],
-    'that asks for storing': [written('"stream":true,"store" : true ,'), written('"stream":true,"store" : false ,')],
+    'that does not request a stream': [
+      written('"stream": false, "store":false,'),
+      written('"stream": true, "store":false,'),
+    ],
+    'that asks to be stored': [written('"stream":true,"store" : true ,'), written('"stream":true,"store" : false ,')],
     'that says neither': [written(''), written('').replace('{', '{"store":false,"stream":true,')],
   }
   for (const [name, [sent, expected]] of Object.entries(cases))

@@ -183,7 +183,7 @@ describe('open sockets are limited', () => {
     }
     test.each([
       ['two of one /64', '2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 426],
-      ['written another way', '2001:db8:0:0:1::', '2001:db8::2', 426],
+      ['in another notation', '2001:db8:0:0:1::', '2001:db8::2', 426],
       ['two /64 of one /48', '2001:db8:1:2::1', '2001:db8:1:3::1', null],
       ['two IPv4 addresses of one /24', '203.0.113.8', '203.0.113.9', null],
       ['an IPv4 address written as IPv6', '203.0.113.8', '::ffff:203.0.113.8', 426],

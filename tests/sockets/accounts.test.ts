@@ -44,7 +44,7 @@ const begun = async () => {
 const losses: [name: string, lose: (service: Ground) => void][] = [
   ['is exhausted', ({ members }) => members[0]?.sim.always(faults.usageLimit({ resetsAt: inAnHour() }))],
   [
-    'is exhausted, said inside the stream',
+    'is exhausted, reported inside the stream',
     ({ members }) => members[0]?.sim.always({ failAfterCreated: { code: 'usage_limit_reached', message: 'Used up' } }),
   ],
   ['is overloaded', ({ members }) => members[0]?.sim.always({ ...faults.overloaded(), on: 'responses' })],

@@ -27,11 +27,11 @@ const BAD_FRAMES: [name: string, frame: string | Uint8Array, code: string][] = [
   ['null', 'null', 'invalid_request_error'],
   ['a list', '[{"type":"response.create"}]', 'invalid_request_error'],
   ['no type', '{"model":"gpt-5.5"}', 'invalid_request_error'],
-  ['a type nobody knows', '{"type":"response.delete"}', 'invalid_request_error'],
+  ['an unknown type', '{"type":"response.delete"}', 'invalid_request_error'],
   ['a type that is no text', '{"type":7}', 'invalid_request_error'],
   ['a binary frame', new TextEncoder().encode(JSON.stringify(create())), 'invalid_request_error'],
   ['a previous response that is no text', JSON.stringify(following(7 as never)), 'invalid_request_error'], // as: it is wrong
-  ['a previous response with a name nobody gives', JSON.stringify(following('r'.repeat(513))), 'invalid_request_error'],
+  ['a previous response with an invalid id', JSON.stringify(following('r'.repeat(513))), 'invalid_request_error'],
   ['a prewarm mark that is no boolean', JSON.stringify(create('x', { generate: 'no' })), 'invalid_request_error'],
   ['no model', JSON.stringify(create('x', { model: undefined })), 'invalid_request_error'],
 ]

@@ -40,7 +40,7 @@ interface Refusal {
 
 const refusals: Refusal[] = [
   {
-    name: 'no key where one is needed',
+    name: 'no key when one is required',
     prepare: (service) => service.change({ apiKeyAuthEnabled: true }),
     status: 401,
     code: 'invalid_api_key',
@@ -53,13 +53,13 @@ const refusals: Refusal[] = [
     code: 'invalid_api_key',
   },
   {
-    name: 'an address that the firewall keeps out',
+    name: 'an address blocked by the firewall',
     prepare: (service) => void write(service, (tx) => addEntry(tx, '192.0.2.1', ACTOR)),
     status: 403,
     code: 'ip_forbidden',
   },
   {
-    name: 'a capability nobody knows',
+    name: 'an unknown capability',
     headers: (service) => ({ authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'other' }),
     status: 400,
     code: 'unsupported_required_capability',
@@ -71,7 +71,7 @@ const refusals: Refusal[] = [
     code: 'invalid_api_key',
   },
   {
-    name: 'a service that drains',
+    name: 'while draining',
     prepare: ({ bindings }) => {
       bindings.lifecycle.draining = true
     },
@@ -79,7 +79,7 @@ const refusals: Refusal[] = [
     code: 'draining',
   },
   {
-    name: 'a service that is full',
+    name: 'at the limit of open sockets',
     prepare: ({ bindings }) => {
       bindings.lifecycle.maxTurns = 0
     },

@@ -164,9 +164,9 @@ describe('a continuing turn that another account could serve', () => {
   const failures: [name: string, fault: Fault][] = [
     ['the model is not on the plan', faults.modelNotSupported('gpt-5.5')],
     ['the model is not there', faults.modelNotFound('gpt-5.5')],
-    ['refused without a reason', faults.forbidden()],
-    ['refused with a reason', { status: 403, body: { error: { code: 'workspace_denied', message: 'No.' } } }],
-    ['the workspace is gone', faults.deactivatedWorkspace()],
+    ['rejected without a reason', faults.forbidden()],
+    ['rejected with a reason', { status: 403, body: { error: { code: 'workspace_denied', message: 'No.' } } }],
+    ['the workspace was deleted', faults.deactivatedWorkspace()],
   ]
   test.each(failures)('%s: a full resend is requested, and served', async (_name, fault) => {
     await using service = ground({ accounts: 2 })

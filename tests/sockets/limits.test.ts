@@ -158,7 +158,7 @@ describe('silence within a turn', () => {
     await over(app, socket)
   })
 
-  test('of an upstream for too long ends the turn with an error, and the socket stays open', async () => {
+  test('of the upstream for too long ends the turn with an error, and the socket stays open', async () => {
     const { app, socket } = await silent(true)
     for (let minutes = 0; minutes < 6; minutes++) await app.clock.advance('1m')
     expect(getEnds(getTypes(socket.frames))).toEqual(['response.failed'])

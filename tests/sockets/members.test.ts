@@ -56,7 +56,7 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
   })
 })
 
-test('a native frame that asks to be stored is not', async () => {
+test('a native frame that asks to be stored is not stored', async () => {
   await using service = ground()
   const socket = await open(service)
   expectCompleted(await socket.turn(create('hello', { store: true, stream: false })))

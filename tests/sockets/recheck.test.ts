@@ -34,7 +34,7 @@ interface Change {
 
 const changes: Change[] = [
   {
-    name: 'its key is switched off',
+    name: 'its key is disabled',
     change: (service, keyId) => {
       const set = (isActive: boolean) => void write(service, (tx) => updateKey(tx, keyId, { isActive }, DOING))
       set(false)
@@ -63,7 +63,7 @@ const changes: Change[] = [
     code: 'invalid_api_key',
   },
   {
-    name: 'the model is taken off its list',
+    name: 'the model is removed from its allowlist',
     change: (service, keyId) => {
       const set = (allowedModels: string[] | null) =>
         void write(service, (tx) => updateKey(tx, keyId, { allowedModels }, DOING))
@@ -74,7 +74,7 @@ const changes: Change[] = [
     code: { [NATIVE]: 'model_not_found', [PUBLIC]: 'model_not_allowed' },
   },
   {
-    name: 'the firewall keeps its address out',
+    name: 'the firewall blocks its address',
     change: (service) => {
       write(service, (tx) => addEntry(tx, '192.0.2.1', ACTOR))
       return () => void write(service, (tx) => removeEntry(tx, '192.0.2.1', ACTOR))
@@ -83,7 +83,7 @@ const changes: Change[] = [
     code: 'ip_forbidden',
   },
   {
-    name: 'the service is full',
+    name: 'Sluice is at its limit of bodies',
     change: ({ bindings }) => {
       bindings.lifecycle.maxTurns = 0
       return () => {

@@ -203,7 +203,7 @@ describe('§4 POST invite/accept', () => {
     for (const secret of [token, 'my own password']) expect(logged).not.toContain(secret)
   })
 
-  test('one link used 50 times at once creates one session', async () => {
+  test('one link used 50 times in parallel creates one session', async () => {
     const { app, accept, browser, audit } = await withLink()
     const browsers = Array.from({ length: 50 }, (_, n) => browser(`192.0.2.${n}`))
     const answers = await Promise.all(browsers.map((each) => accept({}, each)))
@@ -216,7 +216,7 @@ describe('§4 POST invite/accept', () => {
 })
 
 describe('§8 Limits: attempts with invite links', () => {
-  test('of 100 wrong links at once eight are checked, whatever the forwarded headers', async () => {
+  test('only eight of 100 parallel wrong links are checked, whatever the forwarded headers', async () => {
     const { browser } = open()
     const guesser = browser(REMOTE)
     const answers = await Promise.all(
@@ -230,7 +230,7 @@ describe('§8 Limits: attempts with invite links', () => {
     expect(Number(limited[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  test('of 100 simultaneous uses of one link eight are hashed, without using up attempts', async () => {
+  test('only eight of 100 parallel uses of one link are hashed, without using up attempts', async () => {
     const { app, browser, accept } = await withLink()
     const { passwords } = app.bindings
     let hashes = 0

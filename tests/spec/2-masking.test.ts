@@ -283,16 +283,16 @@ const ELSEWHERE = ['/', '/apis', '/login', '/totp', '/setup', '/auth/pending']
 /** Not asked, and why. */
 const LEFT_OUT: Record<string, string> = {
   '/key': 'for the holder of a key; off here',
-  '/api/events': 'a stream without end; its events name fragments, which are asked',
+  '/api/events': 'an endless stream; its events name fragments, which are requested themselves',
   '/doctor/stream': 'a measurement',
   '/doctor/socket': 'a measurement',
-  '/doctor/checks': 'the same for all who may test keys',
+  '/doctor/checks': 'the same for all who can test keys',
   '/api/backups/:name': 'a download of everything, for those who hold every permission',
   '/assets/:file': 'the same for everyone',
   '/docs/:guide': 'the same for everyone',
   '/logs/explain': 'a redirect to /accounts/simulator',
-  '/invite/:token': 'for whoever holds the link',
-  '/api/dashboard-auth/invite/:token': 'for whoever holds the link',
+  '/invite/:token': 'for the holder of the link',
+  '/api/dashboard-auth/invite/:token': 'for the holder of the link',
 }
 
 const ASKED = [...SHOWN, ...REFUSED, ...ELSEWHERE]

@@ -155,7 +155,7 @@ describe('§5 Step-up confirmation 3: methods', () => {
     expect((await anna.session()).stepUp).toBeNull()
   })
 
-  test('a code used fifty times at once confirms once', async () => {
+  test('a code used fifty times in parallel confirms once', async () => {
     const { app, add, signInAs, code } = open()
     const person = add({ role: 'admin', hasTotp: true })
     const browsers = Array.from({ length: 50 }, (_, i) =>

@@ -84,7 +84,7 @@ describe('§5 Signing in 6: the second factor of signing in', () => {
     expect((await here.ask(VERIFY, { json: { code: ` ${code.slice(0, 3)} ${code.slice(3)} ` } })).status).toBe(200)
   })
 
-  test('sent fifty times at once, one passes', async () => {
+  test('only one of fifty parallel uses passes', async () => {
     const house = open()
     house.add({ username: 'anna', hasTotp: true })
     const browsers = Array.from({ length: 50 }, (_, i) => house.browser(`192.0.2.${i + 1}`))

@@ -366,7 +366,7 @@ describe('§2 Guest', () => {
   const WANTED = { accept: 'text/html' }
   const ENDS = {
     'runs out': ({ app }: ReturnType<typeof open>) => app.clock.advance('169h'),
-    'is ended by somebody else': ({ app }: ReturnType<typeof open>) => app.sqlite.run('DELETE FROM sessions'),
+    'is ended by another user': ({ app }: ReturnType<typeof open>) => app.sqlite.run('DELETE FROM sessions'),
   }
 
   test.each(Object.entries(ENDS))('are not users whose session %s, until they choose so', async (_, end) => {

@@ -263,7 +263,7 @@ describe('§5 Delegation 3: one active Admin remains', () => {
     },
   )
 
-  test('200 demotions, disables and deletions at once leave one', async () => {
+  test('200 parallel demotions, disables and deletions leave one', async () => {
     const { app, as } = open()
     const admins = Array.from({ length: 15 }, () => as('admin'))
     const paths = admins.map(({ person }) => `/api/dashboard-users/${person.row.id}`)

@@ -48,7 +48,7 @@ const misled = (headers: Record<string, string>): Caller => ({
 })
 
 const CALLERS: Record<string, Caller> = {
-  'nobody, from another machine': NOBODY,
+  'a visitor from another machine': NOBODY,
   'a guest': { kind: 'guest', grants: PRESETS.guest, enter: ({ guest }) => guest() },
   'a Viewer': { ...ADMIN, grants: PRESETS.viewer, enter: ({ as }) => as('viewer') },
   'a Member': { ...ADMIN, grants: PRESETS.member, enter: ({ as }) => as('member') },
@@ -60,7 +60,7 @@ const CALLERS: Record<string, Caller> = {
     grants: new Map(Object.entries(CUSTOM.greeter) as [Permission, 'all'][]), // as: the keys are its own
     enter: ({ as }) => as('greeter'),
   },
-  'somebody whom the proxy announces': {
+  'a user the proxy announces': {
     ...ADMIN,
     kind: 'proxied',
     lives: 'proxied',

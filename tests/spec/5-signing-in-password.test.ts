@@ -89,7 +89,7 @@ describe('§5 the bootstrap token', () => {
     expect(await Promise.all(Array.from({ length: 10 }, guess))).toEqual([...Array(8).fill(401), 429, 429])
   })
 
-  test('used fifty times at once, one succeeds', async () => {
+  test('only one of fifty parallel uses succeeds', async () => {
     const { app, browser, token } = open()
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -245,7 +245,7 @@ describe('§3 changing a password', () => {
     expect(await problem(await keyed.ask(CHANGE, change()))).toEqual([400, 'password_not_configured'])
   })
 
-  test('of two in parallel the second has the wrong current password', async () => {
+  test('the second of two parallel changes has the wrong current password', async () => {
     const { as } = open()
     const anna = as('viewer', { peer: REMOTE })
     const answers = await Promise.all([anna.ask(CHANGE, change()), anna.ask(CHANGE, change())])

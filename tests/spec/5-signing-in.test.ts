@@ -164,7 +164,7 @@ describe('§5 Signing in 3: invalid_credentials', () => {
 })
 
 describe('§5 Signing in 4: eight failed attempts per minute and client, and no lockout', () => {
-  test('of a hundred at once eight are checked', async () => {
+  test('only eight of a hundred parallel attempts are checked', async () => {
     const { app, add, browser } = open()
     add({ username: 'admin', role: 'admin' })
     const { passwords } = app.bindings

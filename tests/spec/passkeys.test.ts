@@ -106,7 +106,7 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(app.db.select().from(passkeys).all()).toEqual([])
   })
 
-  test('of fifty answers to one challenge, one succeeds', async () => {
+  test('only one of fifty answers to one challenge succeeds', async () => {
     const { crowd, app } = setUp()
     const anna = crowd.as('viewer')
     const options = await creation(anna)
@@ -331,7 +331,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect(disabled.status).toBe(400)
   })
 
-  test('of fifty copies of one answer one signs in, with or without a signature counter', async () => {
+  test('only one of fifty copies of one answer signs in, with or without a signature counter', async () => {
     for (const isCounting of [true, false]) {
       const { app, crowd, device } = await registered({}, isCounting)
       const response = await device.get(await request(crowd.browser(), 'sign-in'))
@@ -352,7 +352,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     expect((await use(crowd.browser(), device, 'sign-in', { counter: 8 })).status).toBe(200)
   })
 
-  test('of an original and its copy answering in parallel, one signs in', async () => {
+  test('only one of an original and its parallel copy signs in', async () => {
     const { crowd, device } = await registered()
     const answer = async () => device.get(await request(crowd.browser(), 'sign-in'), { counter: 7 })
     const both = [await answer(), await answer()]
@@ -443,7 +443,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
     )
   })
 
-  test('of fifty copies of one answer one confirms', async () => {
+  test('only one of fifty copies of one answer confirms', async () => {
     const { anna, crowd, device, app } = await registered({}, false)
     const browser = crowd.signInAs(anna.person, { isConfirmed: false })
     const response = await device.get(await request(browser, 'step-up'))

@@ -76,7 +76,7 @@ describe('an error of any length is read to 64 KiB, and the rest is dropped', ()
   })
 
   test.each([
-    ['a token renewal', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
+    ['a token refresh', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
     ['a sign-in by a code', (context: OAuthCall) => exchangeCode(context, GRANT), SignInError],
     ['a sign-in on another device', (context: OAuthCall) => pollDevice(context, DEVICE, NEVER), SignInError],
   ])('of %s', async (_what, call, kind) => {
@@ -121,7 +121,7 @@ describe('a successful response has a limit too', () => {
   })
 
   test.each([
-    ['a token renewal', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
+    ['a token refresh', (context: OAuthCall) => refreshTokens(context, TOKENS), RefreshError],
     ['a sign-in by a code', (context: OAuthCall) => exchangeCode(context, GRANT), SignInError],
   ])('of %s', async (_what, call, kind) => {
     const endless = flood(200)

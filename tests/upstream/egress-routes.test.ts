@@ -82,7 +82,7 @@ describe('endpoints in their order', () => {
     ['has no such host', async () => 'http://nowhere.invalid:8080'],
     ['rejects the credentials', async () => wrongLogin.http],
     ['rejects the credentials (SOCKS)', async () => wrongLogin.socks],
-    ['knows no way', async () => wrongLogin.cutOff],
+    ['has no route', async () => wrongLogin.cutOff],
     ['has an untrusted certificate', async () => wrongLogin.tls],
   ])('the next one is used when the first %s', async (_why, first) => {
     await using socks = await startSocksProxy(port())
@@ -213,7 +213,7 @@ describe('kept connections', () => {
     expect(await rejection(dial.fetch(SECURE, {}, { kind: 'environment' }))).toBeInstanceOf(Error)
   })
 
-  test('are separate for two users of one proxy, whose user name may choose the exit', async () => {
+  test('are separate for two users of one proxy, whose user name can choose the exit', async () => {
     await using proxy = await startEgressProxy(port(), { key, cert })
     const stranger = proxy.url.replace('egress:', 'stranger:')
     await (await get(routeOver(proxy.url), SECURE)).text()

@@ -137,7 +137,7 @@ describe('a failed connection has the runtime’s code', () => {
 describe('a failing proxy is a connection that cannot be made', () => {
   for (const [what, scheme, answer] of [
     ['wants other credentials', 'http', 'HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'],
-    ['cannot reach the service', 'http', 'HTTP/1.1 502 No\r\ncontent-length: 0\r\n\r\n'],
+    ['cannot reach the upstream', 'http', 'HTTP/1.1 502 No\r\ncontent-length: 0\r\n\r\n'],
     ['wants other credentials', 'socks5h', Buffer.from([5, 255])],
   ] as const) {
     test(`${scheme}: ${what}`, async () => {

@@ -48,7 +48,7 @@ test('data instead of the end is read, and the end after it keeps the connection
 })
 
 test.each([
-  ['goes on talking', (source: Source) => source.enqueue(last), 50],
+  ['continues sending', (source: Source) => source.enqueue(last), 50],
   ['stays silent', () => {}, 1050],
 ])('an upstream that %s is cut off', async (_, pull, afterMs) => {
   const { clock, seen } = await drained(pull)

@@ -211,7 +211,7 @@ test('tiles show the last day, and how it differs from the one before', async ()
   expect(read).toContain('Conversations 3 in the last hour ▲ 50 %')
 })
 
-test('of many accounts those that need attention are shown, and the page stays small', async () => {
+test('with many accounts those that need attention are shown, and the page stays small', async () => {
   const many = Array.from({ length: 200 }, (_, n) =>
     anAccount({ accountId: `acc_${n}`, displayName: `account-${n}@example.com` }),
   )

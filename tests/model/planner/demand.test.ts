@@ -94,7 +94,7 @@ describe('working time', () => {
     })
   })
 
-  test('may end on the next day', () => {
+  test('can end on the next day', () => {
     const night: WorkingTime = { ...OFFICE, days: new Set([4]), startMinute: 1320, endMinute: 360 }
     const at = localTimes(night)
     const friday = Date.UTC(2026, 1, 6)
@@ -109,7 +109,7 @@ describe('working time', () => {
     })
   })
 
-  test('knows weekdays before 1970 as well', () => {
+  test('also works for weekdays before 1970', () => {
     expect(localTimes(OFFICE)(Date.UTC(1969, 11, 31)).weekday).toBe(2)
     expect(localTimes(OFFICE)(Date.UTC(2024, 1, 29)).weekday).toBe(3)
   })

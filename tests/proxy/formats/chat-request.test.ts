@@ -306,7 +306,7 @@ describe('other fields', () => {
       { tools: [{ type: 'function', name: 'get_time', parameters: noParameters, strict: false }] },
     ],
     [
-      'schema left out of the format',
+      'schema omitted from the format',
       { response_format: { type: 'json_schema', json_schema: { name: 'n' } } },
       { text: { format: { type: 'json_schema', name: 'n', schema: { type: 'object' } } } },
     ],
@@ -452,7 +452,7 @@ describe('functions, the predecessor of tools', () => {
 
   test.each<[string, JsonObject, JsonObject]>([
     ['without a choice', {}, {}],
-    ['of free choice', { function_call: 'auto' }, { tool_choice: 'auto' }],
+    ['with a free choice', { function_call: 'auto' }, { tool_choice: 'auto' }],
     ['of none', { function_call: 'none' }, { tool_choice: 'none' }],
     ['of one', { function_call: { name: 'f' } }, { tool_choice: { type: 'function', name: 'f' } }],
   ])('become tools, one call at a time, %s', (_, asked, choice) => {

@@ -304,7 +304,7 @@ describe('a chat answer', () => {
     )
   })
 
-  test('counts what was written to the cache where the upstream does', () => {
+  test('counts tokens written to the cache if the upstream does', () => {
     const input_tokens_details = { cached_tokens: 1, cache_write_tokens: 2 }
     const usage = chat(aResponse({ usage: { input_tokens: 3, input_tokens_details, output_tokens: 4 } })).usage
     expect(usage).toMatchObject({ prompt_tokens_details: input_tokens_details })

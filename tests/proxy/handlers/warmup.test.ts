@@ -141,7 +141,7 @@ describe('the request', () => {
     expect(await getBody({ allowedReasoningEfforts: ['high', 'medium'] })).toEqual(['gpt-6-luna', 'medium'])
   })
 
-  test('goes to no other account, renews a rejected token once, and reports what fails', async () => {
+  test('uses no other account, refreshes a rejected token once, and reports failures', async () => {
     const app = setup([0, 0, 0])
     const [a, b, c] = app.members
     a!.sim.expireAccessToken()

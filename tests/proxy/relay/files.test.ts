@@ -287,7 +287,7 @@ describe('finalizing a file', () => {
   })
 
   test.each([
-    ['a file that Sluice does not know', 'file_unknown', async () => {}],
+    ['an unknown file', 'file_unknown', async () => {}],
     ['a file whose account is paused', null, (app: TestApp, id: string) => app.ask(`POST /api/accounts/${id}/pause`)],
     [
       'a file whose account needs sign-in',

@@ -160,7 +160,7 @@ describe('SDK requests', () => {
   const FORMS: [string, string, Record<string, string | Blob | Blob[]>][] = [
     ['no image', 'image', { ...ASKED }],
     ['an image that is text', 'image', { ...ASKED, image: 'x' }],
-    ['an image that is none', 'image', { ...ASKED, image: new Blob(['GIF89a']) }],
+    ['an invalid image', 'image', { ...ASKED, image: new Blob(['GIF89a']) }],
     ['an empty image', 'image', { ...ASKED, image: new Blob([]) }],
     ['17 images', 'image', { ...ASKED, image: Array.from({ length: 17 }, picture) }],
     ['two masks', 'mask', { ...ASKED, image: picture(), mask: [picture(), picture()] }],

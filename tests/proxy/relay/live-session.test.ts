@@ -195,7 +195,7 @@ describe('an upstream that does not answer pings', () => {
     await expectEnded({ status: 'error', code: 'stream_incomplete' })
   })
 
-  test('is none while frames wait for it: a ping would wait behind them', async () => {
+  test('is not detected while frames wait for it, because a ping would wait behind them', async () => {
     const clock = new ManualClock()
     const upstream = await upstreamAt(await unread(), clock)
     cleanUps.push(() => upstream.terminate())

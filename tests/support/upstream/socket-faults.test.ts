@@ -168,7 +168,7 @@ describe('around the response', () => {
     expect((await second.closed).code).toBe(1012)
   })
 
-  test('all connections can be closed at once, idle or not', async () => {
+  test('all connections can be closed together, idle or not', async () => {
     const { account, socket } = await asked({ silence: { afterEvents: 1 } })
     const idle = await open(account)
     await socket.next()

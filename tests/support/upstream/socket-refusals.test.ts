@@ -73,7 +73,7 @@ describe('a frame is rejected in band', () => {
     expect(upstream.requests).toEqual([])
   })
 
-  test('a second create while the first streams; the first goes on', async () => {
+  test('a second create while the first streams; the first continues', async () => {
     const account = anAccount()
     const socket = await open(account)
     account.next({ silence: { afterEvents: 1 } })

@@ -1,4 +1,4 @@
-/** Which of the two apps a request goes to, and what is said where there is only one. */
+/** Which of the two apps handles a request, and what happens if only one is available. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { $ } from 'bun'

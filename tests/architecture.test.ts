@@ -1,4 +1,4 @@
-/** The shape of the source: who may import whom, what only `main.ts` may reach for, and how large a piece may grow. */
+/** The structure of the source: allowed imports, what only `main.ts` may use, and size limits. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize, resolve } from 'node:path'

@@ -1,4 +1,4 @@
-/** When the thread that carries the write-ahead log over is asked, what happens when it fails, and that the real one does it. */
+/** When the checkpoint thread runs, what happens when it fails, and that the real one works. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The guides for users stay short enough to be read. */
+/** The user guides stay short enough to read. */
 import { expect, test } from 'bun:test'
 
 const GUIDES = ['README.md', 'docs/clients.md', 'docs/operating.md', 'docs/reverse-proxies.md', 'docs/security.md']

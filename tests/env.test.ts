@@ -1,4 +1,4 @@
-/** What the environment may be, and that no message repeats a secret. */
+/** Valid values of the environment, and that no message repeats a secret. */
 import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

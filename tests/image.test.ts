@@ -1,4 +1,4 @@
-/** The Dockerfile against the repository. It is read, not run: building it needs a Docker daemon. */
+/** The Dockerfile matches the repository. It is only read, because building it needs a Docker daemon. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'

@@ -1,4 +1,4 @@
-/** Who waits for the reader, for how long, and who is next; with a thread that answers when it is told to. */
+/** The queue of the reader: waiting times, order, and deadlines, with a thread that answers on command. */
 import { describe, expect, test } from 'bun:test'
 import type { AppError } from '../src/errors.ts'
 import { createLog } from '../src/lib/log.ts'

@@ -1,4 +1,4 @@
-/** The route table as a whole: what a reviewer must see change, and what no route may lack. */
+/** The route table as a whole: the reviewed version, and requirements for every route. */
 import { expect, test } from 'bun:test'
 import { formatRoutes, type RouteRow, requireOneAccessGate } from '../src/http/route-table.ts'
 import { dashboard } from '../src/routes/dashboard.ts'

@@ -1,4 +1,7 @@
-/** One change to several accounts: all in one request, each recorded, and those that refuse left as they are. */
+/**
+ * Bulk changes of accounts: one request, one audit entry per account, and accounts that reject the change stay as they
+ * are.
+ */
 import { describe, expect, test } from 'bun:test'
 import { retain } from '../../src/jobs/retention.ts'
 import { readAuthFiles } from '../../src/model/accounts/account-import.ts'

@@ -1,4 +1,4 @@
-/** Credentials leave after a confirmation, only for those who may export them, and never without a trace. */
+/** Exporting credentials needs a permission and a confirmation, and is always recorded. */
 import { describe, expect, test } from 'bun:test'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { codexBody, getAnswer, testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** The account pages: what is listed, in what order, what an account says of itself, and what those see who may only look. */
+/** The account pages: list, order, details of one account, and what users with read-only access see. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { accountTotals } from '../../db/schema/accounts.ts'

@@ -1,4 +1,4 @@
-/** Reset credits: listed as last reported, redeemed once for each request, one at a time, and taken in at once. */
+/** Reset credits: listed as last reported, redeemed once per request id, one at a time, and effective immediately. */
 import { describe, expect, test } from 'bun:test'
 import { testApp, whileTimePasses } from '../support/app.ts'
 import { HOWS, people, problem } from '../support/people.ts'

@@ -1,4 +1,4 @@
-/** `/api/accounts`: taking accounts in, seeing what they can do and why not, changing and removing them. */
+/** `/api/accounts`: importing accounts, their availability and its reasons, changing and removing them. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { onChange } from '../../db/commit.ts'

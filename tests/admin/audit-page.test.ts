@@ -1,4 +1,4 @@
-/** The audit log as a page: filters in its URL, pages that stay where they are, and the line about its chain. */
+/** The audit log page: filters in its URL, stable pagination, and the state of its chain. */
 import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

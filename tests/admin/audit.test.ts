@@ -1,4 +1,4 @@
-/** `GET /api/audit-logs`: who may read it, each filter, and pages that stay whole while rows arrive. */
+/** `GET /api/audit-logs`: permissions, each filter, and stable pagination while rows arrive. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { type AuditEvent, append } from '../../src/model/audit/audit.ts'

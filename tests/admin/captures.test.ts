@@ -1,4 +1,4 @@
-/** Captures (surfaces "Capture"): what is stored of requests, for whom, until when, and who may see it. */
+/** Captures: what is stored of requests, for how long, and who can see it. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

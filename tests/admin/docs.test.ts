@@ -1,4 +1,4 @@
-/** `/docs/api` and `/api/openapi.json`: who may read them, and what the page says of the routes. */
+/** `/docs/api` and `/api/openapi.json`: who can read them, and the content of the page. */
 import { describe, expect, test } from 'bun:test'
 import { openApi } from '../../src/api-docs/openapi.ts'
 import { getOperations } from '../../src/api-docs/operations.ts'

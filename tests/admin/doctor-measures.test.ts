@@ -1,4 +1,4 @@
-/** What a browser measures on its way here: streams at a known pace, a socket, an upload; for whom, and nothing is left of them. */
+/** Measurements of the browser: streams at a known pace, a socket and an upload, with their permissions and cleanup. */
 import { expect, test } from 'bun:test'
 import { EchoSession } from '../../src/ops/echo-session.ts'
 import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'

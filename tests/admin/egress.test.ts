@@ -1,4 +1,4 @@
-/** Outbound proxies as a JSON client sees them: their rows, who may touch them, and that no password comes back. */
+/** Outbound proxies over the JSON API: endpoints and pools, permissions, and that no password is returned. */
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { type TestApp, testApp } from '../support/app.ts'

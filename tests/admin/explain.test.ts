@@ -1,4 +1,4 @@
-/** Which account would a request get now: the answer is the decision itself, asked without making it. */
+/** The routing simulator uses the same decision as a request, without changing anything. */
 
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** The footer of every page, and the browser tab that turns red while no request can be served. */
+/** The footer of every page, and the tab icon that turns red while no request can be served. */
 import { describe, expect, test } from 'bun:test'
 import type { TestApp } from '../support/app.ts'
 import { testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** `/docs`: the user guides as pages, and links between them that lead somewhere. */
+/** `/docs`: the user guides as pages, with valid links. */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** Pasting the text of auth.json files: one right away, several after a preview, and what is not one of them. */
+/**
+ * Pasting auth.json files: a single one is imported immediately, several after a preview, and invalid text is
+ * rejected.
+ */
 import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../src/admin/account-import.ts'
 import { testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** Looking at files before their import: what each would do, what is chosen, and that nothing is written before. */
+/** The import preview: the result of each file, the selection, and that nothing is written before the import. */
 import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../src/admin/account-import.ts'
 import { type TestApp, testApp } from '../support/app.ts'

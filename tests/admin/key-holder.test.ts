@@ -1,4 +1,4 @@
-/** `/key`: the page of a key for its holder, with a session of its own. */
+/** `/key`: the page for the holder of a key, with its own session. */
 import { describe, expect, test } from 'bun:test'
 import { keySessions } from '../../db/schema/keys.ts'
 import { codexBody, testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** The pages and figures of keys, in process: what they show, to whom, and what their forms come to. */
+/** The key pages in process: content, permissions and forms. */
 import { describe, expect, test } from 'bun:test'
 import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'

@@ -1,4 +1,4 @@
-/** While keys are optional: what the key pages say about it, and requiring keys from there. */
+/** While keys are optional, the key pages say so and can turn the requirement on. */
 import { describe, expect, test } from 'bun:test'
 import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
 import { type TestApp, testApp } from '../support/app.ts'

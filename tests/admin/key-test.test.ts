@@ -1,4 +1,4 @@
-/** Testing a key: the turn it sends is one like any other of that key, and what it reports is what happened. */
+/** Testing a key sends an ordinary request with it and reports what happened. */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'

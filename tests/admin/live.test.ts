@@ -1,4 +1,4 @@
-/** The event stream of the dashboard: who may listen and is told of what, how often, and when it ends. */
+/** The event stream of the dashboard: permissions, topics, frequency, and when it ends. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { sessions } from '../../db/schema/people.ts'

@@ -1,4 +1,4 @@
-/** The pages of the log as a browser and a script get them: filters, pages, the drawer, the tail, and what is hidden from whom. */
+/** The log pages with and without scripts: filters, pagination, the drawer, the live tail, and hidden fields. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'

@@ -1,4 +1,4 @@
-/** `/metrics`, `/api/backups`, `/doctor`: who may see what, and that every series moves. */
+/** `/metrics`, `/api/backups` and `/doctor`: permissions, and that every series changes. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** The overview through the whole service: who sees what, and what a change does to it. */
+/** The overview in a running app: permissions, and the effect of changes. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'

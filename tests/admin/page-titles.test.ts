@@ -1,4 +1,4 @@
-/** The titles of the pages: each says what the page is, in the words of its heading, so that tabs and bookmarks can be told apart. */
+/** Each page has a title like its heading, so that tabs and bookmarks can be distinguished. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { buildHouse, PAGE_PATHS } from '../support/house.ts'

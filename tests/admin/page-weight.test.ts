@@ -1,4 +1,4 @@
-/** What pages weigh: 40 KB of HTML at most, and the first page with everything it loads 60 KB on the wire. */
+/** The size of pages: at most 40 KB of HTML, and 60 KB on the wire for the first page with everything it loads. */
 import { expect, test } from 'bun:test'
 import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
 

@@ -1,4 +1,4 @@
-/** The command palette finds what its visitor may open, and nothing else. */
+/** The command palette finds exactly what its visitor can open. */
 import { expect, test } from 'bun:test'
 import type { Palette } from '../../src/admin/palette.ts'
 import { buildHouse } from '../support/house.ts'

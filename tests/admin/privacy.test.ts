@@ -1,4 +1,4 @@
-/** The privacy eye: pages mask every e-mail address and name, titles and tooltips included. */
+/** Privacy mode masks every email address and name on pages, including titles and tooltips. */
 import { describe, expect, test } from 'bun:test'
 import { maskPage } from '../../src/admin/privacy.ts'
 import { buildHouse, PAGE_PATHS } from '../support/house.ts'

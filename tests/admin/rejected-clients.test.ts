@@ -1,4 +1,4 @@
-/** Rejected clients as people see them: in the log, over the API, on the overview and in the metrics. */
+/** Rejected clients in the log, the API, the overview and the metrics. */
 import { describe, expect, test } from 'bun:test'
 import type { Logs } from '../../src/admin/logs-page.ts'
 import type { Overview } from '../../src/admin/overview.ts'

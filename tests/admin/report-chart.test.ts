@@ -1,4 +1,4 @@
-/** The chart of the reports page: bars, stacks, measures, the period before, and this month. */
+/** The chart of the reports page: bars, stacks, measures, the previous period, and this month. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'

@@ -1,4 +1,4 @@
-/** Reports: sums by day in a time zone, shares, the days before, files, and what they hide. */
+/** Reports: daily totals in a time zone, shares, the previous period, files, and hidden names. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours } from '../../db/schema/requests.ts'

@@ -1,4 +1,4 @@
-/** What the request log can be narrowed by, and whose prices it shows. */
+/** The filter options of the request log, and the price table in use. */
 import { expect, test } from 'bun:test'
 import { PRICES_VERSION } from '../../src/model/catalog/pricing.ts'
 import { testApp } from '../support/app.ts'

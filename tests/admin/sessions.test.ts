@@ -1,4 +1,4 @@
-/** Where people are signed in: their own browsers, those of others for who manages people, and how recent the list is. */
+/** Sessions of users: their own, and those of others for users who manage them. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** The settings pages by role: what each shows and lets be changed, saved a section at a time, as JSON and as forms. */
+/** The settings pages by role: visible and editable settings, saved by section, as JSON and as forms. */
 import { describe, expect, test } from 'bun:test'
 import { dependencies } from '../../package.json'
 import { DEFAULTS, SETTING_NAMES } from '../../src/settings/schema.ts'

@@ -1,4 +1,4 @@
-/** `/api/settings` as a JSON client sees it, and what it leaves in the audit log. */
+/** `/api/settings` over the JSON API, and its audit entries. */
 import { expect, test } from 'bun:test'
 import { auditLogs } from '../../db/schema/system.ts'
 import { changeSettings, getSettings, putSettings } from '../../src/admin/settings.ts'

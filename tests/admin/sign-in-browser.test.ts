@@ -1,4 +1,4 @@
-/** Adding an account by signing in with the browser: the challenge, the callback by port and by hand, and who is refused. */
+/** Adding an account by signing in with the browser: the challenge, the callback by port or pasted, and rejections. */
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { accountEvents, oauthFlows } from '../../db/schema/history.ts'

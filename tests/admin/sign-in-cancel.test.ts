@@ -1,4 +1,4 @@
-/** Giving up a sign-in that waits: nothing can be ended with it any more, nobody is asked about it, and the port is free. */
+/** Cancelling a pending sign-in: it can't be completed, polling stops, and the port is released. */
 import { describe, expect, test } from 'bun:test'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { type Browser, problem } from '../support/people.ts'

@@ -1,4 +1,4 @@
-/** Adding an account with a code that is typed in elsewhere: how often the service is asked, and every way it ends. */
+/** Adding an account with a device code: the polling interval, and every way it ends. */
 import { describe, expect, test } from 'bun:test'
 import { problem } from '../support/people.ts'
 import { signInWorld } from '../support/sign-ins.ts'

@@ -1,4 +1,4 @@
-/** A sign-in belongs to whoever began it: others neither see it, nor finish it in that name, nor end it. */
+/** A sign-in belongs to the user who began it: others can't see, finish or cancel it. */
 import { expect, test } from 'bun:test'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { problem } from '../support/people.ts'

@@ -1,4 +1,4 @@
-/** `/api/model-sources/`: model sources as a JSON client manages them. */
+/** `/api/model-sources/`: model sources over the JSON API. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'

@@ -1,4 +1,4 @@
-/** A page says which parameters and values of its URL it does not have, so that a typing error does not look like a filter. */
+/** A page names unknown parameters and values of its URL, so that a typo does not look like a filter. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
 

@@ -1,4 +1,4 @@
-/** `/api/usage`, and the log as a file of the API. */
+/** `/api/usage`, and the log as a file from the API. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'

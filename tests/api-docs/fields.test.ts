@@ -1,4 +1,4 @@
-/** How schemas become words: types, bounds, fields of fields, and examples that can be pasted. */
+/** Schemas as documentation: types, bounds, nested fields, and examples that can be pasted. */
 import { expect, test } from 'bun:test'
 import { z } from 'zod'
 import { getCurl, getExample } from '../../src/api-docs/examples.ts'

@@ -1,4 +1,4 @@
-/** `docs/api.md`: its tables are those the code makes, and every route of the API is in one of them. */
+/** `docs/api.md`: its tables match the code, and every API route is in one of them. */
 import { expect, test } from 'bun:test'
 import { API_DOCS, rendered } from '../../scripts/api-docs.ts'
 import { getOperations } from '../../src/api-docs/operations.ts'

@@ -1,4 +1,4 @@
-/** The OpenAPI document: complete, valid, and with bodies that the routes really take. */
+/** The OpenAPI document is complete and valid, and its bodies are accepted by the routes. */
 import { describe, expect, test } from 'bun:test'
 import { homedir } from 'node:os'
 import { Validator } from '@seriousme/openapi-schema-validator'

@@ -1,4 +1,4 @@
-/** What the documentation says of answers, held against the answers: the status of a success, and every error that comes. */
+/** The documented responses match the actual ones: the status of a success, and every error. */
 import { describe, expect, test } from 'bun:test'
 import { getOperations, type Operation } from '../../src/api-docs/operations.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'

@@ -1,4 +1,4 @@
-/** Who needs an API key, and what is said to who has none (spec §5 Proxy routes, §1 Restricted capability routing). */
+/** When an API key is required, and the error without one (spec §5 Proxy routes, §1 Restricted capability routing). */
 import { describe, expect, test } from 'bun:test'
 import { authenticateClient, type ClientAuthRequest, capability } from '../../src/auth/client-key.ts'
 import { AppError } from '../../src/errors.ts'

@@ -1,4 +1,4 @@
-/** Eight tries a minute and client: which tries count, for whom, and when the next one is. */
+/** Eight failed attempts per minute and client: which count, for which client, and when the next is allowed. */
 import { describe, expect, test } from 'bun:test'
 import { FailureBudget } from '../../src/auth/failure-budget.ts'
 import { AppError } from '../../src/errors.ts'

@@ -1,4 +1,4 @@
-/** Whoever is asked about, a password is looked at with the same work. */
+/** Checking a password takes the same work for every user name, known or not. */
 import { expect, test } from 'bun:test'
 import { createPasswords, DUMMY_HASH } from '../../src/auth/passwords.ts'
 

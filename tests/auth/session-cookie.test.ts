@@ -1,4 +1,4 @@
-/** The cookie of a session: on https it takes a name and a flag that keep everybody else from writing or reading it. */
+/** The session cookie: on https its name and flags keep others from writing or reading it. */
 import { expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { PASSWORD, people } from '../support/people.ts'

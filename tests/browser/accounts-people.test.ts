@@ -1,4 +1,4 @@
-/** The account pages where people sign in: what asks for a confirmation, and what a viewer is shown. */
+/** The account pages with signed-in users: what needs a confirmation, and what a viewer sees. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,6 @@
-/** The account pages in a browser: finding, changing and deleting several at once, the five answers of a blocked one, and its tabs. */
+/**
+ * The account pages in a browser: search, bulk changes and deletion, the details of a blocked account, and its tabs.
+ */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What is told by a colour: it must be told by words, by a picture with a name or by a shape as well. */
+/** Finds information given only by color, without a text, a named picture or a shape. */
 import type { Page } from 'playwright-core'
 
 /** What takes the colour of a state, and bars and strips, whose colour says how full or how well. */

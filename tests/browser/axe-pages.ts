@@ -1,4 +1,4 @@
-/** Every page of the route table in the states a person meets it in; what is no page says why. */
+/** Every page of the route table in its different states. Routes without a page give the reason. */
 import type { Page } from 'playwright-core'
 import type { Ids, Visitor } from './axe-world.ts'
 

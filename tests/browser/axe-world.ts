@@ -1,4 +1,4 @@
-/** What the pages are looked at with: a service that has something of everything, one that is new, and one behind a proxy. */
+/** The servers whose pages are checked: one with data of every kind, a new one, and one behind a proxy. */
 import { Database } from 'bun:sqlite'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,7 @@
-/** Every page of the route table, with its dialogs and menus, in both themes, wide and narrow: axe has nothing against it, and it fits. */
+/**
+ * Every page of the route table, with its dialogs and menus, in both themes and widths: no axe violations, no
+ * overflow.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { everyRoute } from '../../src/routes/every-route.ts'

@@ -1,4 +1,4 @@
-/** axe over an open page, with the rules of WCAG 2.2 A and AA and those of good practice. */
+/** Runs axe on an open page with the rules of WCAG 2.2 A and AA and the best practices. */
 import axe, { type AxeResults, type RunOptions } from 'axe-core'
 import type { Page } from 'playwright-core'
 

@@ -1,4 +1,4 @@
-/** Chromium for the page tests: one browser, a fresh profile a page, and a record of everything that went wrong in it. */
+/** Chromium for the page tests: one browser, a new profile per page, and a record of all errors. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'

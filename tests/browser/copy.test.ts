@@ -1,4 +1,4 @@
-/** Copy buttons where the browser has no clipboard to offer: plain http under any name but localhost. */
+/** Copy buttons without a clipboard API, which browsers omit on plain http except for localhost. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { getText, launchBrowser, type TestBrowser } from './browser.ts'

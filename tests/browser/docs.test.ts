@@ -1,4 +1,4 @@
-/** The API page in a browser: it fits, reads without script, finds while one types, and opens what a link points at. */
+/** The API page in a browser: layout, use without scripts, search, and links into it. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'

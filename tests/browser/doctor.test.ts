@@ -1,4 +1,4 @@
-/** The doctor's page in a browser: it fits, it reads, and it measures what passes whatever stands between. */
+/** The doctor page in a browser: layout, and its measurements behind different proxies. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { runHere } from '../support/cli.ts'

@@ -1,4 +1,4 @@
-/** A small reverse proxy that knows no upgrades and does wrong what it is told to, for what pages say of it. */
+/** A small reverse proxy without upgrades that fails on demand. */
 
 interface ProxyFaults {
   /** Hands an answer on when it is complete, or what has come of it after so many ms. */

@@ -1,4 +1,4 @@
-/** Everything a person comes for, with Tab, Enter, Space, Escape and arrows alone. */
+/** Every task with only Tab, Enter, Space, Escape and arrow keys. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Pages by keyboard: going from one stop of the focus to the next, and whether one sees where it is. */
+/** Helpers for keyboard tests: moving the focus, and whether it is visible. */
 import { expect } from 'bun:test'
 import type { Locator, Page } from 'playwright-core'
 

@@ -1,4 +1,4 @@
-/** Keys as a person meets them: made in three fields, shown once, pasted, tested, changed and taken away. */
+/** Keys in a browser: created with three fields, shown once, pasted, tested, changed and deleted. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'

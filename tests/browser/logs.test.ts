@@ -1,4 +1,4 @@
-/** The log as a person uses it: filters, one request beside the list, the live tail, and pages that need no script. */
+/** The log in a browser: filters, one request beside the list, the live tail, and use without scripts. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What does not fit a narrow window: a page that scrolls sideways, texts that are cut off, letters too small to read. */
+/** Finds what does not fit a narrow window: horizontal scrolling, truncated texts, and tiny letters. */
 import type { Page } from 'playwright-core'
 
 /** CSS pixels; the smallest words are those below the icons of the navigation. */

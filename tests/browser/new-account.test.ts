@@ -1,4 +1,4 @@
-/** Adding an account as a person does it: by signing in, with a code, with files; as pages, as dialogs, without script. */
+/** Adding an account in a browser: by sign-in, code or files, as pages and dialogs, and without scripts. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

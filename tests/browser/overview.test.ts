@@ -1,4 +1,5 @@
 /** The overview in a browser, and how it stays current while it is open: by an event stream, or by polling. */
+/** The overview in a browser, and its updates: one stream for all tabs, and polling without one. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

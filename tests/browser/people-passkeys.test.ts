@@ -1,4 +1,4 @@
-/** Passkeys in a real browser with a virtual authenticator: adding one, signing in with it, confirming with it. */
+/** Passkeys in a real browser with a virtual authenticator: adding, signing in and confirming. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { getText, getTexts, launchBrowser, type TestBrowser } from './browser.ts'

@@ -1,4 +1,4 @@
-/** People for the page tests: a server with its first account, browsers that sign in, and a clock for their confirmations. */
+/** Users for the page tests: a server with its first user, signed-in browsers, and a clock for confirmations. */
 import { Database } from 'bun:sqlite'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** People as a browser meets them: the first password, an invite, the second factor, confirming, and the proxy's strangers. */
+/** Users in a browser: the first password, invites, the second factor, confirmations, and new users of the proxy. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'

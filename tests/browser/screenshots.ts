@@ -1,6 +1,6 @@
 /**
- * `bun run screenshots`: takes the pictures of the README, into `docs/screenshots`, from the week of the demo. With
- * `-- --all FOLDER`: every page of it at two widths in both themes, to look at. Needs Chromium.
+ * `bun run screenshots`: takes the pictures of the README into `docs/screenshots`, with the data of the demo. With `--
+ * --all FOLDER`: every page at two widths and in both themes. Needs Chromium.
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'

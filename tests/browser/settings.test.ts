@@ -1,4 +1,4 @@
-/** The settings pages as a person uses them: saved a section at a time, confirmed where it matters, at a desk and on a phone. */
+/** The settings pages in a browser: saved by section, with confirmations, on a desktop and a phone. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { until } from '../support/until.ts'

@@ -1,4 +1,4 @@
-/** What there is to photograph in the demo: the pictures of the README, and every page. */
+/** The screenshots of the demo: the pictures of the README, and every page. */
 import type { Page } from 'playwright-core'
 import { PHONE } from './browser.ts'
 

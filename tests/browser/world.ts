@@ -1,4 +1,4 @@
-/** A service whose dashboard has something to show: an account in each situation a person meets, and a few turns. */
+/** A server with data for the dashboard: an account in each state, and a few requests. */
 
 import { startWorld, type World } from '../clients/support/world.ts'
 import { askTurn, eventsUntilEnd } from '../process/world.ts'

@@ -1,4 +1,4 @@
-/** `sluice accounts edit`, and what `sluice keys` says of tags and fast mode. */
+/** `sluice accounts edit`, and the options of `sluice keys` for tags and fast mode. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

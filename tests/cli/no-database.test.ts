@@ -1,4 +1,4 @@
-/** Commands in a folder without a database: reading creates nothing, and says how to start one. */
+/** Commands in a folder without a database: reading creates nothing, and the error explains how to start. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

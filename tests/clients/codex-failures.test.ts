@@ -1,4 +1,4 @@
-/** The real Codex CLI while accounts fail: its user gets an answer as long as one account can give it. */
+/** The real Codex CLI while accounts fail: the user gets an answer as long as one account can serve. */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'

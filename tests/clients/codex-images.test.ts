@@ -1,4 +1,4 @@
-/** The image tool of the real Codex CLI through Sluice: the client sends the request itself, and sees the image. */
+/** The image tool of the real Codex CLI through Sluice: the client sends the request, and gets the image. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { answers } from '../support/upstream/script.ts'
 import { installCodex } from './support/codex.ts'

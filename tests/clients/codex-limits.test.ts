@@ -1,4 +1,4 @@
-/** What the real Codex CLI knows of the limits, which is what its `/status` shows: with each request, and by asking. */
+/** The limits that the real Codex CLI shows in `/status`: from each request, and from its usage endpoint. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import { installCodex } from './support/codex.ts'

@@ -1,4 +1,4 @@
-/** The real Codex CLI in front of a pool that cannot serve it: its user learns why, immediately, and only once. */
+/** The real Codex CLI without an available account: the user sees the reason immediately, and only once. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'

@@ -1,4 +1,6 @@
-/** The real Codex CLI while every account fails in the same way: what one prompt costs the upstream, beside the same without Sluice. */
+/**
+ * The real Codex CLI while every account fails in the same way: upstream requests per prompt, with and without Sluice.
+ */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createUpstream } from '../support/upstream/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'

@@ -1,4 +1,4 @@
-/** The real Codex CLI with sockets on while the service under it changes: restarted, set differently, and a whole day in small. */
+/** The real Codex CLI with sockets while Sluice changes: a restart, changed settings, and a simulated day. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { faults } from '../support/upstream/faults.ts'
 import {

@@ -1,4 +1,6 @@
-/** The real Codex CLI with sockets on while the upstream fails: its user gets the answer, and is told of as little as can be. */
+/**
+ * The real Codex CLI with sockets while the upstream fails: the user gets the answer with as few messages as possible.
+ */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'

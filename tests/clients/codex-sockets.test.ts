@@ -1,4 +1,7 @@
-/** The real Codex CLI with sockets on, as an editor keeps it, while all goes well: turns, tools and compaction on one connection. */
+/**
+ * The real Codex CLI with sockets, as an editor uses it, without failures: turns, tools and compaction on one
+ * connection.
+ */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import { answers, defaultAnswer, type TokenUsage } from '../support/upstream/script.ts'

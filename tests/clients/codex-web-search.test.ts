@@ -1,4 +1,4 @@
-/** The stand-alone web search of the real Codex CLI through Sluice: the client sends the search itself. */
+/** The stand-alone web search of the real Codex CLI through Sluice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SEARCH_OUTPUT } from '../support/upstream/relay-routes.ts'
 import { answers } from '../support/upstream/script.ts'

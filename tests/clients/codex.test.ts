@@ -1,4 +1,4 @@
-/** The real Codex CLI through the service: what its user sees, and what the upstream sees of it, while all goes well. */
+/** The real Codex CLI through Sluice without failures: what the user sees, and what the upstream gets. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'

@@ -1,6 +1,7 @@
 /**
- * `bun tests/clients/fault-table.ts [name…]`: every fault of the stand-in that lasts, as the Codex CLI meets it directly and
- * through Sluice with one account: seconds, requests that reached the upstream, exit code and the last words. Run by hand.
+ * `bun tests/clients/fault-table.ts [name…]`: every permanent fault of the stand-in upstream with the Codex CLI,
+ * directly and through Sluice with one account: seconds, upstream requests, exit code and the last output. Run
+ * manually.
  */
 import { inLanes } from '../../src/lib/lanes.ts'
 import { createUpstream } from '../support/upstream/app.ts'

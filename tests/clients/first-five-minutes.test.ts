@@ -1,4 +1,4 @@
-/** The first five minutes: README.md done to the letter, from a clone to the answer that a person sees in the real Codex CLI. */
+/** The first five minutes: follows README.md literally, from a clone to an answer in the real Codex CLI. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'

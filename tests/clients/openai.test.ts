@@ -1,4 +1,4 @@
-/** The official `openai` SDK through the service: every answer is one that the SDK reads as its own API's. */
+/** The official `openai` SDK through Sluice: it parses every response as one of its own API. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import OpenAI, {
   APIError,

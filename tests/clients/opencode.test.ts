@@ -1,4 +1,4 @@
-/** The real OpenCode through the service, with the configuration that the dashboard prints and nothing besides. */
+/** The real OpenCode through Sluice, with only the configuration that the dashboard prints. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { snippets } from '../../views/keys/snippets.ts'

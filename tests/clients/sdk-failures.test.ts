@@ -1,4 +1,4 @@
-/** A `/v1/responses` stream that breaks off, in the SDKs people use: none of them may take it for a finished answer. */
+/** An interrupted `/v1/responses` stream in popular SDKs: none of them may take it for a finished response. */
 import { describe, expect, test } from 'bun:test'
 import { createOpenAI as aiProvider5 } from '@ai-sdk/openai-2'
 import { createOpenAI as aiProvider6 } from '@ai-sdk/openai-3'

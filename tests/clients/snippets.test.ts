@@ -1,4 +1,4 @@
-/** What the dashboard tells people to paste, given to the real clients as it stands. */
+/** The snippets of the dashboard, used unchanged by the real clients. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

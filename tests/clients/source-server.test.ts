@@ -1,4 +1,4 @@
-/** Model sources against an OpenAI-compatible server that others wrote: discovery and a test of each API. */
+/** Model sources against a third-party OpenAI-compatible server: discovery and a test of each API. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LLMock } from '@copilotkit/aimock'
 import { systemClock } from '../../src/lib/clock.ts'

@@ -1,4 +1,4 @@
-/** SDKs that let the API keep the conversation, with their defaults: several steps with tools over a pool of accounts. */
+/** SDKs with server-side conversations, with their defaults: several steps with tools over a pool of accounts. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createOpenAI as aiProvider5 } from '@ai-sdk/openai-2'
 import { createOpenAI as aiProvider6 } from '@ai-sdk/openai-3'

@@ -1,4 +1,4 @@
-/** The write-ahead log is carried over by another connection, whole, beside a writer that goes on. */
+/** Another connection checkpoints the write-ahead log completely while a writer continues. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, statSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** One synchronous transaction, all or nothing, and one notice afterwards. */
+/** One synchronous transaction, all or nothing, and one change notice afterwards. */
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What the tables promise about speed. */
+/** Indexes that queries rely on. */
 import { expect, test } from 'bun:test'
 import { testDb } from '../support/db.ts'
 

@@ -1,4 +1,4 @@
-/** One server a folder, also across processes and after a crash. */
+/** One server per folder, also across processes and after a crash. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

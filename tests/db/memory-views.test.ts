@@ -1,4 +1,4 @@
-/** A memory view that cannot be read again holds up no other and is read again until it works. */
+/** A memory view that can't be read does not block others and is retried until it works. */
 import { expect, test } from 'bun:test'
 import type { Topic } from '../../db/commit.ts'
 import { MemoryViews } from '../../db/memory-views.ts'

@@ -1,4 +1,4 @@
-/** Migrations run once, in order, whole or not at all, and a database that does not fit is refused. */
+/** Migrations run once, in order, whole or not at all, and a database that does not match is rejected. */
 import type { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { type Migration, migrate } from '../../db/migrate.ts'

@@ -1,4 +1,4 @@
-/** The connection has the settings the rest relies on, and the file is private. */
+/** The connection has the required settings, and the file is private. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Work that keeps the write-ahead log short gives back the length that was set, whichever of several ends first. */
+/** Work that limits the write-ahead log restores the previous limit, in whatever order parallel work ends. */
 import { expect, test } from 'bun:test'
 import { deferCheckpoints, withShortLog } from '../../db/short-log.ts'
 import { testDb } from '../support/db.ts'

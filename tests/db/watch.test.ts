@@ -1,4 +1,4 @@
-/** Commits of others are noticed within a second; one's own are not. */
+/** Commits of other connections are noticed within a second; our own are not. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

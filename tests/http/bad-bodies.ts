@@ -1,4 +1,4 @@
-/** Request bodies that must be refused, and odd ones that must not break anything, for tests in process and on the wire. */
+/** Invalid request bodies, and unusual valid ones, for tests in process and on the wire. */
 
 const text = (value: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(value)
 

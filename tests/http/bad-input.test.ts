@@ -1,4 +1,7 @@
-/** Bad input, in process: every refusal has its envelope, leaves nothing behind, and the next good turn is served. */
+/**
+ * Invalid input in process: every rejection has its error format, leaves nothing behind, and the next request is
+ * served.
+ */
 import { describe, expect, test } from 'bun:test'
 import { dashboardProblem, modelProblem } from '../spec/problems.ts'
 import { codexBody, getEvents, type TestApp, testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** Bodies and parameters: one schema for JSON and for forms, and refusals that name the field. */
+/** Bodies and parameters: one schema for JSON and forms, and rejections that name the field. */
 import { expect, test } from 'bun:test'
 import { z } from 'zod'
 import { body, fromForm } from '../../src/http/body.ts'

@@ -1,4 +1,4 @@
-/** What a refusal is to a browser: a way on where there is one, a line in the form it came from, a page where there is neither. */
+/** Errors in a browser: a redirect if there is a next step, a message in the form it came from, or else a page. */
 import { expect, test } from 'bun:test'
 import { AppError, type Code, type ErrorExtra } from '../../src/errors.ts'
 import { open } from '../../src/http/gates.ts'

@@ -1,4 +1,4 @@
-/** Browser clients of listed origins: preflight, answers they can read, and a key in any case. */
+/** Browser clients of listed origins: preflight, readable responses, and a required key. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { problem } from '../support/people.ts'

@@ -1,4 +1,4 @@
-/** A form that is refused without script: its page comes back with what was typed and with what was wrong. */
+/** A form rejected without scripts: its page shows the entered values and the errors. */
 import { describe, expect, test } from 'bun:test'
 import { FormDrafts } from '../../src/http/form-drafts.ts'
 import { seededRandom } from '../../src/lib/random.ts'

@@ -1,4 +1,4 @@
-/** Who passes which gate, and that a gate tells the table exactly what it enforces. */
+/** Who passes which gate, and that the route table lists exactly what a gate enforces. */
 import { expect, test } from 'bun:test'
 import { clientKey, type Gate, open, requires, restricted, signedIn, writes } from '../../src/http/gates.ts'
 import { parseCidr } from '../../src/lib/cidr.ts'

@@ -1,4 +1,4 @@
-/** A router that is asked once for each plain path, and answers as the one beneath it does. */
+/** A router cache for plain paths returns the same as the router beneath it. */
 import { describe, expect, test } from 'bun:test'
 import type { Router } from 'hono/router'
 import { TrieRouter } from 'hono/router/trie-router'

@@ -1,4 +1,4 @@
-/** A 403 names the missing permission and who can grant it, for API clients and on the page. */
+/** A 403 names the missing permission and the roles that have it, for API clients and on the page. */
 import { expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'

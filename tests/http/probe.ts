@@ -1,4 +1,4 @@
-/** A small app of the real middleware in the order of the service, to send requests through. */
+/** A small app with the real middleware in the real order. */
 import { Hono } from 'hono'
 import type { AppEnv, Bindings } from '../../src/boot/bindings.ts'
 import { crossSite } from '../../src/http/cross-site.ts'

@@ -1,4 +1,4 @@
-/** One error, four faces: model client, dashboard JSON, htmx, browser. */
+/** One error in four formats: model client, dashboard JSON, htmx, browser. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { getProblem, probe } from './probe.ts'

@@ -1,4 +1,4 @@
-/** Where a browser is sent on to: a page of ours, whatever the link or the headers say. */
+/** Redirects lead only to our own pages, whatever the link or the headers contain. */
 import { expect, test } from 'bun:test'
 import { open } from '../../src/http/gates.ts'
 import { createHandlers } from '../../src/http/handlers.ts'

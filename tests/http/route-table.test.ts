@@ -1,4 +1,4 @@
-/** Reading routes back out of an app, and refusing to start on a careless one. */
+/** Reading routes from an app, and rejecting an invalid one at the start. */
 import { expect, test } from 'bun:test'
 import { Hono } from 'hono'
 import { z } from 'zod'

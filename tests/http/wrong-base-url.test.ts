@@ -1,4 +1,4 @@
-/** A model client that misses the base path is told the right base URL, in the envelope it reads; browsers keep their page. */
+/** A model client without the base path gets the right base URL in its error format; browsers still get their page. */
 import { describe, expect, test } from 'bun:test'
 import { isForGateway } from '../../src/routes/app.ts'
 import { testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** The schedule as a whole: new accounts are greeted, catalogs and tokens kept fresh, blocks ended in time. */
+/** The job schedule as a whole: new accounts are fetched, catalogs and tokens refreshed, and blocks ended in time. */
 import { expect, test } from 'bun:test'
 import { scheduleJobs } from '../../src/jobs/all.ts'
 import { fetchCatalogs } from '../../src/jobs/catalog.ts'

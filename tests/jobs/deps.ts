@@ -1,4 +1,4 @@
-/** What jobs work with, out of the bindings of a test. */
+/** The dependencies of jobs, from the bindings of a test. */
 import type { JobDeps } from '../../src/jobs/context.ts'
 import type { TestApp } from '../support/app.ts'
 

@@ -1,4 +1,4 @@
-/** The overview of a busy service is read before somebody opens it; that of a quiet one is not. */
+/** The overview of a busy server is read before a user opens it; that of an idle one is not. */
 import { expect, test } from 'bun:test'
 import { readAhead } from '../../src/jobs/overview.ts'
 import { ManualClock } from '../support/clock.ts'

@@ -1,4 +1,4 @@
-/** The job of the quota planner: what it plans, what it starts, and that it starts nothing twice. */
+/** The quota planner job: its plan, its window starts, and that it starts nothing twice. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

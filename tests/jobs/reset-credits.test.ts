@@ -1,4 +1,4 @@
-/** Asking for reset credits: once a minute, of accounts in use, and without consequences when it fails. */
+/** Fetching reset credits: once a minute, for accounts in use, and without consequences when it fails. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

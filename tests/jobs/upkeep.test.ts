@@ -1,4 +1,4 @@
-/** What the jobs keep, and what they let go: backups, usage samples, events and explanations of old turns. */
+/** What the jobs keep and delete: backups, usage samples, events and explanations of old requests. */
 import { describe, expect, test } from 'bun:test'
 import { commit, type Tx } from '../../db/commit.ts'
 import { accounts, affinity } from '../../db/schema/accounts.ts'

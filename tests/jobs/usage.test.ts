@@ -1,4 +1,4 @@
-/** Polling usage: everybody once a minute, spread; blocked accounts when their block ends; refusals charged. */
+/** Polling usage: every account once a minute, spread; blocked accounts when their block ends; rejections counted. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import type { JobDeps } from '../../src/jobs/context.ts'

@@ -1,4 +1,4 @@
-/** Forwarded headers count only from trusted peers, and every doubt is a refusal. */
+/** Forwarded headers count only from trusted peers, and ambiguous ones are ignored. */
 import { describe, expect, test } from 'bun:test'
 import { parseCidr } from '../../src/lib/cidr.ts'
 import { clientIp, isLocalRequest, isLoopback } from '../../src/lib/client-ip.ts'

@@ -1,4 +1,4 @@
-/** The real clock's promises, and that the manual clock keeps the same ones. */
+/** The guarantees of the real clock, which the manual clock has too. */
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/lib/clock.ts'
 import { ManualClock } from '../support/clock.ts'

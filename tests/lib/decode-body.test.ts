@@ -1,4 +1,4 @@
-/** Stacked encodings come off in order, bombs stop at the cap, and broken bodies are told from unknown encodings. */
+/** Stacked encodings are decoded in order, bombs stop at the limit, and broken bodies differ from unknown encodings. */
 import { describe, expect, test } from 'bun:test'
 import zlib from 'node:zlib'
 import { DecodeError, decodeBody } from '../../src/lib/decode-body.ts'

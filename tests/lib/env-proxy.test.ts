@@ -1,4 +1,4 @@
-/** The proxy of the environment: order of variables, exceptions, and never direct by mistake. */
+/** The proxy of the environment: order of variables, exceptions, and no accidental direct connection. */
 import { describe, expect, test } from 'bun:test'
 import { chooseProxy, type Environment } from '../../src/lib/env-proxy.ts'
 

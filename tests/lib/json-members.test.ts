@@ -1,4 +1,4 @@
-/** Members that are written twice, and where members stand, told from the bytes. */
+/** Duplicate members, and the positions of members, found in the bytes. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { getElements, repeatedMember, topMembers } from '../../src/lib/json-members.ts'

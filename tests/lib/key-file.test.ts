@@ -1,4 +1,4 @@
-/** The key is made once and kept private. */
+/** The key is created once and kept private. */
 import { afterEach, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

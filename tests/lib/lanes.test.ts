@@ -1,4 +1,4 @@
-/** Work a few at a time: never more, in order, and on after an error. */
+/** Limited parallel work: never more, in order, and continuing after an error. */
 import { expect, test } from 'bun:test'
 import { getQueue, inLanes } from '../../src/lib/lanes.ts'
 

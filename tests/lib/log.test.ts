@@ -1,4 +1,4 @@
-/** One event is one line, whatever the values hold. */
+/** One event is one line, whatever the values contain. */
 import { expect, test } from 'bun:test'
 import { createLog, type Level, type LogOptions } from '../../src/lib/log.ts'
 

@@ -1,4 +1,4 @@
-/** Which limits of requests the runtime takes, and how many turns fit under one. */
+/** Which limits of requests the runtime accepts, and how many model requests fit under one. */
 import { describe, expect, test } from 'bun:test'
 import { outboundCap, turnsUnder } from '../../src/lib/outbound-cap.ts'
 

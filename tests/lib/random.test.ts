@@ -1,4 +1,4 @@
-/** Identifiers and tokens have the promised shape; a seed repeats itself. */
+/** Identifiers and tokens have the documented format; a seed repeats its sequence. */
 import { describe, expect, test } from 'bun:test'
 import { seededRandom, systemRandom } from '../../src/lib/random.ts'
 

@@ -1,4 +1,4 @@
-/** A key that a server repeats is removed in every spelling that common JSON writers and URLs use. */
+/** A key that a server repeats is removed in every encoding that common JSON writers and URLs use. */
 import { expect, test } from 'bun:test'
 import { REDACTED, redactSecret } from '../../src/lib/redact-secret.ts'
 

@@ -1,4 +1,4 @@
-/** A set for what comes and goes with every turn. */
+/** A set for members that come and go with every request. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Roster } from '../../src/lib/roster.ts'

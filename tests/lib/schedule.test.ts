@@ -1,4 +1,4 @@
-/** Jobs run on time, never overlap themselves, and their failures reach the log. */
+/** Jobs run on time, never overlap, and their failures are logged. */
 import { expect, test } from 'bun:test'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Schedule } from '../../src/lib/schedule.ts'

@@ -1,4 +1,4 @@
-/** A sealed value opens only whole, in its place, with its key. */
+/** An encrypted value decrypts only complete, in its context, with its key. */
 import { expect, test } from 'bun:test'
 import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer, fingerprint } from '../../src/lib/seal.ts'

@@ -1,4 +1,4 @@
-/** Listeners are called in order, and one that throws stops nobody. */
+/** Listeners are called in order, and one that throws does not stop the others. */
 import { expect, test } from 'bun:test'
 import { Signal } from '../../src/lib/signal.ts'
 

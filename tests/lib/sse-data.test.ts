@@ -1,4 +1,4 @@
-/** Scanned events give their payload text when asked. */
+/** Scanned events return their payload text on request. */
 import { expect, test } from 'bun:test'
 import { SseScanner } from '../../src/lib/sse.ts'
 

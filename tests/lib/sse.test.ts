@@ -1,4 +1,4 @@
-/** SSE framing: the same events and the same bytes, however the stream was cut into chunks. */
+/** SSE framing: the same events and bytes, wherever the stream was split into chunks. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { getPieces, type SseEvent, SseEventTooLarge, SseScanner } from '../../src/lib/sse.ts'

@@ -1,4 +1,4 @@
-/** What ends a turn: told once, to those who listen, in their order. */
+/** A stop signal calls each listener once, in order. */
 import { describe, expect, spyOn, test } from 'bun:test'
 import { Stopper, type StopSignal } from '../../src/lib/stopper.ts'
 

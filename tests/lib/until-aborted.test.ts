@@ -1,4 +1,4 @@
-/** Whoever stops waiting leaves the work alone and nothing behind. */
+/** A caller that stops waiting does not affect the work and leaves nothing behind. */
 import { expect, test } from 'bun:test'
 import { untilAborted } from '../../src/lib/until-aborted.ts'
 

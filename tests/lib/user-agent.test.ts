@@ -1,4 +1,4 @@
-/** Browsers by the names people know them by, though each claims to be several others. */
+/** Browsers by their common names, though each claims to be several others. */
 import { expect, test } from 'bun:test'
 import { describeAgent } from '../../src/lib/user-agent.ts'
 

@@ -1,4 +1,4 @@
-/** Local times where clocks change, in every zone of the database, over five years. */
+/** Local times around clock changes, in every zone of the database, over five years. */
 import { describe, expect, test } from 'bun:test'
 import { localDate, startInZone } from '../../src/lib/zoned-days.ts'
 

@@ -1,4 +1,4 @@
-/** ZIP archives: what the usual tools write is read; what is damaged, endless or locked is refused with its reason. */
+/** ZIP archives: those of common tools are read; damaged, oversized and encrypted ones are rejected with the reason. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isZip, readZip, type ZipBudget, ZipError, type ZipLimits } from '../../src/lib/zip.ts'

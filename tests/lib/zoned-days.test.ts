@@ -1,4 +1,4 @@
-/** Days in a time zone: each begins with its own date, also where clocks change at midnight. */
+/** Days in a time zone: each begins with its own date, even if clocks change at midnight. */
 import { expect, test } from 'bun:test'
 import { daysBetween, localDate } from '../../src/lib/zoned-days.ts'
 

@@ -1,4 +1,4 @@
-/** Back-off after transient errors, and the way through draining and probing back to healthy. */
+/** Back-off after transient errors, and the states from draining and probing back to healthy. */
 import { describe, expect, test } from 'bun:test'
 import {
   HEALTHY,

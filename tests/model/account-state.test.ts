@@ -1,4 +1,4 @@
-/** Every account that is out of use has a reason and a way back. */
+/** Every unavailable account has a reason and a way back. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'

@@ -1,4 +1,4 @@
-/** Taking an account in again: newer tokens replace older ones, never the other way round. */
+/** Importing a known account: newer tokens replace older ones, never the reverse. */
 import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** API keys as rows: what is stored, what may be said about a key, and how its limits change. */
+/** API keys as rows: stored fields, validation, and changes of limits. */
 import type { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** What waits for a person: each matter, who is offered what, and what is kept from whom. */
+/** Items that need attention: each kind, and which users see it. */
 import { describe, expect, test } from 'bun:test'
 import { attention, type Facts } from '../../src/model/overview/attention.ts'
 import type { KeyFact } from '../../src/model/overview/overview.ts'

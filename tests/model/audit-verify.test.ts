@@ -1,4 +1,4 @@
-/** The audit chain: proven while it is whole, and the first row that was touched is named. */
+/** The audit chain verifies while it is intact, and the first modified row is named. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** The native client's `auth.json`: both spellings, and a refusal that names the file and what is wrong with it. */
+/** The native client's `auth.json`: both formats, and errors that name the file and the problem. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { readAuthFiles } from '../../src/model/accounts/account-import.ts'

@@ -1,4 +1,4 @@
-/** The catalog: whole entries for every client version, lists as the key may see them, and what each account offers. */
+/** The catalog: complete entries per client version, lists as the key can see them, and the models of each account. */
 import { describe, expect, test } from 'bun:test'
 import { commit, type Db, onChange } from '../../db/commit.ts'
 import {

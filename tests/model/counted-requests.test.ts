@@ -1,4 +1,4 @@
-/** Warm-ups are in no figure, wherever log rows are added up. */
+/** Warm-ups are in no total, wherever log rows are added up. */
 import { expect, test } from 'bun:test'
 import { outcomesSince } from '../../src/model/log/request-log-tail.ts'
 import { overviewPresent } from '../../src/model/overview/overview.ts'

@@ -1,4 +1,4 @@
-/** Who may call the proxy routes: addresses, ranges, and the empty list. */
+/** Which clients can use the proxy routes: addresses, ranges, and the empty list. */
 import { describe, expect, test } from 'bun:test'
 import { commit, type Db, onChange } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'

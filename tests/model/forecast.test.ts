@@ -1,4 +1,4 @@
-/** When a pool is used up at the pace seen so far. */
+/** When a pool is used up at the pace so far. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { forecast, type Share } from '../../src/model/overview/forecast.ts'

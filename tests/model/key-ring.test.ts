@@ -1,4 +1,4 @@
-/** The keys in memory: what a change of a key, or of its counters, means for turns that are running. */
+/** The keys in memory: the effect of a changed key, or of its counters, on running requests. */
 import { describe, expect, test } from 'bun:test'
 import { commit, type Db } from '../../db/commit.ts'
 import { seededRandom } from '../../src/lib/random.ts'

@@ -1,4 +1,4 @@
-/** The sums of the overview: from log rows to half hours, tiles and strips, and how often the log is asked. */
+/** The totals of the overview: from log rows to half hours, tiles and strips, and how often the log is read. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'

@@ -1,4 +1,4 @@
-/** What may be said about an account from outside. */
+/** Validation of user fields from outside. */
 import { expect, test } from 'bun:test'
 import { Email } from '../../src/model/users/people-input.ts'
 

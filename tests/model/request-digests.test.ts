@@ -1,4 +1,4 @@
-/** Medians, reasoning tokens and conversations of reports: the same from digests of hours as from the log. */
+/** Medians, reasoning tokens and conversations of reports: the same from hourly digests as from the log. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestDigests, requests } from '../../db/schema/requests.ts'

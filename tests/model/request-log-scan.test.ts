@@ -1,4 +1,4 @@
-/** A page of the log looks at a bounded number of rows, says where it stopped, and goes on from there. */
+/** A page of the log reads a bounded number of rows, says where it stopped, and can be continued there. */
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

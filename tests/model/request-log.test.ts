@@ -1,4 +1,4 @@
-/** The request log: each filter, pages that stay whole while rows arrive, what is hidden, and what is forgotten. */
+/** The request log: each filter, stable pagination while rows arrive, hidden fields, and deletion. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq, sql } from 'drizzle-orm'
 import { commit, type Db } from '../../db/commit.ts'

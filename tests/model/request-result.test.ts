@@ -1,4 +1,4 @@
-/** What happened to a request, in the words of the log, the overview, the metrics and the API. */
+/** The result of a request, in the same words in the log, the overview, the metrics and the API. */
 import { describe, expect, test } from 'bun:test'
 import { getCause, REJECTION_RESULTS, type ResultFacts, resultText } from '../../src/model/log/request-result.ts'
 

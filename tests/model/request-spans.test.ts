@@ -1,4 +1,4 @@
-/** Days and longer spans hold exactly what their hours hold, so a report says the same from both, and reads far less. */
+/** Days and longer spans equal the sum of their hours, so a report is the same from both, and reads far less. */
 import type { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Key limits under concurrent turns: nothing is admitted beyond a limit, and what is settled is what was used. */
+/** Key limits with concurrent requests: none exceeds a limit, and the settled amount is the actual use. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { LimitType } from '../../db/schema/keys.ts'

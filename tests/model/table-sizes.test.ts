@@ -1,4 +1,4 @@
-/** What each table takes on the disk: counted in a small file, estimated in a large one. */
+/** The disk space of each table: counted in a small file, estimated in a large one. */
 import { expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { requestHours, requestSpans } from '../../db/schema/requests.ts'

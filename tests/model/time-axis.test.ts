@@ -1,4 +1,4 @@
-/** Where time axes have their marks: at round local times, whatever the zone and the clock changes. */
+/** The marks of time axes: at round local times, in any zone and across clock changes. */
 import { describe, expect, test } from 'bun:test'
 import { getTicks, ticksOfBars } from '../../src/model/overview/time-axis.ts'
 

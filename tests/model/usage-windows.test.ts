@@ -1,4 +1,4 @@
-/** Windows of usage: one out of two reports, and telling whether there is room. */
+/** Usage windows: merging two reports, and deciding whether there is room. */
 import { describe, expect, test } from 'bun:test'
 import { capacityCredits, isExhausted, mergeUsage, usedNow } from '../../src/model/accounts/usage-windows.ts'
 import { AT, aSnapshot, aWindow } from './usage.ts'

@@ -1,4 +1,4 @@
-/** Usage as the tests of it say it. */
+/** Usage values for tests. */
 import type { UsageSnapshot, UsageWindow } from '../../src/model/accounts/usage-windows.ts'
 
 export const AT = Date.UTC(2026, 10, 20, 12)

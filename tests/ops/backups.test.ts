@@ -1,4 +1,4 @@
-/** Backups as files: what is copied, what proves a copy, what restoring one changes and keeps. */
+/** Backups as files: what is copied, how a copy is verified, and what restoring changes and keeps. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   copyFileSync,

@@ -1,4 +1,4 @@
-/** The doctor's checks, each made to find something. */
+/** The doctor's checks, each with a finding. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, chownSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

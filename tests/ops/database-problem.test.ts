@@ -1,4 +1,4 @@
-/** What the errors of SQLite and of the file system mean for a database: each has its file and its advice. */
+/** What errors of SQLite and the file system mean for a database, with the file and the advice. */
 import { expect, test } from 'bun:test'
 import { getDatabaseProblem } from '../../src/ops/database-problem.ts'
 

@@ -1,4 +1,4 @@
-/** Which turns say that nothing works, and for how long. */
+/** Which requests indicate an outage, and for how long. */
 import { expect, test } from 'bun:test'
 import { MINUTE_MS } from '../../src/lib/durations.ts'
 import { OutageWatch } from '../../src/ops/outage.ts'

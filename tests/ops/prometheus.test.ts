@@ -1,4 +1,4 @@
-/** What a scraper reads: the text of families, labels and histograms, and the gauges. */
+/** The text format of metrics: families, labels and histograms, and the gauges. */
 import { describe, expect, test } from 'bun:test'
 import { VERSION } from '../../src/boot/version.ts'
 import { ACTIVE } from '../../src/model/accounts/account-state.ts'

@@ -1,4 +1,4 @@
-/** What ended turns add up to, and that nobody can make the series grow without end. */
+/** Counters of ended requests, whose number of series is bounded. */
 import { expect, test } from 'bun:test'
 import { exposition } from '../../src/ops/prometheus.ts'
 import { TurnCounts } from '../../src/ops/turn-counts.ts'

@@ -1,4 +1,4 @@
-/** Bad input on the wire, against one server: each gets its answer, and at the end the same process serves a good turn. */
+/** Invalid input on the wire, against one server, which still serves a valid request at the end. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { bombs, ODD, REFUSED } from '../http/bad-bodies.ts'
 import { codexBody } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** The one file a release consists of: it starts in an empty folder and does not trust the folder it is started in. */
+/** The executable of a release starts in an empty folder and does not trust its working directory. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

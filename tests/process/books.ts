@@ -1,4 +1,4 @@
-/** Reads the database of a server from outside and checks that its sums are the sums of its rows. */
+/** Reads the database of a server from outside and checks that its totals match its rows. */
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { join } from 'node:path'

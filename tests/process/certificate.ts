@@ -1,4 +1,4 @@
-/** A self-signed certificate for `hidden-upstream.test`, good for a hundred years and for nothing but tests. */
+/** A self-signed certificate for `hidden-upstream.test`, valid for a hundred years, for tests only. */
 
 export const cert = `-----BEGIN CERTIFICATE-----
 MIIBtjCCAVygAwIBAgIUIwDGBqKRAEfPqhLBPUCsG4hf7+AwCgYIKoZIzj0EAwIw

@@ -1,4 +1,4 @@
-/** The way back in from a shell: accounts, the bootstrap token and the audit log, alone and beside a running server. */
+/** Regaining access from a shell: users, the bootstrap token and the audit log, alone and beside a running server. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

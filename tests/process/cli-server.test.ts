@@ -1,4 +1,4 @@
-/** Commands that look at a running server and use the upstream: status, logs, explain, keys test and accounts add. */
+/** Commands that use a running server and the upstream: status, logs, explain, keys test and accounts add. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What `serve` says when it starts: where it is, what it works with, and only what the reader may need to do. */
+/** The output of `serve` at its start: the address, the data it uses, and what the reader may need to do. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

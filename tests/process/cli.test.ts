@@ -1,4 +1,4 @@
-/** The command line on a data folder, alone and beside a server: as processes where the process matters, else in this one. */
+/** The command line on a data folder, alone and beside a server: as a process if that matters, otherwise in process. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,7 @@
-/** A kill in the middle of 200 streams: nothing that ended a quarter of a second earlier is lost, and no sum is wrong. */
+/**
+ * A kill in the middle of 200 streams: nothing that ended a quarter of a second earlier is lost, and totals are
+ * correct.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'

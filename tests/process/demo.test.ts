@@ -1,4 +1,4 @@
-/** `npm run demo` as a newcomer meets it: it starts, what it prints works as printed, and it leaves nothing behind. */
+/** `npm run demo`: it starts, its printed commands work, and it leaves nothing behind. */
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

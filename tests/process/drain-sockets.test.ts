@@ -1,4 +1,7 @@
-/** SIGTERM with clients on sockets: the idle are sent away, the busy served or told the truth, and the next start takes them back. */
+/**
+ * SIGTERM with socket clients: idle ones are closed, busy ones served or given an error, and they reconnect
+ * afterwards.
+ */
 import { expect, test } from 'bun:test'
 import { codexBody } from '../support/app.ts'
 import { connectSocket, SocketRefused, type TestSocket } from '../support/socket-client.ts'

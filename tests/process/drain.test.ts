@@ -1,4 +1,7 @@
-/** SIGTERM with running streams: new work is turned away, what can finish does, what cannot is told so, and the books are whole. */
+/**
+ * SIGTERM with running streams: new requests are rejected, running ones finish or get an error, and totals are
+ * complete.
+ */
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** An upstream in this process, and a data folder with one account of it and one key, for servers that dial through proxies. */
+/** An upstream in this process, and a data folder with one account and one key, for servers that use proxies. */
 import { expect } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * A day's work of two accounts in different pools, through an HTTP and a SOCKS proxy that record what passes: every socket
- * of an account goes through its own pool, and none by the environment or directly.
+ * A day of two accounts in different pools, through an HTTP and a SOCKS proxy that record connections: every socket of
+ * an account uses its own pool, and none the environment or a direct connection.
  */
 import { expect, test } from 'bun:test'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'

@@ -1,4 +1,4 @@
-/** Handshakes of real WebSockets through real proxies: where they come out, with which credentials, and that none goes direct. */
+/** WebSocket handshakes through real proxies: their destination and credentials, and that none connects directly. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import WebSocket from 'ws'

@@ -1,4 +1,4 @@
-/** An HTTP proxy that demands credentials and knows one host that nobody else can resolve; it remembers what went through. */
+/** An HTTP proxy that requires credentials, resolves one private host name, and records its connections. */
 import { createServer, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'

@@ -1,4 +1,4 @@
-/** A SOCKS proxy carries everything fetch sends to the upstream; when it refuses or is down nothing goes direct. */
+/** A SOCKS proxy carries everything fetch sends upstream; when it rejects or is down, nothing connects directly. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import { cert, key as tlsKey } from './certificate.ts'

@@ -1,4 +1,4 @@
-/** A proxy of the environment carries everything towards the upstream, and when it is down nothing goes direct. */
+/** A proxy of the environment carries all upstream traffic; when it is down, nothing connects directly. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { runCommand } from '../support/spawn.ts'
 import { until } from '../support/until.ts'

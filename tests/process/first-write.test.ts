@@ -1,4 +1,4 @@
-/** The headers of a streamed answer leave whole and at once: the runtime writes the last of them with the first bytes of the body. */
+/** The headers of a streamed response are sent immediately, with the first bytes of the body in the last write. */
 import { expect, test } from 'bun:test'
 import { codexBody } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'

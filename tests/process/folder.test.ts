@@ -1,4 +1,4 @@
-/** What a server starts with: a folder that is nobody else's, and a log that may have no room and holds one line an event. */
+/** The data folder at the start, which is private, and the log, which may be unwritable and has one event per line. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'

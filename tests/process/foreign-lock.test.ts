@@ -1,4 +1,7 @@
-/** Another process holds the database's write lock: turns go on, and what they found out and leave behind is stored when the lock is gone. */
+/**
+ * Another process holds the database's write lock: requests continue, and their results are stored when it is
+ * released.
+ */
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** One round of the jobs of a real data folder, without waiting for their times: `usage`, `window`, `reset` or `automation`. */
+/** Runs one job on a real data folder immediately: `usage`, `window`, `reset` or `automation`. */
 
 import { commit } from '../../db/commit.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'

@@ -1,4 +1,4 @@
-/** A kill between the row and the answer: no window start, automation or reset credit is repeated by the next process. */
+/** A kill between the row and the response: no window start, automation or reset credit is repeated afterwards. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Backups, restoring, the doctor and the service unit as commands, beside a server that runs and one that does not. */
+/** Backups, restoring, the doctor and the service unit as commands, beside a running and a stopped server. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   copyFileSync,

@@ -1,4 +1,4 @@
-/** What the runtime is told at its start: it would run 256 fetches at once and silently queue the rest, among other things. */
+/** Runtime flags set at the start, such as the limit of 256 parallel fetches above which Bun queues silently. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

@@ -1,4 +1,4 @@
-/** Bytes on a TCP connection, as no client library would send them. */
+/** Raw bytes on a TCP connection, which no client library would send. */
 
 interface RawOptions {
   /** Ends our side after the last byte, as a client that dies does. */

@@ -1,4 +1,4 @@
-/** The reader's worker on a real file: what it sees, what it refuses, and how it comes back after a deadline. */
+/** The reader's worker on a real file: what it sees and rejects, and how it recovers after a deadline. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** A self-signed certificate for `llm.example.com`, good for a hundred years and for nothing but tests. */
+/** A self-signed certificate for `llm.example.com`, valid for a hundred years, for tests only. */
 
 export const cert = `-----BEGIN CERTIFICATE-----
 MIIBqDCCAU2gAwIBAgIUfHPXrgpHouMO0kMKGXcA2G7hXtYwCgYIKoZIzj0EAwIw

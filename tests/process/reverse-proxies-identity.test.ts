@@ -1,4 +1,7 @@
-/** docs/reverse-proxies.md, "A proxy that signs people in": its lines in a real nginx, with a stand-in for the identity provider. */
+/**
+ * docs/reverse-proxies.md, "A proxy that signs people in": its configuration in a real nginx, with a stand-in
+ * provider.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { ensureProgram, NGINX } from '../../scripts/programs.ts'
 import { codexBody } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** The way from clients to a reverse proxy: a name that nobody else can resolve, over TLS, from an address of their own. */
+/** The connection from clients to a reverse proxy: a private host name, over TLS, from their own address. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { cert } from './reverse-proxies-certificate.ts'
 

@@ -1,4 +1,4 @@
-/** Real reverse proxies with the texts of docs/reverse-proxies.md in them; only ports, hosts behind them and files are other ones. */
+/** Real reverse proxies with the configurations of docs/reverse-proxies.md; only ports, hosts and file paths differ. */
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Sluice as the document sets it up for a reverse proxy, over a stand-in upstream that sends an event when it is told to. */
+/** Sluice set up for a reverse proxy as documented, with a stand-in upstream that sends events on demand. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** docs/reverse-proxies.md: its texts in the real proxies, with Sluice set up as it says, and everything that has to get through. */
+/** docs/reverse-proxies.md: its configurations in the real proxies, with Sluice set up as documented. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { CADDY, CHROMIUM, ensureProgram, NGINX } from '../../scripts/programs.ts'
 import { readConfig } from '../../src/boot/env.ts'

@@ -1,4 +1,4 @@
-/** A SOCKS 4, 4a and 5 proxy on which every road leads to one port of this machine; it remembers what it was asked for. */
+/** A SOCKS 4, 4a and 5 proxy that connects every target to one local port, and records the requested targets. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, isIPv6, type Socket } from 'node:net'
 import { PASSWORD, terminateTls, USER } from './egress-proxy.ts'

@@ -1,4 +1,4 @@
-/** `scripts/run.mjs`: the right Bun, an install only when something changed, and an end like its child's. */
+/** `scripts/run.mjs`: the right Bun, an install only after a change, and the exit code of its child. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

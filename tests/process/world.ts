@@ -1,4 +1,4 @@
-/** The service and the stand-in upstream, each as a process of its own, set up with the service's own commands. */
+/** The server and the stand-in upstream as separate processes, set up with the server's own commands. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

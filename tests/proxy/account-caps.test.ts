@@ -1,4 +1,4 @@
-/** Caps on the use of an account: from a given percentage on, routing leaves the rest of its quota to its owner. */
+/** Usage caps of accounts: above a percentage, routing leaves the rest of the quota to the owner. */
 import { describe, expect, test } from 'bun:test'
 import { pollUsage } from '../../src/jobs/usage.ts'
 import { select } from '../../src/proxy/pool/select.ts'

@@ -1,4 +1,4 @@
-/** The history of an account, seen through what happens to it. */
+/** The events of an account. */
 import { expect, test } from 'bun:test'
 import { accountEvents } from '../../db/schema/history.ts'
 import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'

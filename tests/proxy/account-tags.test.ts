@@ -1,4 +1,4 @@
-/** Tags and the order of accounts: which accounts a key may use, what the list shows, and who is used first. */
+/** Tags and the order of accounts: which accounts a key can use, what the list shows, and which is used first. */
 import { describe, expect, test } from 'bun:test'
 import { keyScope } from '../../src/model/keys/key-scope.ts'
 import { select } from '../../src/proxy/pool/select.ts'

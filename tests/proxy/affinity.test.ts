@@ -1,4 +1,4 @@
-/** Who owns what outlives changes of the database that have nothing to do with it. */
+/** Affinity entries survive unrelated database changes. */
 import { describe, expect, test } from 'bun:test'
 import { announceAll } from '../../db/commit.ts'
 import { AffinityMap, conversationHash } from '../../src/proxy/pool/affinity.ts'

@@ -1,4 +1,4 @@
-/** Frames that are still arriving on a socket: they count in the budget of all bodies, and a silent one ends. */
+/** Incomplete frames on a socket count in the budget of all bodies, and a stalled one is closed. */
 import { describe, expect, test } from 'bun:test'
 import type { Peer } from '../../src/lib/tcp-info.ts'
 import { ArrivingFrames } from '../../src/proxy/ingress/arriving-frames.ts'

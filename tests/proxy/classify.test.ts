@@ -1,4 +1,4 @@
-/** Every upstream failure is judged in one place: who is next, who is charged, and what the client reads. */
+/** Every upstream failure is classified in one place: the next account, the charge, and the client's error. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError, openAiError } from '../../src/errors.ts'

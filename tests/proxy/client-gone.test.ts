@@ -1,4 +1,4 @@
-/** A client that leaves: the upstream is let go at once, the turn is logged once, and no account is blamed. */
+/** A client that disconnects: the upstream is released, the request logged once, and no account charged. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'

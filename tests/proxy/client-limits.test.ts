@@ -1,4 +1,4 @@
-/** The limits that clients see: in headers and events of requests, and the same figures in every usage document. */
+/** The limits that clients see: in headers and events of requests, and the same in every usage document. */
 import { describe, expect, test } from 'bun:test'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { codexBody, getAnswer, type TestApp, type TestOptions, testApp } from '../support/app.ts'

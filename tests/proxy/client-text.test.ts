@@ -1,4 +1,4 @@
-/** What writing a parsed body again would change keeps the text of the client. */
+/** Serializing a parsed body keeps the client's text if that would change it. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ownTexts, writeJson } from '../../src/proxy/ingress/rewrite.ts'

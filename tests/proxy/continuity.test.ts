@@ -1,4 +1,4 @@
-/** A conversation stays with the account that can read it, across turns and restarts, and moves only when it must. */
+/** A conversation stays with the account that can read it, across turns and restarts, and moves only if necessary. */
 import { describe, expect, test } from 'bun:test'
 import { announceAll, commit } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'

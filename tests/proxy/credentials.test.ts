@@ -1,4 +1,4 @@
-/** Tokens of the accounts, seen through turns: renewed once, stored before use, and an honest state when that fails. */
+/** Account tokens during requests: refreshed once, stored before use, and the resulting state when that fails. */
 import { expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** The route of an account: bound pool, default pool, or closed; and what a closed route does to requests and accounts. */
+/** The route of an account: assigned pool, default pool, or closed; and the effect of a closed route. */
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** Fast mode while it is prohibited: the tier is taken out of the request, or the request is rejected. */
+/** Prohibited fast mode: the tier is removed from the request, or the request is rejected. */
 import { describe, expect, test } from 'bun:test'
 import type { FastModeRule } from '../../db/schema/keys.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'

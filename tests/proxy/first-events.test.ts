@@ -1,4 +1,4 @@
-/** Up to where a fresh stream is read before its first bytes go to the client. */
+/** How far a new stream is read before its first bytes are sent to the client. */
 import { expect, test } from 'bun:test'
 import type { LiveAccount } from '../../src/proxy/pool/live-account.ts'
 import { readToCommit } from '../../src/proxy/turn/attempt-one.ts'

@@ -1,4 +1,4 @@
-/** `/api/fleet` as companion tools read it: scope of the key, masked addresses, hidden quota, activity and refresh. */
+/** `/api/fleet` for companion tools: scope of the key, masked addresses, hidden quota, activity and refresh. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** Bodies of HTTP clients made into frames: what is added, what is taken out, and that the rest stays as it was written. */
+/** HTTP bodies as frames: members are added and removed, and the rest is unchanged. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isObject, type JsonObject } from '../../src/lib/json.ts'

@@ -1,4 +1,4 @@
-/** A turn that takes long to begin: headers after ten seconds, keepalives, and one honest end. */
+/** A response that begins late: headers after ten seconds, keepalives, and one terminal event. */
 import { describe, expect, test } from 'bun:test'
 import {
   codexBody,

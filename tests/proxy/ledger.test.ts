@@ -1,4 +1,4 @@
-/** The ledger: rows and sums agree, nothing is lost to a failed write, and nobody is woken for nothing. */
+/** The ledger: rows and totals agree, a failed write loses nothing, and no timer runs without work. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { accounts, accountTotals, accountUsage, affinity } from '../../db/schema/accounts.ts'

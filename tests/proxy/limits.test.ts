@@ -1,4 +1,4 @@
-/** What bounds a turn: key limits, slots of an account, bodies in memory, time, and the end of the service. */
+/** The limits of a request: key limits, slots of an account, bodies in memory, timeouts, and shutdown. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import type { BodyBudget, BodyHold } from '../../src/proxy/ingress/raw-body.ts'

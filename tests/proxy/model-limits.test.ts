@@ -1,4 +1,4 @@
-/** An allowance of one model that is used up: other models go on, and the pool tells the truth about both. */
+/** A used-up quota of one model: other models continue, and the pool reports both. */
 import { describe, expect, test } from 'bun:test'
 import { failureFromEvent, failureFromResponse } from '../../src/proxy/exchange/classify.ts'
 import { fetchCatalogs } from '../spec/catalog.ts'

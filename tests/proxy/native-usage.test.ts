@@ -1,4 +1,7 @@
-/** Usage and reset credits in the native shape: for keys, and for owners who prove their account with its ChatGPT token. */
+/**
+ * Usage and reset credits in the native format: for keys, and for owners who prove their account with its ChatGPT
+ * token.
+ */
 import { describe, expect, test } from 'bun:test'
 import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts'
 import { statusAndCode } from '../spec/problems.ts'

@@ -1,4 +1,4 @@
-/** A limit that is added to a key starts with what the key was charged before, as far as the log has it. */
+/** A limit added to a key starts with what the key used before, as far as the log has it. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'

@@ -1,4 +1,4 @@
-/** A pool that waits for a person says so immediately, in the way each client stops at; one that waits for time says when. */
+/** A pool that needs a user says so immediately, in the way each client stops at; a temporary cause states the time. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'

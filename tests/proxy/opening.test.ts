@@ -1,4 +1,4 @@
-/** What a conversation without a name is told by. */
+/** Recognizing a conversation without a name by its first message. */
 import { expect, test } from 'bun:test'
 import type { JsonObject } from '../../src/lib/json.ts'
 import { getOpening, Openings } from '../../src/proxy/pool/conversation-fingerprint.ts'

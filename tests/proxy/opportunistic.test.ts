@@ -1,4 +1,4 @@
-/** Keys of the traffic class `opportunistic`: what they may use, and that turns, dry run and admission say the same. */
+/** Keys of the traffic class `opportunistic`: what they can use, in requests, dry run and admission alike. */
 import { describe, expect, test } from 'bun:test'
 import { seededRandom } from '../../src/lib/random.ts'
 import { select } from '../../src/proxy/pool/select.ts'

@@ -1,4 +1,4 @@
-/** What becomes of an account whose included quota is used up while it has paid credits: never, last, or freely used. */
+/** An account with paid credits whose included quota is used up: never, last, or freely used. */
 import { describe, expect, test } from 'bun:test'
 import { pollUsage } from '../../src/jobs/usage.ts'
 import { select } from '../../src/proxy/pool/select.ts'

@@ -1,4 +1,4 @@
-/** The plan of an account is not the client's: the native client would tell its user to upgrade a plan they do not have. */
+/** The plan of an account is hidden, because the native client would suggest upgrading it. */
 import { describe, expect, test } from 'bun:test'
 import { withoutAccountFacts } from '../../src/proxy/formats/account-facts.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'

@@ -1,4 +1,4 @@
-/** Each strategy chooses as it promises, also over many turns. */
+/** Each strategy distributes requests as documented. */
 import { describe, expect, test } from 'bun:test'
 import { type Candidate, type PolicyContext, rank, type Strategy } from '../../src/proxy/pool/policies.ts'
 import { STRATEGIES } from '../../src/settings/schema.ts'

@@ -1,4 +1,6 @@
-/** What turns find out about accounts: right in memory at once, stored as soon as the database takes it, never at a turn's cost. */
+/**
+ * Account states found by requests: immediately in memory, stored when the database works, without delaying a request.
+ */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { announceAll } from '../../db/commit.ts'

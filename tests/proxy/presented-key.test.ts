@@ -1,4 +1,4 @@
-/** A key that is presented counts, whether or not keys are required: attribution, limits, allowlist, enforced values. */
+/** A presented key applies whether or not keys are required: attribution, limits, allowlist, enforced values. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { apiKeys } from '../../db/schema/keys.ts'

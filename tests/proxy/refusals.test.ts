@@ -1,4 +1,4 @@
-/** Turns that are refused before any account is asked: by the key's policy, by a limit, or for text nobody may store. */
+/** Requests rejected before any account is used: by the key's policy, by a limit, or for invalid text. */
 import { describe, expect, test } from 'bun:test'
 import { requestHours } from '../../db/schema/requests.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'

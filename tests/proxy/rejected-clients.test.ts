@@ -1,4 +1,4 @@
-/** Rejected clients are logged: one row per client, reason and minute, never the secret, and nothing else is disturbed. */
+/** Rejected clients are logged: one row per client, reason and minute, never the secret. */
 import { describe, expect, test } from 'bun:test'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { requestHours } from '../../db/schema/requests.ts'

@@ -1,4 +1,4 @@
-/** A model that every account has rejected: one more attempt, but never on an account that must not be used now. */
+/** A model that every account has rejected: one more attempt, but never on an account that is not available. */
 import { describe, expect, test } from 'bun:test'
 import { HEALTHY } from '../../src/model/accounts/account-health.ts'
 import { select } from '../../src/proxy/pool/select.ts'

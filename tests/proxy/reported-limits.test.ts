@@ -1,4 +1,4 @@
-/** An account whose usage report says that it may not serve is out of use at once, everywhere in the same words. */
+/** An account with a limit in its usage report is unavailable immediately, with the same words everywhere. */
 import { describe, expect, test } from 'bun:test'
 import { pollUsage } from '../../src/jobs/usage.ts'
 import { jobDeps } from '../jobs/deps.ts'

@@ -1,4 +1,4 @@
-/** Who is chosen, why the others are not, and what a client is told when nobody is left. */
+/** Account selection: the selected one, the reasons of the others, and the client's error without one. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ROUTING_POLICIES } from '../../db/schema/accounts.ts'

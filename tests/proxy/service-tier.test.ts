@@ -1,4 +1,4 @@
-/** A request is priced and logged at the tier that was sent, whatever the response says (surfaces "Four small switches"). */
+/** A request is priced and logged at the tier that was sent, whatever the response says. */
 import { describe, expect, test } from 'bun:test'
 import { costMicros } from '../../src/model/catalog/pricing.ts'
 import type { NewKey } from '../../src/model/keys/key-input.ts'

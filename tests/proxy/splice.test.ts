@@ -1,4 +1,4 @@
-/** Members set in bodies and taken out of them, however these are written: the rest stays, byte for byte. */
+/** Members set in bodies and removed from them, however these are written: the rest is unchanged, byte for byte. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { cutMembers, spliceMembers } from '../../src/proxy/ingress/splice.ts'

@@ -1,4 +1,4 @@
-/** Turns over HTTP, end to end in process: what the client gets, what the upstream saw, what the log says. */
+/** Model requests over HTTP, end to end in process: the response, the upstream request, and the log. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, getEvents, testApp } from '../support/app.ts'
 

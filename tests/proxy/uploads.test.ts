@@ -1,4 +1,4 @@
-/** Request bodies on their way in: what they hold of the memory, how long they may be silent, and what is left of them. */
+/** Incoming request bodies: the memory they use, timeouts, and cleanup. */
 import { describe, expect, test } from 'bun:test'
 import { zstdCompressSync } from 'node:zlib'
 import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'

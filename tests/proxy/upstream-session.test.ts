@@ -1,4 +1,4 @@
-/** The upstream socket that is kept for a client: for one account, for one turn at a time, and not past the client's own end. */
+/** The upstream socket kept for a client: for one account, one turn at a time, and until the client disconnects. */
 import { expect, test } from 'bun:test'
 import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
 import { type Connection, UpstreamSession } from '../../src/proxy/exchange/upstream-session.ts'

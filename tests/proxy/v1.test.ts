@@ -1,4 +1,4 @@
-/** The public API through the whole service, and what may change in a body on its way up. */
+/** The public API through the whole app, and the changes to a body on its way upstream. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'

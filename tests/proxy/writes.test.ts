@@ -1,4 +1,4 @@
-/** A turn touches no database until it has ended, and what is written then adds up. */
+/** A request writes nothing to the database until it has ended, and the written totals are correct. */
 import type { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { sum } from 'drizzle-orm'

@@ -1,4 +1,6 @@
-/** The demo's week: its sums are those of its rows, a seed gives the same week again, and what it says of accounts holds. */
+/**
+ * The demo's week: its totals match its rows, a seed gives the same week again, and its account states are consistent.
+ */
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

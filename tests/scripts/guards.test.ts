@@ -1,4 +1,4 @@
-/** The repository guards find what they are for, and leave ordinary text alone. */
+/** The repository guards find what they are for, and accept ordinary text. */
 import { expect, test } from 'bun:test'
 import { getFaults } from '../../scripts/guards.ts'
 

@@ -1,4 +1,4 @@
-/** `install.sh` against a small release served here: what it installs, and when it refuses to. */
+/** `install.sh` against a small local release: what it installs, and when it fails. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-/** The test runner's own sums: a failure may never be read as a pass. */
+/** The totals of the test runner: a failure must never be read as a pass. */
 import { describe, expect, test } from 'bun:test'
 import { closingLine, getLayer, getNotes, readCounts, withoutPassed } from '../../scripts/test.ts'
 

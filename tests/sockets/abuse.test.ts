@@ -1,4 +1,4 @@
-/** Clients that send what no client needs to: floods of rejected frames, of notices, of pings and pongs, and clients that never read. */
+/** Abusive clients: floods of rejected frames, notices, pings and pongs, and clients that never read. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { SocketRefused } from '../support/socket-client.ts'

@@ -1,4 +1,4 @@
-/** What happens to a session when its account changes under it, when the handshake upstream is refused, and when nobody is left. */
+/** A session whose account changes, whose upstream handshake is rejected, or without an available account. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'

@@ -1,4 +1,4 @@
-/** Sockets of browsers, which can set no header: the key comes in a subprotocol, from listed origins only. */
+/** Sockets of browsers, which can't set headers: the key comes in a subprotocol, from listed origins only. */
 import { describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../support/socket-client.ts'
 import { create, expectCompleted, type Ground, getRefusal, ground, leave, NATIVE, PUBLIC } from './ground.ts'

@@ -1,4 +1,4 @@
-/** Turns that go on from an earlier response: on the connection that knows it, after a prewarm, and where nobody knows it. */
+/** Turns that continue a response: on the connection that has it, after a prewarm, and on one that does not. */
 import { describe, expect, test } from 'bun:test'
 import { NEUTRAL_INSTRUCTIONS } from '../../src/proxy/formats/instructions.ts'
 import type { TestSocket } from '../support/socket-client.ts'

@@ -1,4 +1,4 @@
-/** A client under fire: turn after turn on one socket, again on a new one when it was cut off, and over HTTP when told 426. */
+/** A client for chaos tests: turn after turn on one socket, reconnecting when cut off, and over HTTP after a 426. */
 import { parseEvents } from '../support/app.ts'
 import { connectSocket, endsTurn, SocketRefused, type TestSocket } from '../support/socket-client.ts'
 import type { Victim } from './chaos-kills.ts'

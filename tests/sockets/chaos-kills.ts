@@ -1,4 +1,4 @@
-/** The ways in which either side of a socket dies, or the ground shifts, while turns are under way. */
+/** The ways in which either side of a socket fails, or its situation changes, during turns. */
 import type { Fault } from '../support/upstream/faults.ts'
 import { faults } from '../support/upstream/faults.ts'
 import type { Random } from './fuzz-plan.ts'

@@ -1,4 +1,4 @@
-/** Either side is killed at random points under load; then every book balances and everybody is served again. */
+/** Either side is killed at random points under load; afterwards all totals match and every client is served again. */
 import { expect, test } from 'bun:test'
 import { SEED, seededRandom } from '../support/property.ts'
 import { live, type Tally } from './chaos-client.ts'

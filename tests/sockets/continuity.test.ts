@@ -1,4 +1,6 @@
-/** A conversation on sockets stays with the account that can read it, moves only when it must, and survives a restart. */
+/**
+ * A conversation on sockets stays with the account that can read it, moves only if necessary, and survives a restart.
+ */
 import { describe, expect, test } from 'bun:test'
 import { pauseAccount } from '../../src/model/accounts/accounts.ts'
 import { codexBody } from '../support/app.ts'

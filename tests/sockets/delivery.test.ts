@@ -1,4 +1,6 @@
-/** What goes through a downstream socket, in both directions: nothing is lost, nothing is held for longer than it is needed, no event ends the socket. */
+/**
+ * The data of a downstream socket in both directions: nothing is lost or kept too long, and no event ends the socket.
+ */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { websocket } from '../../src/http/websocket.ts'
 import { SocketSession } from '../../src/proxy/downstream/socket-session.ts'

@@ -1,4 +1,4 @@
-/** The service ends: idle sockets are closed, busy ones after their turn, and a turn that is cut off is told so honestly. */
+/** Shutdown: idle sockets are closed, busy ones after their turn, and a turn that is cut off gets an error. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { SocketRefused } from '../support/socket-client.ts'

@@ -1,4 +1,4 @@
-/** What a client says on a socket: frames nobody understands, turns that wait, and turns that are taken back. */
+/** Client frames: invalid ones, queued turns, and cancelled turns. */
 import { describe, expect, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import {

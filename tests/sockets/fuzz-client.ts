@@ -1,4 +1,4 @@
-/** Plays the client of a plan, and demands that each frame gets the answers it must and no other. */
+/** Plays the client of a plan, and requires exactly the expected responses for each frame. */
 import { connectSocket, type TestSocket } from '../support/socket-client.ts'
 import type { Plan, Step, Wait } from './fuzz-plan.ts'
 import { createJudge, type Judge, type Trial } from './trial.ts'

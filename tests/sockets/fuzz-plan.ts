@@ -1,4 +1,4 @@
-/** Makes up, from a seed, what a client says on one socket and what goes wrong behind it meanwhile. */
+/** Creates from a seed the frames of a client on one socket, and the failures behind it. */
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import { type Answer, answers } from '../support/upstream/script.ts'
 import { create, NATIVE, PUBLIC } from './ground.ts'

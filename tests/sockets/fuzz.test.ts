@@ -1,4 +1,4 @@
-/** Random frames against an upstream that fails at random: no crash, nothing left behind, one end for each turn. */
+/** Random frames against an upstream that fails at random: no crash, no leak, and one end for each turn. */
 import { expect, test } from 'bun:test'
 import { SEED, seededRandom } from '../support/property.ts'
 import { play } from './fuzz-client.ts'

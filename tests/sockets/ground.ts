@@ -1,4 +1,4 @@
-/** What the tests of sockets share: a live service that is stopped afterwards, clients on it, and the proof that nothing is left. */
+/** Shared by the socket tests: a live server that is stopped afterwards, clients, and a check for leaks. */
 import { expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit, type Sync, type Tx } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** The handshake of a downstream socket: who is turned away before the upgrade, with which status, and what the 101 says. */
+/** The handshake of a downstream socket: rejections before the upgrade with their status, and the 101 response. */
 import { describe, expect, test } from 'bun:test'
 import { addEntry } from '../../src/model/firewall.ts'
 import { type Closed, SocketRefused, type TestSocket } from '../support/socket-client.ts'

@@ -1,4 +1,4 @@
-/** What a kept upstream connection lives through: a token that ran out, old age, refusals elsewhere, and the end of its account. */
+/** A kept upstream connection: an expired token, old age, rejections elsewhere, and the end of its account. */
 import { describe, expect, test } from 'bun:test'
 import { deleteAccount, pauseAccount, reactivateAccount } from '../../src/model/accounts/accounts.ts'
 import { codexBody } from '../support/app.ts'

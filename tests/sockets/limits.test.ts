@@ -1,4 +1,4 @@
-/** The limits of time: idle sockets, silence within a turn, clients that never read, and upstream sockets that grow old. */
+/** Timeouts: idle sockets, silence within a turn, clients that never read, and old upstream sockets. */
 import { describe, expect, test } from 'bun:test'
 import { AS_ENVIRONMENT } from '../../src/model/egress/route.ts'
 import { type Connection, UpstreamSession } from '../../src/proxy/exchange/upstream-session.ts'

@@ -1,4 +1,4 @@
-/** The WebSocket of a live call, end to end: who may connect, what passes in both directions, and how it ends (surfaces "Realtime and live"). */
+/** The WebSocket of a live call, end to end: who can connect, what passes in both directions, and how it ends. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'

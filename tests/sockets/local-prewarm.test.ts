@@ -1,4 +1,4 @@
-/** A prewarm that is answered here: nobody was asked, so nobody is credited, and what it said reaches the next turn. */
+/** A prewarm answered by Sluice: it counts for no account, and its input reaches the next turn. */
 import { expect, test } from 'bun:test'
 import { HEALTHY } from '../../src/model/accounts/account-health.ts'
 import { until } from '../support/until.ts'

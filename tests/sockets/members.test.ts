@@ -1,4 +1,4 @@
-/** Members of a body or frame that mean something on sockets only: what speaks to us never leaves, and what HTTP ignores is ignored. */
+/** Members that have a meaning on sockets only: those for Sluice are not sent upstream, and HTTP ignores them. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { accounts } from '../../db/schema/accounts.ts'

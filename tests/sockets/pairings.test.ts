@@ -1,4 +1,4 @@
-/** Each way a turn can go, over each pairing of transports: the client and the log must not be able to tell them apart. */
+/** Each outcome of a turn over each pair of transports looks the same to the client and in the log. */
 import { describe, expect, test } from 'bun:test'
 import { parseEvents } from '../support/app.ts'
 import type { TestSocket } from '../support/socket-client.ts'

@@ -1,4 +1,4 @@
-/** A downstream socket without a connection, for what takes minutes: the session believes in it, and time is the test's. */
+/** A downstream socket without a connection and with a manual clock, for tests of long timeouts. */
 import type { Client } from '../../src/auth/client-key.ts'
 import { contractOptions } from '../../src/proxy/downstream/contracts.ts'
 import { nativeFrames, publicFrames } from '../../src/proxy/downstream/frame-contract.ts'

@@ -1,4 +1,7 @@
-/** What was allowed at the handshake is asked again at every turn: a refusal is an error frame, and the socket lives. */
+/**
+ * Permissions from the handshake are checked again at every turn: a rejection is an error frame, and the socket stays
+ * open.
+ */
 import { describe, expect, test } from 'bun:test'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { systemRandom } from '../../src/lib/random.ts'

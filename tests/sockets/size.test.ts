@@ -1,4 +1,4 @@
-/** Frames that are too large, and clients that read slowly: nothing is lost, nothing grows without bounds. */
+/** Frames that are too large, and clients that read slowly: nothing is lost, and memory is bounded. */
 import { describe, expect, test } from 'bun:test'
 import type { SocketEvent } from '../support/socket-client.ts'
 import { until, untilStill } from '../support/until.ts'

@@ -1,4 +1,6 @@
-/** Model sources have no sockets: a turn for one fails so that the client comes again over HTTP. Overflow goes over the socket. */
+/**
+ * Model sources have no sockets: a turn for one fails so that the client falls back to HTTP. Overflow uses the socket.
+ */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../spec/catalog.ts'
 import { SocketRefused } from '../support/socket-client.ts'

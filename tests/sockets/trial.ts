@@ -1,4 +1,4 @@
-/** What fuzz and chaos share: a service under trial, the judge of what its clients see, and the balance of its books. */
+/** Shared by fuzz and chaos: the server, a check of what its clients get, and of its totals. */
 import { expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { sql } from 'drizzle-orm'

@@ -1,4 +1,4 @@
-/** Headers of the upstream's own answer that travel inside events: a native client takes them for those of this service. */
+/** Upstream headers that travel inside events, which a native client would take for those of Sluice. */
 import { expect, test } from 'bun:test'
 import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
 import { create, type Ground, ground, leave, NATIVE, open, PUBLIC } from './ground.ts'

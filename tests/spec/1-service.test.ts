@@ -1,4 +1,4 @@
-/** Spec §1, what the service does: the rules that hold over HTTP. */
+/** Spec §1, what the service does: the rules for HTTP. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../src/boot/env.ts'
 import { codexBody, getEvents, testApp } from '../support/app.ts'

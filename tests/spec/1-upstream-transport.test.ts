@@ -1,4 +1,4 @@
-/** Spec §1.10 and §1.11: the transport towards the upstream, which is a setting, and the proxies its handshakes pass. */
+/** Spec §1.10 and §1.11: the upstream transport setting, and the proxies of its handshakes. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../src/boot/env.ts'
 import { chooseProxy } from '../../src/lib/env-proxy.ts'

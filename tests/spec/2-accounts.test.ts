@@ -1,4 +1,4 @@
-/** Spec §2, dashboard account, and the list those see who manage people. */
+/** Spec §2, dashboard account, and the list for users who manage users. */
 import { describe, expect, test } from 'bun:test'
 import { getPerson } from '../../src/model/users/people.ts'
 import { testApp } from '../support/app.ts'

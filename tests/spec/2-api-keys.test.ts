@@ -1,4 +1,4 @@
-/** Spec §2, API key: whose it is, and who may say so. */
+/** Spec §2, API key: its owner, and who can change it. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE, type Somebody } from '../support/people.ts'

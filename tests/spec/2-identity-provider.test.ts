@@ -1,4 +1,4 @@
-/** Spec §2, identity provider: what becomes of people whom the proxy announces first, and who may change that. */
+/** Spec §2, identity provider: new users of the proxy, and who can change the rules for them. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

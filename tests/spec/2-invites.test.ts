@@ -1,4 +1,4 @@
-/** Spec §2, creating an account and its invite; §8, invites: what the link tells, and that it works once, for a day. */
+/** Spec §2, creating a user with an invite; §8, invites: what the link shows, and that it works once, for a day. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { users } from '../../db/schema/people.ts'

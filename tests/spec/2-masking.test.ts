@@ -1,4 +1,4 @@
-/** Spec §2, role capability summary, over the whole route table: nothing a looker may not know is in any answer, as JSON or page. */
+/** Spec §2, role capability summary, over the whole route table: no response has a value hidden from the role. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { endAccount } from '../../src/model/automations/runs.ts'

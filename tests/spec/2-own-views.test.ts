@@ -1,4 +1,4 @@
-/** Spec §2, Member: sees their own keys and what those did, and nothing of anyone else's, in any answer. */
+/** Spec §2, Member: sees their own keys and their requests, and nothing of other users, in any response. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'

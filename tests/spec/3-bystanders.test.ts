@@ -1,4 +1,4 @@
-/** Spec §3, dashboard account: what is done to one account, or with it, is done to no other. */
+/** Spec §3, dashboard account: a change of one user affects no other. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'

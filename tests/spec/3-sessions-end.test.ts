@@ -1,4 +1,4 @@
-/** Spec §3, ending sessions: whatever ends them holds on the very next request of every browser it is about, and is announced. */
+/** Spec §3, ending sessions: effective on the next request of every affected browser, and announced. */
 import { describe, expect, test } from 'bun:test'
 import { onChange } from '../../db/commit.ts'
 import { testApp } from '../support/app.ts'

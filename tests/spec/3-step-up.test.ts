@@ -1,4 +1,4 @@
-/** Spec §3, the states of a confirmation, and §5, how one is given. */
+/** Spec §3, the states of a confirmation, and §5, how to confirm. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { HOWS, PASSWORD, people, problem, REMOTE, type SignedIn } from '../support/people.ts'

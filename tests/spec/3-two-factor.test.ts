@@ -1,4 +1,4 @@
-/** Spec §3, the two-factor enrollment gate, and §5 Signing in 6: what belongs to an authenticator. */
+/** Spec §3, the two-factor enrollment gate, and §5 Signing in 6: authenticators. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { codeAt, HOWS, PASSWORD, people, problem, REMOTE, type Somebody, TOTP_SECRET } from '../support/people.ts'

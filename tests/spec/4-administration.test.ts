@@ -1,4 +1,4 @@
-/** Spec §2, role capability summary, over the administration routes of §4: what each role is told, and what is left out. */
+/** Spec §2, role capability summary, over the administration routes of §4: visible and hidden fields of each role. */
 import { describe, expect, test } from 'bun:test'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'

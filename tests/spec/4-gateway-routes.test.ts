@@ -1,6 +1,6 @@
 /**
- * Every route that model clients use, in one table: key, capability, kind in the log, limits, time limit and where it is
- * tested. A route that is missing here, or that no test names, fails.
+ * Every route for model clients in one table: key, capability, kind in the log, limits, timeout and its test. A route
+ * that is missing here, or that no test names, fails.
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Spec §2 and §4, the session response and one's own account: every member, for everybody who can ask. */
+/** Spec §2 and §4, the session response and one's own user: every member, for every kind of visitor. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'

@@ -1,4 +1,7 @@
-/** Spec §5, delegation 1, of accounts that wait for the proxy (§3, dashboard account row 7): they are worth what their author may still give. */
+/**
+ * Spec §5, delegation 1, for users who wait for the proxy (§3, dashboard account row 7): valid while their author can
+ * give the role.
+ */
 import { describe, expect, test } from 'bun:test'
 import { type Browser, problem, type Somebody } from '../support/people.ts'
 import { behindProxy, SETTINGS } from '../support/proxied.ts'

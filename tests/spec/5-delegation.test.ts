@@ -1,4 +1,4 @@
-/** Spec §5, delegation: who may give or touch which role, and that one active Admin always remains. */
+/** Spec §5, delegation: who can give or change which role, and that one active Admin always remains. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { identities } from '../../db/schema/people.ts'

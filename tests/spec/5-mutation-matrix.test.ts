@@ -1,4 +1,6 @@
-/** Spec §2, §5, §7: every mutation of the route table by everybody who might try it, and that a refused one leaves no trace. */
+/**
+ * Spec §2, §5, §7: every mutation of the route table by every kind of user, and that a rejected one leaves no trace.
+ */
 import { describe, expect, test } from 'bun:test'
 import type { AccessRule } from '../../src/http/gates.ts'
 import type { RouteRow } from '../../src/http/route-table.ts'

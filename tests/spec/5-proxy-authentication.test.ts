@@ -1,4 +1,4 @@
-/** Spec §5, proxy routes: who needs an API key, and when. */
+/** Spec §5, proxy routes: when an API key is required. */
 import { describe, expect, test } from 'bun:test'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, type TestOptions, testApp } from '../support/app.ts'

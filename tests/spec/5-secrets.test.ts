@@ -1,4 +1,4 @@
-/** Spec §5, §7, and what a log is for: no secret in a log line, an error, an audit row, an address, or the database in clear. */
+/** Spec §5, §7: no secret in a log line, an error, an audit row, an address, or unencrypted in the database. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'

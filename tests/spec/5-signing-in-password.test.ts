@@ -1,4 +1,4 @@
-/** Spec §5, signing in: the first password, the bootstrap token, changing a password, and doing without again. */
+/** Spec §5, signing in: the first password, the bootstrap token, changing and removing the password. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { identities } from '../../db/schema/people.ts'

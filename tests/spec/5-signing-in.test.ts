@@ -1,4 +1,4 @@
-/** Spec §5, signing in: names and passwords, what a wrong one tells, and how often one may be wrong. */
+/** Spec §5, signing in: names and passwords, what a failure reveals, and the limit of attempts. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'

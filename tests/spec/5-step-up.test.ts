@@ -1,4 +1,4 @@
-/** Spec §5, step-up confirmation 1 and 2: which changes ask for it. */
+/** Spec §5, step-up confirmation 1 and 2: which changes require it. */
 import { describe, expect, test } from 'bun:test'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { SETTING_NAMES, Settings } from '../../src/settings/schema.ts'

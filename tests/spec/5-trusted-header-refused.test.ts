@@ -1,4 +1,4 @@
-/** Spec §5, rule 5 of trusted-header mode: who is refused, what they are told, and what is written down about it. */
+/** Spec §5, rule 5 of trusted-header mode: who is rejected, their error, and the audit entry. */
 import { describe, expect, test } from 'bun:test'
 import { PASSWORD, problem, REMOTE } from '../support/people.ts'
 import { behindProxy, SETTINGS } from '../support/proxied.ts'

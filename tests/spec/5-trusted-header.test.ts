@@ -1,4 +1,4 @@
-/** Spec §5, rules 1 to 4 of trusted-header mode: whom the proxy announces, who that is here, and how they confirm. */
+/** Spec §5, rules 1 to 4 of trusted-header mode: proxy users, their accounts here, and how they confirm. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'

@@ -1,4 +1,4 @@
-/** Spec §6, events: what the audit log records about people, and what it never holds. */
+/** Spec §6, events: what the audit log records about users, and what it never contains. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { PASSWORD, people, REMOTE } from '../support/people.ts'

@@ -1,4 +1,4 @@
-/** Spec §7, errors about people: a way to provoke every code that signing in and managing accounts can answer with. */
+/** Spec §7, errors about users: one request for every code of signing in and managing users. */
 import { describe, expect, test } from 'bun:test'
 import { PERMISSIONS } from '../../src/model/users/permissions.ts'
 import { type TestOptions, testApp } from '../support/app.ts'

@@ -1,4 +1,4 @@
-/** Spec §7, errors: the shape of the envelopes, and a way to provoke every code the service has by now. */
+/** Spec §7, errors: the error formats, and one request for every code. */
 import { describe, expect, test } from 'bun:test'
 import type { Hono } from 'hono'
 import type { AppEnv } from '../../src/boot/bindings.ts'

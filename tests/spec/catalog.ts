@@ -1,4 +1,4 @@
-/** Gives an app the catalogs its stand-in accounts offer, as the background job would have fetched them. */
+/** Gives an app the catalogs of its stand-in accounts, as the background job would have fetched them. */
 import { commit, notice } from '../../db/commit.ts'
 import { saveCatalog } from '../../src/model/catalog/catalog.ts'
 import type { ModelEntry } from '../../src/model/catalog/catalog-entry.ts'

@@ -1,4 +1,6 @@
-/** What the mutation matrix sends: to every route that changes something a body that would do it, and who may pass an open one. */
+/**
+ * The requests of the mutation matrix: a valid body for every route that changes something, and who can use open ones.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

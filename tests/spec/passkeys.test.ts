@@ -1,4 +1,4 @@
-/** Decisions §4, Passkeys: registered, named, removed, used to sign in and to confirm, with real signatures. */
+/** Passkeys (docs/decisions.md §4): registering, naming, removing, signing in and confirming, with real signatures. */
 import { describe, expect, test } from 'bun:test'
 import type {
   PublicKeyCredentialCreationOptionsJSON,

@@ -1,4 +1,4 @@
-/** Reads error answers and holds them against the two envelopes: OpenAI's on model routes, the dashboard's elsewhere. */
+/** Checks error responses against the two formats: OpenAI's on model routes, the dashboard's elsewhere. */
 import { expect } from 'bun:test'
 
 interface Problem {

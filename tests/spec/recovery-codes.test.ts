@@ -1,4 +1,4 @@
-/** Recovery codes (experience 17): ten, shown once, single use, and accepted wherever an authenticator code is. */
+/** Recovery codes: ten, shown once, single use, and accepted wherever an authenticator code is. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { getPerson } from '../../src/model/users/people.ts'

@@ -1,4 +1,4 @@
-/** The whole service in process: real routes, real SQLite in memory, the stand-in upstream, a clock that stands still. */
+/** The whole app in process: real routes, real SQLite in memory, the stand-in upstream, and a manual clock. */
 import { expect } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'

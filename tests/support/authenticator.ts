@@ -1,4 +1,7 @@
-/** An authenticator in software: makes ES256 passkeys and signs with them, as a phone or a laptop would, or wrongly on purpose. */
+/**
+ * A software authenticator: creates ES256 passkeys and signs with them like a phone or laptop, or incorrectly on
+ * purpose.
+ */
 import { createHash } from 'node:crypto'
 import type {
   PublicKeyCredentialCreationOptionsJSON,

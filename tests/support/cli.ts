@@ -1,4 +1,4 @@
-/** The command line in this process, for tests about what a command does rather than about its process. */
+/** The command line in this process, for tests of a command rather than its process. */
 
 import { withEnvFile } from '../../src/boot/env.ts'
 import { runCli } from '../../src/cli/main.ts'

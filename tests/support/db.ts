@@ -1,4 +1,4 @@
-/** A database of its own for each test: in memory with the real schema, or a file for what is about files. */
+/** A separate database for each test: in memory with the real schema, or a file for tests about files. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

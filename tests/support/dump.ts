@@ -1,4 +1,4 @@
-/** Everything a database holds, to compare two moments or to look for what must not be in it. */
+/** The complete content of a database, to compare two moments or to search it. */
 import type { Database } from 'bun:sqlite'
 
 type Row = Record<string, unknown>

@@ -1,4 +1,4 @@
-/** The fenced blocks of a Markdown document, so that a test can do what the document says as it stands. */
+/** The code blocks of a Markdown document, so that a test can run them unchanged. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 

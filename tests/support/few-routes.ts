@@ -1,4 +1,4 @@
-/** An app of a few real routes over a real database: gates, errors and memory views as in the service, no upstream. */
+/** An app of a few real routes with a real database: gates, errors and memory views, no upstream. */
 import { Hono } from 'hono'
 import { onChange } from '../../db/commit.ts'
 import type { AppEnv, Bindings } from '../../src/boot/bindings.ts'

@@ -1,4 +1,4 @@
-/** What a browser would send of a form as it stands: every field that has a name and is not switched off. */
+/** What a browser would submit of a form: every enabled field with a name. */
 
 /** Name and value in the order of the page, as `new URLSearchParams` takes them. Throws when `id` is no form of `html`. */
 export const getFields = (html: string, id: string): [name: string, value: string][] => {

@@ -1,7 +1,7 @@
 /**
- * A port of 127.0.0.1 that nobody listens on, and that hardly anybody else is given before it is used: below those that the
- * system gives out (`ip_local_port_range`, from 32768 on), and test processes side by side have ranges or beginnings of their
- * own. None comes again before all others of the range did.
+ * A free port of 127.0.0.1 that other processes are unlikely to use: below the ephemeral ports (`ip_local_port_range`,
+ * from 32768 on), with a separate range or start for each test process. A port is reused only after all others of the
+ * range.
  */
 const FIRST = 12_000
 const PER_PROCESS = 400

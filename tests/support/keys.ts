@@ -1,4 +1,4 @@
-/** Readable rows for tests about API keys: who acts, a log row, an account. */
+/** Readable rows for tests about API keys: an actor, a log row, an account. */
 import { commit, type Db } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { requests } from '../../db/schema/requests.ts'

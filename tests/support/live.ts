@@ -1,4 +1,4 @@
-/** The whole service on real sockets and the real clock, in this process: for what a request alone cannot show. */
+/** The whole app on real sockets and the real clock, in this process. */
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'

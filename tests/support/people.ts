@@ -1,4 +1,4 @@
-/** People for tests: accounts put straight into the database, and browsers that keep their cookies. */
+/** Users for tests: inserted into the database, and browsers with cookies. */
 import * as OTPAuth from 'otpauth'
 import { commit } from '../../db/commit.ts'
 import { roleGrants, roles, users } from '../../db/schema/people.ts'

@@ -1,4 +1,4 @@
-/** Runs before every test process: proxies of the environment are forgotten, and only this machine may be called. */
+/** Runs before every test process: removes proxies from the environment, and blocks connections to other machines. */
 
 const LOCAL_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]'])
 

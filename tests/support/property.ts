@@ -1,4 +1,4 @@
-/** Property tests with a seed that can be repeated: `SEED=123 bun test …` runs the same cases again. */
+/** Property tests with a repeatable seed: `SEED=123 bun test …` runs the same cases again. */
 import fc from 'fast-check'
 
 const given = Number.parseInt(process.env.SEED ?? '', 10)

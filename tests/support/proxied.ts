@@ -1,4 +1,4 @@
-/** A dashboard behind a reverse proxy that says who people are: browsers it announces, and what is set about strangers. */
+/** A dashboard behind a reverse proxy that identifies users: their browsers, and the rules for new users. */
 import { expect } from 'bun:test'
 import { users } from '../../db/schema/people.ts'
 import { testApp } from './app.ts'

@@ -1,4 +1,4 @@
-/** How SQLite goes about what a function asks of it. */
+/** The query plans of the statements a function runs. */
 import type { Database } from 'bun:sqlite'
 
 /** A line a step of each query that `run` makes on `sqlite` and that speaks of `table`, as `SEARCH requests USING INDEX …`. */

@@ -1,4 +1,4 @@
-/** The hourly forgetting, as the job does it, with its pauses. */
+/** Runs the hourly retention job with its pauses. */
 import { retain } from '../../src/jobs/retention.ts'
 import type { TestApp } from './app.ts'
 

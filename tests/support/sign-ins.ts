@@ -1,4 +1,4 @@
-/** Signing in to the upstream, in process: a service with a callback port of its own, and the stand-in's people who sign in. */
+/** Upstream sign-ins in process: an app with its own callback port, and the stand-in's users. */
 import { afterEach } from 'bun:test'
 import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { type TestApp, type TestOptions, testApp } from './app.ts'

@@ -1,4 +1,4 @@
-/** The socket client of the tests says what went wrong instead of hanging. */
+/** The socket client of the tests reports errors instead of hanging. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from './socket-client.ts'
 import { until } from './until.ts'

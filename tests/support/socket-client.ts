@@ -1,4 +1,5 @@
 /** Drives a WebSocket the way the native client does, for tests; everything fails with a sentence after a minute. */
+/** Drives a WebSocket like the native client, for tests; every call fails with a message after 5 s. */
 import WebSocket from 'ws'
 import { PATIENCE_MS } from './until.ts'
 

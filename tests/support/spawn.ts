@@ -1,4 +1,4 @@
-/** Real server and command-line processes on a data directory of their own, for what cannot be seen in-process. */
+/** Real server and command-line processes, each with its own data directory. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

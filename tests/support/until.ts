@@ -1,4 +1,4 @@
-/** The one poller of the tests: waits for something that happens in its own time, in another process or behind a socket. */
+/** The only poller of the tests: waits for something in another process or behind a socket. */
 
 /** Never reached when all is well, so it is sized for a machine that does much else. */
 export const PATIENCE_MS = 60_000

@@ -1,4 +1,4 @@
-/** The stand-in upstream refuses what the service refuses, breaks when told to, and notices bad manners. */
+/** The stand-in upstream rejects what ChatGPT rejects, fails on command, and records odd requests. */
 import { describe, expect, test } from 'bun:test'
 import type { Account } from './upstream/accounts.ts'
 import { createUpstream, type Upstream } from './upstream/app.ts'

@@ -1,4 +1,4 @@
-/** The text that people read, taken out of source files and Markdown, so that a test can check its wording. */
+/** The text that people read, extracted from source files and Markdown, so that a test can check its wording. */
 
 interface Line {
   number: number

@@ -1,4 +1,4 @@
-/** Writes ZIP archives for tests, also such as no honest tool writes. */
+/** Writes ZIP archives for tests, including invalid ones. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
 export interface Packed {

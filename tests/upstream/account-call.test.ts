@@ -1,4 +1,4 @@
-/** What is logged of a question that failed. */
+/** What is logged for a failed account request. */
 import { expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { getWhy, UpstreamRejection } from '../../src/upstream/account-call.ts'

@@ -1,4 +1,4 @@
-/** Bodies of the upstream are read up to a limit and never unpacked on the way: neither costs memory that the upstream chooses. */
+/** Upstream bodies are read up to a limit and never decompressed, so the upstream can't exhaust memory. */
 import { describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { seededRandom } from '../../src/lib/random.ts'

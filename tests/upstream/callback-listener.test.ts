@@ -1,4 +1,4 @@
-/** The port of sign-ins answers whatever a browser, or anything else, sends to it, and prints no code. */
+/** The sign-in port answers any request, and logs no code. */
 import { describe, expect, test } from 'bun:test'
 import { createLog } from '../../src/lib/log.ts'
 import { CallbackListener } from '../../src/upstream/callback-listener.ts'

@@ -1,4 +1,4 @@
-/** Access tokens: renewed one at a time, stored before use, and never at the cost of the account. */
+/** Access tokens: refreshed one at a time, stored before use, without affecting the account. */
 import { describe, expect, test } from 'bun:test'
 import { announceAll } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'

@@ -1,4 +1,6 @@
-/** fetch through a real SOCKS proxy: bodies in both directions, ends of either side, and strangers at the door. */
+/**
+ * fetch through a real SOCKS proxy: bodies in both directions, disconnects of either side, and unauthorized clients.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import { systemRandom } from '../../src/lib/random.ts'

@@ -1,4 +1,4 @@
-/** Who calls the dialler, and by which route: every call of an account takes the account's, which the types demand as well. */
+/** The calls of the dialer and their routes: every call for an account uses the account's, as the types require. */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What a proxy needs is loaded with the first call through it; what could not be loaded is tried again. */
+/** The SOCKS bridge is loaded with the first call through it; a failed load is retried. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { $ } from 'bun'

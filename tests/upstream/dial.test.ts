@@ -1,4 +1,6 @@
-/** What leaves, and how: the proxy is always said aloud, to fetch and to handshakes, and trouble at the proxy is named as such. */
+/**
+ * Proxies of outgoing connections: always passed explicitly to fetch and handshakes, and their errors named as such.
+ */
 import { describe, expect, test } from 'bun:test'
 import type { Environment } from '../../src/lib/env-proxy.ts'
 import { seededRandom } from '../../src/lib/random.ts'

@@ -1,4 +1,4 @@
-/** Calls by a route: through the first endpoint that connects, never past its pool, and no connection shared between routes. */
+/** Connections by route: through the first endpoint that connects, only of its pool, and not shared between routes. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'

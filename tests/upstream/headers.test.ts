@@ -1,4 +1,4 @@
-/** Which of a client's headers leave for the upstream, and what each account adds. */
+/** Which client headers are sent upstream, and what each account adds. */
 import { describe, expect, test } from 'bun:test'
 import { VERSION } from '../../src/boot/version.ts'
 import { accountTag, forwardable, toClientHeaders, upstreamHeaders } from '../../src/upstream/headers.ts'

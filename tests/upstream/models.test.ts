@@ -1,4 +1,4 @@
-/** Fetching catalogs: entries as they came, the last good copy kept, one announcement for many. */
+/** Fetching catalogs: entries unchanged, the last valid copy kept, one announcement for many. */
 import { expect, test } from 'bun:test'
 import { onChange } from '../../db/commit.ts'
 import { Catalog } from '../../src/model/catalog/catalog.ts'

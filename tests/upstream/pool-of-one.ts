@@ -1,4 +1,4 @@
-/** Credentials of stand-in accounts in a database of their own, and what they need to ask the upstream. */
+/** Credentials of stand-in accounts in a separate database, with what they need to call the upstream. */
 import { commit, onChange } from '../../db/commit.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { seededRandom } from '../../src/lib/random.ts'

@@ -1,4 +1,4 @@
-/** A frame has the type, the text and the bytes the same event would have had over HTTP. */
+/** A frame has the type, the text and the bytes that the same event has over HTTP. */
 import { describe, expect, test } from 'bun:test'
 import { SseScanner } from '../../src/lib/sse.ts'
 import { eventData } from '../../src/lib/sse-payload.ts'

@@ -1,4 +1,4 @@
-/** The life of a socket: back-pressure, the watch on a silent peer, closing, and that nothing of it stays. */
+/** The life cycle of a socket: back-pressure, pings to a silent peer, closing, and cleanup. */
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'

@@ -1,4 +1,4 @@
-/** The other end of an upstream socket: a real server inside the test, which answers each frame as the test says. */
+/** The other end of an upstream socket: a real server in the test, which answers each frame as the test specifies. */
 import { createServer, type Socket } from 'node:net'
 import type { ServerWebSocket } from 'bun'
 import { systemClock } from '../../src/lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Which addresses a model source may have, in every spelling of an address we know. */
+/** The allowed addresses of a model source, in every notation. */
 import { describe, expect, test } from 'bun:test'
 import type { Dial } from '../../src/upstream/dial.ts'
 import { getBaseUrl, getForms, problemOfAddress } from '../../src/upstream/source-address.ts'

@@ -1,4 +1,4 @@
-/** What happens to an answer over HTTP after its terminal event. */
+/** A response over HTTP after its terminal event. */
 import { expect, test } from 'bun:test'
 import { SseStream } from '../../src/upstream/stream.ts'
 import { ManualClock } from '../support/clock.ts'

@@ -1,4 +1,6 @@
-/** Asking for usage: patience with passing failures, one renewed token, and what a refusal says about the account. */
+/**
+ * Fetching usage: retries after temporary failures, one refreshed token, and what a rejection means for the account.
+ */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { UpstreamRejection } from '../../src/upstream/account-call.ts'

@@ -1,4 +1,4 @@
-/** The lines of the trend: they break where nothing is known, and a lone hour is a dot. */
+/** The lines of the trend: they have gaps without data, and a single hour is a dot. */
 import { expect, test } from 'bun:test'
 import { dotsPath, linePath } from '../../views/accounts/trend.tsx'
 

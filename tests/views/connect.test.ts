@@ -1,4 +1,4 @@
-/** The tabs of "Connect a client" open without script: the style sheet names each of them. */
+/** The tabs of "Connect a client" work without scripts: the style sheet names each of them. */
 import { expect, test } from 'bun:test'
 import { resolve } from 'node:path'
 import { snippets } from '../../views/keys/snippets.ts'

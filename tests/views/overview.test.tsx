@@ -1,4 +1,4 @@
-/** The overview page through its route: what a person reads, and what no page of ours may contain. */
+/** The overview page through its route: its content, and the security requirements of every page. */
 import { describe, expect, test } from 'bun:test'
 import { goToDashboard, showOverview } from '../../src/admin/overview.ts'
 import { getHealth } from '../../src/admin/overview-health.ts'

@@ -1,4 +1,4 @@
-/** Numbers and spans in words, on the server and in the page's own script. */
+/** Numbers and durations in words, on the server and in the page's script. */
 import { expect, test } from 'bun:test'
 import { costText, dollarText, shortCount } from '../../views/ui/amounts.ts'
 import { leftPercent } from '../../views/ui/meter.tsx'

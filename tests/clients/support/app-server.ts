@@ -1,4 +1,4 @@
-/** The Codex CLI as an editor drives it: `codex app-server`, JSON-RPC in lines over stdio, one process for a working day. */
+/** The Codex CLI as an editor runs it: `codex app-server`, JSON-RPC lines over stdio, one long-lived process. */
 
 /** What became of one turn, as the editor shows it. */
 export interface TurnSeen {

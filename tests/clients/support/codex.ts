@@ -1,4 +1,4 @@
-/** The real Codex CLI in a home of its own: configured for one provider, cut off from the internet, one run at a time. */
+/** The real Codex CLI in its own home folder: configured for one provider, without internet, one run at a time. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

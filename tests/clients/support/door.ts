@@ -1,4 +1,4 @@
-/** A door that stays where it is while the server behind it is started again, and that counts who comes in. */
+/** A port that stays open while the server behind it restarts, and counts connections. */
 import { connect, createServer, type Socket } from 'node:net'
 
 /** One TCP connection of a client. */

@@ -1,4 +1,4 @@
-/** The real OpenCode in a home of its own, cut off from the internet: as a command, and as the server its screens talk to. */
+/** The real OpenCode in its own home folder, without internet: as a command, and as the server of its UI. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

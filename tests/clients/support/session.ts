@@ -1,4 +1,4 @@
-/** A working day on sockets: the whole product, the CLI in an editor in front of it, and a record of both sides of the service. */
+/** A session with sockets: the server process, the CLI as an editor runs it, and a record of both sides. */
 import { expect } from 'bun:test'
 import type { Account } from '../../support/upstream/accounts.ts'
 import type { ReceivedRequest } from '../../support/upstream/ledger.ts'

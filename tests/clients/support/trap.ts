@@ -1,4 +1,4 @@
-/** Where a client ends up that calls anything but its provider: a server and proxy that has nothing and takes note. */
+/** A server and proxy that records every request a client sends to anything but its provider. */
 
 interface Trap {
   url: string

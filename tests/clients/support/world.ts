@@ -1,4 +1,4 @@
-/** The whole product as its users meet it: the service as a process, set up by its own commands, over a stand-in upstream. */
+/** The server as a process, set up with its own commands, with a stand-in upstream. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Each row of the chat → Responses table, both ways of being wrong included. */
+/** Each row of the chat → Responses table, including both kinds of errors. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
 import type { JsonObject } from '../../../src/lib/json.ts'

@@ -1,4 +1,4 @@
-/** Chat streams say what the Responses stream said, once, and end the way chat clients expect. */
+/** Chat streams have the content of the Responses stream, once, and end as chat clients expect. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { AppError } from '../../../src/errors.ts'

@@ -1,4 +1,4 @@
-/** One JSON answer from a stream, complete whatever the upstream left out of its last event. */
+/** One JSON response from a stream, complete even if the upstream's last event is not. */
 import { describe, expect, test } from 'bun:test'
 import { getObject, getObjects, type JsonObject } from '../../../src/lib/json.ts'
 import { chatFromResponse } from '../../../src/proxy/formats/chat-json.ts'

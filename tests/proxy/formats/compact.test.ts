@@ -1,4 +1,4 @@
-/** The unary compact call and its two spellings. */
+/** The unary compact call and its two formats. */
 import { describe, expect, test } from 'bun:test'
 import { compactFromResponse, compactToResponses } from '../../../src/proxy/formats/compact.ts'
 import { checkCompactionTrigger } from '../../../src/proxy/formats/compaction-trigger.ts'

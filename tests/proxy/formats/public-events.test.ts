@@ -1,4 +1,4 @@
-/** What a `/v1` client sees of a stream, and the events we write ourselves. */
+/** The events a `/v1` client gets, and those we create ourselves. */
 import { describe, expect, test } from 'bun:test'
 import { AppError, openAiError } from '../../../src/errors.ts'
 import { seededRandom } from '../../../src/lib/random.ts'

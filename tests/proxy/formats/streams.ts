@@ -1,4 +1,4 @@
-/** Event sequences as the service sends them, for the tests of this folder. */
+/** Upstream event sequences for the tests of this folder. */
 import { getObject, type JsonObject } from '../../../src/lib/json.ts'
 import type { ResponsesEvent } from '../../../src/proxy/formats/responses-event.ts'
 

@@ -1,4 +1,4 @@
-/** `/v1/responses` requests become what the upstream accepts, and nothing else about them changes. */
+/** `/v1/responses` requests are changed only as the upstream requires. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
 import type { JsonObject } from '../../../src/lib/json.ts'

@@ -1,4 +1,4 @@
-/** What a client learns about its own key, and that nobody learns it without one. */
+/** Usage of a client's own key, which requires the key. */
 import { describe, expect, test } from 'bun:test'
 import { commit } from '../../../db/commit.ts'
 import type { Bindings } from '../../../src/boot/bindings.ts'

@@ -1,4 +1,4 @@
-/** `POST /v1/warmup`: which accounts get a request, what it is, and that it counts nowhere. */
+/** `POST /v1/warmup`: which accounts get a request, its content, and that it is in no total. */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../../../src/jobs/catalog.ts'
 import { jobDeps } from '../../jobs/deps.ts'

@@ -1,4 +1,4 @@
-/** The control routes of the native client: what leaves, what comes back, and who may use them (surfaces "Control routes"). */
+/** The control routes of the native client: requests, responses and permissions. */
 import { describe, expect, test } from 'bun:test'
 import { type Ask, codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'

@@ -1,4 +1,4 @@
-/** Uploaded files: who creates and finalizes them, and which account a request that names them uses (surfaces "Files"). */
+/** Uploaded files: creating and finalizing them, and the account of a request that names them. */
 import { describe, expect, test } from 'bun:test'
 import { seededRandom } from '../../../src/lib/random.ts'
 import {

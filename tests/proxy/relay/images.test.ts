@@ -1,4 +1,4 @@
-/** Images: native requests byte for byte, SDK requests checked and rewritten, and the accounts that may serve them (surfaces "Images"). */
+/** Images: native requests byte for byte, SDK requests checked and rewritten, and the accounts that can serve them. */
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../../src/errors.ts'
 import { codexBody, expectNothingLeft, getAnswer, getEvents, type TestApp, testApp } from '../../support/app.ts'

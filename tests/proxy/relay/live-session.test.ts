@@ -1,4 +1,4 @@
-/** How an open live call ends when one side stops reading, answering or closing: by its timers, on a clock that the tests move. */
+/** How an open live call ends when one side stops reading, answering or closing, with the manual clock. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { Socket } from 'node:net'
 import type { Bindings } from '../../../src/boot/bindings.ts'

@@ -1,4 +1,4 @@
-/** Creating live calls: what leaves, which answers bind a call to its account, and what is never logged (surfaces "Realtime and live"). */
+/** Creating live calls: the upstream request, which responses bind a call to its account, and what is never logged. */
 import { describe, expect, test } from 'bun:test'
 import { liveCalls } from '../../../db/schema/live-calls.ts'
 import { accountOfCall } from '../../../src/model/conversations/live-calls.ts'

@@ -1,4 +1,4 @@
-/** The options of the relay, on routes made up for the test: header sets, hard owners, when a request is sent again, sums. */
+/** The options of the relay, on routes made for the test: header sets, hard owners, retries, totals. */
 import { describe, expect, test } from 'bun:test'
 import { Hono } from 'hono'
 import type { AppEnv } from '../../../src/boot/bindings.ts'

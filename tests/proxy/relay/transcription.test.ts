@@ -1,4 +1,4 @@
-/** Transcription: which forms are taken, what leaves, and what comes back (surfaces "Transcription"). */
+/** Transcription: accepted forms, the upstream request, and the response. */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../../spec/catalog.ts'
 import { type Ask, expectNothingLeft, getAnswer, parseEvents, type TestApp, testApp } from '../../support/app.ts'

@@ -1,4 +1,4 @@
-/** The usage of a JSON answer is found however the answer is cut into pieces and whatever its strings contain. */
+/** The usage of a JSON response is found however the response is split and whatever its strings contain. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { UsageReader } from '../../../src/proxy/relay/usage-reader.ts'

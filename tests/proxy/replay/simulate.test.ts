@@ -1,4 +1,4 @@
-/** The replay: small worlds computed by hand, and what holds in every world. */
+/** The replay: small worlds computed by hand, and invariants of every world. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { seededFloats } from '../../../src/lib/random.ts'

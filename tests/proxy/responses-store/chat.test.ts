@@ -1,4 +1,4 @@
-/** Chat completions: the reasoning of an answer goes back upstream in front of the calls it led to. */
+/** Chat completions: the reasoning of a response is sent upstream in front of the calls it led to. */
 import { expect, test } from 'bun:test'
 import { expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { type AnswerItem, answers, type Json, type Turn } from '../../support/upstream/script.ts'

@@ -1,4 +1,4 @@
-/** `store` and `previous_response_id` are replaced where they are; anything unclear is written again. */
+/** `store` and `previous_response_id` are replaced in place; anything ambiguous is serialized again. */
 import { expect, test } from 'bun:test'
 import { eventJson, frame } from '../../../src/lib/sse-payload.ts'
 import { echoedEvent } from '../../../src/proxy/responses-store/response-echo.ts'

@@ -1,4 +1,4 @@
-/** What goes upstream of a conversation begins with the bytes that went there before: prompt caches go by them. */
+/** Each request of a conversation begins with the same bytes upstream, which prompt caches need. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Bindings } from '../../../src/boot/bindings.ts'

@@ -1,4 +1,4 @@
-/** `/v1/responses` as OpenAI has it: earlier responses and their items can be named, by the key that made them. */
+/** `/v1/responses` like OpenAI's: earlier responses and their items can be referenced by the key that created them. */
 import { describe, expect, test } from 'bun:test'
 import { expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'
 import { answers, type Json, type Turn } from '../../support/upstream/script.ts'

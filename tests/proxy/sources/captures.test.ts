@@ -1,4 +1,4 @@
-/** Captures of requests that a model source serves: what the client sent and what the source answered, without its key. */
+/** Captures of requests served by a model source: the client's request and the source's response, without its key. */
 import { describe, expect, test } from 'bun:test'
 import { readRequest } from '../../../src/model/captures/archive.ts'
 import { getEvents } from '../../../src/model/captures/captured-events.ts'

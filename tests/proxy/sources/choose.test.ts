@@ -1,4 +1,4 @@
-/** Which source serves a request, and when the pool does (surfaces "Choosing"). */
+/** Which source serves a request, and when the pool does. */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs } from '../../spec/catalog.ts'
 import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../../support/app.ts'

@@ -1,4 +1,4 @@
-/** A model source that fails in every way a server can: what the client gets, what is charged, and that nothing leaks. */
+/** A failing model source: what the client gets, what is charged, and that nothing leaks. */
 import { describe, expect, test } from 'bun:test'
 import { getSource } from '../../../src/model/sources/source-rows.ts'
 import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../../support/app.ts'

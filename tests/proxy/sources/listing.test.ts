@@ -1,4 +1,4 @@
-/** Source models in the lists that clients get (surfaces "Listings"). */
+/** Source models in the lists for clients. */
 import { describe, expect, test } from 'bun:test'
 import { fetchCatalogs, nativeModels, publicModels } from '../../spec/catalog.ts'
 import { testApp } from '../../support/app.ts'

@@ -1,4 +1,4 @@
-/** Overflow: who is served by a source while the pool is used up, what it may cost, and the way back (surfaces "Overflow"). */
+/** Overflow: which requests a source serves while the pool is used up, their budget, and the way back. */
 import { describe, expect, test } from 'bun:test'
 import { OverflowBudget } from '../../../src/proxy/sources/overflow-budget.ts'
 import type { Settings } from '../../../src/settings/schema.ts'

@@ -1,4 +1,4 @@
-/** Requests that a model source serves: what leaves, what comes back, and what is logged (surfaces "Forwarding"). */
+/** Requests served by a model source: the forwarded request, the response, and the log. */
 import { describe, expect, test } from 'bun:test'
 import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../../support/app.ts'
 import { addSource } from '../../support/source/add.ts'

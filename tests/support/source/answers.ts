@@ -1,4 +1,4 @@
-/** What the stand-in source answers: OpenAI's shapes, with fixed texts and counts. */
+/** The responses of the stand-in source: OpenAI's formats, with fixed texts and counts. */
 
 export const ANSWER_TEXT = 'Hello from the source.'
 const WORDS = ['Hello ', 'from ', 'the ', 'source.']

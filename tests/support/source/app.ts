@@ -1,6 +1,6 @@
 /**
- * A stand-in for an OpenAI-compatible server: as strict as such servers are, with faults on command. Its host in tests is
- * `source.test`; `fetch` takes any URL, so several stand-ins can have several names.
+ * A stand-in for an OpenAI-compatible server, as strict as such servers are, with faults on command. Its host in tests
+ * is `source.test`; `fetch` accepts any URL, so several stand-ins can have several names.
  */
 import {
   chatAnswer,

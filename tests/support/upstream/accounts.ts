@@ -1,4 +1,4 @@
-/** The accounts of the stand-in upstream: identity, tokens, usage and the faults waiting for each. */
+/** The accounts of the stand-in upstream: identity, tokens, usage and their pending faults. */
 import type { Fault, FaultRoute } from './faults.ts'
 import { AUTH_CLAIM, type Mint, unsignedJwt } from './tokens.ts'
 

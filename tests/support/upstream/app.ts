@@ -1,4 +1,4 @@
-/** The stand-in upstream: plays the hosted service over HTTP and WebSocket, and keeps a record. */
+/** The stand-in upstream: plays ChatGPT over HTTP and WebSocket, and keeps a record. */
 import type { Server } from 'bun'
 import { Hono } from 'hono'
 import { type Account, AccountBook, type AccountOptions } from './accounts.ts'

@@ -1,4 +1,4 @@
-/** A well-behaved caller of the stand-in upstream, to test it directly. */
+/** A well-behaved client of the stand-in upstream, to test it directly. */
 import type { Account } from './accounts.ts'
 import type { Upstream } from './app.ts'
 import { CLIENT_ID } from './oauth.ts'

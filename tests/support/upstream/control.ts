@@ -1,4 +1,4 @@
-/** Remote control of the stand-in upstream under `/_sim`, for tests in other processes and for people. */
+/** Remote control of the stand-in upstream under `/_sim`, for tests in other processes and manual use. */
 import { Hono } from 'hono'
 import type { Account, AccountOptions, Usage } from './accounts.ts'
 import type { Fault } from './faults.ts'

@@ -1,4 +1,4 @@
-/** What one connection remembers of its responses, so that a turn can build on one by its id (client-protocol §1.6). */
+/** The responses a connection keeps, so that a turn can continue one by its id. */
 import { apiError } from './refusal.ts'
 import type { Json } from './script.ts'
 

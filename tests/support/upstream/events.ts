@@ -1,4 +1,4 @@
-/** Turns an answer of the stand-in model into the event sequence of the real service (client-protocol §3.6). */
+/** Turns a response of the stand-in model into the event sequence of ChatGPT. */
 import {
   type Answer,
   type AnswerItem,

@@ -1,4 +1,4 @@
-/** What can be made to go wrong for one account of the stand-in upstream, and ready-made examples of it. */
+/** The faults of an account of the stand-in upstream, and ready-made examples. */
 
 /** The routes a fault can hit; a fault without `on` hits `responses`. */
 export type FaultRoute =

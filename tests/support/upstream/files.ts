@@ -1,4 +1,4 @@
-/** Uploaded files as the service is assumed to keep them: each belongs to the account that created it. */
+/** Uploaded files as ChatGPT is assumed to keep them: each belongs to the account that created it. */
 import type { Account } from './accounts.ts'
 import { apiError, detail } from './refusal.ts'
 import type { RelayCall, RelayRoute } from './relay-routes.ts'

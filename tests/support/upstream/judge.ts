@@ -1,4 +1,4 @@
-/** Refuses what the real service is known or believed to refuse on its model routes (client-protocol §14). */
+/** Rejects what ChatGPT is known or assumed to reject on its model routes. */
 import { modelNotSupported } from './faults.ts'
 import { getSlugs } from './models.ts'
 import { apiError, detail } from './refusal.ts'

@@ -1,4 +1,4 @@
-/** Remembers what the stand-in upstream received, what was odd about it, and how many streams are open. */
+/** Records the requests of the stand-in upstream, what was odd about them, and how many streams are open. */
 
 export type ReceivedRequest = {
   at: number

@@ -1,4 +1,7 @@
-/** Live calls of the stand-in upstream: the answer to an offer, and the WebSocket of the call. What it refuses is assumed. */
+/**
+ * Live calls of the stand-in upstream: the response to an offer, and the WebSocket of the call. Its rejections are
+ * assumed.
+ */
 import type { ServerWebSocket } from 'bun'
 import type { Account } from './accounts.ts'
 import type { ReceivedHandshake } from './ledger.ts'

@@ -1,4 +1,4 @@
-/** Finds headers that no well-behaved client or proxy sends to the service. */
+/** Finds headers that no well-behaved client or proxy sends to ChatGPT. */
 
 const FORBIDDEN = new Set([
   'cookie',

@@ -1,4 +1,4 @@
-/** Applies a fault to the events of an answer; the resulting steps are the same for SSE and for WebSocket frames. */
+/** Applies a fault to the events of a response; the resulting steps are the same for SSE and for WebSocket frames. */
 import {
   answerEvents,
   failedEvent,

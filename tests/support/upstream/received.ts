@@ -1,4 +1,4 @@
-/** Takes in one request of the stand-in upstream: reads it whole, records it and names the account it is for. */
+/** Reads a request of the stand-in upstream completely, records it and identifies its account. */
 import type { Account, AccountBook } from './accounts.ts'
 import type { Ledger, ReceivedHandshake, ReceivedRequest } from './ledger.ts'
 import { headerOddities } from './oddities.ts'

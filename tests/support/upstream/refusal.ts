@@ -1,4 +1,4 @@
-/** The errors a handler of the stand-in upstream throws: a refusal in one of the service's body shapes, or a reset. */
+/** The errors a handler of the stand-in upstream throws: an error response in one of ChatGPT's formats, or a reset. */
 import { isJson, type Json } from './script.ts'
 
 export class Refusal extends Error {

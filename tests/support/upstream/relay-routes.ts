@@ -1,6 +1,6 @@
 /**
- * The routes of the service that are relayed: control, images, files, transcription, live calls. What they answer, and which
- * headers they refuse, is assumed; a test replaces the answer of any of them with `Upstream.answerRelay`.
+ * The relayed routes of ChatGPT: control, images, files, transcription, live calls. Their responses, and which headers
+ * they reject, are assumed; a test replaces a response with `Upstream.answerRelay`.
  */
 import type { Context, Hono } from 'hono'
 import type { Account } from './accounts.ts'

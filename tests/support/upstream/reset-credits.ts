@@ -1,4 +1,4 @@
-/** Redeeming a reset credit at the stand-in upstream: each works once, and a request that is repeated is one redemption. */
+/** Redeeming a reset credit at the stand-in upstream: each works once, and a repeated request is one redemption. */
 import type { Account } from './accounts.ts'
 import { apiError } from './refusal.ts'
 import { isJson } from './script.ts'

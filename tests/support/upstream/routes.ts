@@ -1,4 +1,4 @@
-/** The routes of the hosted service as the stand-in plays them. */
+/** The routes of ChatGPT as the stand-in plays them. */
 import type { Context } from 'hono'
 import { Hono } from 'hono'
 import type { Account } from './accounts.ts'

@@ -1,4 +1,4 @@
-/** Decides what the stand-in model answers: scripted answers, and a default that can drive a real coding client. */
+/** Decides what the stand-in model responds: scripted responses, and a default that can drive a real coding client. */
 import type { Account } from './accounts.ts'
 
 /** A JSON object of the wire. */

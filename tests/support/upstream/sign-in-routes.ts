@@ -1,4 +1,4 @@
-/** The routes people and devices sign in at: the page with the accounts to choose from, and the two calls of a device. */
+/** The sign-in routes for users and devices: the page with the accounts, and the two calls of a device. */
 import type { Hono } from 'hono'
 import type { Env } from './routes.ts'
 import { isJson, type Json } from './script.ts'

@@ -1,4 +1,4 @@
-/** The stand-in upstream's sign-ins: as strict as the service about who brings a code, how often, and with what. */
+/** The stand-in upstream's sign-ins, as strict as ChatGPT about codes and polling. */
 import { describe, expect, test } from 'bun:test'
 import { seededRandom } from '../../../src/lib/random.ts'
 import { authorizationUrl, newBrowserSecret } from '../../../src/upstream/oauth-browser.ts'

@@ -1,4 +1,4 @@
-/** Signing in as the hosted service does it: codes that work once for whoever holds the verifier, and codes typed in on devices. */
+/** Signing in like at ChatGPT: single-use codes for the holder of the verifier, and device codes. */
 import { createHash } from 'node:crypto'
 import type { Account } from './accounts.ts'
 import type { Ledger } from './ledger.ts'

@@ -1,4 +1,4 @@
-/** How the sockets of the stand-in upstream break when they are told to. */
+/** How the sockets of the stand-in upstream fail on command. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { TestSocket } from '../socket-client.ts'
 import { until } from '../until.ts'

@@ -1,4 +1,4 @@
-/** Turns the steps of a response into what goes out on a socket: every event is one text frame. */
+/** Turns the steps of a response into socket output: every event is one text frame. */
 import { isTerminal } from './events.ts'
 import type { Planned } from './plan.ts'
 import type { Json } from './script.ts'

@@ -1,4 +1,4 @@
-/** A stand-in upstream on a port with sockets to it that a test opens, and what ends them all after each test. */
+/** A stand-in upstream on a port with sockets that a test opens, all closed after each test. */
 import { connectSocket, type TestSocket } from '../socket-client.ts'
 import { until } from '../until.ts'
 import type { Account } from './accounts.ts'

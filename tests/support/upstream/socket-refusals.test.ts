@@ -1,4 +1,4 @@
-/** What the sockets of the stand-in upstream refuse in band, and what they find odd. */
+/** What the sockets of the stand-in upstream reject in band, and what they record as odd. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { aCreate, idOf, says } from './client.ts'
 import type { Json } from './script.ts'

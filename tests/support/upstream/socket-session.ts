@@ -1,4 +1,6 @@
-/** One open socket of the stand-in upstream: reads frames, answers one `response.create` at a time, keeps the record. */
+/**
+ * One open socket of the stand-in upstream: reads frames, answers one `response.create` at a time, keeps the record.
+ */
 import type { ServerWebSocket } from 'bun'
 import type { Account } from './accounts.ts'
 import { Conversation } from './conversation.ts'

@@ -1,4 +1,4 @@
-/** The sockets of the stand-in upstream: who may open one, what a turn gets, what a connection remembers. */
+/** The sockets of the stand-in upstream: handshakes, turns, and the state of a connection. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../socket-client.ts'
 import { until, untilStill } from '../until.ts'

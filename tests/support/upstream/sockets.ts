@@ -1,4 +1,4 @@
-/** The WebSocket side of the stand-in upstream: judges handshakes, opens sessions and can end them all. */
+/** The WebSocket side of the stand-in upstream: checks handshakes, opens sessions and can end them all. */
 import type { Server, ServerWebSocket, WebSocketHandler } from 'bun'
 import { answerHeaders } from './answer-headers.ts'
 import type { ReceivedHandshake } from './ledger.ts'

@@ -1,4 +1,4 @@
-/** Plays the steps of a response as a pull-based SSE body: nothing is made before the reader asks for it. */
+/** Plays the steps of a response as a pull-based SSE body: nothing is created before the reader requests it. */
 import { isTerminal, sseText } from './events.ts'
 import type { Step } from './plan.ts'
 import { resetError } from './refusal.ts'

@@ -1,4 +1,4 @@
-/** The streams of the stand-in upstream: how they break, how they wait for their reader, and what it notices. */
+/** The streams of the stand-in upstream: how they fail, wait for their reader, and what is recorded. */
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { until, untilStill } from '../until.ts'

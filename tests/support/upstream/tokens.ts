@@ -1,4 +1,4 @@
-/** Makes the ids and the unsigned but well-formed JWTs that the stand-in upstream hands out. */
+/** Creates the ids and the unsigned but well-formed JWTs of the stand-in upstream. */
 
 export const AUTH_CLAIM = 'https://api.openai.com/auth'
 

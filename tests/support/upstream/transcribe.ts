@@ -1,4 +1,4 @@
-/** Transcription as the service is assumed to offer it: a multipart form of `file` and `prompt`, and nothing more. */
+/** Transcription as ChatGPT is assumed to offer it: a multipart form with only `file` and `prompt`. */
 import { apiError, detail } from './refusal.ts'
 import type { RelayCall, RelayRoute } from './relay-routes.ts'
 

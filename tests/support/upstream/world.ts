@@ -1,4 +1,4 @@
-/** What every route and every socket of the stand-in upstream shares, and how it plays a fault that comes first. */
+/** What all routes and sockets of the stand-in upstream share, and how it plays an early fault. */
 import type { Account, AccountBook } from './accounts.ts'
 import type { Fault } from './faults.ts'
 import type { Ledger } from './ledger.ts'

@@ -8,8 +8,8 @@ const ROOT = resolve(import.meta.dir, '..')
 const EVERYTHING = ['src', 'views', 'db']
 
 /**
- * Folder or file → the folders and files it may import values from, itself always included. The longest matching
- * row decides. Type-only imports are free, since they leave nothing behind at run time.
+ * Folder or file → the folders and files it may import values from, itself always included. The longest matching row
+ * decides. Type-only imports are always allowed, because they do not exist at run time.
  */
 const MAY_IMPORT: Record<string, string[]> = {
   'src/lib': [],
@@ -120,7 +120,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
 }
 
-/** Facts without behaviour, which every folder may name. */
+/** Facts without behavior, which every folder may import. */
 const ANYWHERE = ['src/boot/version', 'package']
 
 /** What an idle service does without: pages, what only they read and parse, commands, and ways out that few have. */
@@ -148,8 +148,8 @@ const MAY_NOT_USE: Record<string, RegExp> = {
 }
 
 /**
- * What makes a test wait, guess or reach the network, and the files allowed to touch it. The rest is handed a clock,
- * a random source or a fetch. Only references to the global count: a parameter called `fetch` is the handed one.
+ * What makes a test wait, guess or use the network, and the files that may use it. All others get a clock, a random
+ * source or a fetch as an argument. Only references to the global count: a parameter called `fetch` is the argument.
  */
 const BANNED: { name: string; pattern: RegExp; allowed: string[] }[] = [
   {
@@ -379,7 +379,7 @@ function importsInTry(source: string): number[] {
   })
 }
 
-/** Everything that is loaded with `path`, at any depth, what it imports later left out. */
+/** Everything that is loaded with `path`, at any depth, without dynamic imports. */
 function loadedBy(path: string, known = new Set<string>()): Set<string> {
   for (const name of getImports(path, (kind) => kind !== 'dynamic-import')) {
     if (known.has(name)) continue

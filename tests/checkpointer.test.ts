@@ -12,7 +12,7 @@ import { type LoggedDb, loggedDb } from './support/db.ts'
 
 const CAN_TELL = canReadPagesBehind(new Database())
 
-/** A thread that answers when it is told to. */
+/** A thread that responds on command. */
 class FakeWorker extends EventTarget {
   readonly asked: string[] = []
   isTerminated = false
@@ -29,7 +29,7 @@ class FakeWorker extends EventTarget {
     this.dispatchEvent(new MessageEvent('message', { data: failure }))
   }
 
-  /** As Bun tells it: with an error only where there was one. */
+  /** Like Bun: with an error only if there was one. */
   end(message?: string): void {
     if (message !== undefined) this.dispatchEvent(new ErrorEvent('error', { message }))
     this.dispatchEvent(new Event('close'))
@@ -52,7 +52,7 @@ const setUp = () => {
       if (starts.fail) throw new Error('no thread to be had')
       const worker = new FakeWorker()
       workers.push(worker)
-      return worker as unknown as Worker // as: what is used of one
+      return worker as unknown as Worker // as: the members used here
     },
   })
   const asked = () => workers.flatMap((worker) => worker.asked).length

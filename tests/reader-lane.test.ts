@@ -24,7 +24,7 @@ class FakeWorker extends EventTarget {
     this.dispatchEvent(new MessageEvent<FromWorker>('message', { data: { kind: 'ready' } }))
   }
 
-  /** The query that was under way has ended. */
+  /** The running query has ended. */
   close(): void {
     this.dispatchEvent(new Event('close'))
   }
@@ -35,7 +35,7 @@ class FakeWorker extends EventTarget {
   }
 }
 
-/** A thread is ready at once, unless it waits for the test to say so. */
+/** A thread is ready immediately, unless it waits for the test. */
 const setUp = ({ startsLate = false } = {}) => {
   const clock = new ManualClock()
   const workers: FakeWorker[] = []
@@ -43,11 +43,11 @@ const setUp = ({ startsLate = false } = {}) => {
     const worker = new FakeWorker()
     workers.push(worker)
     if (!startsLate) queueMicrotask(() => worker.ready())
-    return worker as unknown as Worker // as: what the lane uses of one
+    return worker as unknown as Worker // as: the members the lane uses
   }
   const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
   const reader = createReader({ path: '', clock, log, newWorker })
-  /** Which history is asked for tells the calls apart. */
+  /** The requested history identifies the calls. */
   const ask = (who: string, name: string) =>
     reader
       .for(who)
@@ -203,6 +203,6 @@ test('reads of whole tables have their own thread', async () => {
   workers[1]?.answer()
   expect(await page).toBe('answered')
   workers[0]?.answer('sizes')
-  expect((await sizes) as unknown).toBe('sizes') // as: what the thread was told to answer
+  expect((await sizes) as unknown).toBe('sizes') // as: the response the thread was given
   await leave(reader, clock)
 })

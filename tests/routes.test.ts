@@ -9,7 +9,7 @@ const rows = everyRoute
 const getName = ({ method, path }: RouteRow) => `${method} ${path}`
 const isMutation = ({ method }: RouteRow) => !['GET', 'HEAD', 'OPTIONS'].includes(method)
 
-/** What mutates nothing an administrator would want to read about: offers, challenges, and a measurement. */
+/** Changes that are not worth an audit entry: offers, challenges, and a measurement. */
 const UNAUDITED = [
   'POST /api/dashboard-auth/totp/setup/start',
   'POST /api/dashboard-auth/passkeys/register/start',
@@ -22,7 +22,7 @@ const UNAUDITED = [
   'POST /doctor/upload',
 ]
 
-/** Signing in comes before being somebody; one's own account stays within reach at the enrollment gate (spec §3). */
+/** Signing in comes before having a user; a user's own account stays accessible at the enrollment gate (spec §3). */
 const OPEN = [
   'POST /api/dashboard-auth/password/setup',
   'POST /api/dashboard-auth/password/login',

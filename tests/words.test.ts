@@ -22,7 +22,7 @@ const AREAS: Record<string, readonly string[]> = {
   'the rest': ['src/*.ts', 'src/{jobs,lib,upstream}/**/*.ts'],
 }
 
-/** Phrase → what to write in its place. */
+/** Phrase → its replacement. */
 const BANNED: readonly [phrase: RegExp, instead: string][] = [
   [/\bnobody\b/i, 'name who acts, or "no one"'],
   [/\bsomebody\b/i, '"someone", "a user", "another user"'],
@@ -112,7 +112,7 @@ const ABOUT_USERS = [
   'src/auth/**/*.ts',
 ]
 
-/** "My account" is the name of a page, and a ChatGPT account may be named anywhere. */
+/** "My account" is the name of a page, and a ChatGPT account can be named anywhere. */
 const ACCOUNT = /(?<!\bMy )(?<!\bChatGPT )\baccounts?\b/i
 
 const usersCalledAccounts = (file: string): string[] =>

@@ -8,11 +8,9 @@ import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
-import { idOf } from '../http/path-id.ts'
+import { getPathId } from '../http/path-id.ts'
 import { reply } from '../http/reply.tsx'
 import { representation } from '../http/representation.ts'
-import { getPathId } from '../http/path-id.ts'
-import { reply, representation } from '../http/reply.tsx'
 import { getZip } from '../lib/zip-write.ts'
 import {
   codexAuthJson,

@@ -20,36 +20,6 @@ export const arrival = createMiddleware(async (c, next) => {
   logDisconnect(c)
 })
 
-/**
- * The same without middleware, for handlers that are `alone` (`known-paths.ts`): one middleware layer costs two async
- * functions, 2 % of a turn (Bun 1.4.5).
- */
-export const alone = <More extends object>(handle: ((c: Ctx) => Promise<Response>) & More) => {
-  const serve = (c: Ctx): Promise<Response> => {
-    setArrival(c)
-    return run(handle, c).then(
-      (answer) => finish(c, answer),
-      async (err) => finish(c, await renderGatewayError(err, c)),
-    )
-  }
-  return Object.assign(serve, handle, { isAlone: true })
-}
-
-/** A gate may throw synchronously, which becomes a rejection. */
-const run = (handle: (c: Ctx) => Promise<Response>, c: Ctx): Promise<Response> => {
-  try {
-    return handle(c)
-  } catch (err) {
-    return Promise.reject(err)
-  }
-}
-
-const finish = (c: Ctx, answer: Response): Response => {
-  c.res = answer
-  logDisconnect(c)
-  return c.res
-}
-
 const logDisconnect = (c: Ctx): void => {
   setRequestIdHeader(c)
   allowOrigin(c)

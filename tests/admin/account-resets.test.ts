@@ -200,7 +200,7 @@ describe('POST /v1/reset-credit', () => {
   ])('%j is an invalid request, in the error format of model routes', async (json, param) => {
     const { app } = open()
     const response = await ask(app, json)
-    const { error } = (await response.json()) as { error: Record<string, unknown> } // as: the envelope is what is tested
+    const { error } = (await response.json()) as { error: Record<string, unknown> } // as: the test checks the envelope
     expect([response.status, error.code, error.param]).toEqual([400, 'invalid_request_error', param])
   })
 

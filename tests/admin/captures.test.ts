@@ -422,7 +422,7 @@ describe('the files of a capture', () => {
     await house.start()
     const { captures } = house.app.bindings
     const big = 'x'.repeat(9 * 1024 * 1024)
-    for (let n = 0; n < 5; n++) expect((await send(house, NATIVE, codexBody(big))).status).toBe(200) // nothing is written: time stands still
+    for (let n = 0; n < 5; n++) expect((await send(house, NATIVE, codexBody(big))).status).toBe(200) // nothing is written, because the clock does not move
     const items = await house.items()
     expect(items.filter(({ droppedBytes }) => droppedBytes > 0).length).toBeGreaterThan(0)
     expect((await house.captures())[0]?.droppedBytes).toBeGreaterThan(9 * 1024 * 1024)

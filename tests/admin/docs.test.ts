@@ -14,7 +14,7 @@ const open = (environment: Record<string, string> = {}, guestAccessEnabled = tru
   return { app, ...people(app) }
 }
 
-/** What a person reads of one operation. */
+/** The visible text of one operation. */
 const readOperation = async (who: Browser, id: string, path = '/docs/api') => {
   const response = await who.ask(`GET ${path}`, { headers: HTML })
   const text: string[] = []

@@ -5,7 +5,7 @@ import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
 import { ManualClock } from '../support/clock.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 
-/** What was sent, and how long after the beginning it arrived, ms. */
+/** What was sent, and how many ms after the start it arrived. */
 const arrivals = async (app: TestApp, path: string): Promise<[text: string, ms: number][]> => {
   const response = await app.ask(`GET ${path}`)
   expect(response.headers.get('content-type')).toStartWith('text/event-stream')

@@ -9,7 +9,7 @@ import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { addSource } from '../support/source/add.ts'
 
 const explained = async (app: TestApp, query = ''): Promise<Explanation> =>
-  (await (await app.ask(`GET /api/explain${query}`)).json()) as Explanation // as: the shape is what the tests look at
+  (await (await app.ask(`GET /api/explain${query}`)).json()) as Explanation // as: the tests check the shape
 
 const aPool = () =>
   testApp({

@@ -36,7 +36,7 @@ const open = (accounts = 0) => {
   }
 }
 
-/** Lets time pass until `work` is done: archives are unpacked by threads that know nothing of this clock. */
+/** Advances the clock until `work` is done: archives are unpacked by threads that do not use this clock. */
 const whileUnpacking = async <T>({ clock }: TestApp, work: Promise<T>): Promise<T> => {
   const done = Symbol('done')
   const ended = work.then(
@@ -53,7 +53,7 @@ const renewed = (json: string, at: string, refreshToken: string): string => {
   return JSON.stringify({ ...document, last_refresh: at, tokens: { ...document.tokens, refresh_token: refreshToken } })
 }
 
-/** The same account, its e-mail written in capitals. */
+/** The same account, with its email in capitals. */
 const inCapitals = (json: string): string => {
   const document = JSON.parse(json)
   const claims = decodeJwt(document.tokens.id_token)
@@ -252,7 +252,7 @@ describe('looking', () => {
     const zip = getZip(Array.from({ length: 501 }, (_, n) => ({ name: `${n}.json`, text: '{}' })))
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${n}.json`, '{}']))
     expect(await problem(await preflight(many))).toEqual([400, 'invalid_auth_json'])
-    const seen = (await (await preflight({ 'a.zip': zip, 'b.zip': zip })).json()) as ImportValue // as: looked at below
+    const seen = (await (await preflight({ 'a.zip': zip, 'b.zip': zip })).json()) as ImportValue // as: checked below
     expect(seen.files).toHaveLength(502)
     expect(seen.files.at(-1)?.reason).toBe('The file contains more than 499 files.')
   })

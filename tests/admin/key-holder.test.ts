@@ -103,7 +103,7 @@ describe('entering a key', () => {
   ])('rejects one that is %s with the same message', async (_, toKey) => {
     const world = open()
     const { response } = await world.enter(await toKey(world))
-    const { error } = (await response.json()) as { error: object } // as: it is a refusal
+    const { error } = (await response.json()) as { error: object } // as: an error response
     expect([response.status, error]).toEqual([
       401,
       { code: 'invalid_key', message: 'This key does not work. It may be wrong, turned off, expired or replaced.' },

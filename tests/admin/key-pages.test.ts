@@ -509,6 +509,6 @@ interface Usage {
   accountCosts: { email: string | null }[]
 }
 
-const json = async <T>(app: TestApp, path: string): Promise<T> => (await app.ask(`GET ${path}`)).json() as Promise<T> // as: the tests look at what they name
+const json = async <T>(app: TestApp, path: string): Promise<T> => (await app.ask(`GET ${path}`)).json() as Promise<T> // as: tests check the fields they use
 
 const body = (route: string) => (route.startsWith('GET') ? undefined : { model: 'gpt-5.5' })

@@ -19,7 +19,7 @@ const page = async (who: Pick<Browser, 'ask'> | TestApp, path: string) =>
 
 const isRequired = ({ bindings }: TestApp) => bindings.settings.current().apiKeyAuthEnabled
 
-/** The bar of a page, as text; null: there is none. */
+/** The notice of a page as text; null if there is none. */
 const getBar = (html: string): string | null =>
   /<section class="keys-optional.*?<\/section>/s
     .exec(html)?.[0]

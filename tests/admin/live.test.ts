@@ -13,7 +13,7 @@ interface Told {
   data: string
 }
 
-/** Listens as `browser`; `told` grows as messages come, and `isOver` says that the server closed the stream. */
+/** Listens as `browser`; `told` grows as messages arrive, and `isOver` is set when the server closed the stream. */
 const listen = async (browser: Pick<Browser, 'ask'>, headers: Record<string, string> = {}, query = '') => {
   const response = await browser.ask(`GET /api/events${query}`, { headers })
   expect(response.status).toBe(200)
@@ -289,7 +289,7 @@ describe('a page', () => {
   const getPage = async (app: TestApp, path = '/keys') =>
     (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
   const idOn = (html: string) => /<html[^>]* data-live-id="([^"]+)"/.exec(html)?.[1]
-  /** What the first message of the stream of a page says, made with `id`. */
+  /** The first message on the stream of a page created with `id`. */
   const missed = async (app: TestApp, id = '', headers = {}) => {
     const stream = await listen(app, headers, `?since=${id}`)
     await app.clock.advance(0)

@@ -51,7 +51,7 @@ const HTML = { accept: 'text/html' }
 type Asking = Pick<Browser, 'ask'>
 
 const logs = async (path = '/logs', who: Asking = app): Promise<Logs> =>
-  (await (await who.ask(`GET ${path}`)).json()) as Logs // as: the shape is what the tests look at
+  (await (await who.ask(`GET ${path}`)).json()) as Logs // as: the tests check the shape
 const ids = async (path: string) => (await logs(path)).requests.map(({ id }) => id).join(' ')
 const page = async (path: string, who: Asking = app) => (await who.ask(`GET ${path}`, { headers: HTML })).text()
 const link = (path: string | null) => path ?? 'no link'
@@ -488,7 +488,7 @@ describe('one request', () => {
 
 describe('the live tail', () => {
   const tail = async (path: string | null): Promise<LogTail> =>
-    (await (await app.ask(`GET ${link(path)}`)).json()) as LogTail // as: the shape is what the tests look at
+    (await (await app.ask(`GET ${link(path)}`)).json()) as LogTail // as: the tests check the shape
 
   test('returns requests that ended since, including ones that began before the shown rows', async () => {
     add('shown', 10)

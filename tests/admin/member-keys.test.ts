@@ -21,7 +21,7 @@ const open = (defaults: Partial<Defaults> = {}) => {
 }
 
 const getFields = async (response: Response) => {
-  const { error } = (await response.json()) as { error: { code: string; details?: { fields: object } } } // as: a refusal
+  const { error } = (await response.json()) as { error: { code: string; details?: { fields: object } } } // as: an error response
   return [response.status, error.code, Object.keys(error.details?.fields ?? {})]
 }
 

@@ -7,7 +7,7 @@ import { people, problem } from '../support/people.ts'
 const HTML = { accept: 'text/html' }
 const NEW_YORK = 'zone=America/New_York'
 
-/** What a person reads or hears: texts, labels and placeholders, without scripts and tooltips. */
+/** Everything a user reads or hears: texts, labels and placeholders, without scripts and tooltips. */
 const shownText = (html: string): string => {
   const labels = [...html.matchAll(/ (?:aria-label|placeholder)="([^"]*)"/g)].map(([, label]) => label)
   return [html.replace(/<(script|title)\b.*?<\/\1>/gs, '').replace(/<[^>]*>/g, ' '), ...labels].join(' ')
@@ -19,7 +19,7 @@ const notLocal = (html: string): string[] =>
     .match(/.{0,40}(?:\bUTC\b|\d{4}-\d\d-\d\dT\d\d:\d\d).{0,20}/g)
     ?.filter((text) => !ZONE_SETTING.test(text)) ?? []
 
-/** A setting whose value is a time zone may have the value UTC. */
+/** A setting whose value is a time zone can have the value UTC. */
 const ZONE_SETTING = /A name like Europe\/Berlin\./
 
 /** The tooltip and the text of the first absolute time. */

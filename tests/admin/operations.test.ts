@@ -103,13 +103,13 @@ describe('metrics', () => {
       1,
     ])
 
-    await app.ask('GET /v1/models', { peer: '192.0.2.7' }) // a client that is not let in
+    await app.ask('GET /v1/models', { peer: '192.0.2.7' }) // a client without access
     app.bindings.pool.get(account)!.inFlight = 1
     app.bindings.turns.add(new AbortController())
     const held = app.bindings.bodies.open(0)
     held.resize(1000)
     app.bindings.ledger.usage(account, app.bindings.pool.get(account)!.usage!)
-    await turn() // what is not on disk yet of usage is no turn
+    await turn() // usage not yet on disk is not a request
     const unflushed = (await (await app.ask('GET /metrics')).text()).split('\n')
     expect(unflushed).toContain('sluice_ledger_pending 1')
     moved.add('sluice_ledger_pending')

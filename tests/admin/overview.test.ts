@@ -289,7 +289,7 @@ describe('what happens next', () => {
     getHealth(
       accounts.map((over, n) => {
         const usual = { displayName: `${n}`, status: 'active', until: null, nextCheckAt: null, ...used(0, null) }
-        return { ...usual, ...over } as AccountView // as: of an account nothing else is looked at
+        return { ...usual, ...over } as AccountView // as: only these fields of an account are used
       }),
       {
         now: NOW,

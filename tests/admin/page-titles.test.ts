@@ -19,9 +19,9 @@ interface Page {
   title: string
   /** In the place of the parameter. */
   id?: (ids: House['ids']) => string
-  /** Who is shown it; an Admin unless told. */
+  /** The viewer; an Admin by default. */
   visitor?: (house: House) => Browser | Promise<Browser>
-  /** The heading, where it is about more than the title. */
+  /** The heading, if it is about more than the title. */
   heading?: string
 }
 

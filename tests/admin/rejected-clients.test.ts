@@ -118,7 +118,7 @@ describe('the overview', () => {
     await reject(app, times)
     expect((await texts(app)).filter((text) => text.includes('last hour'))).toEqual(expected)
     await app.clock.advance(62 * MINUTE_MS)
-    await texts(app) // what is known is shown while it is read again
+    await texts(app) // old data is shown while it is read again
     expect((await texts(app)).filter((text) => text.includes('last hour'))).toEqual([])
   })
 

@@ -41,7 +41,7 @@ const add = (hour: string, sums: Partial<typeof requestHours.$inferInsert> = {})
   )
 
 const report = async (query: string): Promise<Report> =>
-  (await (await app.ask(`GET /api/reports?${query}`)).json()) as Report // as: the shape is what the tests look at
+  (await (await app.ask(`GET /api/reports?${query}`)).json()) as Report // as: the tests check the shape
 const MARCH = 'start_date=2026-03-28&end_date=2026-03-30'
 
 describe('days', () => {
@@ -187,7 +187,7 @@ describe('files', () => {
     }
     addHours(3, 4500)
     const some = await lines()
-    expect(some).toHaveLength(1 + 3 * 4500 + 1) // headings, and the row every test here has
+    expect(some).toHaveLength(1 + 3 * 4500 + 1) // headings, and the row that every test here has
     expect(new Set(some)).toHaveLength(some.length)
     const asked = ReportQuery.parse({ start_date: '2026-01-01', end_date: '2026-03-31' })
     const at = { now: app.clock.now(), place: { day: 0, after: null }, before: 97_000 }

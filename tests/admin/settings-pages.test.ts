@@ -8,7 +8,7 @@ import { type Browser, type Fields, people, problem } from '../support/people.ts
 const HTML = { accept: 'text/html' }
 const SECRET = 'a-secret-of-the-environment'
 
-/** Nothing is sent upstream here, so all settings begin at their defaults. */
+/** No request is sent upstream here, so all settings have their defaults. */
 const open = ({ settings, ...options }: TestOptions = {}) => {
   const app = testApp({ ...options, settings: { upstreamStreamTransport: 'auto', ...settings } })
   return { app, ...people(app) }

@@ -17,7 +17,7 @@ const open = () =>
 
 type App = ReturnType<typeof open>
 
-/** What stands beside the settings while there are no people. */
+/** The fields beside the settings while there are no users. */
 const NOBODY_YET = { guestPasswordConfigured: false, usersWithoutTotpCount: 0, adminsWithoutTotpCount: 0 }
 const patch = ({ ask }: App, json: unknown) => ask('PATCH /api/settings', { json })
 const audit = ({ db }: App) => db.select().from(auditLogs).all()

@@ -9,7 +9,7 @@ import { signInWorld } from '../support/sign-ins.ts'
 
 const MINUTE_MS = 60_000
 
-/** What the page of an account tells of its past. */
+/** The events on the page of an account. */
 const history = (app: TestApp) =>
   app.db
     .select()

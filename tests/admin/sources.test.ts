@@ -9,7 +9,7 @@ const URL = 'http://source.test/v1'
 const BODY = { name: 'Rack', baseUrl: URL, apiKey: KEY, models: [{ model: 'llama-4' }] }
 
 type App = ReturnType<typeof testApp>
-/** Tests look at what they name. */
+/** Tests check the fields they use. */
 type Json = ReturnType<typeof JSON.parse>
 type Answer = { status: number; body: Json }
 

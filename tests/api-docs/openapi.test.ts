@@ -24,10 +24,10 @@ interface Documented {
   parameters?: { name: string; in: string; required?: boolean }[]
   'x-sluice': Record<string, unknown>
 }
-const paths = document.paths as Record<string, Record<string, Documented>> // as: it is made of objects without types
+const paths = document.paths as Record<string, Record<string, Documented>> // as: it consists of objects without types
 const documented = (name: string): Documented => {
   const [method = '', path = ''] = name.split(' ')
-  return paths[path]![method.toLowerCase()]! // a test that names none fails here
+  return paths[path]![method.toLowerCase()]! // a test without one fails here
 }
 
 describe('complete', () => {

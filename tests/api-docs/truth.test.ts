@@ -18,7 +18,7 @@ const isSuccess = ({ words }: Operation, status: number): boolean =>
 const documents = ({ refusals }: Operation, status: number, code: string): boolean =>
   refusals.all.some((refusal) => refusal.status === status && (refusal.codes as readonly string[]).includes(code))
 
-/** How it went, and whether the documentation knows it. */
+/** The result, and whether the documentation has it. */
 const judged = async (operation: Operation, response: Response): Promise<string> => {
   if (response.status < 400)
     return isSuccess(operation, response.status) ? 'as documented' : `${response.status}, which is not documented`
@@ -37,9 +37,9 @@ const CALLERS: Record<string, (world: World) => Asker> = {
 
 interface Sending {
   asker: Asker
-  /** null: what the matrix sends. */
+  /** null: the request of the matrix. */
   json?: unknown
-  /** In place of what the path names. */
+  /** Replaces the parameters of the path. */
   id?: string
 }
 

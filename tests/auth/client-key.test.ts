@@ -54,7 +54,7 @@ const anAuthRequest = (over: Partial<ClientAuthRequest>): ClientAuthRequest => (
   ...over,
 })
 
-/** The name of the key that was let in, `no key`, or the message of the 401. */
+/** The name of the accepted key, `no key`, or the message of the 401. */
 const answer = (over: Partial<ClientAuthRequest>): string => {
   try {
     const client = authenticateClient(anAuthRequest(over))

@@ -7,7 +7,7 @@ import { getClient } from '../../src/lib/client-address.ts'
 const setUp = () => {
   let now = 5000
   const budget = new FailureBudget({ monotonic: () => now })
-  /** Seconds until the next try where this one is refused, else what gives it back. */
+  /** Seconds until the next attempt if this one is rejected, otherwise a function that gives it back. */
   const take = (ip: string | null = '192.0.2.1') => {
     try {
       return budget.take(getClient(ip), 'password_rate_limited')
@@ -51,7 +51,7 @@ describe('tries', () => {
     wait(10)
     for (let n = 0; n < 6; n++) take()
     giveBack()
-    giveBack() // gone is gone
+    giveBack() // only once
     expect(take()).toBeFunction()
     expect(take()).toBe(60)
     wait(60_000)

@@ -10,7 +10,7 @@ test('a user without a password takes the same time to check', async () => {
   expect(getCost(DUMMY_HASH)).toEqual(getCost(hash))
   expect(await passwords.verify('a long password', hash)).toBe(true)
   for (const tried of ['a long password', '', 'x'.repeat(2000)]) expect(await passwords.verify(tried, null)).toBe(false)
-  // What could not be read would be answered at once. The other implementation, which the executable has, reads it, too.
+  // An unreadable hash would be answered immediately. The other implementation, in the executable, reads it too.
   expect(await Bun.password.verify('a long password', DUMMY_HASH)).toBe(false)
 })
 

@@ -7,7 +7,7 @@ const LOGIN = 'POST /api/dashboard-auth/password/login'
 const ME = 'GET /api/dashboard-auth/me'
 const SECURE = /^__Host-sluice_session=([\w-]{43}); Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/
 
-/** A service that believes a proxy at 10.0.0.1, and what a browser sends through it. */
+/** A server that trusts a proxy at 10.0.0.1, and what a browser sends through it. */
 const behindTls = () => {
   const environment = {
     CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',

@@ -19,10 +19,10 @@ beforeAll(async () => {
 
 afterAll(() => browser?.[Symbol.asyncDispose]())
 
-/** Nothing is asked of anybody outside this machine. */
+/** No request leaves this machine. */
 const NO_UPSTREAM = { CODEX_LB_UPSTREAM_BASE_URL: 'http://127.0.0.1:1', CODEX_LB_AUTH_BASE_URL: 'http://127.0.0.1:1' }
 
-/** As under load: a dialog says that it closed in a task of its own, and answers may come before it. */
+/** As under load: a dialog reports its closing in a separate task, and responses may arrive before it. */
 const saysLateThatItClosed = (): void =>
   document.addEventListener(
     'close',
@@ -34,7 +34,7 @@ const saysLateThatItClosed = (): void =>
     true,
   )
 
-/** As a part of the page that is renewed just then. */
+/** Like a part of the page that is updated just then. */
 const closeAndSwapElsewhere = (): void => {
   document.querySelector<HTMLElement>('dialog[open] [data-action=close]')?.click()
   const detail = { ctx: { target: document.querySelector('main') } }

@@ -421,7 +421,7 @@ const getSim = (name: string) => {
   return account
 }
 
-/** Has the reset credits asked for now and not within a minute: it is done before one is used, and there is none of this id. */
+/** Fetches the reset credits now instead of within a minute: this happens before one is used, and none has this id. */
 const askForCredits = async (id: string): Promise<void> => {
   const consume = `/api/accounts/${id}/rate-limit-reset-credits/consume`
   await expect(world.api('POST', consume, { creditId: 'none' })).rejects.toThrow('target_reset_credit_changed')
@@ -431,7 +431,7 @@ const askForCredits = async (id: string): Promise<void> => {
 const logged = async (id: string): Promise<number> =>
   (await world.api<{ total: number }>('GET', `/api/request-logs?accountId=${id}`)).total
 
-/** Samples of a week with a night missing, and what was spent, as the hourly jobs leave them. */
+/** Samples of a week with a night missing, and the spending, as the hourly jobs store them. */
 const recordWeek = async (accountId: string): Promise<void> => {
   const db = new Database(join(world.dataDir, 'sluice.db'))
   db.run('PRAGMA busy_timeout = 5000')

@@ -15,7 +15,7 @@ export const tellingColours = (page: Page): Promise<string[]> =>
     }
     for (const el of document.querySelectorAll(coloured)) {
       if (!el.checkVisibility()) continue
-      // What is hidden from those who cannot see it repeats the words beside it.
+      // Hidden content repeats the words beside it.
       const isRepeated = el.closest('[aria-hidden="true"]') !== null
       const words = getWords(isRepeated ? (el.closest('[aria-hidden="true"]')?.parentElement ?? el) : el)
       const tone = /tone-\w+/.exec(el.getAttribute('class') ?? '')?.[0]
@@ -29,8 +29,8 @@ export const tellingColours = (page: Page): Promise<string[]> =>
   }, COLOURED)
 
 /**
- * Which of several is the current one, and which switch is on, where the system sets the colours. The elements that look
- * like those beside them, and switches whose knob is not to be seen.
+ * Which of several is the current one, and which switch is on, when the system sets the colors. Returns the elements
+ * that look like their neighbors, and switches without a visible knob.
  */
 export const lostInForcedColours = async (page: Page): Promise<string[]> => {
   await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })

@@ -3,12 +3,12 @@ import type { Page } from 'playwright-core'
 import type { Ids, Visitor } from './axe-world.ts'
 
 export interface Stop {
-  /** Told apart by it in what a test prints. */
+  /** Identifies it in the output of a test. */
   name: string
   path: string
-  /** `admin` unless told. */
+  /** `admin` by default. */
   as?: Visitor
-  /** What is done on the page before it is looked at. */
+  /** What is done on the page before it is checked. */
   act?: (page: Page, ids: Ids) => Promise<unknown>
 }
 
@@ -39,7 +39,7 @@ const accountStops: Stops = ({ accounts: { ada, linus, tony } }) => [
   },
 ]
 
-/** Two hundred routes are alike; a few of each group stand for them. */
+/** Two hundred routes are alike; a few of each group represent them. */
 const shorten: NonNullable<Stop['act']> = (page) =>
   page.evaluate(() => {
     for (const route of document.querySelectorAll('.docs-op:nth-of-type(n + 3)')) route.remove()
@@ -242,7 +242,7 @@ export const PAGES: Record<string, Stops> = {
   '/me/two-factor': plainly('/me/two-factor'),
 }
 
-/** GET routes outside the API that nobody looks at. */
+/** GET routes outside the API that no user opens. */
 export const NO_PAGES: Record<string, string> = {
   '/': 'leads to the overview',
   '/apis': 'leads to the keys',

@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000
 /** Who looks, and where: at the full service unless the name says otherwise. */
 export type Visitor = 'admin' | 'viewer' | 'member' | 'holder' | 'half' | 'nobody' | 'new' | 'far' | 'boss' | 'stranger'
 
-/** What addresses are made of. */
+/** The ids used in URLs. */
 export interface Ids {
   /** By the first part of the address: ada, linus, barbara, tony … */
   accounts: Record<string, string>
@@ -31,7 +31,7 @@ export interface Ids {
   /** The ID of a model source. */
   source: string
   conversation: string
-  /** Of an invite that waits. */
+  /** The token of a pending invite. */
   inviteToken: string
   /** On this machine: an `auth.json` of a new account, and one that is broken. */
   files: string[]
@@ -83,7 +83,7 @@ export const startPlaces = async (browser: TestBrowser): Promise<Places> => {
   }
 }
 
-/** The first whom the proxy announces is let in; those after are not known. */
+/** The first user the proxy announces has access; later ones are unknown. */
 const startProxied = async (): Promise<RunningServer> => {
   const server = await spawnServer({
     env: {
@@ -214,7 +214,7 @@ interface People {
   membersKey: string
 }
 
-/** An Admin, a viewer, a Member with a key, somebody with a second factor, somebody disabled, and an invite that waits. */
+/** An Admin, a viewer, a Member with a key, a user with a second factor, a disabled user, and a pending invite. */
 const makePeople = async (url: string): Promise<People> => {
   const setUp = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
   const admin = toCookie(setUp)
@@ -250,7 +250,7 @@ const enroll = async (url: string, cookie: string): Promise<void> => {
 
 const toCookie = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? ''
 
-/** Samples with a gap, sums of several days and events of every kind, as the hourly jobs leave them. */
+/** Samples with a gap, totals of several days and events of every kind, as the hourly jobs store them. */
 const recordWeek = (dataDir: string, accountId: string): void => {
   const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
   const events = [

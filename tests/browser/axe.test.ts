@@ -30,7 +30,7 @@ afterAll(async () => {
   await places?.[Symbol.asyncDispose]()
 })
 
-/** Opens what a stop is about; throws where another page comes in its place. */
+/** Opens the page of a stop; throws if another page opens. */
 const arrive = async ({ path, as = 'admin', act }: Stop): Promise<Page> => {
   const { page, url } = await places.as(as)
   await page.setViewportSize(DESKTOP)
@@ -42,18 +42,18 @@ const arrive = async ({ path, as = 'admin', act }: Stop): Promise<Page> => {
   return page
 }
 
-/** What is folded away is looked at, too; of a long list its beginning. */
+/** Collapsed content is checked, too; of a long list only the start. */
 const unfold = () => {
   for (const details of [...document.querySelectorAll<HTMLDetailsElement>('main details')].slice(0, 12))
     details.open = true
-  // The shade at its sides lies behind every word of a table, and on a gradient no contrast is told.
+  // The shadow at its sides lies behind every word of a table, and axe cannot determine contrast on a gradient.
   for (const table of document.querySelectorAll<HTMLElement>('.scroll-x')) table.style.background = 'none'
 }
 
 const showIn = (page: Page, colorScheme: 'light' | 'dark') =>
   page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
 
-/** Everything that is wrong at this stop, with where it is. In part: the two looks that have the least in common. */
+/** Everything wrong at this stop, with its location. In part: only the two most different appearances. */
 const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<string[]> => {
   const page = await arrive(stop)
   await bringAxe(page)

@@ -27,7 +27,7 @@ const EVERY_LOOK = [
   { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
   { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
 ] as const
-/** What a page is looked at as: each width and each theme once, and each with each where pictures are wanted. */
+/** The appearances of a page: each width and each theme once, and every combination for screenshots. */
 export const LOOKS = process.env.SLUICE_SCREENSHOTS
   ? EVERY_LOOK
   : EVERY_LOOK.filter(({ name }) => name === 'desk-light' || name === 'phone-dark')
@@ -38,13 +38,13 @@ export interface PageOptions extends ContextOptions {
   viewport?: { width: number; height: number }
   /** Time moves by `page.clock` only. */
   isClockHeld?: boolean
-  /** Until the page hears of changes, too. */
+  /** Until the page receives changes, too. */
   untilLive?: boolean
 }
 
 export interface Visit extends AsyncDisposable {
   page: Page
-  /** Console errors, uncaught exceptions, failed requests and what the content security policy refused. */
+  /** Console errors, uncaught exceptions, failed requests and violations of the content security policy. */
   problems: string[]
 }
 
@@ -68,7 +68,7 @@ export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): 
       const load = () => page.goto(url)
       const response = await (untilLive ? liveAfter(page, load) : load())
       if (response?.status() !== 200) throw new Error(`${url} answered ${response?.status()}.`)
-      // A profile that is closed in the middle of a load may hang; it ends with the browser then.
+      // A profile closed in the middle of a load may hang; it then ends with the browser.
       return { page, problems, [Symbol.asyncDispose]: () => Promise.race([context.close(), Bun.sleep(CLOSING_MS)]) }
     },
     [Symbol.asyncDispose]: () => browser.close(),
@@ -81,20 +81,20 @@ const holdClock = async ({ clock }: Page): Promise<void> => {
   await clock.pauseAt(time + 1000)
 }
 
-/** What `load` gives, once the event stream of what it loaded has been answered. */
+/** The result of `load`, once the event stream of the loaded page has been answered. */
 export const liveAfter = async <T>(page: Page, load: () => Promise<T>): Promise<T> => {
   const [loaded] = await Promise.all([load(), page.waitForResponse('**/api/events*')])
   return loaded
 }
 
-/** Until the page is at `pathname`, by however many ways it is led there: several at once end each other's loading. */
+/** Until the page is at `pathname`, after any number of redirects, which abort each other's loading. */
 export const arrivedAt = (page: Page, pathname: string): Promise<void> =>
   until(
     () => new URL(page.url()).pathname === pathname,
     () => page.url(),
   )
 
-/** Requests for what `glob` names wait until they are let go. */
+/** Requests matching `glob` wait until they are released. */
 export const held = async (page: Page, glob: string) => {
   const asked = Promise.withResolvers<void>()
   const free = Promise.withResolvers<void>()
@@ -106,19 +106,19 @@ export const held = async (page: Page, glob: string) => {
   return { asked: asked.promise, letGo: free.resolve }
 }
 
-/** What a person reads: text that is hidden does not count, and lines are lines. */
-// biome-ignore lint/performance/useDomNodeTextContent: the reason stands above
+/** The visible text: hidden text is omitted, and lines are kept. */
+// biome-ignore lint/performance/useDomNodeTextContent: the reason is above
 export const getText = (locator: Locator): Promise<string> => locator.innerText()
 
 export const getTexts = async (locator: Locator): Promise<string[]> => Promise.all((await locator.all()).map(getText))
 
-/** Until nothing stands in this field any more. */
+/** Until this field is empty. */
 export const emptied = (page: Page, field: string) =>
   page.waitForFunction((path) => document.querySelector<HTMLInputElement>(path)?.value === '', field)
 
 /**
- * Where the page is wider than the window: its own width, or the elements that stick out and are not in a part that
- * scrolls or cuts off by itself. Empty when nothing does.
+ * If the page is wider than the window: its width, or the elements that stick out and are not in a part that scrolls or
+ * clips. Empty if nothing does.
  */
 export const overflows = (page: Page): Promise<string[]> =>
   page.evaluate(() => {
@@ -136,7 +136,7 @@ export const overflows = (page: Page): Promise<string[]> =>
     return [...wide, ...out.map((el) => `${el.tagName.toLowerCase()}.${el.getAttribute('class')}`)]
   })
 
-/** Kept only where somebody wants to look at them: in the folder that SLUICE_SCREENSHOTS names. */
+/** Saved only if SLUICE_SCREENSHOTS names a folder. */
 export const screenshot = async (page: Page, name: string): Promise<void> => {
   const folder = process.env.SLUICE_SCREENSHOTS
   if (!folder) return
@@ -165,5 +165,5 @@ const watch = (page: Page): string[] => {
   return problems
 }
 
-/** What `measures.js` asks on purpose as a client that has no key. */
+/** The requests that `measures.js` deliberately sends without a key. */
 const isAskedWithoutKey = (url: string): boolean => /\/(v1|backend-api\/codex)\/models$/.test(url)

@@ -99,7 +99,7 @@ test('each fault is distinguished from the others, and an upload that is cut off
 const untilMeasured = (page: Page) =>
   page.waitForFunction(() => document.querySelectorAll('[data-outcome="running"]:not([hidden])').length === 0)
 
-/** Runs in the page: it stands still for longer than the events take, once the first answer of `path` has begun. */
+/** Runs in the page: blocks for longer than the events take, once the first response of `path` has begun. */
 const hangOnce = (path: string): void => {
   const { fetch } = globalThis
   const state = Object.assign(globalThis, { hung: false })

@@ -1,17 +1,17 @@
 /** A small reverse proxy without upgrades that fails on demand. */
 
 interface ProxyFaults {
-  /** Hands an answer on when it is complete, or what has come of it after so many ms. */
+  /** Passes a response on when it is complete, or what has arrived of it after so many ms. */
   buffers?: boolean | number
-  /** Larger bodies are refused as nginx refuses them, with 413 and a page of HTML. */
+  /** Larger bodies are rejected as by nginx, with 413 and a page of HTML. */
   maxBytes?: number
-  /** Hands on half of a body that is larger than a KiB. */
+  /** Passes on half of a body that is larger than a KiB. */
   cutsUploads?: boolean
-  /** As nginx does unless told otherwise. */
+  /** Like nginx by default. */
   dropsUnderscores?: boolean
-  /** Beginnings of paths it knows nothing of: 404 and a page of HTML. */
+  /** Path prefixes it does not know: 404 and a page of HTML. */
   hides?: readonly string[]
-  /** Beginnings of paths for which it wants people to sign in first, elsewhere. */
+  /** Path prefixes that require a sign-in elsewhere. */
   guards?: readonly string[]
 }
 
@@ -22,7 +22,7 @@ interface FaultyProxy extends AsyncDisposable {
 
 const KIB = 1024
 
-/** Stands before `target`, an origin. */
+/** In front of `target`, an origin. */
 export const faultyProxy = (target: string, faults: ProxyFaults): FaultyProxy => {
   const server = Bun.serve({
     hostname: '127.0.0.1',

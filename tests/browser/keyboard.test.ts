@@ -14,7 +14,7 @@ setDefaultTimeout(120_000)
 let browser: TestBrowser
 let world: World
 let url: string
-/** One for all tests: whoever signed in stays signed in. */
+/** One for all tests, so the user stays signed in. */
 let page: Page
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ test('skipping the navigation to the main content', async () => {
 test('adding an account from a file, in dialogs that trap the focus and return it', async () => {
   const file = join(world.dataDir, 'emmy.json')
   writeFileSync(file, world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
-  // A second file makes it ask which ones to take.
+  // With a second file it asks which ones to import.
   const broken = join(world.dataDir, 'broken.json')
   writeFileSync(broken, '{"tokens":')
   await page.goto(`${url}/accounts`)
@@ -312,7 +312,7 @@ test('deleting requires a confirmation first', async () => {
   expect(await isFocused(button('Delete…'))).toBe(true)
 })
 
-/** What the browser asks when `act` is done; it is answered so. */
+/** The dialog the browser shows after `act`, which is answered. */
 async function answerAfter(answer: 'accept' | 'dismiss', act: () => Promise<void>): Promise<string> {
   const asked = Promise.withResolvers<string>()
   page.once('dialog', async (dialog) => {

@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import type { Locator, Page } from 'playwright-core'
 
-/** More stops than any of our pages has before what a person is after. */
+/** More tab stops than any of our pages has before the main content. */
 const PATIENCE = 150
 
 export const isFocused = (target: Locator): Promise<boolean> => target.evaluate((el) => el === document.activeElement)
@@ -17,24 +17,25 @@ export const tabTo = async (target: Locator): Promise<void> => {
   throw new Error(`The keyboard does not come to ${target}.`)
 }
 
-/** Goes to `target` and presses `key` there. */
+/** Moves to `target` and presses `key` there. */
 export const pressAt = async (target: Locator, key: 'Enter' | 'Space' = 'Enter'): Promise<void> => {
   await tabTo(target)
   await target.page().keyboard.press(key)
 }
 
-/** Goes to the field and writes over what is in it. */
+/** Moves to the field and replaces its content. */
 export const typeInto = async (field: Locator, text: string): Promise<void> => {
   await tabTo(field)
   await field.page().keyboard.press('Control+a')
   await field.page().keyboard.type(text)
 }
 
-/** The dialog that is open. The focus is in it, stays in it all the way round, and it says what it is about. */
+/** The open dialog. The focus is in it and stays in it all the way round, and it has a label. */
 export const openDialog = async (page: Page): Promise<Locator> => {
   const dialog = page.getByRole('dialog', { name: /\w/ })
   await dialog.locator(':focus').waitFor()
-  // One look: between two, the page may replace what has the focus. Between the last and the first stop it is the browser's.
+  // Read in one call, because the page may replace the focused element in between. Between the last and the first stop
+  // the browser has the focus.
   const keepsFocus = () =>
     dialog.evaluate((el) => document.activeElement === document.body || el.contains(document.activeElement))
   const stops = await dialog.locator('a, button, input:not([type=hidden]), select, summary, [tabindex]').count()
@@ -46,8 +47,8 @@ export const openDialog = async (page: Page): Promise<Locator> => {
 }
 
 /**
- * What one would not find again: elements that take the focus and show no ring, or are covered where they come to stand.
- * Asked forwards and backwards, because what is out of sight is brought to another edge of the window.
+ * Elements that take the focus without a visible ring, or are covered. Checked forwards and backwards, because
+ * scrolling moves them to another edge of the window.
  */
 export const focusProblems = async (page: Page): Promise<string[]> => {
   await page.keyboard.press('Tab') // from now on the browser takes a focus by script for one by keyboard

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 /** CSS pixels; the smallest words are those below the icons of the navigation. */
 const SMALLEST_LETTERS = 11
 
-/** Each in a few words; none where everything can be read. What scrolls by itself may be wider than the window. */
+/** Each in a few words; none if everything is readable. Scrollable content may be wider than the window. */
 export const narrowProblems = (page: Page): Promise<string[]> =>
   page.evaluate((smallest) => {
     const { scrollingElement } = document
@@ -18,7 +18,7 @@ export const narrowProblems = (page: Page): Promise<string[]> =>
       !el.checkVisibility({ visibilityProperty: true, opacityProperty: true }) ||
       el.closest('svg, select, option, datalist, script, style, noscript') !== null ||
       isClipped(el)
-    /** Left and right end of what is shown of `el`; null: it can be scrolled there. */
+    /** Left and right end of the visible part of `el`; null if it can be scrolled there. */
     const window = { left: 0, right: innerWidth }
     const getFrame = (el: Element): { left: number; right: number } | null => {
       for (let at: Element | null = el; at; at = at.parentElement) {

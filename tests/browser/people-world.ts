@@ -9,7 +9,7 @@ import { type RunningServer, type SpawnOptions, spawnServer } from '../support/s
 export const PASSWORD = 'correct horse battery'
 export const OTHER_PASSWORD = 'another long password'
 
-/** Passkeys want a name: pages are opened on localhost. */
+/** Passkeys need a host name, so pages are opened on localhost. */
 export const getUrl = (server: RunningServer): string => `http://localhost:${server.port}`
 
 export interface Owned {
@@ -27,7 +27,7 @@ export const startOwned = async (options?: SpawnOptions): Promise<Owned> => {
   return { server, url, cookie: toCookie(response) }
 }
 
-/** JSON, as a client without a browser sends it. Throws when it is refused. */
+/** JSON, as a client other than a browser sends it. Throws on an error. */
 export const send = async (
   url: string,
   method: string,
@@ -61,7 +61,7 @@ export const signIn = async (page: Page, url: string, { password = PASSWORD, use
   await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-login [type=submit]')])
 }
 
-/** Five minutes pass for every confirmation at once. */
+/** Five minutes pass for every confirmation. */
 export const forgetConfirmations = ({ dataDir }: Pick<RunningServer, 'dataDir'>): void => {
   const file = readdirSync(dataDir).find((name) => name.endsWith('.db') || name.endsWith('.sqlite'))
   if (file === undefined) throw new Error(`There is no database in ${dataDir}.`)

@@ -31,7 +31,7 @@ import {
 setDefaultTimeout(120_000)
 
 let browser: TestBrowser
-/** Of `admin` alone; tests that add people or requirements start a server of their own. */
+/** With only `admin`; tests that add users or requirements start their own server. */
 let owned: Owned
 
 beforeAll(async () => {
@@ -433,7 +433,7 @@ test('the first page is small', async () => {
   expect(Bun.gzipSync(page).byteLength + sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60 * 1024)
 })
 
-/** Scans what a page offers and enters the first code; null: the page is open already. Returns the secret. */
+/** Scans the QR code of the page and enters the first code; null if the page is open already. Returns the secret. */
 const setUpTotp = async (page: Page, url: string | null): Promise<string> => {
   if (url !== null) await page.goto(url)
   const secret = await page.locator('[name=secret]').inputValue()
@@ -448,7 +448,7 @@ const acceptInvite = async (own: Owned, username: string, roleId: string): Promi
   await send(own.url, 'POST', '/api/dashboard-auth/invite/accept', { token, password: OTHER_PASSWORD })
 }
 
-/** The fallback password, set by somebody the proxy announces, who confirms with a second factor made for it. */
+/** The fallback password, set by a proxy user who confirms with a second factor created for it. */
 const setUpAsProxy = async (url: string, subject: string): Promise<void> => {
   const headers = { 'content-type': 'application/json', accept: 'application/json', 'remote-user': subject }
   const post = async (path: string, body: unknown, cookie = ''): Promise<Response> => {

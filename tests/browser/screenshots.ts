@@ -98,7 +98,7 @@ async function startDemo(): Promise<Demo> {
     }
     ready.reject(new Error(`The demo ended with ${await child.exited}.\n${output}`))
   }
-  void read() // to its end, because the demo could not go on without a reader
+  void read() // read to its end, because the demo would block without a reader
   const output = await ready.promise
   const printed = (name: string) => new RegExp(`${name} +(\\S+)`).exec(output)?.[1]?.replace('/dashboard', '') ?? ''
   return {

@@ -31,7 +31,7 @@ const cli = async (...argv: string[]) => {
   return { exitCode, stdout: said.stdout.join(''), stderr: said.stderr.join('') }
 }
 
-/** The words behind the last `sluice`, without what the shell takes. */
+/** The words after the last `sluice`, without those of the shell. */
 const argumentsIn = (example: string): string[] =>
   example
     .replace(/^.*\bsluice (?=[a-z-])/, '')

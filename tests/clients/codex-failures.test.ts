@@ -5,12 +5,12 @@ import { faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'
 import { getItems, startWorld } from './support/world.ts'
 
-/** Drained in this order, so that it is known which account is asked first. */
+/** Drained in this order, so that the first account is known. */
 const FIRST = { email: 'first@example.test', plan: 'plus' } as const
 const SECOND = { email: 'second@example.test', plan: 'pro' } as const
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 
-// Longer than the CLI is given, so that a hang is reported with what it printed.
+// Longer than the CLI's timeout, so that a hang is reported with its output.
 setDefaultTimeout(120_000)
 
 let running = new AsyncDisposableStack()
@@ -63,7 +63,7 @@ test('a conversation whose account reached its limit continues on another, witho
 
 test.each([
   ['ends early', { dropAfter: { events: 10, how: 'fin' } } as const],
-  ['breaks', { dropAfter: { events: 10, how: 'reset' }, dripMs: 5 } as const], // a reset may overtake what was just sent
+  ['breaks', { dropAfter: { events: 10, how: 'reset' }, dripMs: 5 } as const], // a reset may overtake the last data
 ])('a stream that %s in the middle is retried by the client, on the same account', async (_how, fault) => {
   const { world, codex, first } = await setUp()
   first.next(fault)
@@ -125,7 +125,7 @@ test('when every account is exhausted the user sees it after one request', async
     expect(new Set(run.complaints).size).toBe(1)
     expect(run.complaints[0]).toMatch(/^You.ve hit your usage limit\. Try again at [A-Z\d]/)
   }
-  expect(world.accountsUsed()).toEqual([FIRST.email, SECOND.email]) // the second turn asked nobody
+  expect(world.accountsUsed()).toEqual([FIRST.email, SECOND.email]) // the second turn used no account
 
   const logged = async () => (await world.api<{ requests: unknown[] }>('GET', '/api/request-logs')).requests.length
   await until(async () => (await logged()) >= 2, world.output)

@@ -8,10 +8,10 @@ const IN_AN_HOUR_MS = Date.now() + 3_600_000
 const TRANSPORTS = ['HTTP', 'WebSocket'] as const
 type Transport = (typeof TRANSPORTS)[number]
 
-// Longer than the CLI is given, so that a hang is reported with what it printed.
+// Longer than the CLI's timeout, so that a hang is reported with its output.
 setDefaultTimeout(120_000)
 
-/** What the CLI prints for one prompt. */
+/** The CLI's output for one prompt. */
 const run = async (world: World, transport: Transport, key = world.key) => {
   const baseUrl = `${world.url}/backend-api/codex`
   await using codex = installCodex({ baseUrl, auth: { key }, sockets: transport === 'WebSocket' })

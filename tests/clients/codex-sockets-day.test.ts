@@ -21,7 +21,7 @@ import type { World } from './support/world.ts'
 const GREETING = /^Hello from account-\d@example\.test$/
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 
-// Longer than the CLI is given, so that a hang is reported with what it printed.
+// Longer than the CLI's timeout, so that a hang is reported with its output.
 setDefaultTimeout(120_000)
 
 test('after a restart of Sluice between two turns the conversation continues on its account', async () => {
@@ -50,7 +50,7 @@ test('the transport setting changes between two turns: every turn is answered', 
     await world.api('PATCH', '/api/settings', { upstreamStreamTransport: transport })
     await talk(session, FIRST, 'hello', 'hello again')
   }
-  // Told by 426 that there is no socket, the CLI stays with HTTP for the rest of the conversation (client-protocol §4).
+  // After a 426 the CLI stays with HTTP for the rest of the conversation.
   expect(getVisits(world)).toEqual(['101', '426', ...Array(6).fill('POST 200')])
   expect(getConnections(world)).toEqual([1, 1, 1, null, null, 2, 3, 4, 5])
   expect(getHandshakes(world)).toEqual([101, 101, 101, 101, 101])
@@ -60,7 +60,7 @@ test('the transport setting changes between two turns: every turn is answered', 
     { ...ON_SOCKETS, requestKind: 'prewarm' },
     ON_SOCKETS,
     ON_SOCKETS,
-    ON_HTTP, // asked for in full, which leaves no row of its own
+    ON_HTTP, // requested in full, which leaves no row of its own
     ON_HTTP,
     ...Array(4).fill(carried),
   ])
@@ -80,7 +80,7 @@ test('the transport setting changes between two conversations: each uses the one
   expect(await world.log(4)).toMatchObject([ON_HTTP, ON_SOCKETS, ON_SOCKETS, ON_HTTP])
 })
 
-/** Of the eight requests of the morning and of the three after the fault: where they went. */
+/** The accounts of the eight requests of the morning and of the three after the fault. */
 const MORNING = Array(8).fill(1)
 const DAYS = [
   {

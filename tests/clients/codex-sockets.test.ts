@@ -20,10 +20,10 @@ import { getItems, type LogRow, startWorld, type World } from './support/world.t
 const GREETING = /^Hello from account-\d@example\.test$/
 /** A conversation that stays on its account does so against this strategy, not by its grace. */
 const ROUND_ROBIN = { settings: { routingStrategy: 'round_robin' } }
-/** Above 90 % of the window of every model here: the client compacts before it goes on (client-protocol §6). */
+/** Above 90 % of the window of every model here: the client compacts before it continues. */
 const NEARLY_FULL = { inputTokens: 260_000, outputTokens: 100 }
 
-// Longer than the CLI is given, so that a hang is reported with what it printed.
+// Longer than the CLI's timeout, so that a hang is reported with its output.
 setDefaultTimeout(120_000)
 
 test('ten turns of a conversation are ten frames on one socket, each with only the new items', async () => {
@@ -32,7 +32,7 @@ test('ten turns of a conversation are ten frames on one socket, each with only t
   const texts: string[] = []
   for (let turn = 1; turn <= 10; turn += 1) {
     const seen = await thread.say(`hello, the ${turn}. time`)
-    texts.push(seen.text) // before it is matched: the matcher of an asymmetric value writes it into what it got
+    texts.push(seen.text) // before it is matched, because an asymmetric matcher writes its value into the received object
     expect(seen).toMatchObject(quiet(GREETING))
   }
   expect(new Set(texts)).toEqual(new Set([`Hello from ${world.accountsUsed()[0]}`]))
@@ -92,7 +92,7 @@ test('a conversation that fills the context window is compacted between two turn
   let usage: Partial<TokenUsage> | null = NEARLY_FULL
   world.upstream.script((turn) => {
     if (turn.input.at(-1)?.type === 'compaction_trigger') return null
-    if (!usage) return answers.text('It was done before.') // what the tool said went into the compaction
+    if (!usage) return answers.text('It was done before.') // the tool output was in the compaction
     const call = { ...defaultAnswer(turn), usage }
     usage = null
     return call
@@ -150,7 +150,7 @@ function expectOneAccount(world: World, log: LogRow[]): void {
   expect(getVisits(world)).toEqual(['101'])
 }
 
-/** …and each continued what the one before it said. */
+/** …and each continued the response before it. */
 async function expectOneChain(world: World, rows: number): Promise<void> {
   const log = await world.log(rows)
   expectOneAccount(world, log)

@@ -7,7 +7,7 @@ import { getItems, startWorld, type World } from './support/world.ts'
 
 const GREETING = /^Hello from account-\d@example\.test$/
 
-// Longer than the CLI is given, so that a hang is reported with what it printed.
+// Longer than the CLI's timeout, so that a hang is reported with its output.
 setDefaultTimeout(120_000)
 
 let world: World
@@ -122,7 +122,7 @@ test('without key authentication a ChatGPT login suffices, and its token is not 
   expect(codex.sideCalls.filter((call) => !call.startsWith('GET /backend-api/wham/'))).toEqual([])
 })
 
-/** The login of a person who is no account of the pool. */
+/** The login of a user whose account is not in the pool. */
 function chatGptLogin(): { authJson: string; accessToken: string } {
   const expiresAt = Math.floor(Date.now() / 1000) + 864_000
   const claims = {

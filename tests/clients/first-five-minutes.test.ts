@@ -17,7 +17,7 @@ const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
 const [starting = '', , asking = ''] = textsUnder('README.md', 'Start', 'sh')
 const [byTerminal = ''] = textsUnder('README.md', 'Without a browser', 'sh')
 const [config = ''] = textsUnder('README.md', 'Connect a client', 'toml')
-/** What the text calls the things to press and to look at. */
+/** The names of buttons and pages in the text. */
 const [setPassword = '', addAccount = '', createKey = '', connect = ''] = boldIn(README, '## Start')
 
 const PASSWORD = 'correct horse battery'
@@ -46,7 +46,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('a user who
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Somebody's home, in which the Codex CLI was signed in once, and nothing else ever happened. */
+  /** A home folder in which the Codex CLI was signed in once, and nothing else happened. */
   const person = (name: string): Person => {
     const home = join(folder, name)
     mkdirSync(join(home, '.codex'), { recursive: true })
@@ -67,7 +67,7 @@ describe.skipIf(chromium === undefined && process.env.CI !== 'true')('a user who
     }
   }
 
-  /** The CLI itself may call nobody but Sluice. */
+  /** The CLI itself may connect only to Sluice. */
   const codex = (who: Person, exported: string) =>
     shell(`${exported}\n${asking}`, who.home, {
       ...who.env,
@@ -150,7 +150,7 @@ const throughTheBrowser = async (who: Person): Promise<string[]> => {
   return texts.filter((text) => text.includes('\n') || text.startsWith('export '))
 }
 
-/** Runs the text, of which the last command is `npm start`, until the service listens. */
+/** Runs the commands of the text, the last of which is `npm start`, until the server listens. */
 const started = async (text: string, cwd: string, { home, port, env }: Person): Promise<AsyncDisposable> => {
   const run = shell(text, cwd, env)
   await Promise.race([
@@ -159,7 +159,7 @@ const started = async (text: string, cwd: string, { home, port, env }: Person): 
   ])
   return {
     async [Symbol.asyncDispose]() {
-      // npm and a shell stand between us and the service; they end when it does.
+      // npm and a shell are between us and the server; they end when it does.
       process.kill(Number(readFileSync(join(home, '.sluice', 'sluice.pid'), 'utf8')), 'SIGTERM')
       await run.ended
     },
@@ -198,7 +198,7 @@ const shell = (text: string, cwd: string, env: Record<string, string>, stdin = '
   }
 }
 
-/** Of the section that begins with this line, in order. */
+/** The lines of the section that begins with this line, in order. */
 function boldIn(markdown: string, start: string): string[] {
   const section = markdown.slice(markdown.indexOf(`${start}\n`) + start.length).split('\n## ')[0] ?? ''
   return [...section.matchAll(/\*\*(.+?)\*\*/g)].map(([, words = '']) => words)

@@ -42,7 +42,7 @@ afterEach(() => {
   expect(seen).toEqual([])
 })
 
-/** Without retries, so that an error is seen as it came and once. */
+/** Without retries, so that an error is seen unchanged and once. */
 const clientWith = (apiKey: string): OpenAI => new OpenAI({ apiKey, baseURL: `${world.url}/v1`, maxRetries: 0 })
 
 const says = (text: string) => world.upstream.script(() => answers.text(text, { usage: USAGE, deltaChars: 5 }))
@@ -63,7 +63,7 @@ const collect = async <T>(stream: AsyncIterable<T>): Promise<T[]> => {
   return items
 }
 
-/** What a promise rejects with; throws when it does not. */
+/** The rejection of a promise; throws if it resolves. */
 const getFailure = async (promise: PromiseLike<unknown>): Promise<unknown> => {
   const outcome = await Promise.resolve(promise).then(
     () => null,
@@ -279,7 +279,7 @@ describe('chat completions', () => {
         const told = { role: 'tool', tool_call_id: message.tool_calls![0]!.id, content: 'sunny' } as const
         await client.chat.completions.create({ model: MODEL, tools, messages: [...messages, message, told] })
         const said = { role: 'assistant', phase: 'commentary', content: [{ type: 'output_text', text: way.text }] }
-        expect((bodySent() as { input: unknown[] }).input).toContainEqual(said) // as: what the stand-in took is a body
+        expect((bodySent() as { input: unknown[] }).input).toContainEqual(said) // as: the stand-in received a body
       },
     )
   })

@@ -50,7 +50,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   const startSession = (asked: { key?: string; model?: string } = {}) =>
     server.startSession(signedIn.folder(configFor(asked)))
 
-  /** Of every request that reached the upstream, once each. */
+  /** For every request that reached the upstream, once each. */
   const modelsAsked = () => [...new Set(world.turns().map(({ body }) => (isJson(body) ? body.model : null)))]
 
   test('reads a file, answers, and continues the conversation', async () => {
@@ -113,7 +113,7 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
     expect(await session.say('hello')).toEqual({ text: '', complaint: 'Invalid API key' })
   })
 
-  // The last one: from here on the pool knows that it is used up.
+  // The last one: afterwards the pool is known to be used up.
   test('says when an exhausted pool is available again, and retries in a minute', async () => {
     for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
     const session = await startSession()

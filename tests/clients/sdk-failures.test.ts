@@ -25,7 +25,7 @@ const FAULTS: [string, Fault, string][] = [
   ['an error event of the upstream', { errorEvent: BROKEN }, BROKEN.message],
 ]
 
-/** The text of an answer, read to its end; throws where the SDK reports a failure. */
+/** The text of a response, read to its end; throws if the SDK reports a failure. */
 type Read = (options: { baseURL: string; apiKey: string }) => Promise<string>
 
 const request = { model: MODEL, input: 'hello' }
@@ -80,7 +80,7 @@ READERS.LangChain = async ({ baseURL, apiKey }) => {
   return text
 }
 
-/** A server of its own, because a broken stream lets its account cool down. */
+/** A separate server, because a broken stream puts its account into cooldown. */
 const answer = async (read: Read, fault?: Fault): Promise<string> => {
   await using stack = new AsyncDisposableStack()
   const service = stack.adopt(liveService(), (one) => one.stop())

@@ -33,7 +33,7 @@ const getTexts = (id: string): string[] => {
 const exported = (text: string): Record<string, string> =>
   Object.fromEntries([...text.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]))
 
-/** Without blocking: the stand-in upstream answers from this process. */
+/** Does not block, because the stand-in upstream runs in this process. */
 const getOutput = async (command: string[]): Promise<[stdout: string, stderr: string]> => {
   const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
   return Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])

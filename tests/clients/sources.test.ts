@@ -32,7 +32,7 @@ beforeAll(async () => {
   })
   await world.api('PATCH', '/api/settings', { overflowSourceId: made.id })
   client = new OpenAI({ apiKey: world.key, baseURL: `${world.url}/v1`, maxRetries: 0 })
-  await client.models.list() // the pool's catalog is known from here on
+  await client.models.list() // the pool's catalog is known afterwards
 })
 
 afterAll(async () => {

@@ -37,7 +37,7 @@ afterEach(() => {
   expect(seen).toEqual([])
 })
 
-/** Thinks and looks at one city after the other, then says what it saw. */
+/** Reasons, looks up one city after the other, then reports the results. */
 const looksAround = (upstream = world.upstream) =>
   upstream.script(({ input }: Turn) => {
     const seen = input.filter(({ type }) => type === 'function_call_output')
@@ -52,7 +52,7 @@ const SAID = 'Saw mild in Ghent, mild in Bruges, mild in Ypres.'
 const look = ({ city }: { city: string }) => `mild in ${city}`
 const parameters = z.object({ city: z.string() })
 
-/** What the upstream got: nothing named, nothing missing, each request beginning with the one before it. */
+/** The upstream requests: without references, complete, each beginning with the previous one. */
 const expectWhole = (requests: number): void => {
   const inputs = world.turns().map(getItems)
   expect(inputs).toHaveLength(requests)
@@ -132,7 +132,7 @@ describe('openai', () => {
       const call = response.output.find(({ type }) => type === 'function_call') as {
         call_id: string
         arguments: string
-      } // as: the script makes one
+      } // as: the script creates one
       const output = look(JSON.parse(call.arguments))
       const input = [{ type: 'function_call_output' as const, call_id: call.call_id, output }]
       response = await client.responses.create({ model: MODEL, previous_response_id: response.id, input, tools })

@@ -77,7 +77,7 @@ describe('commit', () => {
         add(tx)
       })
     expect(refused).toThrow('synchronous')
-    // @ts-expect-error a query that nobody ran is a promise too
+    // @ts-expect-error a query that was not executed is a promise too
     expect(() => commit(db, (tx) => tx.delete(things))).toThrow('synchronous')
     expect(count(db)).toBe(0)
   })
@@ -87,7 +87,7 @@ describe('commit', () => {
     const nested = () =>
       commit(db, (tx) => {
         add(tx)
-        // @ts-expect-error a tx is handed on, never committed
+        // @ts-expect-error a tx is passed on, never committed
         commit(tx, () => {})
       })
     expect(nested).toThrow('inside another commit')

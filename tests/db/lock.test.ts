@@ -62,7 +62,7 @@ test('the lock files are private', () => {
   for (const name of ['sluice.lock', 'sluice.pid']) expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600)
 })
 
-/** Everything in the folder that others may read. */
+/** Everything in the folder that others can read. */
 const readableByOthers = (dir: string) => readdirSync(dir).filter((name) => statSync(join(dir, name)).mode & 0o077)
 
 test('every file beside the lock is private, its journal too', () => {

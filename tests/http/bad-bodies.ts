@@ -6,7 +6,7 @@ const HELLO = '"model":"gpt-5.5","instructions":"Be brief.","stream":true,"store
 const INPUT = '"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}]'
 const NESTED = 100_000
 
-/** Refused on every model route with 400 and this code. */
+/** Rejected on every model route with 400 and this code. */
 export const REFUSED: Record<string, [body: Uint8Array<ArrayBuffer>, code: string]> = {
   nothing: [text(''), 'malformed_json'],
   blanks: [text(' \r\n\t '), 'malformed_json'],
@@ -29,7 +29,7 @@ export const REFUSED: Record<string, [body: Uint8Array<ArrayBuffer>, code: strin
   'a prototype instead of members': [text(`{"__proto__":{${HELLO},${INPUT}}}`), 'invalid_request_error'],
 }
 
-/** Valid JSON that a careless server trips over. Served, or refused with 400 and an envelope; never 500. */
+/** Valid JSON that a careless server fails on. Served, or rejected with 400 in the error format; never 500. */
 export const ODD: Record<string, Uint8Array<ArrayBuffer>> = {
   'brackets, 100,000 deep': text(`{${HELLO},"input":${'['.repeat(NESTED)}${']'.repeat(NESTED)}}`),
   'objects, 100,000 deep, in a member we drop': text(

@@ -15,7 +15,7 @@ const open = () => {
   return { app, ...people(app) }
 }
 
-/** Sends the form as a browser without script does, and returns where it is led. */
+/** Submits the form as a browser without scripts does, and returns the redirect. */
 const refuse = async (who: Browser, route: string, from: string, fields: [string, string][]): Promise<string> => {
   const headers = { ...FORM, referer: `http://localhost:2455${from}` }
   const response = await who.ask(route, { body: new URLSearchParams(fields).toString(), headers })

@@ -25,7 +25,7 @@ interface Ask extends Omit<RequestInit, 'method'> {
   peer?: string
 }
 
-/** `mount` adds the routes; `ask` sends `'GET /path'`; `lines` is what was logged. */
+/** `mount` adds the routes; `ask` sends `'GET /path'`; `lines` has the log. */
 export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, unknown> = {}) => {
   const lines: Line[] = []
   const at =
@@ -53,7 +53,7 @@ export const probe = (mount: (app: Hono<AppEnv>) => void, over: Record<string, u
   const ask = async (route: string, { peer = '127.0.0.1', headers = {}, ...init }: Ask = {}) => {
     const [method, path = '/'] = route.split(' ')
     const request = { ...init, method, headers: { host: 'localhost:2455', ...headers } }
-    const reached = { ...bindings, peer } as unknown as Bindings // as: a part stands in for all that a request can reach
+    const reached = { ...bindings, peer } as unknown as Bindings // as: a part of what a request can access
     return await app.request(`http://localhost:2455${path}`, request, reached)
   }
   return { ask, lines, app }

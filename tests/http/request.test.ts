@@ -147,7 +147,7 @@ test('one log line per request, with the route pattern and no query', async () =
 const server = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
-  fetch: (request, self) => app.fetch(request, { ...probeBindings, server: self } as never), // as: a part stands in for all that a request can reach
+  fetch: (request, self) => app.fetch(request, { ...probeBindings, server: self } as never), // as: a part of what a request can access
 })
 const probeBindings = {
   clock: { now: () => 0, monotonic: () => 0 },

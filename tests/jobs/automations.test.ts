@@ -17,7 +17,7 @@ const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 const never = new AbortController().signal
 
-/** The clock stands at 2026-01-01, a Thursday, 00:00 UTC. */
+/** The clock is at 2026-01-01, a Thursday, 00:00 UTC. */
 const MORNINGS = { time: '07:55', timezone: 'UTC', days: ['mon', 'tue', 'wed', 'thu', 'fri'] }
 
 interface Job {

@@ -236,7 +236,7 @@ describe('retention', () => {
 
   test('rejected clients are deleted with the log', async () => {
     const { db, clock, run } = setUp()
-    const now = clock.now() // which goes on while it runs
+    const now = clock.now() // which advances while it runs
     const days = (n: number) => now - n * DAY_MS
     const facts = { client: '192.0.2.1', reason: 'unknown_key', count: 1, route: '/v1/models' } as const
     commit(db, (tx) => {

@@ -12,7 +12,7 @@ const never = new AbortController().signal
 const getPolls = ({ upstream }: ReturnType<typeof testApp>): string[] =>
   upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage')).map(({ account }) => account ?? '')
 
-/** Beats as the schedule would, for `ms`; returns the accounts asked. */
+/** Beats as the schedule would, for `ms`; returns the polled accounts. */
 const beatFor = async (app: ReturnType<typeof testApp>, deps: JobDeps, ms: number): Promise<string[]> => {
   const before = getPolls(app).length
   for (let passed = 0; passed < ms; passed += USAGE_BEAT_MS) {

@@ -45,7 +45,7 @@ test.each(['', 'short', '!'.repeat(43), 'A'.repeat(44), `${'A'.repeat(42)}=`])(
 
 test('a key that cannot be written completely leaves no file, so that the next attempt creates one', () => {
   const path = aPath()
-  const failing = { ...systemRandom, bytes: () => null as never } // as: what is written of it throws, as a full disk does
+  const failing = { ...systemRandom, bytes: () => null as never } // as: writing it throws, as on a full disk
   expect(() => loadOrCreateKey(path, failing)).toThrow('could not be written')
   expect(loadOrCreateKey(path, systemRandom)).toHaveLength(32)
 })

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { getQueue, inLanes } from '../../src/lib/lanes.ts'
 
-/** Work that ends when it is told to. */
+/** Work that ends on command. */
 const ground = () => {
   const begun: number[] = []
   const ends = new Map<number, PromiseWithResolvers<void>>()

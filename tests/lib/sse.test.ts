@@ -14,7 +14,7 @@ const getText = ({ bytes }: Seen) => decoder.decode(bytes)
 const scan = (bytes: Uint8Array, cuts: readonly number[] = []): Seen[] => {
   const scanner = new SseScanner()
   const places = [...new Set([0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort((a, b) => a - b)
-  // Each chunk is memory of its own, and wiped afterwards: an event must not depend on what the transport does with it.
+  // Each chunk has its own memory, and is wiped afterwards: an event must not depend on the transport's buffer.
   return places.slice(1).flatMap((to, index) => {
     const chunk = bytes.slice(places[index], to)
     const events = scanner.push(chunk).map(({ bytes: view, type }) => ({ bytes: new Uint8Array(view), type }))

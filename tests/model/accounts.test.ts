@@ -30,7 +30,7 @@ const getFile = (name: string, lastRefreshAt: number | null): ImportedAccount =>
   lastRefreshAt,
 })
 
-/** An account whose tokens were renewed an hour after the file was written. */
+/** An account whose tokens were refreshed an hour after the file was written. */
 const setUp = () => {
   const { db } = testDb()
   const random = seededRandom(3)

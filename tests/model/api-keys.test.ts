@@ -30,7 +30,7 @@ const spend = (db: Db, id: string, amount: number) =>
 type Turn = LedgerEntry['row']
 const UNCHARGED = { inputTokens: null, outputTokens: null, costMicros: null }
 
-/** Turns that ended, as the ledger writes them: each in the log, and in the sums of its hour. */
+/** Ended requests as the ledger writes them: each in the log, and in the totals of its hour. */
 const turns = (
   sqlite: Database,
   keyId: string,

@@ -70,7 +70,7 @@ describe('keys', () => {
     const [limit] = aKey().limits
     for (const key of [
       aKey({ limits: [{ ...limit!, resetAt: NOW - 1 }] }),
-      aKey({ limits: [{ ...limit!, resetAt: NOW + 365 * DAY }] }), // of a clock that was ahead
+      aKey({ limits: [{ ...limit!, resetAt: NOW + 365 * DAY }] }), // from a clock that was ahead
       aKey({ isActive: false }),
       aKey({ limits: [{ ...limit!, used: 89 }] }),
     ])

@@ -11,7 +11,7 @@ import { appendRecords } from '../../src/model/captures/writer.ts'
 
 const ID = 'trn_1'
 const PART = 200 * 1024
-/** Seals nothing, because only what is kept matters here. */
+/** Does not encrypt, because only the kept part matters here. */
 const sealer = { sealBytes: (bytes: Buffer) => bytes, openBytes: (bytes: Buffer) => bytes } as never // as: all that is used
 
 const part = (kind: 'body' | 'answer'): CaptureRecord => ({

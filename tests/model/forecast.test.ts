@@ -32,7 +32,7 @@ test('accounts that reset in time cover the others', () => {
 })
 
 test('an account that resets gives back its use by then, and the rest continues at the same pace', () => {
-  // 10 and 60 an hour: 95 − 35 are left at the reset, which gives back 45 + 17.5, and 122.5 last for 1.75 hours.
+  // 10 and 60 an hour: 95 − 35 remain at the reset, which gives back 45 + 17.5, and 122.5 last for 1.75 hours.
   const soon = share({ used: 45, resetAt: NOW + 0.5 * HOUR })
   const late = share({ used: 60, resetAt: NOW + 4 * HOUR })
   const { pacePercent, usedUpAt } = forecast([late, soon], NOW)

@@ -296,7 +296,7 @@ describe('figures', () => {
     for (let slot = 0; slot < 96; slot++) add(NOW - (NOW % SLOT_MS) - slot * SLOT_MS)
     const { requests } = (await figures.now()).tiles
     expect([requests.value, requests.ended, requests.before]).toEqual([48, 47, 47])
-    await clock.advance('20m') // the next one has begun, and nobody has asked yet
+    await clock.advance('20m') // the next one has begun, and was not requested yet
     const next = (await figures.now()).tiles.requests
     expect([next.ended, next.before]).toEqual([47, 47])
   })

@@ -179,5 +179,5 @@ test('new requests are found by their index, latest end first', () => {
   const { db, sqlite } = getLog(5)
   const steps = getPlans(sqlite, /total_ms/, () => newRequests(db, LogQuery.parse({ status: 'failed' }), SIGHT, 3))
   expect(steps).toContain('SEARCH requests USING INDEX requests_ended (<expr>>?)')
-  expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toHaveLength(1) // of what fits, by its start
+  expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toHaveLength(1) // the first of the matches, by its start
 })

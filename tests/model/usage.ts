@@ -3,7 +3,7 @@ import type { UsageSnapshot, UsageWindow } from '../../src/model/accounts/usage-
 
 export const AT = Date.UTC(2026, 10, 20, 12)
 
-/** One of five hours, full again in a minute, where nothing else is said. */
+/** A five-hour window that resets in a minute, by default. */
 export const aWindow = (
   usedPercent: number,
   windowMinutes = 300,

@@ -594,7 +594,7 @@ describe('restoring', () => {
     open(2).close()
     const present = readFileSync(places().keyPath, 'utf8')
     const { aside, revived, isForeign } = restore()
-    expect({ revived, isForeign }).toEqual({ revived: null, isForeign: true }) // nothing of it was revoked here
+    expect({ revived, isForeign }).toEqual({ revived: null, isForeign: true }) // nothing in it was revoked here
     expect(readFileSync(join(aside ?? '', 'encryption.key'), 'utf8')).toBe(present)
     open(3).close() // which checks the key against the database
   })
@@ -674,7 +674,7 @@ describe('restoring', () => {
     rmSync(backup)
     copy()
     expect(() => restore()).toThrow('encryption key')
-    const freePages = Buffer.from([0, 0, 0, 5]) // of the file's header: a count that is wrong, and nothing that cannot be read
+    const freePages = Buffer.from([0, 0, 0, 5]) // in the file's header: a wrong count, with everything still readable
     writeFileSync(backup, Buffer.concat([before.subarray(0, 36), freePages, before.subarray(40)]))
     expect(() => restore()).toThrow(`${backup} is damaged: `)
     expect(readFileSync(places().databasePath)).toEqual(before)

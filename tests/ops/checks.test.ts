@@ -126,7 +126,7 @@ describe('the data folder', () => {
   test('is reported when there is no space for a copy of the database', async () => {
     const room = async () => (await examine()).disk_space
     const { bavail, bsize } = statfsSync(dir)
-    truncateSync(join(dir, 'sluice.db'), Math.ceil((bavail * bsize) / 1.9)) // of a hole, which takes none
+    truncateSync(join(dir, 'sluice.db'), Math.ceil((bavail * bsize) / 1.9)) // in a hole, which takes no space
     expect(await room()).toMatchObject({ verdict: 'warning', says: expect.stringContaining('the database takes') })
   })
 
@@ -149,7 +149,7 @@ describe('the data folder', () => {
     chownSync(dir, 65_532, 65_532)
     const advice = async () => (await examine()).data_folder?.advice
     expect(await advice()).toBe(`As root: chown 0 ${dir} && chmod 0700 ${dir}`)
-    chownSync(join(dir, 'sluice.db'), 65_532, 65_532) // whoever asks, here root, need not be whom the server runs as
+    chownSync(join(dir, 'sluice.db'), 65_532, 65_532) // the user who runs the check, here root, may differ from the server's
     expect(await advice()).toBe(`chmod 0700 ${dir}`)
   })
 
@@ -187,7 +187,7 @@ describe('the data folder', () => {
   })
 })
 
-/** A way out without a proxy. */
+/** An outgoing connection without a proxy. */
 const direct = { isProxied: () => false, canConnect: async () => true }
 
 describe('the upstream', () => {

@@ -93,7 +93,7 @@ describe('values at the moment of a scrape', () => {
       state: ACTIVE,
       usage: { windows: { fiveHour: null, weekly: window, monthly: { ...window, usedPercent: 1 } } },
     }
-    const all = () => [account] as unknown as ReturnType<typeof present.pool.all> // as: of an account, what is read here
+    const all = () => [account] as unknown as ReturnType<typeof present.pool.all> // as: the fields of an account used here
     expect(lines({ pool: { all } }).filter((line) => line.includes('acc_a') && !line.endsWith(' 0'))).toEqual([
       'sluice_account_in_flight{account="acc_a"} 2',
       'sluice_account_state{account="acc_a",state="active"} 1',

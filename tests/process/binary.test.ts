@@ -131,7 +131,7 @@ test('healthcheck distinguishes a running server from a stopped one, and SIGTERM
   expect((await healthcheck()).exitCode).not.toBe(0)
 }, 120_000)
 
-/** Every file here would be obeyed by a binary built without the flags of `buildCommand`. */
+/** Every file here would take effect in a binary built without the flags of `buildCommand`. */
 function fillHostileFolder(): void {
   mkdirSync(hostile)
   writeFileSync(join(hostile, '.env'), 'CODEX_LB_LOG_LEVEL=not-a-level\nCODEX_LB_UPSTREAM_BASE_URL=not a url\n')
@@ -139,7 +139,7 @@ function fillHostileFolder(): void {
   writeFileSync(join(hostile, 'preload.ts'), `require('node:fs').writeFileSync(${JSON.stringify(marker)}, '')\n`)
 }
 
-/** No program may be run from the scratch folder or, where mounting is not allowed, it is no folder at all. */
+/** No program may be run from the scratch folder or, if mounting is not allowed, it is not a folder at all. */
 function spoilScratch(): boolean {
   mkdirSync(scratch)
   const mount = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'noexec,size=16m', 'tmpfs', scratch])

@@ -20,7 +20,7 @@ export const loggedRequests = (dataDir: string): LoggedRequest[] =>
       .all(),
   )
 
-/** Key counters, limit counters and hourly sums against the rows, and SQLite's own check. */
+/** Key counters, limit counters and hourly totals against the rows, and SQLite's own check. */
 export const expectBooksBalance = (dataDir: string): void =>
   read(dataDir, (db) => {
     expect(db.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])

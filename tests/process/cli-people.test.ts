@@ -149,7 +149,7 @@ describe('alone', () => {
 
 describe('at a terminal', () => {
   const atTerminal = join(folder, 'terminal')
-  /** Sends all `keys` at once when it is asked for the first time. Returns what the terminal showed. */
+  /** Sends all `keys` together at the first prompt. Returns what the terminal showed. */
   const type = async (username: string, keys: string) => {
     let shown = ''
     const child = Bun.spawn([process.execPath, 'src/main.ts', 'user', 'create-admin', username], {

@@ -10,7 +10,7 @@ import { createUpstream } from '../support/upstream/app.ts'
 import { answers } from '../support/upstream/script.ts'
 import { askTurn, eventsUntilEnd, startWorld, untilListed, type World } from './world.ts'
 
-/** A command that goes on until it is stopped; `shows` resolves with the output once it matches. */
+/** A command that runs until it is stopped; `shows` resolves with the output once it matches. */
 const start = (args: string[], env: Record<string, string>) => {
   const child = Bun.spawn([process.execPath, 'src/main.ts', ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), TZ: 'UTC', ...env },

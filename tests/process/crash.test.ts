@@ -12,9 +12,9 @@ import { askTurn, eventsUntilEnd, isTerminal, startWorld, type World } from './w
 const STREAMS = 200
 /** From the end of a turn to the disk (decisions §3, architecture §3.12). */
 const PROMISE_MS = 250
-/** Of a machine that does this and two hundred streams besides. */
+/** For a machine that runs this and two hundred streams. */
 const SLACK_MS = 250
-/** Between the starts of two clients: so that at any moment some streams end and others are in the middle. */
+/** Between the starts of two clients, so that at any moment some streams end and others are in progress. */
 const STAGGER_MS = 2
 const LIMITS = ['total_tokens:monthly:100m', 'requests:monthly:100m']
 
@@ -34,7 +34,7 @@ test('kill -9 in the middle of 200 streams', async () => {
     await Bun.sleep(n * STAGGER_MS)
     while (!isKilled) {
       const requestId = `turn-${started++}`
-      const response = await askTurn(server.url, key, { requestId }).catch(() => null) // refused or cut off by the kill
+      const response = await askTurn(server.url, key, { requestId }).catch(() => null) // rejected or cut off by the kill
       if (!response) return
       const events = await eventsUntilEnd(response)
       if (events.at(-1)?.type === 'response.completed') endedAt.set(requestId, performance.now())

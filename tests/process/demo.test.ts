@@ -7,7 +7,7 @@ import { DEMO_ACCOUNTS } from '../../scripts/demo/pool.ts'
 import { freePort } from '../support/free-port.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
-/** Fewer than usual, which are made more quickly. */
+/** Fewer than usual, to be faster. */
 const REQUESTS = 200
 
 describe('the demo', () => {
@@ -93,7 +93,7 @@ interface StartOptions {
 
 interface Demo extends AsyncDisposable {
   output(): string
-  /** Where it makes its folder. */
+  /** Where it creates its folder. */
   tmp: string
   /** SIGINT, as Ctrl-C sends it; the exit code. */
   stop(): Promise<number>

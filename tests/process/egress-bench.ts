@@ -13,7 +13,7 @@ export interface EgressBench extends AsyncDisposable {
   port: number
   dataDir: string
   key: string
-  /** The environment that makes a server trust the upstream behind TLS. */
+  /** The environment variables that make a server trust the TLS upstream. */
   trust: Record<string, string>
   /** A server whose upstream is at `origin`. */
   serve(origin: string, env: Record<string, string>): Promise<RunningServer>

@@ -51,7 +51,7 @@ const HOST = `http://${HIDDEN_HOST}`
 
 type Service = Ground
 
-/** Everything Sluice asks of ChatGPT and OpenAI for one account, with a key that may use no other. */
+/** All requests of Sluice to ChatGPT and OpenAI for one account, with a key that can use no other. */
 const workFor = async (service: Service, id: string) => {
   const { bindings, url, socketUrl } = service
   const { proxyDeps, pool, resetCredits, db, log } = bindings
@@ -164,7 +164,7 @@ test('every socket of a day goes through the pool of its account', async () => {
     write(service, (tx) => bindAccount(tx, id, pools[place] ?? null, ACTOR))
     sim.setResetCredits([{ id: `credit-${place}`, expiresAt: Date.now() + 86_400_000, grantedAt: 0 }])
   }
-  // One after the other and then at once: connections are kept, and neither may carry the other's calls.
+  // One after the other and then in parallel: connections are kept, and neither may carry the other's requests.
   for (const { id } of service.members) await workFor(service, id)
   await Promise.all(
     service.members.map(async (_, place) => {
@@ -193,7 +193,7 @@ test('every socket of a day goes through the pool of its account', async () => {
   expect(new Set([...http.passed.map((target) => target.replace('CONNECT ', '')), ...socks.passed])).toEqual(
     new Set([`${HIDDEN_HOST}:80`]),
   )
-  // Nothing reached the upstream on another way.
+  // Nothing reached the upstream on another route.
   const { requests, handshakes } = service.upstream
   const arrived = requests.filter(({ method }) => method !== 'WS').length + handshakes.length
   expect(linesA.length + linesB.length).toBe(arrived)

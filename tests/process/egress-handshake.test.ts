@@ -34,7 +34,7 @@ afterAll(() => target.stop(true))
 const dialIn = (environment: Environment, trustsSocketEnvironment = true) =>
   createDial(environment, fetch, { trustsSocketEnvironment, random: systemRandom })
 
-/** What comes back for one message: an answer, the status of a refusal, or the code of the failure. */
+/** The result of one message: a response, the status of a rejection, or the code of the failure. */
 const talk = async (url: string, environment: Environment, trustsSocketEnvironment = true): Promise<string> => {
   const agent = await dialIn(environment, trustsSocketEnvironment).socketAgent(url, NOT_FOR_AN_ACCOUNT)
   const { promise, resolve } = Promise.withResolvers<string>()

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:tls'
 
 export const USER = 'egress'
 export const PASSWORD = 'p@ss:word'
-/** Only the proxy knows where it is, so nothing that reaches it can have gone direct. */
+/** Only the proxy can resolve it, so nothing that reaches it can have connected directly. */
 export const HIDDEN_HOST = 'hidden-upstream.test'
 
 interface EgressProxy extends AsyncDisposable {

@@ -22,7 +22,7 @@ test('the first chunk of a chat stream is written with the rest that has arrived
     const firstRead = await ask('/backend-api/codex/responses', codexBody(), () => true)
     expect(firstRead).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\n[\s\S]*"type":"response\.created"/)
   }
-  // The first events mean no more to a client of chat than that somebody answers.
+  // For a chat client the first events only mean that a response has begun.
   const chat = await ask('/v1/chat/completions', CHAT, (answer) => /\r\n\r\n[\s\S]/.test(answer))
   expect(chat).toMatch(
     /^HTTP\/1\.1 200 [\s\S]*\r\n\r\n\w+\r\ndata: .*"delta":\{"role":"assistant","content":""\}.*\n\n\r\n/,

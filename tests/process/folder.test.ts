@@ -85,7 +85,7 @@ test('a log that cannot be written stops neither requests nor the exit', async (
   })
   try {
     const live = () => fetch(`http://127.0.0.1:${port}/health/live`, { signal: AbortSignal.timeout(20_000) })
-    await until(async () => (await live().catch(() => null))?.ok === true) // refused while it starts
+    await until(async () => (await live().catch(() => null))?.ok === true) // rejected while it starts
     for (let n = 0; n < 5; n++) expect((await live()).status).toBe(200)
     child.kill('SIGTERM')
     expect(await child.exited).toBe(0)

@@ -92,11 +92,11 @@ test('the last write waits for a foreign lock, so that a stop loses no ended req
 /** As another process. */
 const connected = (dataDir: string): Database => {
   const sqlite = new Database(join(dataDir, 'sluice.db'))
-  sqlite.run('PRAGMA busy_timeout = 5000') // the service may be writing
+  sqlite.run('PRAGMA busy_timeout = 5000') // the server may be writing
   return sqlite
 }
 
-/** The account that served last refuses next time. */
+/** The account that served last rejects the next request. */
 const limitOne = async ({ url, look }: SimProcess): Promise<void> => {
   const asked = await look<{ path: string; headers: Record<string, string> }[]>('requests')
   const id = asked.findLast(({ path }) => path.endsWith('/codex/responses'))?.headers['chatgpt-account-id']

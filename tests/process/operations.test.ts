@@ -236,7 +236,7 @@ test('without --out it goes into the folder; the page creates one in its own pro
   expect(statSync(join(dataDir, 'backups')).mode & 0o777).toBe(0o700)
 
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }
-  expect((await fetch(`${server.url}/api/backups`, init)).status).toBe(503) // one was made a moment ago
+  expect((await fetch(`${server.url}/api/backups`, init)).status).toBe(503) // one was just created
   for (const path of [file, keyFile]) rmSync(path)
   const answer = await fetch(`${server.url}/api/backups`, init)
   expect(answer.status).toBe(201)

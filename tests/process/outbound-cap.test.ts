@@ -77,7 +77,7 @@ test('no more requests are admitted than fit under the user’s limit; the rest 
   expect(seventh.head).toContain('"busy"')
 }, 120_000)
 
-/** A turn of the native client as it stands on the wire. */
+/** A request of the native client in wire format. */
 const turnOver = (port: number, key: string): string => {
   const body = JSON.stringify(codexBody())
   return [

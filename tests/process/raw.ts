@@ -5,7 +5,7 @@ interface RawOptions {
   hangUp?: boolean
   /** How long to wait for the other side to close; what came until then is the answer. */
   waitMs?: number
-  /** Looked at with each read: what came is enough. */
+  /** Called with each read, and returns whether enough has arrived. */
   until?: (answer: string) => boolean
 }
 

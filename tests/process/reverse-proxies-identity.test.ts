@@ -16,7 +16,7 @@ const CAN_RUN = process.platform === 'linux' && nginx !== undefined
 
 const SIGN_IN = 'https://auth.example.com/'
 
-/** Knows people by a cookie of its own. */
+/** Identifies users by its own cookie. */
 const identityProvider = () =>
   Bun.serve({
     hostname: '127.0.0.1',
@@ -53,7 +53,7 @@ describe.skipIf(!CAN_RUN && process.env.CI !== 'true')('nginx with an identity p
     await identity.stop(true)
   })
 
-  /** What a client says of itself is not what the proxy says of it. */
+  /** A header sent by the client differs from the proxy's. */
   const as = (who: string, more: Record<string, string> = {}) => ({
     headers: { cookie: `who=${who}`, 'remote-user': 'admin', origin: ORIGIN, ...more },
   })

@@ -8,7 +8,7 @@ export const ORIGIN = `https://${HOST}`
 export const CLIENT_ADDRESS = '127.0.0.9'
 
 export interface Network extends AsyncDisposable {
-  /** Knows `llm.example.com:443` and nothing else; for clients that are given a proxy. */
+  /** Knows only `llm.example.com:443`; for clients that use a proxy. */
   tunnel: string
   fetch(path: string, init?: RequestInit): Promise<Response>
   /** A WebSocket that has opened. Throws with what went wrong. */
@@ -62,7 +62,7 @@ const tunnel = (client: Socket, request: string, port: number, sockets: Set<Sock
 
 const openSocket = async (url: string, proxy: string, headers: Record<string, string>): Promise<ClientSocket> => {
   const frames: string[] = []
-  const options = { headers, proxy, tls: { ca: cert } } as unknown as string[] // as: the type of browsers wins here
+  const options = { headers, proxy, tls: { ca: cert } } as unknown as string[] // as: the browser type takes precedence here
   const ws = new WebSocket(url, options)
   let changed = Promise.withResolvers<void>()
   let end: string | null = null

@@ -17,11 +17,11 @@ export interface ProxyServer extends AsyncDisposable {
 interface Behind {
   /** Where Sluice listens, on 127.0.0.1. */
   port: number
-  /** Where whoever signs people in listens. */
+  /** The address of the identity provider. */
   identityPort?: number
 }
 
-/** A proxy by its program and what it takes to write its configuration. */
+/** A proxy: its program and how to write its configuration. */
 type Start = (program: string, behind: Behind) => Promise<ProxyServer>
 
 export const startNginx: Start = (program, behind) =>
@@ -41,7 +41,7 @@ export const startIdentityNginx: Start = (program, behind) =>
     behind,
   )
 
-/** The text goes where Nginx Proxy Manager puts its Advanced box. */
+/** The text goes into the Advanced box of Nginx Proxy Manager. */
 export const startProxyManager: Start = (program, behind) =>
   nginx(program, (site) => managed(site, textsUnder(MANUAL, 'Nginx Proxy Manager', 'nginx').join('')), behind)
 
@@ -89,9 +89,9 @@ const adapted = (text: string, { folder, port, behind }: Omit<Site, 'adapted'>):
     .replaceAll(/127\.0\.0\.1:9091\b/g, `127.0.0.1:${behind.identityPort}`)
 
 /**
- * What Nginx Proxy Manager 2 makes of a proxy host with Websockets Support and SSL, as far as it matters here: short
- * time limits and compression for all, a host that catches other names first, then the Advanced box in the server block, and
- * a location with headers of its own.
+ * What Nginx Proxy Manager 2 creates for a proxy host with Websockets Support and SSL, as far as it matters here: short
+ * timeouts and compression for all, a default host for other names, then the Advanced box in the server block, and a
+ * location with its own headers.
  */
 const managed = ({ folder, port, behind }: Site, advanced: string): string => `
   gzip on;
@@ -129,7 +129,7 @@ const managed = ({ folder, port, behind }: Site, advanced: string): string => `
 
 const filesIn = (folder: string): string => `${folder}/fullchain.pem ${folder}/privkey.pem`
 
-/** Started in a folder with the certificate; listens when this resolves. Throws with what it printed when it ends instead. */
+/** Started in a folder with the certificate; resolves when it listens. Throws with its output if it ends instead. */
 const launch = async (prepare: (folder: string) => { port: number; argv: string[] }): Promise<ProxyServer> => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-proxy-'))
   writeFileSync(join(folder, 'fullchain.pem'), cert)
@@ -172,6 +172,6 @@ const listens = async (port: number): Promise<boolean> => {
     socket.end()
     return true
   } catch {
-    return false // refused until it listens
+    return false // rejected until it listens
   }
 }

@@ -19,9 +19,9 @@ export interface World extends AsyncDisposable {
 }
 
 interface WorldOptions {
-  /** Of the document; the variables under them are set as they stand. */
+  /** From the document; the variables in it are set unchanged. */
   headings: readonly string[]
-  /** E-mail addresses. */
+  /** Emails. */
   accounts: readonly string[]
 }
 
@@ -83,12 +83,12 @@ const command = async (args: string[], options: CommandOptions): Promise<string>
   return stdout
 }
 
-/** Stands before every event but the first of an answer that drips. */
+/** Before every event but the first of a slow response. */
 interface Gate {
   sleep: Sleep
   /** From now on the first `passing` events of those go by, and every further one waits for `next`. */
   shut(passing: number): void
-  /** Lets one event by, as soon as there is one. */
+  /** Releases one event, as soon as there is one. */
   next(): Promise<void>
   open(): void
 }

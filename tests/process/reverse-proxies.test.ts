@@ -19,7 +19,7 @@ const nginx = await ensureProgram(NGINX)
 const caddy = await ensureProgram(CADDY)
 const chromium = await ensureProgram(CHROMIUM)
 
-/** Everywhere else it is left out, and counted; where `CI=true` it has to run. */
+/** Elsewhere it is skipped and counted; with `CI=true` it must run. */
 const CAN_RUN = process.platform === 'linux' && [nginx, caddy, chromium].every((path) => path !== undefined)
 const onLinux = describe.skipIf(!CAN_RUN && process.env.CI !== 'true')
 if (!CAN_RUN) console.log('note: the reverse proxies are NOT RUN: that takes Linux, nginx, Caddy and Chromium')
@@ -130,7 +130,7 @@ onLinux('with the settings of the document', () => {
     })
   })
 
-  /** All at once, because most of it is waiting for what the page does in its own time. */
+  /** In parallel, because most of it waits for the page. */
   test('a browser signs in, sees live changes, and its doctor reports no problems', async () => {
     await Promise.all(NAMES.map(useDashboard))
   })
@@ -138,7 +138,7 @@ onLinux('with the settings of the document', () => {
 
 test('Traefik, which is not run: its example is a compose file consistent with itself and with our settings', () => {
   const [text = ''] = textsUnder(MANUAL, 'Traefik', 'yaml')
-  const compose = Bun.YAML.parse(text) as Compose // as: what is looked at is checked below
+  const compose = Bun.YAML.parse(text) as Compose // as: the used fields are checked below
   const { traefik, sluice } = compose.services
   const { PUBLIC_URL, FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = readConfig(sluice.environment)
   expect([PUBLIC_URL, FIREWALL_TRUST_PROXY_HEADERS]).toEqual([ORIGIN, true])
@@ -280,7 +280,7 @@ const getNext = async (events: AsyncGenerator<StreamEvent, void>): Promise<Strea
   return next.value
 }
 
-/** What was sent and does not come is kept back on the way. */
+/** What was sent and does not arrive is held on the way. */
 const soon = async <T extends object>(coming: Promise<T>): Promise<T> => {
   const come = await Promise.race([coming, Bun.sleep(PATIENCE_MS)])
   if (!come) throw new Error('What the upstream sent did not arrive.')

@@ -15,13 +15,13 @@ export interface SocksProxy extends AsyncDisposable {
 interface SocksProxyOptions {
   /** Tunnels end behind TLS. */
   tls?: { key: string; cert: string }
-  /** Asks nobody who they are. */
+  /** Requires no credentials. */
   isOpen?: boolean
-  /** Knows no way to any target. */
+  /** Has no route to any target. */
   isCutOff?: boolean
 }
 
-/** `targetPort` is where all connections end, whatever they asked for. */
+/** `targetPort` is where all connections end, whatever their target. */
 export const startSocksProxy = async (targetPort: number, options: SocksProxyOptions = {}): Promise<SocksProxy> => {
   const sockets = new Set<Socket>()
   const seen = { passed: [] as string[], refused: 0 }

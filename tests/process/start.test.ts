@@ -126,7 +126,7 @@ test('no npm script uses a shell built-in that Windows lacks', () => {
   expect(Object.values(manifest.scripts).filter((script) => script.includes('exec '))).toEqual([])
 })
 
-/** Writes what it was called with, and behaves as `FAIL` and `WAIT` ask. */
+/** Writes its arguments, and behaves as `FAIL` and `WAIT` say. */
 function fakeBun(version: string): string {
   return `
     if [ "$1" = --version ]; then echo ${version}; exit; fi
@@ -147,7 +147,7 @@ function program(path: string, script: string): void {
   chmodSync(full, 0o755)
 }
 
-/** Started from another folder, because the script must not depend on where it is called from. */
+/** Started from another folder, because the script must not depend on the working directory. */
 function start(args: string[], env: Record<string, string> = {}) {
   return Bun.spawn([NODE, join(root, 'scripts/run.mjs'), ...args], {
     cwd: tmpdir(),
@@ -169,7 +169,7 @@ function coreutils(): string {
   return folder
 }
 
-/** What was called since the last look. */
+/** The calls since the last read. */
 function calls(): string[] {
   const path = join(root, 'calls')
   const lines = readFileSync(path, 'utf8').trim().split('\n')

@@ -134,7 +134,7 @@ const startSim = async (accounts: number, authDir: string): Promise<SimProcess> 
     answer: async (answer) => {
       await fetch(`${url}/_sim/answer`, { method: 'POST', body: JSON.stringify(answer) })
     },
-    look: async <T>(what: string) => (await (await fetch(`${url}/_sim/${what}`)).json()) as T, // as: the caller knows it
+    look: async <T>(what: string) => (await (await fetch(`${url}/_sim/${what}`)).json()) as T, // as: the caller knows its type
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await child.exited

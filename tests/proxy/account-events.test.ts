@@ -7,7 +7,7 @@ const NATIVE = 'POST /backend-api/codex/responses'
 const json = codexBody()
 
 const getHistory = ({ db, bindings, members }: TestApp, n = 0): string[] => {
-  bindings.pool.stop() // writes what is pending
+  bindings.pool.stop() // writes pending records
   return db
     .select()
     .from(accountEvents)

@@ -42,7 +42,7 @@ test('each kind has its own share of memory, most recent first', () => {
   expect(affinity.get('ciphertext', 'c11', 1000, HOUR_MS)).not.toBeNull()
   expect(affinity.get('ciphertext', 'c6', 1000, HOUR_MS)).toBeNull()
   affinity.remember('ciphertext', 'new', 'acc', { now: 2000, mixed: false })
-  expect(affinity.get('ciphertext', 'c7', 1000, HOUR_MS)).toBeNull() // the oldest made room
+  expect(affinity.get('ciphertext', 'c7', 1000, HOUR_MS)).toBeNull() // the oldest was evicted
 })
 
 describe('the owner of a session', () => {

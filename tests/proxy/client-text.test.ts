@@ -1,8 +1,7 @@
 /** Serializing a parsed body keeps the client's text if that would change it. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { ownTexts, writeJson } from '../../src/proxy/ingress/rewrite.ts'
-import { getClientTexts, writeJson } from '../../src/proxy/ingress/client-text.ts'
+import { getClientTexts, writeJson } from '../../src/proxy/ingress/rewrite.ts'
 import { holds } from '../support/property.ts'
 
 const rewritten = (text: string, change: (json: Record<string, unknown>) => unknown = (json) => ({ ...json })) => {

@@ -28,7 +28,7 @@ const world = async ({ pools = 1, ...options }: TestOptions & { pools?: number }
     app.ask(`PUT ${PATH}/accounts/${app.members[place]?.id}/binding`, { json: { poolId } })
   const ways: string[] = []
   app.wire.before = (_, init) => {
-    const { proxy } = init as { proxy?: false | { url: string } } // as: what Bun's fetch is told
+    const { proxy } = init as { proxy?: false | { url: string } } // as: the options of Bun's fetch
     ways.push(proxy ? new URL(proxy.url).port : 'direct')
   }
   const turn = (more: Record<string, unknown> = {}) => app.ask(NATIVE, { json: codexBody('hello', more) })
@@ -161,7 +161,7 @@ describe('a route that is down', () => {
     app.prefer(app.members[0]?.id ?? '')
     const state = { isDown: true }
     app.wire.before = (_, init) => {
-      const { proxy } = init as { proxy?: false | { url: string } } // as: what Bun's fetch is told
+      const { proxy } = init as { proxy?: false | { url: string } } // as: the options of Bun's fetch
       if (!proxy) return void made.ways.push('direct')
       made.ways.push('proxy')
       const route = app.bindings.egress.of(pools[0]?.poolId ?? null)

@@ -18,9 +18,9 @@ interface Case {
   fault: Fault
   /** One request only; every one when absent. */
   once?: true
-  /** What a client gets when no other account is there: status and code. */
+  /** The client's error without another account: status and code. */
   alone: [status: number, code: string] | 'served'
-  /** How often the account is asked before another one is, and whether one is. */
+  /** How often the account is tried before another one, and whether one is. */
   asked: number
   goesElsewhere: boolean
   /** What is charged to the account: its state, and its transient errors. */
@@ -502,7 +502,7 @@ describe('an unknown rejection', () => {
 
 describe('accounts that are used up', () => {
   const HOUR_MS = 3_600_000
-  /** In the order in which they are asked, each used up for so many hours. */
+  /** In the order of use, each used up for so many hours. */
   const usedUp = (accounts: number, ...hours: number[]) => {
     const app = testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
     const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))

@@ -10,7 +10,7 @@ import { testApp } from '../support/app.ts'
 
 const settled = () => Bun.sleep(0)
 
-/** A stream that answers each read with the next of `batches`, and how often it was asked. */
+/** A stream that answers each read with the next of `batches`, and counts the reads. */
 const getStream = (batches: readonly (Batch | Promise<Batch>)[]) => {
   const asked = { times: 0 }
   const stream: UpstreamStream = {

@@ -234,7 +234,7 @@ describe('POST /api/fleet/refresh', () => {
   })
 })
 
-/** What a menu bar tool does every minute: refresh, then show one line for each account and one for the pool. */
+/** What a menu bar tool does every minute: refresh, then show one line per account and one for the pool. */
 test('a companion tool reads fleet and usage with one key', async () => {
   const app = open()
   const { key } = app.key()

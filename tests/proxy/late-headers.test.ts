@@ -18,7 +18,7 @@ const CHAT = 'POST /v1/chat/completions'
 const chatBody = { model: 'gpt-5.5', stream: true, messages: [{ role: 'user', content: 'hello' }] }
 const getBody = (route: string) => (route === CHAT ? chatBody : codexBody())
 
-/** The first account says nothing for `silentMs` and then what `fault` says. */
+/** The first account is silent for `silentMs`, then does what `fault` says. */
 const slow = (silentMs: number, fault = {}, accounts = 2) => {
   const app = testApp({ accounts })
   app.prefer(app.members[0]!.id)
@@ -26,7 +26,7 @@ const slow = (silentMs: number, fault = {}, accounts = 2) => {
   return app
 }
 
-/** What has come until now. */
+/** What has arrived so far. */
 const reading = (response: Response) => {
   const seen = { text: '', isDone: false }
   const decoder = new TextDecoder()
@@ -162,7 +162,7 @@ test('upstream comments are no keepalive for the native client, which ignores th
 
 const SSE = { headers: { 'content-type': 'text/event-stream' } }
 
-/** An event of each, or a comment where there is none, five seconds apart. */
+/** One event of each, or a comment if there is none, five seconds apart. */
 const dripped = ({ clock }: TestApp, events: readonly (object | undefined)[]): ReadableStream<Uint8Array> =>
   new ReadableStream({
     async start(controller) {

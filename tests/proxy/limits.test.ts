@@ -181,7 +181,7 @@ describe('slots of an account', () => {
     expect(app.upstream.requests).toHaveLength(1)
     await first.end()
     await app.clock.advance(0)
-    expect(app.upstream.requests).toHaveLength(2) // at once, not when the wait is over
+    expect(app.upstream.requests).toHaveLength(2) // immediately, not when the wait is over
     expect((await second).status).toBe(200)
     await expectNothingLeft(app)
   })
@@ -253,7 +253,7 @@ describe('slots of an account', () => {
     await first.end()
     expect((await waiting).status).toBe(200)
     const next = await holding(app)
-    const last = getAnswer(app, NATIVE, { json }) // who was served stands in it no more
+    const last = getAnswer(app, NATIVE, { json }) // served clients are not in it any more
     await app.clock.advance(0)
     await next.end()
     expect((await last).status).toBe(200)
@@ -326,7 +326,7 @@ describe('bodies in flight', () => {
   ])('a body is released at the commit point and does not stay in memory: %s %j', async (route, json) => {
     const app = testApp()
     const { sim } = app.members[0]!
-    sim.next({ on: 'compact', status: 404, body: { detail: 'Not Found' } }) // the long way
+    sim.next({ on: 'compact', status: 404, body: { detail: 'Not Found' } }) // by the fallback
     sim.next({ on: 'responses', silence: { afterEvents: 3 } })
     const holds = watchHolds(app.bindings.bodies)
     const leaving = new AbortController()
@@ -343,7 +343,7 @@ describe('bodies in flight', () => {
     await expectNothingLeft(app)
   })
 
-  /** What the budget hands out from now on, one a body, and held by nobody but who holds the body. */
+  /** The bytes of bodies that the budget holds from now on, referenced only by their holders. */
   const watchHolds = (bodies: BodyBudget): WeakRef<BodyHold>[] => {
     const holds: WeakRef<BodyHold>[] = []
     const open = bodies.open.bind(bodies)
@@ -450,7 +450,7 @@ describe('time limits', () => {
     for (let part = await reader.read(); !part.done; part = await reader.read())
       text += new TextDecoder().decode(part.value)
     expect(text).toContain('"type":"response.completed"')
-    expect(text).not.toContain('keepalive') // nothing is heaped up for who does not read
+    expect(text).not.toContain('keepalive') // nothing is buffered for a client that does not read
     expect(app.rows()[0]).toMatchObject({ status: 'ok' })
     await expectNothingLeft(app)
   })

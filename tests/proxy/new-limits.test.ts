@@ -14,7 +14,7 @@ interface Case {
   isCharged: boolean
   route: string
   fault?: Fault
-  /** What the upstream answers in place of the route. */
+  /** The upstream's response on the route. */
   answer?: () => Response
   /** Milliseconds until the client disconnects. */
   leavesAfter?: number

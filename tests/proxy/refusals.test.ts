@@ -17,7 +17,7 @@ const withKey = (input: Partial<NewKey>) => {
 const getError = ({ text }: { text: string }) => JSON.parse(text).error
 const sent = ({ upstream }: TestApp) => upstream.requests.map(({ bodyText }) => JSON.parse(bodyText))
 
-/** As a native client compacts the old way: neither `stream` nor `store`. */
+/** Like a native client that compacts the old way: neither `stream` nor `store`. */
 const compactBody = (more: Record<string, unknown> = {}) => {
   const { stream: _stream, store: _store, include: _include, ...body } = codexBody('hello', more)
   return body
@@ -68,7 +68,7 @@ describe.each([
     expect((await send(route, getBody('hello', { service_tier: 'priority' }))).status).toBe(400)
     await send(route, getBody('hello', { service_tier: 'auto' }))
     expect((await send(route, getBody('hello', {}))).status).toBe(200)
-    expect(sent(app)[0].service_tier).toBe('auto') // as it came, for the upstream to judge
+    expect(sent(app)[0].service_tier).toBe('auto') // unchanged, for the upstream to validate
     expect(sent(app)[1]).not.toHaveProperty('service_tier')
   })
 })
@@ -162,7 +162,7 @@ describe('duplicate members, of which the upstream could read the other one', ()
 test('the priority tier can be called fast', async () => {
   const { app, send } = withKey({ enforcedServiceTier: 'priority' })
   await send(NATIVE, codexBody('hello', { service_tier: 'fast' }))
-  expect(sent(app)).toMatchObject([{ service_tier: 'fast' }]) // as it came, for the upstream to judge
+  expect(sent(app)).toMatchObject([{ service_tier: 'fast' }]) // unchanged, for the upstream to validate
 })
 
 describe.each(['POST /v1/responses', 'POST /v1/responses/compact', 'POST /v1/chat/completions'])('%s', (route) => {

@@ -11,7 +11,7 @@ const connectionTo = (accountId: string) => {
       socket.isOpen = false
     },
   }
-  return { socket, accountId, accessToken: 'at', route: AS_ENVIRONMENT } as unknown as Connection // as: no more of a socket is asked
+  return { socket, accountId, accessToken: 'at', route: AS_ENVIRONMENT } as unknown as Connection // as: the members of a socket used here
 }
 
 test('a connection to another account is closed when a turn uses a different one', () => {

@@ -8,7 +8,9 @@ import { codexBody, expectNothingLeft, getAnswer, testApp } from '../support/app
 
 const NATIVE = 'POST /backend-api/codex/responses'
 
-/** Counts what is prepared or run on the connection. The ledger has its statements ready: `pending` tells about those. */
+/**
+ * Counts statements prepared or run on the connection. The ledger's are prepared in advance: `pending` counts those.
+ */
 const countStatements = (sqlite: Database) => {
   const count = { statements: 0 }
   for (const name of ['prepare', 'query', 'run', 'exec'] as const) {

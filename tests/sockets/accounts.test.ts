@@ -31,7 +31,7 @@ const servedBy = ({ rows, members }: Ground) =>
     .filter(({ status }) => status === 'ok')
     .map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
 
-/** Two accounts; the first is asked before the second and has served one turn of the socket. */
+/** Two accounts; the first is used before the second and has served one turn of the socket. */
 const begun = async () => {
   const service = ground({ accounts: 2 })
   prefer(service, service.members[0]!.id) // there are two

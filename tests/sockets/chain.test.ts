@@ -213,7 +213,7 @@ describe('the previous response is missing: reported in-band, and a full resend 
     await until(() => service.upstream.openSockets === 0, 'the connection closed, which is of no use now')
     await serve(socket, create())
     expect(service.upstream.requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
-    expect(service.rows()).toMatchObject([{ status: 'ok' }, { status: 'ok' }]) // nobody was asked for the other
+    expect(service.rows()).toMatchObject([{ status: 'ok' }, { status: 'ok' }]) // no account was used for the other
     await leave(service, socket)
     await expectNothingLeft(service)
   })

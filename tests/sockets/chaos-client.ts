@@ -44,7 +44,7 @@ export const live = async (
   }
 }
 
-/** Null where the client is told to go by HTTP. */
+/** Null if the client gets a 426 and must use HTTP. */
 const connect = async (url: string, authorization: string): Promise<TestSocket | null> => {
   try {
     return await connectSocket(url + NATIVE, { headers: { authorization } })

@@ -5,7 +5,7 @@ import type { Random } from './fuzz-plan.ts'
 import { pick, upTo } from './fuzz-plan.ts'
 import type { Ground } from './ground.ts'
 
-/** A client that can be cut off from outside, at any point of what it does. */
+/** A client that can be cut off from outside, at any point. */
 export interface Victim {
   cut: ((how: 'terminates' | 'closes') => void) | null
 }
@@ -24,7 +24,7 @@ export const killSomething = (scene: Scene): void => pick(scene.random, KILLS)(s
 const terminateClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('terminates')
 const closeClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('closes')
 
-/** Of all accounts at once, between turns and in the middle of them. */
+/** For all accounts, between turns and in the middle of them. */
 const closeUpstreams: Kill = ({ random, service }) =>
   service.upstream.closeSockets(pick(random, [1000, 1001, 1011, 1012]))
 

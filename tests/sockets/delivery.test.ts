@@ -174,7 +174,7 @@ describe('the bytes of a frame', () => {
     SocketSession.prototype.received = received
   })
 
-  /** Refers weakly to every large buffer that is made of a frame. */
+  /** Holds a weak reference to every large buffer created for a frame. */
   const watchFrames = () => {
     const refs: WeakRef<Buffer>[] = []
     SocketSession.prototype.received = function (data) {
@@ -182,7 +182,7 @@ describe('the bytes of a frame', () => {
         const buffer = from.apply(Buffer, args)
         if (buffer.length > MIB) refs.push(new WeakRef(buffer))
         return buffer
-      }) as typeof from // as: one signature stands for all of them
+      }) as typeof from // as: one signature for all of them
       try {
         received.call(this, data)
       } finally {
@@ -209,7 +209,7 @@ describe('the bytes of a frame', () => {
     const alive = () => refs.filter((ref) => ref.deref() !== undefined).length
     await until(() => {
       Bun.gc(true)
-      return alive() < 2 // the collector may keep one whose address still lies on the stack
+      return alive() < 2 // the collector may keep one whose address is still on the stack
     })
     await leave(service, ...sockets)
     await expectNothingLeft(service)

@@ -20,13 +20,13 @@ import {
 
 const RESTARTING = 1012
 
-/** What the server does first when it is told to end. */
+/** The first thing the server does at shutdown. */
 const drain = ({ bindings }: Ground): void => {
   bindings.lifecycle.draining = true
   for (const socket of bindings.sockets) socket.drain()
 }
 
-/** And what it does at the deadline. */
+/** What it does at the deadline. */
 const cutOff = ({ bindings }: Ground): void => {
   for (const turn of bindings.turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
 }

@@ -59,7 +59,7 @@ const finish = async (player: Player): Promise<void> => {
   const { socket, judge } = player
   await wait(player, 'ends')
   await socket.ping()
-  await socket.ping() // a late second end would have been on its way
+  await socket.ping() // a late second end would have arrived
   let seen = 0
   for (const judgeAll = createJudge(); seen < socket.events.length; seen++) judgeAll.see(socket.events[seen]!) // below the length
   const ends = socket.events.filter(({ type }) => ENDS.has(type)).length

@@ -11,16 +11,16 @@ export type Step =
   /** Gets no answer of its own. */
   | { kind: 'notice'; type: 'response.interrupt' | 'response.processed'; waitFor: Wait }
 
-/** What the client waits for before it goes on: all ends it can expect, one more event, some time, nothing. */
+/** What the client waits for before it continues: all expected ends, one more event, some time, or nothing. */
 export type Wait = 'ends' | 'event' | 'moment' | 'nothing'
 
 export interface Plan {
   path: string
   hasKey: boolean
   steps: Step[]
-  /** What is queued at the stand-in, by number of the account. */
+  /** The faults queued at the stand-in, by number of the account. */
   faults: { account: number; fault: Fault }[]
-  /** How the client leaves; only one that waits can tell that every turn ended once. */
+  /** How the client disconnects; only one that waits can tell that every turn ended once. */
   leaves: 'done' | 'terminates' | 'closes' | 'stops reading'
   /** Before this step it leaves, unless it is `done`. */
   leavesAt: number
@@ -71,7 +71,7 @@ const perhapsTakenBack = (random: Random, step: Step): Step[] => {
   ]
 }
 
-/** What makes one `response.create` different from the plain one. Some the service takes, some it refuses. */
+/** What differs from a plain `response.create`. Some are accepted upstream, some are rejected. */
 const CREATES: readonly ((random: Random) => Record<string, unknown>)[] = [
   ...Array.from({ length: 12 }, () => () => ({})),
   ...Array.from({ length: 3 }, () => () => ({ generate: false })),
@@ -94,7 +94,7 @@ const CREATES: readonly ((random: Random) => Record<string, unknown>)[] = [
   () => ({ temperature: 0.5, max_output_tokens: 5 }),
 ]
 
-/** Some answers are over at once, some take long enough to be interrupted, and some are large. */
+/** Some responses end immediately, some take long enough to be interrupted, and some are large. */
 export const makeAnswer = (random: Random): Answer | null => {
   if (random() < 0.4) return null // the stand-in's own
   const isSlow = random() < 0.3

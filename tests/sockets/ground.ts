@@ -26,7 +26,7 @@ interface Socketed {
   headers?: Record<string, string>
 }
 
-/** A client's socket to the native route unless told. */
+/** A client's socket, to the native route by default. */
 export const open = (service: Ground, { path = NATIVE, headers = {} }: Socketed = {}): Promise<TestSocket> =>
   connectSocket(service.socketUrl + path, { headers })
 
@@ -36,7 +36,7 @@ export const create = (text = 'hello', more: Record<string, unknown> = {}) => ({
   ...codexBody(text, more),
 })
 
-/** What goes on from `previous`, with nothing but the new message. */
+/** A turn that continues `previous`, with only the new message. */
 export const following = (previous: string | null, text = 'go on', more: Record<string, unknown> = {}) =>
   create(text, { previous_response_id: previous, ...more })
 
@@ -66,7 +66,7 @@ const ENDS = new Set(['response.completed', 'response.failed', 'response.incompl
 /** The events that end a turn; one that was served well has exactly one. */
 export const getEnds = (types: readonly string[]): string[] => types.filter((type) => ENDS.has(type))
 
-/** Nothing of any turn is left, and the upstream was treated as it wants to be. `upstreamSockets`: of sessions that are open still. */
+/** Nothing of any turn is left, and the upstream recorded nothing odd. `upstreamSockets`: those of open sessions. */
 export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 } = {}): Promise<void> => {
   const { bindings, upstream } = service
   const left = () => ({
@@ -77,12 +77,12 @@ export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 }
     openSockets: upstream.openSockets,
   })
   const nothing = { inFlight: 0, turns: 0, heldBytes: 0, openStreams: 0, openSockets: upstreamSockets }
-  await until(() => Bun.deepEquals(left(), nothing), 'nothing left').catch(() => {}) // what is left says more
+  await until(() => Bun.deepEquals(left(), nothing), 'nothing left').catch(() => {}) // the remaining items say more
   expect(left()).toEqual(nothing)
   expect(upstream.oddities).toEqual([])
 }
 
-/** Closes every client and waits until the service has seen it. */
+/** Closes every client and waits until the server has noticed. */
 export const leave = async (service: Ground, ...sockets: TestSocket[]): Promise<void> => {
   for (const socket of sockets) socket.terminate()
   await until(() => service.bindings.sockets.size === 0, 'the clients gone')
@@ -92,13 +92,13 @@ export const ACTOR: Actor = { id: 'test', method: null, address: null, at: 0 }
 
 export const write = <T>({ bindings }: Ground, work: (tx: Tx) => Sync<T>): T => commit(bindings.db, work)
 
-/** Makes every strategy ask this account before the others. */
+/** Makes every strategy use this account before the others. */
 export const prefer = (service: Ground, id: string): void => {
   write(service, (tx) => tx.update(accounts).set({ routingPolicy: 'burn_first' }).where(eq(accounts.id, id)).run())
   service.bindings.pool.reload()
 }
 
-/** What every limit of the key has counted, and what is still held; nothing is, once all turns have ended. */
+/** What every limit of the key has counted, and what is still reserved, which is nothing once all turns have ended. */
 export const getLimits = ({ bindings }: Ground, key: string) =>
   Object.fromEntries(
     (bindings.keys.find(key)?.limits ?? []).map(({ type, settled, reserved }) => [type, { settled, reserved }]),

@@ -17,7 +17,7 @@ import {
 
 const ROUTES = [NATIVE, PUBLIC]
 
-/** How the service answered a handshake that it refused, in the envelope of model routes. */
+/** The response to a rejected handshake, in the format of model routes. */
 const refusedWith = async (handshake: Promise<TestSocket>) => {
   const refusal = await handshake.then(
     () => null,

@@ -52,7 +52,7 @@ test('idle connections are counted', async () => {
 })
 
 describe('a token that is rejected on the kept connection', () => {
-  /** From now on the tokens issued so far open no connection, and the next turn on an old one is refused. */
+  /** From now on the tokens issued so far open no connection, and the next turn on an old one is rejected. */
   const expire = ({ members }: Ground) => {
     members[0]?.sim.expireAccessToken()
     members[0]?.sim.next(faults.unauthorized())
@@ -115,7 +115,7 @@ test('usage from a handshake is reported once: turns on its connection do not re
   service.members[0]?.sim.setUsage(usage(97))
   service.members[0]?.sim.next({ rateLimitsEvent: true })
   const next = idOf(await socket.turn(following(id)))
-  account!.rateSeenAt = 0 // the same numbers are looked at again after a while
+  account!.rateSeenAt = 0 // the same numbers are checked again after a while
   expectCompleted(await socket.turn(following(next)))
   expect(account?.usage?.windows.fiveHour?.usedPercent).toBe(97)
   expect(service.upstream.handshakes).toHaveLength(1)

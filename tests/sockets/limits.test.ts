@@ -10,7 +10,7 @@ import { type Pretended, pretendSocket } from './pretend.ts'
 
 const MINUTE_MS = 60_000
 
-/** Ends the session as the runtime does when the connection is gone. */
+/** Ends the session as the runtime does when the connection is closed. */
 const over = async (app: TestApp, { session }: Pretended): Promise<void> => {
   session.closed()
   await expectNothingLeft(app)
@@ -129,7 +129,7 @@ describe('silence within a turn', () => {
     const { app, socket, news } = await silent(false)
     for (let seconds = 0; seconds < 20; seconds += 4) {
       await app.clock.advance('4s')
-      socket.session.send([]) // what is left of such a batch
+      socket.session.send([]) // the rest of such a batch
     }
     expect([news(), socket.pings]).toEqual([[], 2])
     await over(app, socket)
@@ -237,7 +237,7 @@ describe('a client that does not read', () => {
     expect([socket.closed?.code, socket.frames.length]).toEqual([1013, seen])
     await over(app, socket)
     expect(app.rows()).toMatchObject([{ status: 'cancelled' }])
-    expect(app.upstream.requests).toHaveLength(1) // the one that waited has nobody to answer
+    expect(app.upstream.requests).toHaveLength(1) // the waiting one has no client any more
   })
 })
 

@@ -28,17 +28,17 @@ interface Pairing {
   upstream: Transport
 }
 
-/** What a client was given: the events of a turn, or a refusal that says what went wrong before it began. */
+/** The client's result: the events of a turn, or an error from before it began. */
 interface Outcome {
   refusal: { status: number; code: string } | null
   types: string[]
   last: Record<string, unknown>
 }
 
-/** A turn under way. */
+/** A running turn. */
 interface Asked {
   outcome: Promise<Outcome>
-  /** The client goes away. */
+  /** The client disconnects. */
   leave: () => void
   socket: TestSocket | null
 }
@@ -81,7 +81,7 @@ const askOnSocket = (socket: TestSocket): Asked => {
 
 const refused = (status: number, code: string): Outcome => ({ refusal: { status, code }, types: [], last: {} })
 
-/** A live native socket is carried over HTTP when the setting changes under it; a new one would be refused. */
+/** An open native socket uses HTTP upstream when the setting changes; a new one would be rejected. */
 const start = async ({ path, downstream, upstream }: Pairing, service: Ground, key: string): Promise<Asked> => {
   const headers = { authorization: `Bearer ${key}` }
   const socket = downstream === 'websocket' ? await open(service, { path, headers }) : null
@@ -96,7 +96,7 @@ interface Stage {
   asked: Asked
 }
 
-/** Two accounts, of which the first is always asked before the second. */
+/** Two accounts, of which the first is always used before the second. */
 const stage = async (pairing: Pairing, getFaults: { first?: Fault; second?: Fault } = {}) => {
   const service = ground({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   const [first, second] = service.members
@@ -124,7 +124,7 @@ interface Expected {
   keepsSocket: boolean
 }
 
-/** One row says what happened, the limits have counted what it says, and nothing is left of the turn. */
+/** One row has the result, the limits have counted it, and nothing is left of the turn. */
 const expectSettled = async ({ pairing, service, key, asked }: Stage, expected: Expected): Promise<void> => {
   const isSession = pairing.downstream === 'websocket' && pairing.upstream === 'websocket'
   await expectNothingLeft(service, { upstreamSockets: isSession && expected.keepsSocket ? 1 : 0 })
@@ -160,7 +160,7 @@ const served = (more: Partial<Expected> = {}): Expected => ({
   ...more,
 })
 
-/** The client got one whole answer and cannot tell that anything went wrong before it. */
+/** The client got one complete response and cannot tell that anything failed before it. */
 const expectWhole = ({ types, refusal }: Outcome, end = 'response.completed'): void => {
   expect(refusal).toBeNull()
   expect(getEnds(types)).toEqual([end])
@@ -168,7 +168,7 @@ const expectWhole = ({ types, refusal }: Outcome, end = 'response.completed'): v
   expect(types.filter((type) => type === 'response.created')).toHaveLength(1)
 }
 
-/** After the commit the client is told by one terminal event, with the code the log has. */
+/** After the commit the client gets one terminal event, with the code in the log. */
 /** OpenAI's own streams announce a failure with an `error` event; on a socket that would end the turn twice. */
 const expectBrokenOff = ({ path, downstream }: Pairing, { types, last, refusal }: Outcome, code: string): void => {
   expect(refusal).toBeNull()
@@ -265,7 +265,7 @@ for (const pairing of pairings)
     test.each(['fin', 'reset'] as const)('dropped after the first event (%s): one terminal event', async (how) => {
       await using turn = await stage(pairing, {
         first: { dripMs: how === 'reset' ? 150 : 2, dropAfter: { events: HELD + 3, how } },
-      }) // a reset overtakes what was not read yet
+      }) // a reset overtakes unread data
       expectBrokenOff(pairing, await turn.asked.outcome, 'stream_incomplete')
       await expectSettled(turn, { ...FAILED, errorCode: 'stream_incomplete' })
     })

@@ -14,7 +14,7 @@ export interface Pretended {
   pings: number
   /** In the middle of a frame, a client cannot answer a ping before that frame has come. */
   isUploading: boolean
-  /** What `send` answers from now on: taken, queued and sent at once, queued, or dropped. */
+  /** The result of `send` from now on: sent, queued and sent immediately, queued, or dropped. */
   takes: 'all' | 'flushes' | 'queues' | 'drops'
   /** How many frames more are taken until the client reads. */
   room: number
@@ -25,7 +25,7 @@ export interface Pretended {
   reads: () => void
 }
 
-/** An open session of the app, as the server would have made it. */
+/** An open session of the app, as the server would have created it. */
 export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended => {
   const { bindings: env } = app
   const session = new SocketSession({

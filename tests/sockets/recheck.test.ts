@@ -29,7 +29,7 @@ const DOING = { scope: 'all' as const, actor: ACTOR, random: systemRandom }
 
 interface Change {
   name: string
-  /** Between two turns. Returns what takes it back, where it can be. */
+  /** Between two turns. Returns how to undo it, if possible. */
   change: (service: Ground, keyId: string) => (() => void) | null
   status: number
   code: string | Record<string, string>

@@ -13,7 +13,7 @@ import { type Ground, ground } from './ground.ts'
 
 export const ACCOUNTS = 6
 
-/** Limits no run comes near: what matters is that what was held is given back and what was used is counted. */
+/** Limits no run reaches: what matters is that reservations are released and use is counted. */
 const LIMITS = (['requests', 'total_tokens', 'cost_usd'] as const).map((limitType) => ({
   limitType,
   limitWindow: 'monthly' as const,
@@ -23,7 +23,7 @@ const LIMITS = (['requests', 'total_tokens', 'cost_usd'] as const).map((limitTyp
 
 export interface Trial {
   service: Ground
-  /** Of the one key, which has limits of several kinds. */
+  /** For the only key, which has limits of several kinds. */
   authorization: string
 }
 
@@ -44,13 +44,13 @@ export const startTrial = ({ settings, ...options }: LiveOptions = {}): Trial =>
   return { service, authorization: `Bearer ${service.key({ limits: LIMITS }).key}` }
 }
 
-/** How large a run is; `bun run soak` asks for more. */
+/** The size of a run; `bun run soak` uses more. */
 export const getSize = (variable: string, usual: number): number => {
   const wanted = Number.parseInt(process.env[variable] ?? '', 10)
   return Number.isNaN(wanted) ? usual : wanted
 }
 
-/** Says how to repeat the run when it fails. Plans repeat exactly; who meets whom on the wire does not. */
+/** Prints how to repeat the run when it fails. Plans repeat exactly; the timing on the wire does not. */
 export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => {
   try {
     await run()
@@ -60,7 +60,7 @@ export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => 
   }
 }
 
-/** Ends every block and sickness, as a long wait would. Throws where an account came to need a sign-in without cause. */
+/** Ends every block and error state, as a long wait would. Throws if an account needs sign-in without cause. */
 export const revive = ({ bindings, members, upstream }: Ground): void => {
   const at = Date.now()
   for (const { id, sim } of members) {
@@ -74,8 +74,8 @@ export const revive = ({ bindings, members, upstream }: Ground): void => {
 }
 
 /**
- * Two faults in a row may refuse an account's token and the one that took its place: only then is a sign-in needed. One
- * token that was refused twice was merely used on after its renewal.
+ * Two faults in a row may reject an account's token and its replacement: only then is a sign-in needed. A single token
+ * that was rejected twice was merely still in use after its refresh.
  */
 const requireCause = (state: AccountState | undefined, { requests, handshakes }: Upstream, accountId: string): void => {
   if (!state || !SIGNED_OUT.has(state.status)) return
@@ -134,7 +134,7 @@ export const createJudge = (): Judge => {
   }
 }
 
-const getResponseId = ({ response }: SocketEvent): unknown => (response as { id?: unknown } | undefined)?.id // as: looked at, not trusted
+const getResponseId = ({ response }: SocketEvent): unknown => (response as { id?: unknown } | undefined)?.id // as: checked, not trusted
 
 const requireRefusal = (event: SocketEvent): void => {
   const { status, error } = event as { status?: unknown; error?: { code?: unknown } } & SocketEvent // as above
@@ -157,7 +157,7 @@ export const expectBalance = async ({ service }: Trial): Promise<void> => {
     openSockets: upstream.openSockets,
   })
   const nothing = { sockets: 0, turns: 0, inFlight: 0, heldBytes: 0, openStreams: 0, openSockets: 0 }
-  await until(() => Bun.deepEquals(left(), nothing), 'nothing left').catch(() => {}) // what is left says more
+  await until(() => Bun.deepEquals(left(), nothing), 'nothing left').catch(() => {}) // the remaining items say more
   expect(left()).toEqual(nothing)
   expect(upstream.oddities).toEqual([])
   expect(service.lines.filter((line) => /^\S+ ERROR /.test(line))).toEqual([])
@@ -181,7 +181,7 @@ const storedLimits = ({ bindings }: Ground): (LiveLimit & { stored: number })[] 
 const STORED_LIMITS = `SELECT key_hash AS hash, l.id AS id, current_value AS stored
   FROM api_key_limits l JOIN api_keys k ON k.id = l.key_id`
 
-/** Counters of keys, limits and hours against the rows they sum. */
+/** Counters of keys, limits and hours against the sums of the rows. */
 const expectSums = (db: Db): void => {
   const one = (query: string) => db.get<Record<string, number>>(sql.raw(query))
   const total = (column: string) => `coalesce(sum(${column}), 0)`
@@ -207,7 +207,7 @@ const USED_BY_LIMIT = {
   cost_usd: 'cost_micros',
 }
 
-/** Open descriptors of this process; null where they cannot be counted. */
+/** Open descriptors of this process; null if they cannot be counted. */
 export const openDescriptors = (): number | null => {
   try {
     return readdirSync('/proc/self/fd').length

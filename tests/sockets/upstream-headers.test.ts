@@ -13,7 +13,7 @@ const overSocket = async (service: Ground, path: string): Promise<StreamEvent[]>
   return turnOn(service, socket)
 }
 
-/** The handshake needs sockets to be on; the turn itself goes over HTTP. */
+/** The handshake needs sockets to be enabled; the turn itself uses HTTP. */
 const overSocketToHttp = async (service: Ground, path: string): Promise<StreamEvent[]> => {
   service.change({ upstreamStreamTransport: 'websocket' })
   const socket = await open(service, { path })
@@ -27,7 +27,7 @@ const turnOn = async (service: Ground, socket: Awaited<ReturnType<typeof open>>)
   return events
 }
 
-/** What the upstream says in between, and what is left of it. */
+/** What the upstream sends in between, and what remains of it. */
 const SAID: [said: StreamEvent, told: StreamEvent][] = [
   [
     { type: 'response.metadata', mark: 1, headers: { 'openai-model': 'm', 'x-openai-model': ['m'] } },

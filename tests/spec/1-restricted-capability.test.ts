@@ -21,7 +21,7 @@ const concrete = (path: string): string =>
     .replace(/:mode/, 'normal')
     .replace(/:id/, 'some-id')
 
-/** Every model route under the words of rule 5 and 6. A new route must be filed here before it is served. */
+/** Every model route, classified by the words of rules 5 and 6. A new route must be added here before it is served. */
 const FILED: Record<string, readonly string[]> = {
   'HTTP Responses': [
     'POST /backend-api/codex/responses',

@@ -26,7 +26,7 @@ import { faults } from '../support/upstream/faults.ts'
 const ROUTES = [NATIVE, PUBLIC]
 const RESTRICTED = { [CAPABILITY]: 'trusted_cyber' }
 const DEMANDING = { client_metadata: { kept: 'yes', ...RESTRICTED } }
-/** Nobody is authorised: 400 is what stops the native client immediately. */
+/** Without an authorized account: 400 is what stops the native client immediately. */
 const nobody = (path = NATIVE): [number, string] => [
   path === NATIVE ? 400 : 503,
   'no_security_work_authorized_accounts',
@@ -40,14 +40,14 @@ const authorise = (service: Ground, member: number, isAuthorised = true): void =
   service.bindings.pool.reload()
 }
 
-/** Three accounts: the first is always asked before the others, and is the only one that is not authorised. */
+/** Three accounts: the first is always used before the others, and is the only one that is not authorized. */
 const pool = (options: LiveOptions = {}) => {
   const service = ground({ accounts: 3, ...options })
   prefer(service, service.members[0]?.id ?? '')
   for (const member of [1, 2]) authorise(service, member)
   return Object.assign(service, {
     bearer: { authorization: `Bearer ${service.key().key}` },
-    /** Which member was asked for each turn, in order. */
+    /** The account of each turn, in order. */
     asked: () =>
       service.upstream.requests.map(({ account }) =>
         service.members.findIndex(({ sim }) => sim.chatgptAccountId === account),

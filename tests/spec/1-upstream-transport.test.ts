@@ -30,7 +30,7 @@ const getTransport = async (
 ) => {
   const response = await fetch(service.url + path, {
     method: 'POST',
-    headers: headers as Record<string, string>, // as: what the tests pass
+    headers: headers as Record<string, string>, // as: the values the tests pass
     body: JSON.stringify({ ...codexBody(), ...body }),
   })
   expect(await response.text()).toContain('response.completed')

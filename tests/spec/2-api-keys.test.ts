@@ -19,9 +19,9 @@ const open = () => {
 }
 
 const make = async (who: Somebody, fields: Record<string, unknown> = {}): Promise<Key> =>
-  (await (await who.ask('POST /api/api-keys/', { json: { name: 'laptop', ...fields } })).json()) as Key // as: looked at by each test
+  (await (await who.ask('POST /api/api-keys/', { json: { name: 'laptop', ...fields } })).json()) as Key // as: checked by each test
 
-/** Writes keys, and may not give them away. */
+/** Can write keys, but not assign them. */
 const WRITER = {
   'dashboard:read': 'all',
   'accounts:write': 'all',
@@ -40,7 +40,7 @@ describe('§2 API key: the owner', () => {
 
   test('is empty on a passwordless install, and such a key works', async () => {
     const { app, browser, models } = open()
-    const made = (await (await browser().ask('POST /api/api-keys/', { json: { name: 'laptop' } })).json()) as Key // as: looked at below
+    const made = (await (await browser().ask('POST /api/api-keys/', { json: { name: 'laptop' } })).json()) as Key // as: checked below
     expect([made.ownerUserId, await models(made)]).toEqual([null, 200])
     expect(app.bindings.keys.find(made.key)?.isActive).toBe(true)
   })
@@ -52,7 +52,7 @@ describe('§2 API key: the owner', () => {
     expect(
       (await first.ask('POST /api/dashboard-auth/password/setup', { json: { password: 'correct horse' } })).status,
     ).toBe(200)
-    const [key] = (await (await first.ask('GET /api/api-keys/')).json()) as Key[] // as: one was made
+    const [key] = (await (await first.ask('GET /api/api-keys/')).json()) as Key[] // as: one was created
     expect(key?.owner?.username).toBe('admin')
   })
 

@@ -131,7 +131,7 @@ describe('§4 GET invite: what the link shows', () => {
     }
     const add = async (username: string) => {
       const response = await admin.ask('POST /api/dashboard-users', { json: { username, role: 'viewer' } })
-      return (await response.json()) as { user: { id: string }; invite: { token: string } } // as: made just now
+      return (await response.json()) as { user: { id: string }; invite: { token: string } } // as: just created
     }
     await admin.ask(`POST /api/dashboard-users/${id}/invite`)
     const revoked = await add('berta')
@@ -263,9 +263,9 @@ describe('§8 Limits: attempts with invite links', () => {
 describe('§5 Delegation 1: a link gives what its author can give, and what it was created for', () => {
   const DEAD: [number, string] = [404, 'invite_not_found']
   const NOTES = ['The role changed after the invite.', 'The user who sent it can no longer assign this role.']
-  /** What the list of the API and the page say of links that are void. */
+  /** What the API list and the page show for void links. */
   const shown = async (admin: Browser) => {
-    const invites = (await (await admin.ask('GET /api/dashboard-users/invites')).json()) as { voidReason: string }[] // as: the members looked at
+    const invites = (await (await admin.ask('GET /api/dashboard-users/invites')).json()) as { voidReason: string }[] // as: the members used here
     const page = await (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
     const said = (texts: string[]) => texts.find((text) => page.includes(text)) ?? null
     return [invites.find(({ voidReason }) => voidReason)?.voidReason ?? null, said(['Link void']), said(NOTES)]

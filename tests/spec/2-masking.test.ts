@@ -7,7 +7,7 @@ import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, REMOTE } from '../support/people.ts'
 import { SOURCE_URL } from '../support/source/app.ts'
 
-/** What the fixture below is made of; the clients of the keys call from `CLIENT`, which the firewall lets in. */
+/** The values of the fixture below; the clients of the keys connect from `CLIENT`, which the firewall allows. */
 const EMAIL = 'anna.smith@example.com'
 const TAG = 'seat-of-anna'
 const KEY_NAME = 'laptop of anna'
@@ -25,7 +25,10 @@ const PROXY = {
 const POOL = 'Exit in Reykjavik'
 const PROMPT = 'what an operator wrote'
 
-/** Two accounts, one of them refused in words that name it, a used key, a conversation, a firewall entry; then who looks. */
+/**
+ * Two accounts, one of them rejected with a message that names it, a used key, a conversation, a firewall entry; then
+ * the viewers.
+ */
 const open = async () => {
   const app = testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
   const { add, as, guest } = people(app)
@@ -38,7 +41,7 @@ const open = async () => {
     await admin.ask('POST /api/automations', {
       json: { name: 'Mornings', schedule: { time: '07:55' }, prompt: PROMPT, accountIds: [id] },
     })
-  ).json()) as { id: string } // as: made just now
+  ).json()) as { id: string } // as: just created
   const { id: run } = (await (await admin.ask(`POST /api/automations/${automation}/run-now`)).json()) as { id: string } // as: the same
   commit(app.db, (tx) =>
     endAccount(tx, run, {
@@ -67,7 +70,7 @@ const open = async () => {
   await admin.ask(`POST /api/model-sources/${source?.id}/test`, { json: {} })
   const egress = '/api/settings/upstream-proxy'
   const { id: endpointId } = (await (await admin.ask(`POST ${egress}/endpoints`, { json: PROXY })).json()) as {
-    id: string // as: made just now
+    id: string // as: just created
   }
   const { id: poolId } = (await (
     await admin.ask(`POST ${egress}/pools`, { json: { name: POOL, endpointIds: [endpointId] } })
@@ -95,7 +98,7 @@ const open = async () => {
       body: { error: { message: `Not for ${EMAIL}`, code: 'not_for_you', type: null } },
     })
   await turn()
-  // As turns that all fail leave it behind; the overview tells of the newest.
+  // As requests that all fail leave it behind; the overview shows the newest.
   const refused = { kind: 'normal', status: 'error', errorMessage: `Not for ${EMAIL}` } as const
   for (let n = 0; n < 4; n++) app.bindings.ops.outage.count({ row: refused, isServiceFault: true })
   app.bindings.pool.apply(other.id, {
@@ -146,7 +149,7 @@ const open = async () => {
   return { admin, lookers, secrets, ids }
 }
 
-/** What a viewer reads; a route with parameters stands here with the ones that show most. */
+/** What a viewer can read; a route with parameters has the ones that show most. */
 const SHOWN = [
   '/health',
   '/health/live',
@@ -232,7 +235,7 @@ const SHOWN = [
   '/settings',
 ]
 
-/** What a viewer is refused; the refusal says nothing either. */
+/** What a viewer gets an error for, which reveals nothing either. */
 const REFUSED = [
   '/api/api-keys/',
   '/api/api-keys',
@@ -280,7 +283,7 @@ const REFUSED = [
 /** What sends a viewer on to another page. */
 const ELSEWHERE = ['/', '/apis', '/login', '/totp', '/setup', '/auth/pending']
 
-/** Not asked, and why. */
+/** Not requested, with the reason. */
 const LEFT_OUT: Record<string, string> = {
   '/key': 'for the holder of a key; off here',
   '/api/events': 'an endless stream; its events name fragments, which are requested themselves',
@@ -336,7 +339,7 @@ const answersFor = async (world: World, browser: Browser): Promise<Answer[]> => 
   return answers
 }
 
-/** What of the secrets stands in the answers, and where. */
+/** The secrets found in the responses, with their location. */
 const found = (answers: readonly Answer[], { secrets }: World): string[] =>
   answers.flatMap(({ route, accept, text }) =>
     Object.entries(secrets).flatMap(([what, secret]) =>

@@ -208,7 +208,7 @@ describe('§2 Member: own views', () => {
       for (const route of OPEN.filter((path) => path.includes('/:id'))) {
         const path = withIds(route, { key, request })
         const response = await mia.ask(`GET ${path}`)
-        const { error } = (await response.json()) as { error: object } // as: every refusal has it
+        const { error } = (await response.json()) as { error: object } // as: every error has it
         const unknown = await mia.ask(`GET ${withIds(route, { key: 'key_unknown', request: 'unknown' })}`)
         expect([path, response.status, error]).toEqual([path, 404, ((await unknown.json()) as { error: object }).error])
       }
@@ -252,7 +252,7 @@ describe('§2 Member: own views', () => {
         .replace(/accounts\/:id/, `accounts/${app.members[0]!.id}`)
         .replace(/:\w+/g, 'x')
       const response = await mia.ask(`GET ${place}`)
-      const { error } = (await response.json()) as { error?: { code: string; param?: string } } // as: a refusal
+      const { error } = (await response.json()) as { error?: { code: string; param?: string } } // as: an error response
       const isNamed = error?.code === 'permission_required' && error.param !== undefined
       if (response.status !== 403 || !isNamed) answers.push([path, response.status, error])
     }

@@ -25,7 +25,7 @@ interface RoleView {
 const getRoles = async (response: Response) => (await response.json()) as RoleView[] // as: checked by each test
 const roleOf = async (response: Response) => (await response.json()) as RoleView // as: the same
 
-/** What a browser would send of the form that copies a role; null: there is none on the page. */
+/** What a browser would submit of the form that copies a role; null if the page has none. */
 const getForm = (page: string): URLSearchParams | null => {
   const [form] = /<form id="form-clone-role".*?<\/form>/s.exec(page) ?? []
   if (!form) return null
@@ -160,7 +160,7 @@ describe('§2 Custom roles', () => {
       const looker = as('looker')
       expect((await looker.ask('GET /dashboard', { headers: { accept: 'text/html' } })).status).toBe(200)
       const response = await looker.ask(`GET ${path}`)
-      const { error } = (await response.json()) as { error: object } // as: every refusal has it
+      const { error } = (await response.json()) as { error: object } // as: every error has it
       expect([response.status, error]).toMatchObject([403, { code: 'permission_required', param: 'accounts:read' }])
     },
   )

@@ -12,7 +12,7 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
   return { app, ...people(app) }
 }
 
-/** Signs `anna` in as far as her password goes. */
+/** Signs `anna` in up to her password. */
 const half = async ({ add, browser }: ReturnType<typeof open>, peer = REMOTE) => {
   add({ username: 'anna', role: 'admin', hasTotp: true })
   const here = browser(peer)
@@ -52,7 +52,7 @@ describe.each(HOWS)('§5 Signing in 6: the second factor of signing in (%s)', (h
       stepUp: { methods: ['password', 'totp'] },
     })
     expect(audit()).toMatchObject([{ event: 'login_success', actor: row.id, details: { method: 'totp' } }])
-    const [shown] = (await (await here.ask('GET /api/dashboard-users')).json()) as unknown[] // as: what the list is
+    const [shown] = (await (await here.ask('GET /api/dashboard-users')).json()) as unknown[] // as: the type of the list
     expect(shown).toMatchObject({ lastLoginAt: new Date(app.clock.now()).toISOString(), lastLoginMethod: 'totp' })
     here.cookie = halfCookie
     expect((await here.session()).authenticated).toBe(false)

@@ -4,7 +4,7 @@ import { everyRoute } from '../../src/routes/every-route.ts'
 import { codexBody, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
-/** One account with a refused turn, one key, one firewall entry; then a browser of each role. */
+/** One account with a rejected request, one key, one firewall entry; then a browser of each role. */
 const open = async () => {
   const app = testApp({ accounts: [{ email: 'anna.smith@example.com' }] })
   const { as, guest, addRole } = people(app)
@@ -12,7 +12,7 @@ const open = async () => {
   const admin = as('admin')
   await admin.ask('PATCH /api/settings', { json: { apiKeyAuthEnabled: true } })
   const made = await admin.ask('POST /api/api-keys/', { json: { name: 'laptop of anna' } })
-  const { key, id: keyId } = (await made.json()) as { key: string; id: string } // as: made just now
+  const { key, id: keyId } = (await made.json()) as { key: string; id: string } // as: just created
   const turn = await app.ask('POST /backend-api/codex/responses', {
     json: codexBody('hello', { prompt_cache_key: 'talk' }),
     headers: { authorization: `Bearer ${key}`, 'user-agent': 'codex/1 (secret machine)' },

@@ -27,7 +27,7 @@ interface Row {
   status?: number
   /** Seconds until a request that is not answered ends with 504. */
   timeoutSeconds?: number
-  /** Which fault of the stand-in holds its answer back; `source`: a model source answers, not ChatGPT. */
+  /** Which fault of the stand-in delays its response; `source`: a model source answers, not ChatGPT. */
   fault?: FaultRoute | 'source'
   /** Below `tests/`. */
   testedIn: string

@@ -19,7 +19,7 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
   return { app, ...people(app) }
 }
 
-/** A browser behind the proxy, which announces `subject`, or nobody. */
+/** A browser behind the proxy, which announces `subject`, or no user. */
 const proxied = (house: ReturnType<typeof open>, subject?: string) => {
   const browser = house.browser('10.0.0.1')
   const headers: Record<string, string> = subject === undefined ? VIA : { ...VIA, 'remote-user': subject }

@@ -23,7 +23,7 @@ const open = async (authorRole = 'manager') => {
   }
   const boss = world.as('admin', { username: 'boss' })
   const row = async (id: string) => {
-    const users = (await (await boss.ask('GET /api/dashboard-users')).json()) as Row[] // as: the members looked at
+    const users = (await (await boss.ask('GET /api/dashboard-users')).json()) as Row[] // as: the members used here
     return users.find((user) => user.id === id)!
   }
   const page = async (by: Browser) => {
@@ -40,7 +40,7 @@ interface Row {
   pendingInvite: { voidReason: string | null } | null
 }
 
-/** A change that takes from the author what it takes to give the role; as an administrator makes it. */
+/** A change by an administrator after which the author can no longer give the role. */
 type Loss = (world: { boss: Somebody; author: Somebody }) => Promise<Response>
 
 const patch =
@@ -154,7 +154,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: a waiting user', () => 
     const { add, author, anna, app } = world
     await add(author)
     await patch({ status: 'disabled' })(world)
-    for (let n = 0; n < 10; n++) await anna.ask(SETTINGS) // of these, eight are written down
+    for (let n = 0; n < 10; n++) await anna.ask(SETTINGS) // eight of these are recorded
     const { n: before } = app.sqlite.query<{ n: number }, []>('SELECT total_changes() AS n').get()!
     await anna.ask(SETTINGS)
     expect(app.sqlite.query<{ n: number }, []>('SELECT total_changes() AS n').get()?.n).toBe(before)

@@ -21,7 +21,7 @@ const activeAdmins = ({ db }: TestApp): number =>
 /** A custom role that manages people and otherwise looks. */
 const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
 
-/** A custom role that lacks nothing an Admin has, and is none. */
+/** A custom role with every permission of an Admin, but not the Admin role. */
 const EVERYTHING = Object.fromEntries(PERMISSIONS.map((permission) => [permission, 'all' as const]))
 
 const FORBIDDEN: [number, string] = [403, 'insufficient_delegation']
@@ -56,14 +56,14 @@ describe('§5 Delegation 1: a role is given or changed only by users who hold as
     const [one, viewer] = [add({ role: 'admin' }), add()].map(({ row }) => row.id)
     const boss = as('admin')
     const asked = await boss.ask('POST /api/dashboard-users', { json: { username: 'to-be', role: 'admin' } })
-    const { user } = (await asked.json()) as { user: { id: string } } // as: who is invited
+    const { user } = (await asked.json()) as { user: { id: string } } // as: the invited user
     const makes: [string, Record<string, string>][] = [
       ['POST /api/dashboard-users', { username: 'x', role: 'admin' }],
       [`PATCH /api/dashboard-users/${viewer}`, { role: 'admin' }],
       ['PATCH /api/auth-providers/idp_trusted_header', { unknownIdentityRoleId: 'admin' }],
       [`POST /api/dashboard-users/${user.id}/invite`, {}],
     ]
-    // Its own default is Admin, which posting anew would not change.
+    // Its own default is Admin, and sending that again would change nothing.
     expect((await boss.ask(makes[2]?.[0] ?? '', { json: { unknownIdentityRoleId: null } })).status).toBe(200)
     for (const [route, fields] of makes)
       expect([route, ...(await problem(await nearly.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
@@ -150,7 +150,7 @@ test('a user who lost the permission between the gate and the commit changes no 
 })
 
 describe('a user who was disabled while a password was hashed', () => {
-  /** What `bob` asks for, answered after `boss` has disabled him. */
+  /** What `bob` requests, answered after `boss` has disabled him. */
   const askedTooLate = async (
     app: TestApp,
     { as }: ReturnType<typeof people>,
@@ -198,7 +198,7 @@ type Proxied = (username: string) => Record<string, string>
 
 const BEHIND = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
 
-/** The proxy knows them under their name. */
+/** The proxy identifies them by their name. */
 const announce = ({ db, clock }: TestApp, { row }: Person): void => {
   const known = { id: `idn_${row.id}`, userId: row.id, provider: 'trusted_header', subject: row.username } as const
   commit(db, (tx) =>

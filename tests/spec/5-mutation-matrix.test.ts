@@ -28,10 +28,10 @@ interface Caller {
   isConfirmed?: boolean
   hasKey?: boolean
   enter: (world: World) => Asker
-  /** Another world than everybody else's. */
+  /** A separate world. */
   lives?: WorldKind
   headers?: (world: World) => Record<string, string>
-  /** Refused before anybody asks who it is. */
+  /** Rejected before the identity is checked. */
   refusal?: Refusal
 }
 
@@ -84,7 +84,7 @@ const CALLERS: Record<string, Caller> = {
   'two hosts': { ...misled({ host: 'localhost:2455, localhost:2455' }), refusal: [400, 'bad_host'] },
 }
 
-/** What stands between a caller and the change, read off the gate; of an open route, off what its row says. */
+/** What a request must pass before the change, derived from the gate; for an open route, from its row. */
 const getNeeds = (rule: AccessRule, { open, isSensitive }: Mutation) => {
   switch (rule.access) {
     case 'permission':
@@ -107,7 +107,7 @@ const getNeeds = (rule: AccessRule, { open, isSensitive }: Mutation) => {
   }
 }
 
-/** null: the change is made. */
+/** null: the change succeeds. */
 const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal | null => {
   const rule = route.access[0]! // every route has one, which tests/routes.test.ts holds
   const needs: Partial<
@@ -116,7 +116,7 @@ const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal 
     permission?: Permission
   } = getNeeds(rule, mutation)
   const { kind, grants, isConfirmed, hasKey, refusal } = caller
-  // A page cannot attach a key, so routes that take nothing else are not asked where the request comes from (spec §5).
+  // A page cannot attach a key, so routes with only a key do not check the origin (spec §5).
   if (refusal && (!needs.key || refusal[1] === 'bad_host')) return refusal
   if (needs.owner) return [401, 'invalid_api_key'] // no user here has a ChatGPT token
   if (needs.key) return hasKey ? (mutation.ends ?? null) : [401, 'invalid_api_key']
@@ -138,13 +138,13 @@ const expected = (route: RouteRow, mutation: Mutation, caller: Caller): Refusal 
 const GATE: Refusal = [403, 'totp_enrollment_required']
 const HALFWAY: Refusal = [401, 'totp_required']
 
-/** Signed in by half is signed in nowhere, and too much to come in as somebody else. */
+/** A half session is no sign-in, but too much to enter as another user. */
 const halfway = ({ half }: Mutation, { stranger }: { stranger?: boolean }): Refusal | null => {
   if (half !== undefined) return half
   return stranger ? [409, 'already_signed_in'] : HALFWAY
 }
 
-/** Where a browser without script is led instead of being shown the refusal. */
+/** Where a browser without scripts is redirected instead of an error. */
 const PLACES: Record<string, string> = {
   authentication_required: '/login',
   step_up_required: '/confirm',
@@ -247,7 +247,7 @@ interface Made {
   after: Dump
 }
 
-/** One row of the event that the table names, and who passed a gate that wants a right has signed it. */
+/** One row of the event that the table names, with the user who passed the gate as the actor. */
 const expectRecorded = (route: RouteRow, { events }: Mutation, { who, kind, asker, before, after }: Made): void => {
   const rule = route.access[0]
   const audit = rule !== undefined && 'audit' in rule ? rule.audit : undefined

@@ -8,7 +8,7 @@ const NATIVE = 'POST /backend-api/codex/responses'
 const REMOTE = '203.0.113.9'
 const KEY_AUTH: TestOptions = { settings: { apiKeyAuthEnabled: true } }
 
-/** Routes that any client may call: for each, one request that works once it is let in. */
+/** Routes open to any client: for each, one request that succeeds once allowed. */
 const ROUTES: [route: string, json?: unknown][] = [
   ['GET /v1/models'],
   ['GET /backend-api/codex/models'],

@@ -18,7 +18,7 @@ const PASSWORDS = {
   guest: 'marked password of guests',
 } as const
 
-/** Everything that was secret, by name, and everything that was said. */
+/** Every secret by name, and everything that was output. */
 const run = async () => {
   const app = testApp({ environment: { HOST: '0.0.0.0', CODEX_LB_PUBLIC_URL: 'http://localhost:2455' } })
   const { browser, audit } = people(app)
@@ -60,7 +60,7 @@ interface Answer {
 
 const post = (who: Browser, path: string, json: object = {}, more: Ask = {}) =>
   who.ask(`POST ${path}`, { json, ...more })
-/** As JSON and as a form; both fail or both may succeed. */
+/** As JSON and as a form; both fail or both can succeed. */
 const both = async (who: Browser, path: string, fields: Record<string, string>) => {
   for (const how of HOWS) await who.send(how, `POST ${path}`, fields)
 }
@@ -132,7 +132,7 @@ const welcomeGuests = async ({ app, watched }: House, anna: Browser): Promise<vo
   await post(watched('198.51.100.5'), `${AUTH}/guest/login`, { password: PASSWORDS.guest })
 }
 
-/** A model source that repeats its key in errors: added, tested, asked for models, given another key. */
+/** A model source that repeats its key in errors: added, tested, discovered, and given another key. */
 const addSource = async ({ app, secrets }: House, anna: Browser): Promise<void> => {
   const [first, second] = ['sk-marked-source-key', 'sk-marked-other-source-key'] as const
   secrets.set('key of a model source', first).set('other key of a model source', second)
@@ -187,7 +187,7 @@ const importFile = (anna: Browser, text: string) =>
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
   })
 
-/** Keys and accounts: made, used for a turn, wrong, broken. */
+/** Keys and accounts: created, used for a request, wrong, broken. */
 const serve = async (house: House, anna: Browser): Promise<void> => {
   const { app, secrets, watched } = house
   const { id, key } = await read<{ id: string; key: string }>(await post(anna, '/api/api-keys/', { name: 'laptop' }))
@@ -230,7 +230,10 @@ const startOver = async (house: House, anna: Browser): Promise<void> => {
   secrets.set('given bootstrap token', ENVIRONMENT_TOKEN)
 }
 
-/** As it is, and as somebody may have written it down: in base64, in hex, or hashed without a salt, which a weak one does not outlive. */
+/**
+ * As it is, and in encodings in which it might be stored: base64, hex, or hashed without a salt, which does not protect
+ * a weak one.
+ */
 const getForms = (name: string, secret: string): string[] => {
   const bytes = Buffer.from(secret)
   const isWeak = name.endsWith('password')

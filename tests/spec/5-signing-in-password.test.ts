@@ -18,7 +18,7 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
   return { app, ...people(app), token: tokenIn(app.lines) }
 }
 
-/** As somebody reads it in the log. */
+/** As a reader of the log would use it. */
 const tokenIn = (lines: readonly string[]): string | null =>
   /bootstrap=([\w-]{43})/.exec(lines.findLast((line) => line.includes('bootstrap=')) ?? '')?.[1] ?? null
 

@@ -14,7 +14,7 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
   return { app, ...people(app) }
 }
 
-/** A JSON client is told who it is now, a browser goes on to the next page. */
+/** A JSON client gets the current user, a browser a redirect to the next page. */
 const expectIn = (how: How, response: Response, page = '/dashboard') => {
   expect(response.status).toBe(how === 'json' ? 200 : 303)
   if (how === 'form') expect(response.headers.get('location')?.split('?')[0]).toBe(page)
@@ -344,7 +344,7 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
     add({ username: 'other', role: 'viewer' })
     const here = browser(REMOTE)
     await here.ask(LOGIN, { json: { username: 'admin', password: PASSWORD } })
-    const shown = (await (await here.ask('GET /api/dashboard-users')).json()) as { username: string }[] // as: what the list is
+    const shown = (await (await here.ask('GET /api/dashboard-users')).json()) as { username: string }[] // as: the type of the list
     expect(shown.toSorted((a, b) => (a.username < b.username ? -1 : 1))).toMatchObject([
       { lastLoginAt: new Date(app.clock.now()).toISOString(), lastLoginMethod: 'password' },
       { lastLoginAt: null, lastLoginMethod: null },

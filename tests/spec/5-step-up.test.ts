@@ -72,7 +72,7 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
   test('every route that manages users, roles or providers declares it', () => {
     const unconfirmed = [
       '/doctor/upload', // changes nothing
-      // Only starting a capture asks for a confirmation (surfaces, ix): these end one, or delete what it stored.
+      // Only starting a capture needs a confirmation: these end one, or delete its content.
       '/api/captures/:id',
       '/api/captures/:id/requests',
       '/api/conversation-archive/:id',

@@ -12,7 +12,7 @@ const AUTH = '/api/dashboard-auth'
 const HTML = { headers: { accept: 'text/html' } }
 const TO_SETUP = '/setup?return=%2Fsettings%2Faccess'
 
-/** Status, where a redirect leads, and the heading of a page. */
+/** Status, redirect target, and the heading of a page. */
 const shown = async (browser: Pick<Browser, 'ask'>, path: string) => {
   const response = await browser.ask(`GET ${path}`, HTML)
   const text = await response.text()

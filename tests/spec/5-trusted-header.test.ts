@@ -79,7 +79,7 @@ describe('§5 Trusted-header: under a name that another site could point here', 
   test.each<Record<string, string>>([
     { host: 'sluice.example' },
     { host: 'sluice.example:8443', 'x-forwarded-for': REMOTE },
-    // nginx, unless told otherwise, sends the address it was given.
+    // nginx, by default, sends the address it was given.
     { host: '127.0.0.1:2455', 'x-forwarded-host': 'sluice.example', 'x-forwarded-proto': 'https' },
     { host: '[::1]:2455', 'x-forwarded-host': 'sluice.example' },
     { host: 'sluice:2455', 'x-forwarded-host': 'sluice.example' },

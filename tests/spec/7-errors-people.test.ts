@@ -37,7 +37,7 @@ const announced = (house: House, subject: string) =>
     .browser('10.0.0.1')
     .ask('GET /api/settings', { headers: { 'remote-user': subject, 'x-forwarded-for': '192.0.2.7' } })
 
-/** Somebody invited by `anna`, who is told the link. */
+/** A user invited by `anna`, with the link. */
 const invited = async (anna: Browser, more: object = {}) => {
   const response = await post(anna, USERS, { ...NEWCOMER, ...more })
   return (await response.json()) as { user: { id: string }; invite: { token: string } }

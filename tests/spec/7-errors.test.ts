@@ -65,7 +65,7 @@ const dashboard = (route: string, json?: unknown, more: Record<string, unknown> 
 const SOURCE = { name: 'Rack', baseUrl: 'http://source.test/v1' }
 const addSource = async (app: TestApp): Promise<string> => {
   const response = await app.ask('POST /api/model-sources/', { json: SOURCE })
-  return ((await response.json()) as { id: string }).id // as: what the route answers
+  return ((await response.json()) as { id: string }).id // as: the response of the route
 }
 const discover = (fault: SourceFault) => async (app: TestApp) => {
   const id = await addSource(app)
@@ -402,7 +402,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
       app.wire.before = () => {
         throw noRoute('endpoints_unreachable')
       }
-      return turn(app) // connecting takes real time, so the clock stands still
+      return turn(app) // connecting takes real time, so the clock does not move
     },
     path: '/backend-api',
     status: 503,
@@ -556,7 +556,7 @@ const lateFailure = (app: TestApp, fault: Fault): Promise<Response> => {
   return settled(app, app.ask(PUBLIC, { json: HELLO }))
 }
 
-/** The test harness says `application/json` unless told; a form needs its own boundary. */
+/** The test harness sends `application/json` by default; a form needs its own boundary. */
 const formHeaders = (body: FormData): Record<string, string> => {
   const type = new Response(body).headers.get('content-type') ?? ''
   return { 'content-type': type }

@@ -15,7 +15,7 @@ export const fetchCatalogs = ({
   for (const { id, sim } of members) store({ db, clock }, id, catalogFor(sim, PINNED_CLIENT_VERSION))
 }
 
-/** These entries for one account, whatever the stand-in would say. */
+/** These entries for one account, instead of those of the stand-in. */
 export const store = (
   { db, clock }: { db: TestApp['db']; clock: Pick<TestApp['clock'], 'now'> },
   accountId: string,
@@ -36,7 +36,7 @@ interface NativeEntry {
 
 export const nativeModels = async (app: TestApp): Promise<NativeEntry[]> => {
   const response = await app.ask('GET /backend-api/codex/models')
-  return ((await response.json()) as { models: NativeEntry[] }).models // as: the tests look at what they name
+  return ((await response.json()) as { models: NativeEntry[] }).models // as: tests check the fields they use
 }
 
 interface PublicEntry {
@@ -46,5 +46,5 @@ interface PublicEntry {
 
 export const publicModels = async (app: TestApp, headers: Record<string, string> = {}): Promise<PublicEntry[]> => {
   const response = await app.ask('GET /v1/models', { headers })
-  return ((await response.json()) as { data: PublicEntry[] }).data // as: the tests look at what they name
+  return ((await response.json()) as { data: PublicEntry[] }).data // as: tests check the fields they use
 }

@@ -40,13 +40,13 @@ import { SOURCE_URL } from '../support/source/app.ts'
 const INVITE = 'i'.repeat(43)
 const ORIGIN = 'http://localhost:2455'
 const DAY_MS = 24 * 3_600_000
-/** Instead of the data folder of whoever runs the tests. */
+/** Instead of the data folder of the user who runs the tests. */
 const BACKUPS = mkdtempSync(join(tmpdir(), 'sluice-matrix-'))
 process.once('exit', () => rmSync(BACKUPS, { recursive: true, force: true })) // several files share it
 
 export type Kind = 'nobody' | 'guest' | 'account' | 'half' | 'held' | 'proxied'
 
-/** `strict`: everybody with a password needs a second factor. */
+/** `strict`: every user with a password needs a second factor. */
 export type WorldKind = 'plain' | 'proxied' | 'strict'
 
 const BEHIND_PROXY = {
@@ -56,7 +56,7 @@ const BEHIND_PROXY = {
 
 export type World = ReturnType<typeof buildWorld>
 
-/** The house before each request that may change it: something of everything that can be changed. */
+/** The world before each request that may change it: one of everything that can be changed. */
 export const buildWorld = (
   { hasTotp = false, isPaused }: Pick<Mutation, 'hasTotp' | 'isPaused'> = {},
   kind: WorldKind = 'plain',
@@ -147,7 +147,7 @@ export const buildWorld = (
       sessionId: 'a guest has one',
     }
   }
-  /** Whom the proxy announces as `anna`, who has confirmed. */
+  /** The user the proxy announces as `anna`, with a confirmation. */
   const announced = () => {
     const asker = as('admin', true, { hasPassword: false, method: 'trusted_header' })
     commit(db, (tx) =>
@@ -165,7 +165,7 @@ export const buildWorld = (
     )
     return asker
   }
-  /** Who has given the password and not yet the code. */
+  /** A user who has entered the password and not yet the code. */
   const half = () => {
     const asker = as('admin', true, { hasTotp: true })
     commit(db, (tx) =>
@@ -186,7 +186,7 @@ export const buildWorld = (
     nobody: () => ({ browser: crowd.browser(REMOTE), ...NOTHING }),
     code: crowd.code(),
     authJson,
-    /** Files of a preflight, which wait for the one who handed them over. */
+    /** Files of an import preview, which belong to the user who sent them. */
     getDraft: (browser: Browser): string => {
       const owner = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : 'nobody' // as: what `as` gave
       const account = parseAuthJson(authJson, 'auth.json')
@@ -210,11 +210,11 @@ const PLANNED_START = 'plan_1'
 const STICKY_HASH = sha256('a conversation')
 const STICKY_KEY = stickyKey(STICKY_HASH)
 
-/** The custom roles people hold. Whoever manages people holds what `plain` does, so it is theirs to give. */
+/** The custom roles of users. Users who manage others hold what `plain` does, so they can give it. */
 export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
 
 const idOf = ({ browser }: { browser: Somebody }): string => browser.person.row.id
-/** A sign-in to the upstream that waits for its code. The clock stands still, so nobody is asked about it. */
+/** A pending upstream sign-in with a code. The clock does not move, so it is not polled. */
 const WAITING = {
   method: 'device',
   status: 'pending',
@@ -248,34 +248,34 @@ const session = (now: number) => ({
   userAgent: null,
 })
 
-/** Whoever asks, as far as paths name what is theirs. */
+/** The requesting user, as far as paths name their own things. */
 export type Asker = ReturnType<World['nobody']>
 
 export interface Mutation {
   /** In the place of `:name` in the path. */
   params?: (world: World, asker: Asker) => Record<string, string>
   fields?: (world: World, asker: Asker) => Fields
-  /** Of an open route: who passes what the handler checks. `stranger` is who is signed in to no account. */
+  /** For an open route: who passes the check of its handler. `stranger` is signed in as no user. */
   open?: 'anybody' | 'account' | 'stranger'
   /** Accounts have a second factor. */
   hasTotp?: boolean
   /** The upstream account is set aside. */
   isPaused?: true
-  /** The body touches what the route asks more for. */
+  /** The body contains a field for which the route requires more. */
   isSensitive?: true
   /** How it ends for those who pass, where no plain body can succeed. */
   ends?: [status: number, code: string]
-  /** How it ends for a user who may change only their own keys. */
+  /** The result for a user who may change only their own keys. */
   othersKey?: [status: number, code: string]
   /** That end is a wrong secret, which is written down. */
   isWrongSecret?: true
-  /** How it ends for the account at the enrollment gate, if not there; null: made. */
+  /** The result for a user at the enrollment gate, if not a redirect there; null: succeeds. */
   held?: [status: number, code: string] | null
-  /** How it ends for who has yet to give the code. */
+  /** The result for a user who has yet to enter the code. */
   half?: [status: number, code: string] | null
-  /** How it ends for somebody the proxy announces, who has no password, if not as for any Admin. */
+  /** The result for a proxy user without a password, if different from an Admin. */
   proxied?: [status: number, code: string]
-  /** What is written down, where that depends on who asks. */
+  /** The recorded entry, if it depends on the user. */
   events?: (asker: Asker, kind: Kind) => readonly string[]
   /** Takes no JSON. */
   isFormOnly?: true
@@ -334,7 +334,7 @@ const sensitive: Mutation = {
 const removal: Mutation = { fields: password, open: 'account', ends: [409, 'other_users_exist'], proxied: NO_PASSWORD }
 const profile: Mutation = { fields: () => ({ displayName: 'Somebody' }), open: 'account', held: null }
 
-/** What no authenticator has made. */
+/** A credential that no authenticator has created. */
 const forged = (members: object): Fields => ({
   response: JSON.stringify({
     id: 'AAAA',

@@ -26,7 +26,7 @@ const setUp = (options: TestOptions = {}) => {
 const getOptions = async <T>(browser: Browser, what: string): Promise<T> => {
   const answer = await browser.ask(`POST ${BASE}/${what}/start`)
   expect(answer.status).toBe(200)
-  return (await answer.json()) as T // as: what the browser is given
+  return (await answer.json()) as T // as: what the browser gets
 }
 const creation = (browser: Browser) => getOptions<PublicKeyCredentialCreationOptionsJSON>(browser, 'register')
 const request = (browser: Browser, what: 'sign-in' | 'step-up') =>
@@ -480,7 +480,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
     expect((await ask('register/start')).status).toBe(200)
     commit(app.db, (tx) => void tx.update(users).set({ passwordHash: null }).run())
     const [last] = (await list(anna)).items
-    expect((await browser.ask(`DELETE ${BASE}/${last?.id}`, { headers: as })).status).toBe(204) // the proxy lets them in
+    expect((await browser.ask(`DELETE ${BASE}/${last?.id}`, { headers: as })).status).toBe(204) // the proxy gives them access
   })
 })
 

@@ -32,7 +32,7 @@ const anna = async (house: House) => {
   return { who, codes: await enroll(house, who) }
 }
 
-/** Signs `anna` in as far as the password goes. */
+/** Signs `anna` in up to the password. */
 const half = async ({ browser }: House, peer = REMOTE) => {
   const here = browser(peer)
   await here.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })

@@ -37,7 +37,7 @@ import { createUpstream } from './upstream/app.ts'
 /** Hashing costs, so one for all. */
 const passwords = await createPasswords()
 
-/** Loading takes real time, in which a clock that stands still goes on. */
+/** Loading takes real time, during which a manual clock does not move. */
 await loadDashboard()
 
 const UPSTREAM = 'http://upstream.test'
@@ -48,7 +48,7 @@ process.once('exit', () => rmSync(FOLDERS, { recursive: true, force: true }))
 export const newFolder = (): string => join(FOLDERS, randomUUID())
 
 export interface TestOptions {
-  /** How many accounts, or what they are like. */
+  /** The number of accounts, or their properties. */
   accounts?: number | AccountOptions[]
   settings?: Partial<Settings>
   environment?: Record<string, string>
@@ -67,7 +67,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   const clock = new ManualClock()
   const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
   const source = createSource()
-  /** Names of model sources and their addresses; calls to these addresses reach the stand-in. */
+  /** Names of model sources and their URLs; requests to these reach the stand-in. */
   const names = new Map([['source.test', ['10.0.0.7']]])
   const { db, sqlite } = testDb()
   const lines: string[] = []
@@ -86,7 +86,10 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     ...environment,
   })
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
-  /** Set by a test to look at a call that leaves, or to make it fail before it does; and to say what a late answer's check finds. */
+  /**
+   * Set by a test to inspect an outgoing request, or to make it fail before it is sent; and to set the result of a late
+   * connection check.
+   */
   const wire: { before: ((url: string, init: RequestInit) => void) | null; canConnect: Dial['canConnect'] } = {
     before: null,
     canConnect: async () => true,
@@ -150,14 +153,14 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     get bindings() {
       return bindings
     },
-    /** Everything in memory is built anew from what is on disk. */
+    /** Everything in memory is built again from the disk. */
     restart: () => {
       bindings.pool.stop()
       void bindings.captures.stop()
       bindings.ledger.flush()
       bindings = build()
     },
-    /** Makes every strategy ask this account before the others. */
+    /** Makes every strategy use this account before the others. */
     prefer: (id: string) => {
       commit(db, (tx) =>
         tx.update(accountRows).set({ routingPolicy: 'burn_first' }).where(eq(accountRows.id, id)).run(),
@@ -183,7 +186,7 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       bindings.ledger.flush()
       return db.select().from(attempts).where(isNotNull(attempts.accountId)).all()
     },
-    /** Selections that found nobody; they stand among the attempts of their turn. */
+    /** Selections without an account; they are among the attempts of their request. */
     failedSelections: () => {
       bindings.ledger.flush()
       return db.select().from(attempts).where(isNull(attempts.accountId)).all()
@@ -233,8 +236,8 @@ export const isTerminal = (type: string): boolean =>
   ['response.completed', 'response.incomplete', 'response.failed', 'error'].includes(type)
 
 /**
- * Waits for `work` while time passes in steps of `stepMs`; fails when it takes more than `steps`. While nothing waits for the
- * clock, what is awaited takes real time, as decoding on another thread does.
+ * Waits for `work` while time passes in steps of `stepMs`; fails after `steps`. While nothing waits for the clock, the
+ * awaited work takes real time, such as decoding on another thread.
  */
 export const whileTimePasses = async <T>(
   { clock }: TestApp,
@@ -246,7 +249,7 @@ export const whileTimePasses = async <T>(
   const settled = work.finally(() => {
     isDone = true
   })
-  settled.catch(() => {}) // seen by the caller
+  settled.catch(() => {}) // seen by the client
   await clock.advance(0)
   for (let waits = 0; waits < REAL_WAITS && clock.pending === 0 && !isDone; waits++) await Bun.sleep(1)
   for (let step = 0; step < steps && !isDone; step++) await clock.advance(stepMs)
@@ -255,7 +258,7 @@ export const whileTimePasses = async <T>(
   return settled
 }
 
-/** Of a millisecond and more each. */
+/** Each of a millisecond or more. */
 const REAL_WAITS = 5000
 const LAST_WAIT_MS = 5000
 
@@ -266,7 +269,7 @@ interface Answer {
   events: StreamEvent[]
 }
 
-/** Asks and reads to the end while time passes. */
+/** Sends a request and reads to the end while time passes. */
 export const getAnswer = async (app: TestApp, route: string, ask: Ask, stepMs = 100): Promise<Answer> =>
   whileTimePasses(
     app,

@@ -9,9 +9,9 @@ import type {
 } from '@simplewebauthn/server'
 import { isoCBOR } from '@simplewebauthn/server/helpers'
 
-/** What the browser around it and the device itself may do differently from what was asked. */
+/** What the browser and the device may do differently from the request. */
 export interface Quirks {
-  /** Where the browser is; the server's own address unless told. */
+  /** The origin of the browser; the server's own by default. */
   origin?: string
   rpId?: string
   isUserVerified?: boolean
@@ -19,7 +19,7 @@ export interface Quirks {
   /** Shown instead of the next number. */
   counter?: number
   userHandle?: string
-  /** Of the new passkey; random unless told. */
+  /** The id of the new passkey; random by default. */
   id?: Uint8Array<ArrayBuffer>
   /** Changes the signature. */
   isForged?: boolean
@@ -42,7 +42,7 @@ export class Authenticator {
   readonly #isCounting: boolean
   readonly #credentials: Credential[] = []
 
-  /** One that does not count shows 0 for ever, as passkeys that are synchronised do. */
+  /** One without a counter shows 0 forever, as synchronized passkeys do. */
   constructor({ isCounting = true }: { isCounting?: boolean } = {}) {
     this.#isCounting = isCounting
   }
@@ -77,7 +77,7 @@ export class Authenticator {
     }
   }
 
-  /** `navigator.credentials.get(…).toJSON()`, with the passkey made last among those that are allowed. */
+  /** `navigator.credentials.get(…).toJSON()`, with the most recent of the allowed passkeys. */
   async get(options: PublicKeyCredentialRequestOptionsJSON, quirks: Quirks = {}) {
     const credential = this.#pick(options)
     if (this.#isCounting) credential.counter++

@@ -65,8 +65,9 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Moves time by `by` (milliseconds or `'31s'`, `'5m'`, `'250ms'`), firing due timers in order. Promises and immediate
-   * callbacks settle before the first timer, after each, and at the end. A timer that throws makes this reject.
+   * Advances the clock by `by` (milliseconds or `'31s'`, `'5m'`, `'250ms'`), firing due timers in order. Promises and
+   * immediate callbacks settle before the first timer, after each, and at the end. A timer that throws makes this
+   * reject.
    */
   async advance(by: number | Duration): Promise<void> {
     const targetMs = this.#elapsedMs + durationMs(by)

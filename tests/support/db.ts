@@ -36,7 +36,7 @@ export interface LoggedDb {
   remove(): void
 }
 
-/** A file with the table `t (n, text)`, and a write-ahead log that nobody carries over unless told. */
+/** A file with the table `t (n, text)`, and a write-ahead log that is not checkpointed by default. */
 export const loggedDb = (): LoggedDb => {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-logged-'))
   const path = join(dir, 'sluice.db')

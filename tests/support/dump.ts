@@ -3,7 +3,7 @@ import type { Database } from 'bun:sqlite'
 
 type Row = Record<string, unknown>
 
-/** Table → rows. When a session was last seen is left out: every request may note it. */
+/** Table → rows. The last use of a session is omitted, because every request may record it. */
 export const dump = (sqlite: Database): Record<string, Row[]> => {
   const names = sqlite.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table'").all()
   return Object.fromEntries(

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 interface Fenced {
-  /** The heading it stands under. */
+  /** The heading above it. */
   heading: string
-  /** Of the opening fence; empty when it names none. */
+  /** The language of the opening fence; empty if it has none. */
   language: string
   text: string
 }
@@ -28,7 +28,9 @@ const fencedIn = (path: string): Fenced[] => {
   return blocks
 }
 
-/** The texts under one heading. Throws when there is none: the document has moved on, and the test has to. */
+/**
+ * The code blocks under one heading. Throws if there are none: the document has changed, and the test has to as well.
+ */
 export const textsUnder = (path: string, heading: string, language?: string): string[] => {
   const found = fencedIn(path).filter((one) => one.heading === heading && (language ?? one.language) === one.language)
   if (found.length === 0) throw new Error(`${path} has no such block under "${heading}".`)

@@ -22,6 +22,6 @@ const isFree = (port: number): boolean => {
     Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true)
     return true
   } catch {
-    return false // somebody has it
+    return false // in use
   }
 }

@@ -27,15 +27,15 @@ export const buildHouse = async () => {
   }
   await (await app.ask('POST /backend-api/codex/responses', turn)).text()
   const invited = await admin.ask('POST /api/dashboard-users', { json: { username: 'berta', role: 'viewer' } })
-  const { invite } = (await invited.json()) as { invite: { token: string } } // as: made just now
+  const { invite } = (await invited.json()) as { invite: { token: string } } // as: just created
   const made = await admin.ask('POST /api/automations', { json: { name: 'Mornings', schedule: { time: '07:55' } } })
-  const { id: automation } = (await made.json()) as { id: string } // as: made just now
+  const { id: automation } = (await made.json()) as { id: string } // as: just created
   const started = await admin.ask(`POST /api/automations/${automation}/run-now`)
   const { id: run } = (await started.json()) as { id: string } // as: the same
   const source = { name: 'Rack', baseUrl: SOURCE_URL, models: [{ model: 'llama-4', inputPer1m: 0.1 }] }
   const { id: sourceId } = (await (await admin.ask('POST /api/model-sources/', { json: source })).json()) as {
     id: string
-  } // as: made just now
+  } // as: just created
   const half = crowd.browser(REMOTE)
   crowd.add({ username: 'carla', hasTotp: true })
   await half.submit('POST /api/dashboard-auth/password/login', { username: 'carla', password: 'correct horse battery' })
@@ -60,7 +60,7 @@ export const buildHouse = async () => {
 
 type House = Awaited<ReturnType<typeof buildHouse>>
 
-/** The page at a path of the route table, with an id where it takes one, as the admin's browser gets it. */
+/** The page at a path of the route table, with an id if it takes one, as the admin's browser gets it. */
 export const openIn = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {
   const [, first, second, third] = path.split('/')
   const id = {

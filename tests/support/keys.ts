@@ -9,7 +9,7 @@ import { NewKey } from '../../src/model/keys/key-input.ts'
 
 export const anActor = (at: number): Actor => ({ id: 'bootstrap', method: 'bootstrap', address: '127.0.0.1', at })
 
-/** Makes a key as the dashboard would: the input goes through the schema. */
+/** Creates a key as the dashboard would: the input is validated by the schema. */
 export const aKey = (db: Db, input: Record<string, unknown> = {}, { at = 0, seed = 1 } = {}): IssuedKey =>
   commit(db, (tx) =>
     createKey(tx, NewKey.parse({ name: 'laptop', ...input }), {

@@ -29,7 +29,7 @@ import { createUpstream } from './upstream/app.ts'
 const passwords = await createPasswords()
 
 export interface LiveOptions {
-  /** How many accounts, or what they are like. */
+  /** The number of accounts, or their properties. */
   accounts?: number | AccountOptions[]
   settings?: Partial<Settings>
   environment?: Record<string, string>
@@ -96,7 +96,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     socketUrl: server.url.href.replace(/^http/, 'ws').replace(/\/$/, ''),
     dir,
     upstream,
-    /** Where the stand-in upstream listens. */
+    /** The address of the stand-in upstream. */
     upstreamPort: Number(new URL(simulator.url).port),
     get bindings() {
       return bindings
@@ -109,7 +109,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
       commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, scope: 'all', random })),
     rows: () => flushed(() => db.select().from(requests).orderBy(sql`rowid`).all()),
     attemptRows: () => flushed(() => db.select().from(attempts).orderBy(sql`rowid`).all()),
-    /** Everything in memory is built anew from what is on disk; idle sockets are closed as at the end of a process. */
+    /** Everything in memory is built again from the disk; idle sockets are closed as at the end of a process. */
     restart: () => {
       for (const socket of bindings.sockets) socket.drain()
       bindings.pool.stop()

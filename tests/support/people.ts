@@ -11,9 +11,9 @@ import { getRole } from '../../src/model/users/roles.ts'
 import { createSession, type SignInMethod } from '../../src/model/users/sessions.ts'
 import type { Ask, TestApp } from './app.ts'
 
-/** Of everybody who has one. */
+/** The password of every user who has one. */
 export const PASSWORD = 'correct horse battery'
-/** Of everybody who has one: 20 bytes in base32. */
+/** The secret of every user who has one: 20 bytes in base32. */
 export const TOTP_SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
 /** An address that is not this machine. */
 export const REMOTE = '192.0.2.7'
@@ -41,12 +41,12 @@ export interface SignedIn extends NewPerson {
 
 export type Fields = Record<string, string | number | boolean>
 
-/** A browser: sends the cookies it was given, from one address, and remembers what it is told. */
+/** A browser: sends its cookies from one address, and stores those it receives. */
 export interface Browser {
   cookie: string | null
   peer: string
   ask: (route: string, ask?: Ask) => Promise<Response>
-  /** What a form without script sends: the answer is a page, or a 303. */
+  /** What a form without scripts sends: the response is a page, or a 303. */
   submit: (route: string, fields?: Fields) => Promise<Response>
   /** The same fields as JSON or as a form. */
   send: (how: How, route: string, fields?: Fields) => Promise<Response>
@@ -136,7 +136,7 @@ export const people = (app: TestApp) => {
     signInAs,
     /** A new account of this role, signed in. */
     as: (role: string, input: SignedIn = {}): Somebody => signInAs(add({ ...plain(input), role }), input),
-    /** A guest who came in while guests are let in without a password. */
+    /** A guest who entered while guest access needs no password. */
     guest: (peer?: string): Browser => {
       app.change({ guestAccessEnabled: true })
       return browser(peer)
@@ -151,15 +151,15 @@ export const people = (app: TestApp) => {
 export const codeAt = (timestamp: number, secret = TOTP_SECRET): string =>
   OTPAuth.TOTP.generate({ secret: OTPAuth.Secret.fromBase32(secret), timestamp })
 
-/** What the answer says went wrong: its status and the code of the dashboard envelope. */
+/** The error of a response: its status and the code of the dashboard format. */
 export const problem = async (response: Response): Promise<[status: number, code: string | null]> => {
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
-  const document = isJson ? (JSON.parse(text) as { error?: { code: string } }) : {} // as: the members looked at
+  const document = isJson ? (JSON.parse(text) as { error?: { code: string } }) : {} // as: the members used here
   return [response.status, document.error?.code ?? pageCode(text)]
 }
 
-/** Of a change that was made: a form without script is sent on to a page. */
+/** The response to a successful change: a form without scripts is redirected to a page. */
 export const doneStatus = (how: How, status: number): number => (how === 'json' ? status : 303)
 
 /** The token of the link that the answer shows once, as JSON or on a page. */
@@ -194,7 +194,7 @@ const openBrowser = (app: TestApp, peer: string): Browser => {
       }),
     send: (how, route, fields = {}) =>
       how === 'json' ? self.ask(route, { json: fields }) : self.submit(route, fields),
-    session: async () => (await (await self.ask('GET /api/dashboard-auth/session')).json()) as Session, // as: tests look at what they name
+    session: async () => (await (await self.ask('GET /api/dashboard-auth/session')).json()) as Session, // as: tests check the fields they use
   }
   return self
 }

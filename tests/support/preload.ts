@@ -8,7 +8,7 @@ for (const name of Object.keys(process.env)) {
 
 const realFetch = globalThis.fetch
 
-/** A test that reaches for the internet is a mistake: it must fail here, at once and by name. */
+/** A test that uses the internet is a mistake: it must fail here, immediately and by name. */
 async function localFetch(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
   const { hostname, protocol } = new URL(getProxy(init) ?? (input instanceof Request ? input.url : input))
   if (protocol.startsWith('http') && !LOCAL_HOSTS.has(hostname)) throw new Error(`a test called out to ${hostname}`)

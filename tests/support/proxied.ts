@@ -4,7 +4,7 @@ import { users } from '../../db/schema/people.ts'
 import { testApp } from './app.ts'
 import { type Browser, people } from './people.ts'
 
-/** The one the proxy sets, unless told otherwise. */
+/** The header the proxy sets by default. */
 export const HEADER = 'remote-user'
 export const SETTINGS = 'GET /api/settings'
 export const PROVIDER = 'PATCH /api/auth-providers/idp_trusted_header'

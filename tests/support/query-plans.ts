@@ -1,14 +1,17 @@
 /** The query plans of the statements a function runs. */
 import type { Database } from 'bun:sqlite'
 
-/** A line a step of each query that `run` makes on `sqlite` and that speaks of `table`, as `SEARCH requests USING INDEX …`. */
+/**
+ * One line per step of each query that `run` executes on `sqlite` and that mentions `table`, like `SEARCH requests
+ * USING INDEX …`.
+ */
 export const getPlans = (sqlite: Database, table: RegExp, run: () => void): string[] => {
   const asked: string[] = []
   const prepare = sqlite.prepare.bind(sqlite)
   sqlite.prepare = ((text: string) => {
     asked.push(text)
     return prepare(text)
-  }) as typeof sqlite.prepare // as: only the text is looked at
+  }) as typeof sqlite.prepare // as: only the text is used
   try {
     run()
   } finally {

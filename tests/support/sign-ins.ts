@@ -33,13 +33,13 @@ export const signInWorld = ({ environment, ...options }: TestOptions = {}) => {
     admin,
     as,
     port,
-    /** What was written down about sign-ins and imports. */
+    /** The recorded events about sign-ins and imports. */
     events: () => audit().map(({ event, actor, target, details }) => ({ event, actor, target, details })),
     start: (json: object = {}) => value(admin.ask('POST /api/oauth/start', { json })),
     status: (flowId?: string) => value(admin.ask(`GET /api/oauth/status${flowId ? `?flowId=${flowId}` : ''}`)),
     paste: (callbackUrl: string, flowId?: string) =>
       value(admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl, ...(flowId && { flowId }) } })),
-    /** Where the browser of somebody who signs in as `account` ends. */
+    /** Where the browser of a user who signs in as `account` ends up. */
     approve: (flow: SignInValue, account: Account) =>
       app.upstream.signIns.approve(flow.authorizationUrl ?? '', account),
     /** A browser that is sent there. */

@@ -5,7 +5,7 @@ import { until } from './until.ts'
 
 type Peer = Bun.ServerWebSocket<undefined>
 
-/** What the server at the other end does; every test says so for itself. */
+/** The behavior of the server at the other end, which every test defines. */
 let onOpen: (peer: Peer) => void
 let onMessage: (peer: Peer, message: string | Buffer) => void
 let seen: Headers

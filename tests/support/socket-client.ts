@@ -1,9 +1,8 @@
-/** Drives a WebSocket the way the native client does, for tests; everything fails with a sentence after a minute. */
 /** Drives a WebSocket like the native client, for tests; every call fails with a message after 5 s. */
 import WebSocket from 'ws'
 import { PATIENCE_MS } from './until.ts'
 
-/** An event of the service; `type` is `(binary)` or `(not JSON)` for a frame that is none. */
+/** An upstream event; `type` is `(binary)` or `(not JSON)` for a frame that is not an event. */
 export type SocketEvent = { type: string; [field: string]: unknown }
 type Frame = Record<string, unknown> | string | Uint8Array
 export type Closed = { code: number; reason: string }
@@ -16,7 +15,7 @@ type SocketOptions = {
 }
 
 export type TestSocket = {
-  /** Of the 101; names are lower case. */
+  /** The headers of the 101; names are lower case. */
   readonly opened: { headers: Record<string, string> }
   /** Everything that has arrived so far. */
   readonly events: readonly SocketEvent[]
@@ -24,7 +23,7 @@ export type TestSocket = {
   /** Sent, and not taken by the system yet. */
   readonly bufferedBytes: number
   send: (frame: Frame) => void
-  /** The next event that nobody has taken yet and that fits; those before it count as taken. */
+  /** The next unread event that matches; those before it count as read. */
   next: (fits?: (event: SocketEvent) => boolean) => Promise<SocketEvent>
   /** Sends the frame and gives the events up to and with the one that ends the turn: a terminal one or an error. */
   turn: (frame: Frame) => Promise<SocketEvent[]>
@@ -179,7 +178,7 @@ async function end(inbox: Inbox): Promise<Closed> {
   return inbox.closed
 }
 
-/** The part of a failure that says what was seen before it. */
+/** The part of an error that lists earlier events. */
 function arrived({ events }: Inbox): string {
   const last = events.at(-1)
   return last

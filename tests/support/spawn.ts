@@ -11,14 +11,14 @@ const READY_TIMEOUT_MS = PATIENCE_MS
 const STOP_TIMEOUT_MS = PATIENCE_MS
 
 export interface SpawnOptions {
-  /** What to run in front of the arguments; the source tree's `src/main.ts` unless told. */
+  /** What to run in front of the arguments; the source tree's `src/main.ts` by default. */
   command?: string[]
-  /** Kept after the server ends; without it a fresh folder is made and removed again. */
+  /** Kept after the server ends; without it a new folder is created and removed again. */
   dataDir?: string
   cwd?: string
-  /** Added to a bare environment: nothing of the caller's but PATH is inherited. */
+  /** Added to a minimal environment: only PATH is inherited. */
   env?: Record<string, string>
-  /** What a command finds on its standard input; nothing unless told. */
+  /** The standard input of a command; empty by default. */
   stdin?: string
   /** How long a command may take; a minute by default. */
   timeoutMs?: number
@@ -30,7 +30,7 @@ export interface RunningServer extends AsyncDisposable {
   port: number
   pid: number
   dataDir: string
-  /** What `command` may be run with to reach the same folder and port. */
+  /** The environment for a `command` that uses the same folder and port. */
   env: Record<string, string>
   /** Everything written to stdout and stderr so far. */
   output(): string
@@ -91,7 +91,7 @@ export const getThreads = (pid: number): string[] =>
     try {
       return readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim()
     } catch {
-      return '' // it ended meanwhile
+      return '' // it has ended
     }
   })
 
@@ -130,7 +130,7 @@ async function untilLive(url: string, child: Child): Promise<void> {
   const deadline = performance.now() + READY_TIMEOUT_MS
   while (performance.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`It ended with code ${child.exitCode}.`)
-    const response = await fetch(`${url}/health/live`).catch(() => undefined) // refused until it listens
+    const response = await fetch(`${url}/health/live`).catch(() => undefined) // rejected until it listens
     await response?.body?.cancel()
     if (response?.ok) return
     await Bun.sleep(10)

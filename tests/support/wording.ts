@@ -18,7 +18,7 @@ export const getProse = (markdown: string): Line[] => {
   })
 }
 
-/** What a comment, a string or a template looks like, in this order. A quote in a comment opens no string. */
+/** A comment, a string or a template, in this order. A quote in a comment opens no string. */
 const TOKEN = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/g
 /** Between tags and braces of JSX, where no operator of code is. */
 const JSX_TEXT = /[>}]([^<>{}=;]*)(?=[<{])/g

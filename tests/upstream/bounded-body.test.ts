@@ -16,7 +16,7 @@ const KIB = 1024
 const MIB = 1024 * KIB
 const PIECE_BYTES = 16 * KIB
 
-/** An answer of 64 MiB in pieces, as the runtime would hand it out; `seen` counts what was taken. */
+/** A response of 64 MiB in pieces, as from the runtime; `seen` counts what was read. */
 const flood = (status: number, on: FaultRoute = 'responses') => {
   const seen = { sentBytes: 0, isCancelled: false }
   const body = () =>

@@ -193,7 +193,7 @@ describe('a permanently failed refresh', () => {
 })
 
 describe('tokens imported during a refresh of the previous ones', () => {
-  /** A renewal that is refused after `delayHeadersMs`, and tokens that another process imports meanwhile. */
+  /** A refresh that is rejected after `delayHeadersMs`, and tokens that another process imports in the meantime. */
   const renewing = (delayHeadersMs: number) => {
     const pool = poolOfOne()
     const { credentials, id, sim, sealer, sqlite, db } = pool
@@ -288,7 +288,7 @@ describe('a temporarily failed refresh', () => {
     const waiting = rejection(credentials.refresh(id, rejected))
     await clock.advance('8s')
     expect(await waiting).toMatchObject({ code: 'upstream_auth_failed', cause: { code: null } })
-    await rejection(credentials.refresh(id, rejected)) // at once
+    await rejection(credentials.refresh(id, rejected)) // immediately
     await clock.advance('12s')
     expect((await credentials.refresh(id, rejected)).accessToken).toBe(sim.accessToken)
     expect(stored().refreshToken).toBe(sim.refreshToken)

@@ -9,14 +9,14 @@ const ROOT = join(import.meta.dir, '../..')
 const METHODS: Readonly<Record<string, number>> = { fetch: 3, fetchAt: 0, socketAgent: 2, isProxied: 2, canConnect: 2 }
 
 /**
- * File and method → the route of its calls. A new caller adds its line here. `NOT_FOR_AN_ACCOUNT` is for calls that
- * carry no token of an account; every other route comes with the credentials, the sign-in or the account.
+ * File and method → the route of its calls. A new caller adds its line here. `NOT_FOR_AN_ACCOUNT` is for calls without
+ * an account token; every other route comes with the credentials, the sign-in or the account.
  */
 const CALLERS: Readonly<Record<string, readonly string[]>> = {
   // usage, reset credits (list and redeem), model catalogs
   'src/upstream/account-call.ts fetch': ['account.route'],
   'src/upstream/probe.ts fetch': ['account.route'],
-  // turns over HTTP, and what is relayed: images, audio, files, control, warm-up, live calls
+  // model requests over HTTP, and relayed ones: images, audio, files, control, warm-up, live calls
   'src/upstream/open.ts fetch': ['account.route'],
   'src/upstream/open.ts canConnect': ['account.route'],
   // turns over WebSocket

@@ -50,7 +50,7 @@ const routeOver = (...urls: string[]): ProxyRoute => ({
 
 const port = (): number => upstream.port ?? 0
 
-/** Takes connections and says nothing. */
+/** Accepts connections and sends nothing. */
 const startMute = async () => {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => void sockets.add(socket.on('error', () => {})))

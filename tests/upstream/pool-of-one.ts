@@ -17,7 +17,7 @@ import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 
 const ORIGIN = 'http://upstream.test'
 
-/** `over.fetch` stands between the code and the upstream. */
+/** `over.fetch` is between the code and the upstream. */
 export const poolOfOne = (
   options: AccountOptions = {},
   over: { fetch?: (upstream: Upstream) => Upstream['fetch'] } = {},
@@ -67,7 +67,7 @@ export const poolOfOne = (
     id,
     credentials,
     failures,
-    /** Lets the time limit of the refresh under way pass. */
+    /** Lets the timeout of the running refresh pass. */
     timeOut: () => limits.at(-1)?.abort(new DOMException('late', 'TimeoutError')),
     deps: { dial, baseUrl: `${ORIGIN}/backend-api`, clock, credentials },
     stored: () => openTokens(sealer, getAccount(db, id)),
@@ -75,7 +75,7 @@ export const poolOfOne = (
   }
 }
 
-/** What the promise is rejected with. */
+/** The rejection of the promise. */
 export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => {

@@ -83,7 +83,7 @@ test('a close behind a pause is noticed within seconds, even with unread events'
   await until(() => queued(stream) > MIB)
   await Bun.sleep(10) // for the close to come, and not be noticed
   expect(isOver).toBe(false)
-  // Each look takes in what has come, some 300 frames more.
+  // Each check reads what has arrived, some 300 frames more.
   for (let second = 0; second < 6 && !isOver; second++) {
     await clock.advance('1s')
     await Bun.sleep(5)
@@ -93,7 +93,7 @@ test('a close behind a pause is noticed within seconds, even with unread events'
 })
 
 describe('a silent peer', () => {
-  /** Counts pings and answers them only when told to. */
+  /** Counts pings and answers them only when configured to. */
   const byHand = () =>
     startRaw((connection, request) => {
       connection.write(acceptance(request))

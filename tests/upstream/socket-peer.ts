@@ -39,7 +39,7 @@ export const startPeer = (answer: (client: Client, text: string) => void = () =>
   }
 }
 
-/** A TCP server that does what the test says with each connection once it has sent something. */
+/** A TCP server that does what the test specifies with each connection once it has sent something. */
 export const startRaw = async (onRequest: (connection: Socket, request: string) => void) => {
   const connections = new Set<Socket>()
   const server = createServer((connection) => {
@@ -85,7 +85,7 @@ export const rest = async (stream: UpstreamStream): Promise<(string | null)[]> =
   return texts
 }
 
-/** The same of a stream that rejects in the end, and what it rejects with; null when it does not. */
+/** The same for a stream that rejects at the end, with its rejection; null if it does not. */
 export const heard = async (stream: UpstreamStream): Promise<{ texts: (string | null)[]; error: unknown }> => {
   const texts: (string | null)[] = []
   try {

@@ -7,7 +7,7 @@ type Source = ReadableStreamDefaultController<Uint8Array>
 
 const last = new TextEncoder().encode('data: {"type":"response.completed"}\n\n')
 
-/** A stream whose terminal event has been read, drained; `pulls` counts what was asked for since. */
+/** A stream whose terminal event has been read, drained; `pulls` counts the reads since then. */
 const drained = async (pull: (source: Source, pulls: number) => void = () => {}) => {
   const clock = new ManualClock()
   const seen = { pulls: 0, cancelled: false }

@@ -95,7 +95,7 @@ const BROWSER = { accept: 'text/html' }
 const page = async (what: Scene, headers: Record<string, string> = {}): Promise<string> =>
   (await scene(what).ask('GET /dashboard', { headers: { ...BROWSER, ...headers } })).text()
 
-/** What a person reads: the text without its markup. */
+/** The visible text, without markup. */
 const text = (html: string): string =>
   html
     .replace(/<(title|script|style)\b.*?<\/\1>/gs, ' ')

@@ -6,7 +6,6 @@ import { filledFromChat } from './required-members.ts'
 import { currentTool } from './v1-responses.ts'
 
 /** Not copied, so that the client's text can be reused (`ingress/rewrite.ts`). */
-/** Not copied, so that the client's text can be reused (`client-text.ts`). */
 const Own = z.custom<JsonObject>(isObject, 'expected an object')
 const FunctionShape = z.object({
   name: z.string().nullish(),

@@ -13,17 +13,17 @@ const gates = () => [clientKey('optional'), restricted('refuse')] as const
 export const showResponse = createHandlers(...gates(), (c) => {
   if (c.req.query('stream') === 'true')
     throw new AppError('unsupported_parameter', { param: 'stream', message: 'A stored response cannot be streamed.' })
-  return c.json(c.env.responses.document(storeScope(c.var.client), idOf(c)) ?? notFound(c))
+  return c.json(c.env.responses.document(storeScope(c.var.client), getPathId(c)) ?? notFound(c))
 })
 
 export const deleteResponse = createHandlers(...gates(), (c) => {
-  if (!c.env.responses.delete(storeScope(c.var.client), idOf(c))) notFound(c)
-  return c.json({ id: idOf(c), object: 'response', deleted: true })
+  if (!c.env.responses.delete(storeScope(c.var.client), getPathId(c))) notFound(c)
+  return c.json({ id: getPathId(c), object: 'response', deleted: true })
 })
 
 export const listInputItems = createHandlers(...gates(), (c) => {
   const { limit, order, after } = getPaging(c)
-  const response = c.env.responses.get(storeScope(c.var.client), idOf(c)) ?? notFound(c)
+  const response = c.env.responses.get(storeScope(c.var.client), getPathId(c)) ?? notFound(c)
   const items = listedItems(response)
   const ordered = order === 'asc' ? items : items.reverse()
   const from = after === null ? 0 : placeAfter(ordered, after)
@@ -37,12 +37,12 @@ export const listInputItems = createHandlers(...gates(), (c) => {
   })
 })
 
-const idOf = (c: Ctx): string => c.req.param('id') ?? ''
+const getPathId = (c: Ctx): string => c.req.param('id') ?? ''
 
 /** Also for a response of another key: it learns nothing of it. */
 const notFound = (c: Ctx): never => {
   throw new AppError('not_found', {
-    message: `Response with id '${idOf(c).slice(0, MAX_SHOWN_CHARS)}' not found.`,
+    message: `Response with id '${getPathId(c).slice(0, MAX_SHOWN_CHARS)}' not found.`,
     param: 'response_id',
   })
 }

@@ -60,13 +60,13 @@ const written = ({ hold }: TurnBody, json: JsonObject, text: string): TurnBody =
 const OPENING = 0x7b
 
 /** Value of a parsed body → its text. */
-export type OwnTexts = ReadonlyMap<unknown, string>
+export type ClientTexts = ReadonlyMap<unknown, string>
 
 /**
  * Texts of the lists and objects inside `json`, parsed from `bytes`, that contain such values. Empty for almost every
  * body: then it costs one walk over the values and none over the text.
  */
-export const ownTexts = (bytes: Uint8Array, json: object): OwnTexts => {
+export const getClientTexts = (bytes: Uint8Array, json: object): ClientTexts => {
   const changed = new Set<unknown>()
   const texts = new Map<unknown, string>()
   if (markChanged(json, changed)) collect({ bytes, changed, texts }, json, bytes.indexOf(OPENING))
@@ -74,7 +74,7 @@ export const ownTexts = (bytes: Uint8Array, json: object): OwnTexts => {
 }
 
 /** Like `JSON.stringify`, but uses these texts for their values. */
-export const writeJson = (value: unknown, own: OwnTexts): string => {
+export const writeJson = (value: unknown, own: ClientTexts): string => {
   if (own.size === 0 || typeof value !== 'object' || value === null) return JSON.stringify(value)
   const text = own.get(value)
   if (text !== undefined) return text

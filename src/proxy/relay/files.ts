@@ -16,15 +16,7 @@ import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { fileOwner, rememberFile } from './file-owners.ts'
 import type { RelayPlan } from './plan.ts'
-import {
-  admitRelay,
-  exchangeOnce,
-  openRelay,
-  preparedFor,
-  type RelayRequest,
-  readBodyFor,
-  turnRoute,
-} from './relay.ts'
+import { admitRelay, exchangeOnce, openRelay, preparedFor, type RelayRequest, readBodyFor, turnRoute } from './relay.ts'
 import type { RelayFlow } from './relay-flow.ts'
 
 const TIMEOUT_MS = 60_000

@@ -8,8 +8,7 @@ import { bindCall } from '../../model/conversations/live-calls.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn } from '../turn/turn.ts'
 import { callIdIn, relayedQuery } from './call-ids.ts'
-import { admitRelay, exchangeAgain, type RelayRequest, readBodyFor, relay, turnRoute } from './relay.ts'
-import { admitRelay, exchangeOnce, type RelayRequest, readBodyFor, relay, relayRoute } from './relay.ts'
+import { admitRelay, exchangeOnce, type RelayRequest, readBodyFor, relay, turnRoute } from './relay.ts'
 import type { RelayFlow } from './relay-flow.ts'
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024

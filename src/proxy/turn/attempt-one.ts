@@ -17,7 +17,6 @@ import {
   type UpstreamFailure,
 } from '../exchange/classify.ts'
 import { absorbRateEvent, absorbRateHeaders } from '../exchange/rate-headers.ts'
-import { absorbRateHeaders } from '../exchange/rate-headers.ts'
 import { sendAttempt, UpstreamStatusError } from '../exchange/send-attempt.ts'
 import type { Lease } from '../pool/pool.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'

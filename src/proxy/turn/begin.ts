@@ -1,8 +1,6 @@
 /** Opens an admitted turn and guarantees that it is settled, however it ends. */
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { forClient } from '../pool/accounts-exhausted.ts'
-import type { Stopper } from '../../lib/stopper.ts'
 import { toClientError } from '../pool/accounts-exhausted.ts'
 import { attempt } from './attempts.ts'
 import type { Flow } from './flow.ts'

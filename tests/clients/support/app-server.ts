@@ -7,7 +7,7 @@ export interface TurnSeen {
   text: string
   commands: { command: string; output: string; exitCode: number | null }[]
   compactions: number
-  /** Everything else that the person at the keyboard is told: errors, "Reconnecting…" included, and warnings. */
+  /** All other messages to the user: errors, including "Reconnecting…", and warnings. */
   complaints: string[]
 }
 
@@ -58,7 +58,7 @@ interface Result {
   rateLimits: Limits
 }
 
-/** The fields of the notifications that are read here; which of them are there depends on the method. */
+/** The fields of the notifications used here; which are present depends on the method. */
 interface Params {
   threadId?: string | null
   message?: string
@@ -72,7 +72,7 @@ interface Params {
 }
 
 const TURN_LIMIT_MS = 60_000
-/** So that nothing asks for approval: these threads run in a home made for the test. */
+/** No approval requests: these threads run in a home folder of the test. */
 const FREE_HAND = { approvalPolicy: 'never', sandbox: 'danger-full-access' }
 
 /** Takes over a process that was started as `codex app-server`, and introduces itself. */
@@ -139,7 +139,7 @@ class Wire {
     return await within(answer.promise, () => `codex app-server did not answer ${method}.\n${this.stderr}`)
   }
 
-  /** Asks for a turn and waits for its end. One at a time. */
+  /** Starts a turn and waits for its end. One at a time. */
   async turn(method: string, params: { threadId: string; [field: string]: unknown }): Promise<TurnSeen> {
     const seen: TurnSeen = { status: 'failed', text: '', commands: [], compactions: 0, complaints: [] }
     const ended = Promise.withResolvers<TurnSeen>()

@@ -14,20 +14,20 @@ export interface CodexOptions {
   baseUrl: string
   /** An API key, or the text of the `auth.json` of a ChatGPT login. */
   auth: { key: string } | { chatGptLogin: string }
-  /** Asks for the catalog of `baseUrl` although the login is a key. */
+  /** Requests the catalog of `baseUrl` although the login is a key. */
   listsModels?: boolean
   model?: string
-  /** Where Codex reads the usage of its ChatGPT login; the trap unless told. */
+  /** Where Codex reads the usage of its ChatGPT login; the trap by default. */
   chatgptBaseUrl?: string
-  /** Turns go over a WebSocket, where the provider takes one. */
+  /** Turns use a WebSocket, if the provider accepts one. */
   sockets?: boolean
-  /** Compaction is asked of the provider (client-protocol §6). */
+  /** The provider compacts. */
   compactsRemotely?: boolean
   /** The client searches the web itself, with its own request to the provider. */
   searchesWeb?: boolean
   /** Sent with every request of the provider. */
   headers?: Record<string, string>
-  /** What a user was told to paste, in place of a provider made from the options above. */
+  /** A configuration to paste, instead of a provider created from the options above. */
   pasted?: { config: string; variables?: Record<string, string> }
 }
 
@@ -46,7 +46,7 @@ interface CodexRun {
   events: CodexEvent[]
   /** Every agent message, one per line. */
   text: string
-  /** What the user is told went wrong, "Reconnecting…" included. */
+  /** The errors shown to the user, including "Reconnecting…". */
   complaints: string[]
   threadId: string
   stderr: string
@@ -64,9 +64,9 @@ export interface Codex extends AsyncDisposable {
   appServer(): Promise<AppServer>
   /** The slugs that `codex debug models` prints after asking the provider. */
   listModels(): Promise<string[]>
-  /** The slugs of the catalog that the last run was given by the provider; `null` when it asked for none. */
+  /** The slugs of the catalog that the last run got from the provider; `null` if it requested none. */
   cachedModels(): string[] | null
-  /** Calls to anything but the provider: `CONNECT host:443` to leave this machine, `GET /path` for the service itself. */
+  /** Connections to anything but the provider: `CONNECT host:443` to other machines, `GET /path` to ChatGPT itself. */
   readonly sideCalls: readonly string[]
 }
 
@@ -115,7 +115,7 @@ function configToml(options: CodexOptions, trapUrl: string): string {
   const { baseUrl, auth, listsModels = false, model = 'gpt-6.1-sol', headers = {} } = options
   const { sockets = false, compactsRemotely = false, searchesWeb = false } = options
   const provider = [
-    'name = "lb"', // "OpenAI" with a ChatGPT login refuses plain http (client-protocol §2)
+    'name = "lb"', // "OpenAI" with a ChatGPT login rejects plain http
     `base_url = ${quote(baseUrl)}`,
     'wire_api = "responses"',
     `supports_websockets = ${sockets}`,
@@ -148,12 +148,12 @@ function configToml(options: CodexOptions, trapUrl: string): string {
   ].join('\n')
 }
 
-/** A TOML basic string; the values here need no more than JSON's escapes. */
+/** A TOML basic string; the values here only need JSON's escapes. */
 function quote(text: string): string {
   return JSON.stringify(text)
 }
 
-/** Nothing of the caller's but PATH is inherited, and every way out of this machine leads into the trap. */
+/** Inherits only PATH from the environment, and every connection to another machine leads into the trap. */
 function environment(home: string, { auth, pasted }: CodexOptions, trapUrl: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',

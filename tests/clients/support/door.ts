@@ -6,7 +6,7 @@ interface Visit {
   /** `GET /path` of the first request on it. */
   request: string
   isUpgrade: boolean
-  /** Of the first answer; `null` until it came. */
+  /** Status of the first response; `null` until it arrived. */
   status: number | null
   isOpen: boolean
 }
@@ -19,7 +19,7 @@ export interface Door {
   stop(): Promise<void>
 }
 
-/** `port` is asked for each visit. Where nobody listens behind it, the visitor finds the connection dropped. */
+/** `port` is called for each connection. If nothing listens there, the connection is dropped. */
 export async function openDoor(port: () => number): Promise<Door> {
   const visits: Visit[] = []
   const sockets = new Set<Socket>()

@@ -10,12 +10,12 @@ import { startTrap } from './trap.ts'
 const PROGRAM = resolve(import.meta.dir, '../node_modules/opencode-linux-x64-baseline/bin/opencode')
 const DEADLINE_MS = 60_000
 
-/** Of `opencode run`: what the person at the terminal gets. */
+/** Output of `opencode run` in the terminal. */
 export interface OpenCodeRun {
   exitCode: number
   /** Every piece of the answer, one per line. */
   text: string
-  /** What it shows of the reasoning, with `--thinking`. */
+  /** The visible reasoning, with `--thinking`. */
   reasoning: string
   tools: { name: string; output: string }[]
   complaints: string[]
@@ -27,7 +27,7 @@ export interface OpenCodeAnswer {
   complaint: string | null
 }
 
-/** What its screens show below a conversation that goes on by itself: the words, and when. */
+/** The text of its UI below a conversation that continues automatically, with the time. */
 export interface OpenCodeWait {
   message: string
   /** Milliseconds since epoch. */
@@ -39,7 +39,7 @@ export interface OpenCodeSession {
   say(prompt: string): Promise<OpenCodeAnswer>
   /** Says it, and resolves once it waits instead of answering; then stops it, as the escape key does. */
   sayUntilItWaits(prompt: string): Promise<OpenCodeWait>
-  /** What the conversation is called in the list. */
+  /** The title of the conversation in the list. */
   title(): Promise<string>
 }
 
@@ -49,7 +49,7 @@ export interface OpenCodeServer extends AsyncDisposable {
 }
 
 export interface OpenCode extends Disposable {
-  /** Makes a folder with this `opencode.json` in it, and these other files; returns its path. */
+  /** Creates a folder with this `opencode.json` and other files; returns its path. */
   folder(config: string, files?: Record<string, string>): string
   /** `opencode run` in a folder; throws after 60 s. */
   run(folder: string, ...args: string[]): Promise<OpenCodeRun>
@@ -61,7 +61,7 @@ export interface OpenCode extends Disposable {
 /** Whether there is a build of it for this machine. */
 export const hasOpenCode = (): boolean => existsSync(PROGRAM)
 
-/** In an empty home, or in that of somebody who signed in to ChatGPT with it before. */
+/** In an empty home folder, or in one where a user signed in to ChatGPT before. */
 export function installOpenCode({ isSignedIn = false } = {}): OpenCode {
   const home = mkdtempSync(join(tmpdir(), 'opencode-home-'))
   const trap = startTrap()
@@ -94,7 +94,7 @@ function signIn(home: string): void {
   writeFileSync(join(folder, 'auth.json'), JSON.stringify({ openai: login }))
 }
 
-/** Nothing of the caller's but PATH is inherited, and every way out of this machine leads into the trap. */
+/** Inherits only PATH from the environment, and every connection to another machine leads into the trap. */
 function environment(home: string, trapUrl: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
@@ -105,7 +105,7 @@ function environment(home: string, trapUrl: string): Record<string, string> {
     NO_PROXY: '127.0.0.1,localhost',
     OPENCODE_DISABLE_AUTOUPDATE: '1',
     OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
-    OPENCODE_DISABLE_MODELS_FETCH: '1', // it then knows the models it was built with
+    OPENCODE_DISABLE_MODELS_FETCH: '1', // it then knows its built-in models
   }
 }
 
@@ -149,7 +149,7 @@ async function serve(home: string, env: Record<string, string>): Promise<OpenCod
   }
 }
 
-/** Where it listens, which it says in its first words; what it says later is read and forgotten, so that it never blocks. */
+/** Its address, from its first output; later output is read and dropped, so that it never blocks. */
 function addressIn(stdout: ReadableStream<Uint8Array>): Promise<string> {
   const address = Promise.withResolvers<string>()
   const read = async () => {
@@ -168,7 +168,7 @@ function addressIn(stdout: ReadableStream<Uint8Array>): Promise<string> {
 
 type Ask = <T>(method: 'GET' | 'POST', path: string, folder: string, body?: unknown) => Promise<T>
 
-/** Its API; which folder's configuration holds stands in the address of every request. */
+/** Its API; every request names the folder whose configuration applies. */
 function asker(origin: string): Ask {
   return async (method, path, folder, body) => {
     const response = await fetch(`${origin}${path}?directory=${encodeURIComponent(folder)}`, {

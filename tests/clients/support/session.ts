@@ -15,11 +15,14 @@ interface Session extends AsyncDisposable {
 }
 
 interface SessionOptions extends WorldOptions, Pick<CodexOptions, 'model' | 'compactsRemotely'> {
-  /** Run before the conversation begins: the CLI prewarms it at once, without waiting for a word. */
+  /** Run before the conversation begins: the CLI prewarms it immediately, before any message. */
   before?: (world: World) => void
 }
 
-/** One conversation in an editor. At its end the stand-in has nothing to object to, and the CLI called nobody else. */
+/**
+ * One conversation in an editor. At its end the stand-in has recorded nothing odd, and the CLI connected to nothing
+ * else.
+ */
 export async function startSession(options: SessionOptions = {}): Promise<Session> {
   await using starting = new AsyncDisposableStack()
   const world = starting.use(await startWorld(options))
@@ -53,7 +56,7 @@ export function installSocketCodex(world: World, options: SessionOptions = {}): 
   })
 }
 
-/** Drained in this order, so that it is known which account is asked first. */
+/** Drained in this order, so that the first account is known. */
 export const FIRST = { email: 'first@example.test', plan: 'plus' } as const
 export const SECOND = { email: 'second@example.test', plan: 'pro' } as const
 export const TWO_ACCOUNTS = { accounts: [FIRST, SECOND], settings: { routingStrategy: 'sequential_drain' } }
@@ -65,11 +68,11 @@ export function getAccounts(world: World): { first: Account; second: Account } {
   return { first, second }
 }
 
-/** What the log says of every turn by socket, and by HTTP, that went well. */
+/** The log entries of every successful turn by socket, and by HTTP. */
 export const ON_SOCKETS = { transport: 'websocket', upstreamTransport: 'websocket', status: 'ok', httpStatus: 200 }
 export const ON_HTTP = { transport: 'http', upstreamTransport: 'http', status: 'ok', httpStatus: 200 }
 
-/** A turn after which the person has an answer and was told of nothing else. */
+/** A turn after which the user has an answer and got no other message. */
 export function quiet(text: string | RegExp, rest: Partial<TurnSeen> = {}): Partial<TurnSeen> {
   return {
     status: 'completed',
@@ -79,7 +82,7 @@ export function quiet(text: string | RegExp, rest: Partial<TurnSeen> = {}): Part
   }
 }
 
-/** Says these one after the other; this account answers each, and the person is told of nothing else. */
+/** Sends these messages one after another; this account answers each, and the user gets no other message. */
 export async function talk(
   { thread }: Pick<Session, 'thread'>,
   account: { email: string },
@@ -88,9 +91,9 @@ export async function talk(
   for (const prompt of prompts) expect(await thread.say(prompt)).toMatchObject(quiet(`Hello from ${account.email}`))
 }
 
-/** One model request as the stand-in got it. */
+/** One model request as the stand-in received it. */
 interface Create {
-  /** Of the upstream socket, from 1; `null` for a POST. */
+  /** The number of the upstream socket, from 1; `null` for a POST. */
   connection: number | null
   account: string
   isPrewarm: boolean
@@ -98,7 +101,7 @@ interface Create {
   items: string[]
 }
 
-/** Everything the stand-in was asked, oldest first. */
+/** All requests to the stand-in, oldest first. */
 export function getCreates(world: World): Create[] {
   const accounts = world.accountsUsed()
   return world.turns().map((turn, index) => ({
@@ -115,7 +118,7 @@ export function getConnections(world: World): (number | null)[] {
   return getCreates(world).map(({ connection }) => connection)
 }
 
-/** The statuses of the handshakes that the stand-in saw, oldest first. */
+/** The statuses of the handshakes at the stand-in, oldest first. */
 export function getHandshakes({ upstream }: World): (number | null)[] {
   return upstream.handshakes.map(({ status }) => status)
 }

@@ -12,7 +12,7 @@ import { isJson, type Json } from '../../support/upstream/script.ts'
 import { type Door, openDoor } from './door.ts'
 
 export interface WorldOptions {
-  /** Imported in this order; three of the plan `plus` unless told. */
+  /** Imported in this order; three of the plan `plus` by default. */
   accounts?: AccountOptions[]
   /** Given to `settings set`, on top of `apiKeyAuthEnabled=true`. */
   settings?: Record<string, string>
@@ -21,29 +21,29 @@ export interface WorldOptions {
 export interface World extends AsyncDisposable {
   /** Runs in this process, on a real port. */
   upstream: Upstream
-  /** Origin of the service, without a trailing slash; another one after a restart. */
+  /** Origin of the server, without a trailing slash; another one after a restart. */
   readonly url: string
-  /** Leads to the service, wherever it is. */
+  /** Leads to the server, wherever it is. */
   door: Door
-  /** Of the service, for what only its database can be told. */
+  /** The server's data folder, for reading its database. */
   readonly dataDir: string
-  /** An API key of the service without any limit. */
+  /** An unlimited API key of the server. */
   key: string
   /** Calls the dashboard API as the local administrator. Throws on any status but 2xx. */
   api<T>(method: string, path: string, body?: unknown): Promise<T>
   /** The model requests that reached the upstream, oldest first. */
   turns(): ReceivedRequest[]
-  /** The e-mail addresses of the accounts those requests were for, in the same order. */
+  /** The emails of the accounts of those requests, in the same order. */
   accountsUsed(): string[]
   /** The request log, oldest first, once it has so many rows; throws when it has not after 10 s, or has more. */
   log(rows: number): Promise<LogRow[]>
-  /** Ends the service with SIGTERM and starts it again on the same data, elsewhere. */
+  /** Ends the server with SIGTERM and starts it again on the same data, on another port. */
   restart(): Promise<void>
-  /** What the service printed so far; look here when a test fails. */
+  /** The output of the server so far; look here when a test fails. */
   output(): string
 }
 
-/** What is looked at of a row of the request log. */
+/** The columns of a request log row used here. */
 export interface LogRow {
   responseId: string | null
   requestKind: string

@@ -41,7 +41,7 @@ const aStream = (includeUsage = false, isJson = false) =>
   new ChatStream({ id: 'chatcmpl-1', created: 1_700_000_000, model: 'mine', includeUsage, isJson, isLegacy: false })
 const getText = (bytes: Uint8Array | null) => (bytes ? new TextDecoder().decode(bytes) : '')
 
-/** As the real caller does: events nobody needs are not even pushed. */
+/** Like the real caller: unneeded events are not even pushed. */
 const run = (events: ResponsesEvent[], stream: ChatStream = aStream()): string =>
   events.map((event) => (stream.needs(event.type) ? getText(stream.push(event)) : '')).join('')
 
@@ -62,7 +62,7 @@ const finish = (text: string) =>
     .map((chunk) => chunk.choices[0]?.finish_reason)
     .filter(Boolean)
 
-/** What a client library makes of the tool call deltas. */
+/** What a client library builds from the tool call deltas. */
 const assembledCalls = (text: string) => {
   const calls: { id: string; name: string; arguments: string }[] = []
   for (const delta of deltas(text).flatMap((one) => one.tool_calls ?? [])) {
@@ -310,7 +310,7 @@ describe('text', () => {
             { output },
             { id: 'chatcmpl-1', created: 1, model: 'mine', isJson, isLegacy: false },
           )
-          const [whole] = choices as { message: Delta }[] // as: what this function makes
+          const [whole] = choices as { message: Delta }[] // as: what this function creates
           const sent = deltas(run([...events, completed()], aStream(false, isJson)))
           expect(sent.map(({ content }) => content ?? '').join('')).toBe(whole?.message.content ?? '')
           expect(sent.flatMap(({ annotations }) => annotations ?? [])).toEqual(whole?.message.annotations ?? [])
@@ -503,7 +503,7 @@ describe('tool calls', () => {
     const keep = fc.array(fc.boolean(), { minLength: 24, maxLength: 24 })
     fc.assert(
       fc.property(fc.array(pieces, { minLength: 1, maxLength: 3 }), keep, (calls, kept) => {
-        // Deltas may be missing from some point on; the finished item always comes.
+        // Deltas may be missing from some point on; the finished item always arrives.
         const sequences = calls.map((one, n) => {
           const cut = one.findIndex((_, i) => !kept[n * 8 + i])
           const seen = new Set(cut < 0 ? one.keys() : [...one.keys()].slice(0, cut))

@@ -37,7 +37,7 @@ const publish = (events: object[], answer = start(), meter = new Meter()) =>
     return { sent: answer.of(one, meter), bytes: one.bytes }
   })
 
-/** What the last of these events becomes. */
+/** The public form of the last of these events. */
 const getLast = (events: object[], answer = start()) =>
   publish(events, answer)
     .at(-1)!

@@ -33,7 +33,7 @@ const anAccount = (id: string, over: Partial<PooledAccount> & { used?: number } 
 
 const open = (accounts: PooledAccount[] = []) => {
   const resetCredits = new ResetCredits()
-  const pool = { all: () => accounts, canServe: () => true, revision: 0 } as unknown as Bindings['pool'] // as: only the accounts are asked for
+  const pool = { all: () => accounts, canServe: () => true, revision: 0 } as unknown as Bindings['pool'] // as: only the accounts are used
   const mount: Parameters<typeof fewRoutes>[0] = (app) => {
     app.get('/v1/usage', ...showKeyUsage)
     app.get('/v1/reset-credit', ...listResetCredits)

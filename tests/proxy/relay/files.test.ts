@@ -581,6 +581,6 @@ describe('ownership', () => {
     expect(createdBy.size).toBe(5)
     expect([...createdBy.values()].reduce((sum, count) => sum + count)).toBe(1000)
     expect(failures).toBeGreaterThan(100)
-    await expectNothingLeft(app) // no file was finalized by another account: the stand-in notes that, and answers 404
+    await expectNothingLeft(app) // no file was finalized by another account: the stand-in records that, and answers 404
   }, 120_000)
 })

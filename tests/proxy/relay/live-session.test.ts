@@ -4,8 +4,6 @@ import type { Socket } from 'node:net'
 import type { Bindings } from '../../../src/boot/bindings.ts'
 import { AppError } from '../../../src/errors.ts'
 import { type SocketPeer, websocket } from '../../../src/http/websocket.ts'
-import { Pulse } from '../../../src/proxy/downstream/pulse.ts'
-import { Stopper } from '../../../src/lib/stopper.ts'
 import { StreamTimer } from '../../../src/proxy/downstream/stream-timer.ts'
 import type { Lease } from '../../../src/proxy/pool/pool.ts'
 import { LiveSession } from '../../../src/proxy/relay/live-session.ts'
@@ -29,7 +27,7 @@ afterEach(async () => {
 const upstreamAt = (url: string, clock: ManualClock): Promise<LiveSocket> =>
   openLiveSocket({ url, headers: {}, agent: undefined, clock, timeoutMs: 5000, signal: new AbortController().signal })
 
-/** A session between a client and an upstream, and what it leaves behind. */
+/** A session between a client and an upstream, and what it leaves. */
 const between = async (to: string | LiveSocket, { isLate = false } = {}) => {
   const clock = new ManualClock()
   const pulse = new StreamTimer(clock)
@@ -75,8 +73,9 @@ const between = async (to: string | LiveSocket, { isLate = false } = {}) => {
   /** Bytes that the upstream has not taken. */
   const queued = () => upstream.queuedBytes
   /**
-   * Moves the clock until the session has ended, and returns how many seconds passed since the last time `queued` fell.
-   * The kernel goes on moving bytes into its buffers after a test has stopped reading, for as long as a busy machine takes.
+   * Advances the clock until the session has ended, and returns how many seconds passed since the last time `queued`
+   * fell. The kernel continues to move bytes into its buffers after a test has stopped reading, for as long as a busy
+   * machine takes.
    */
   const passUntilEnded = async () => {
     let seconds = 0

@@ -160,7 +160,7 @@ describe('in every world', () => {
   test('an owner that keeps its conversation is the account that selection would choose', () => {
     holds(
       fc.property(worlds, (any) => {
-        const random = () => 0.5 // a sequence would differ, because the quick way draws less
+        const random = () => 0.5 // a sequence would differ, because the fast path draws less
         const quick = new Replay(any, random)
         const whole = new Replay(any, random, { looksAtAll: true })
         const served = any.arrivals.map((each) => [quick.arrive(each), whole.arrive(each)])

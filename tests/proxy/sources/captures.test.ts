@@ -114,7 +114,7 @@ describe('the body as sent, and the answer as the source sent it', () => {
     form.append('model', MODEL)
     form.append('file', new File(['marked sound'], 'a.wav'))
     const written = new Response(form)
-    const type = written.headers.get('content-type') ?? '' // is gone once the body is read
+    const type = written.headers.get('content-type') ?? '' // is released once the body is read
     const body = await written.arrayBuffer()
     const { text } = await getAnswer(house.app, AUDIO, { body, headers: { ...house.headers, 'content-type': type } })
     const found = await captured(house)

@@ -40,7 +40,7 @@ const form = async (fields: Record<string, string | File>) => {
     else body.append(name, value, value.name)
   }
   const written = new Response(body)
-  const type = written.headers.get('content-type') ?? '' // is gone once the body is read
+  const type = written.headers.get('content-type') ?? '' // is released once the body is read
   return { body: await written.arrayBuffer(), headers: { 'content-type': type } }
 }
 
@@ -137,7 +137,7 @@ describe('responses', () => {
       { type: 'file_search', vector_store_ids: [] },
       { type: 'web_search_preview_2025_03_11' },
     ]
-    // the stand-in rejects file_search, so the source is looked at and not the answer
+    // the stand-in rejects file_search, so the request is checked and not the response
     const more = {
       tools,
       tool_choice: { type: 'web_search' },

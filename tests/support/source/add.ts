@@ -24,7 +24,7 @@ const doing = (app: App) => ({
   requireConfirmation: () => {},
 })
 
-/** It supports everything, and calls reach the stand-in with its key. */
+/** It supports everything, and requests reach the stand-in with its key. */
 export const addSource = (app: App, { models = ['llama-4'], ...fields }: Wanted = {}): StoredSource => {
   const input = NewSource.parse({
     name: 'Local',

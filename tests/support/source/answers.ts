@@ -18,7 +18,7 @@ export const RESPONSES_USAGE = {
   total_tokens: 16,
 }
 
-/** The arguments are what the client's first tool could be called with. */
+/** The arguments are valid for the client's first tool. */
 const TOOL_ARGUMENTS = '{"city":"Paris"}'
 
 interface Reply {

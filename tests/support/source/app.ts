@@ -201,7 +201,7 @@ interface Spoilt {
   path: string
 }
 
-/** Null: the answer itself is made, and spoilt later. */
+/** Null: the response itself is created, and altered later. */
 const faulty = (fault: SourceFault, { request }: Spoilt): Response | Promise<Response> | null => {
   const key = request.headers.get('authorization')?.replace('Bearer ', '') ?? ''
   switch (fault) {

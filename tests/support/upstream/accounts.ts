@@ -11,7 +11,7 @@ export type Usage = {
   primary?: UsageWindow
   secondary?: UsageWindow
   credits?: { hasCredits: boolean; unlimited: boolean; balance: string }
-  /** Of the report, in place of what follows from the windows. */
+  /** The fields of the report that replace those derived from the windows. */
   allowed?: boolean
   limitReached?: boolean
   spendControl?: { reached: boolean; resetAt?: number }
@@ -22,7 +22,7 @@ export type Usage = {
 /** Times are ms since epoch; the wire has ISO 8601. */
 type ResetCredit = {
   id: string
-  /** `available` unless told. */
+  /** `available` by default. */
   status?: string
   grantedAt?: number
   expiresAt: number | null
@@ -34,7 +34,7 @@ export type AccountOptions = {
   id?: string
   email?: string
   plan?: Plan
-  /** Slugs this account may use; without it, those of its plan. */
+  /** Slugs this account can use; without it, those of its plan. */
   models?: string[]
   usage?: Usage
   securityWorkAuthorized?: boolean
@@ -45,7 +45,7 @@ export type TokenSet = { id_token: string; access_token: string; refresh_token: 
 
 const DEFAULT_TTL_MS = 10 * 24 * 3_600_000
 
-/** One account: what the service knows about it, and what a test may do to it while it runs. */
+/** One account: what ChatGPT knows about it, and what a test can do to it while it runs. */
 export class Account {
   readonly chatgptAccountId: string
   readonly userId: string
@@ -158,7 +158,7 @@ export class Account {
     return this.#access.has(accessToken)
   }
 
-  /** Why this access token is refused, or `null` when it is good. */
+  /** Why this access token is rejected, or `null` if it is valid. */
   accessRefusal(accessToken: string): string | null {
     if (this.#revokedWith) return this.#revokedWith
     const expiresAt = this.#access.get(accessToken) ?? 0

@@ -19,20 +19,20 @@ export type UpstreamOptions = {
   /** Ms since epoch. */
   now?: () => number
   sleep?: Sleep
-  /** How many requests are remembered, newest last; 1000 unless told. */
+  /** How many requests are remembered, newest last; 1000 by default. */
   keepRequests?: number
 }
 
 export type Upstream = {
   /**
-   * Stands in for the global `fetch`: same arguments, same rejections (`AbortError` or the caller's reason, a
-   * TypeError with code ECONNRESET), and the headers Bun's fetch adds on its own when they are not set.
+   * Replaces the global `fetch`: same arguments, same rejections (`AbortError` or the caller's reason, a TypeError with
+   * code ECONNRESET), and the headers Bun's fetch adds on its own when they are not set.
    */
   fetch: (input: string | URL | Request, init?: RequestInit & { decompress?: boolean }) => Promise<Response>
   /** Opens a port on 127.0.0.1, for sockets too; 0 picks a free one. */
   listen: (port?: number) => { url: string; stop: () => Promise<void> }
   addAccount: (options?: AccountOptions) => Account
-  /** Codes that were asked for, and what the people do with them. */
+  /** Requested device codes, and what the users do with them. */
   readonly signIns: SignIns
   readonly accounts: readonly Account[]
   /** A `response.create` of a socket is one of them, with method `WS`. */
@@ -42,7 +42,7 @@ export type Upstream = {
   readonly oddities: readonly string[]
   readonly openStreams: number
   readonly openSockets: number
-  /** Closes all sockets that are open now; 1001 unless told. */
+  /** Closes all open sockets; with 1001 by default. */
   closeSockets: (code?: number, reason?: string) => void
   readonly stats: Stats
   /** Decides the answers from now on; returning `null` leaves one to the default. */
@@ -189,7 +189,7 @@ function listen(app: Hono<Env>, sockets: Sockets, port: number): { url: string; 
   return { url: server.url.origin, stop }
 }
 
-/** A body that fails before its first byte makes Bun.serve reset the connection without sending headers (measured). */
+/** A body that fails before its first byte makes Bun.serve reset the connection without sending headers (Bun 1.4.5). */
 function breakConnection(error: Error): Response {
   const isExpected = error instanceof ConnectionReset || error.name === 'AbortError'
   if (!isExpected) console.error('stand-in upstream:', error)

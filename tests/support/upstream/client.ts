@@ -7,7 +7,7 @@ import type { Json } from './script.ts'
 const ORIGIN = 'http://upstream.test'
 export type Event = { type: string; sequence_number?: number; response: Json; item: Json; [field: string]: unknown }
 
-/** What the native client sends, for this account. */
+/** The request of the native client for this account. */
 export function getHeaders(account: Account, more: Record<string, string> = {}): Record<string, string> {
   return {
     authorization: `Bearer ${account.accessToken}`,
@@ -20,7 +20,7 @@ export function getHeaders(account: Account, more: Record<string, string> = {}):
   }
 }
 
-/** What the native client sends to open a socket for this account (client-protocol §5). */
+/** The headers of the native client to open a socket for this account. */
 export function getHandshake(account: Account, more: Record<string, string> = {}): Record<string, string> {
   return {
     authorization: `Bearer ${account.accessToken}`,
@@ -39,7 +39,7 @@ export const says = (text: string): Json => ({
   content: [{ type: 'input_text', text }],
 })
 
-/** The smallest body the service accepts. */
+/** The smallest body that ChatGPT accepts. */
 export const aBody = (more: Json = {}): Json => ({
   model: 'gpt-5.5',
   instructions: 'Be brief.',
@@ -49,7 +49,7 @@ export const aBody = (more: Json = {}): Json => ({
   ...more,
 })
 
-/** The smallest frame that asks for an answer. */
+/** The smallest frame that requests a response. */
 export const aCreate = (more: Json = {}): Json => ({ type: 'response.create', ...aBody(more) })
 
 /** `at` sends over a socket to that origin instead of in process. */

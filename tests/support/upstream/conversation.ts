@@ -7,7 +7,7 @@ type Exchange = { items: Json[]; before: Exchange | null }
 export class Conversation {
   readonly #exchanges = new Map<string, Exchange>()
 
-  /** Everything said up to and with this response; throws 400 `previous_response_not_found`. */
+  /** The conversation up to and including this response; throws 400 `previous_response_not_found`. */
   upTo(responseId: unknown): Json[] {
     if (responseId === undefined) return []
     const parts: Json[][] = []
@@ -16,7 +16,7 @@ export class Conversation {
     return parts.flat()
   }
 
-  /** Keeps a response and what was said to get it. */
+  /** Keeps a response with the conversation before it. */
   remember(response: Json, body: Json): void {
     const said = [body.input, response.output].flatMap((items) => (Array.isArray(items) ? items : []))
     const before = body.previous_response_id === undefined ? null : this.#find(body.previous_response_id)

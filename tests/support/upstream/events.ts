@@ -21,7 +21,7 @@ export function isTerminal(event: StreamEvent): boolean {
   return TERMINAL.has(event.type)
 }
 
-/** What the events of one response share. */
+/** Shared by the events of one response. */
 export type ResponseFrame = { turn: Turn; id: string; createdAt: number; mint: Mint }
 
 /** Starts a response at `now` (ms since epoch). */
@@ -50,7 +50,7 @@ export function failedEvent(frame: ResponseFrame, error: Json): StreamEvent {
 
 /** The terminal `response.incomplete` that replaces a `response.completed`. */
 export function incompleteEvent(frame: ResponseFrame, completed: StreamEvent, reason: string): StreamEvent {
-  const response = completed.response as Json // made by completedEvent
+  const response = completed.response as Json // created by completedEvent
   const incomplete = { status: 'incomplete', completed_at: null, incomplete_details: { reason } }
   return { type: 'response.incomplete', response: { ...response, ...incomplete, id: frame.id } }
 }
@@ -85,7 +85,7 @@ export function wireUsage(usage: TokenUsage): Json {
   }
 }
 
-/** What the answer says it used; whatever it leaves open is four characters a token. */
+/** The usage of the response; by default a token for every four characters. */
 export function getUsage(turn: Turn, answer: Answer, writtenChars: number): TokenUsage {
   return {
     inputTokens: Math.ceil(turn.bodyChars / 4),

@@ -18,9 +18,9 @@ export type FaultRoute =
   | 'live'
 
 /**
- * Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow refusal. On a socket a
- * `responses` fault hits one `response.create`, its `status` an in-band error; `handshake` hits the upgrade itself, and
- * `create` a `response.create` only, while HTTP works.
+ * Every field is optional and they compose: `{ delayHeadersMs: 50, status: 500 }` is a slow error. On a socket a
+ * `responses` fault affects one `response.create`, and its `status` is an in-band error; `handshake` affects the
+ * upgrade itself, and `create` a `response.create` only, while HTTP works.
  */
 export type Fault = {
   on?: FaultRoute
@@ -29,8 +29,8 @@ export type Fault = {
   /** Destroy the connection before any header: `fetch` rejects with a TypeError of code ECONNRESET. Ends a socket. */
   reset?: boolean
   /**
-   * Answer with this status instead of doing anything; `body` is sent as it is when a string or bytes, else as JSON. A
-   * function makes the stream that is sent.
+   * Answer with this status instead of doing anything; `body` is sent unchanged if it is a string or bytes, else as
+   * JSON. A function creates the stream that is sent.
    */
   status?: number
   body?: unknown
@@ -54,7 +54,10 @@ export type Fault = {
   manyEvents?: { count: number; bytes: number; perChunk?: number }
   /** Write garbage between two events. */
   malformedChunk?: { afterEvents: number; text?: string }
-  /** Say nothing more, for ever, and keep the connection open: between two events, or behind the last, also that of `errorEvent`. */
+  /**
+   * Send nothing more, forever, and keep the connection open: between two events, or after the last, also that of
+   * `errorEvent`.
+   */
   silence?: { afterEvents: number }
   /** `fin` ends the body cleanly but early, a socket with close 1000; `reset` breaks the connection. */
   dropAfter?: { events: number; how: 'fin' | 'reset' }
@@ -70,8 +73,8 @@ export type Fault = {
   /** Close after the turn has ended, however it did. */
   closeIdle?: { code: number; reason?: string }
   /**
-   * Stop reading from the socket for good, from the handshake or from this turn on; what is sent still goes out. The
-   * stand-in then notices nothing of its peer, not even that it left, until `closeSockets` or `stop`.
+   * Stop reading from the socket for good, from the handshake or from this turn on; data is still sent. The stand-in
+   * then notices nothing of its peer, not even a disconnect, until `closeSockets` or `stop`.
    */
   stopReading?: boolean
   /** Leave pings unanswered. The runtime answers those it reads by itself, so this too stops the reading. */
@@ -89,7 +92,7 @@ const refusal = (status: number, error: ErrorFields, headers: Record<string, str
 const badRequest = (code: string, message: string): Fault =>
   refusal(400, { message, type: 'invalid_request_error', code })
 
-/** Ready-made refusals with the bodies of client-protocol §8 and §10.1. */
+/** Ready-made errors with the bodies of ChatGPT. */
 export const faults = {
   /** 429 of an exhausted account. `resetsAt` is ms since epoch; without it the client cannot tell when to retry. */
   usageLimit: (options: { resetsAt?: number; planType?: string; headers?: Record<string, string> } = {}): Fault => ({
@@ -108,7 +111,7 @@ export const faults = {
     refusal(429, { type: 'usage_not_included', message: 'Your plan does not include this.' }),
   insufficientQuota: (): Fault =>
     refusal(429, { type: 'insufficient_quota', code: 'insufficient_quota', message: 'The quota is used up.' }),
-  /** 429 that asks for patience; without `retryAfterSeconds` the native client gives up at once. */
+  /** 429 that asks the client to wait; without `retryAfterSeconds` the native client gives up immediately. */
   rateLimited: (retryAfterSeconds?: number): Fault =>
     refusal(
       429,
@@ -118,7 +121,7 @@ export const faults = {
   unauthorized: (code = 'token_expired'): Fault =>
     refusal(401, { type: null, code, message: 'The access token was refused.' }),
   forbidden: (): Fault => ({ status: 403, body: { detail: 'Forbidden' } }),
-  /** 403 with an HTML page, as an edge in front of the service sends it. */
+  /** 403 with an HTML page, as an edge proxy in front of ChatGPT sends it. */
   forbiddenHtml: (): Fault => html(403, 'Forbidden'),
   deactivatedWorkspace: (): Fault => ({ status: 402, body: { detail: { code: 'deactivated_workspace' } } }),
   serverError: (): Fault =>
@@ -143,7 +146,7 @@ export const faults = {
   invalidPrompt: (): Fault => badRequest('invalid_prompt', 'Invalid prompt: policy'),
 } as const
 
-/** The sentence of the service for a model outside the plan (client-protocol §14). */
+/** ChatGPT's message for a model outside the plan. */
 export function modelNotSupported(model: string): string {
   return `The '${model}' model is not supported when using Codex with a ChatGPT account.`
 }

@@ -7,7 +7,7 @@ import { isJson, type Json } from './script.ts'
 interface StoredFile {
   owner: Account
   name: string
-  /** Finalizing was asked for so often. */
+  /** The number of finalize requests so far. */
   polls: number
 }
 
@@ -35,7 +35,7 @@ function create(call: RelayCall): Response {
   return Response.json({ file_id: id, upload_url: `https://files.example.test/${id}?sig=secret` })
 }
 
-/** Assumed: the service needs a moment after the upload and says `retry` until it is done. */
+/** Assumed: ChatGPT needs a moment after the upload and answers `retry` until it is done. */
 function finalize(call: RelayCall): Response {
   const { received, account, world } = call
   const id = received.path.split('/').at(-2) ?? ''
@@ -57,7 +57,7 @@ export const FILES: readonly RelayRoute[] = [
   { method: 'POST', path: 'files/:id/uploaded', fault: 'file', headers: 'smallest', answer: finalize },
 ]
 
-/** Refuses a model request that names a file of another account; files from elsewhere are not looked up. */
+/** Rejects a model request that names a file of another account; unknown files are not checked. */
 export function judgeFiles(input: readonly Json[], account: Account, ledger: object): void {
   const store = stores.get(ledger)
   if (!store) return

@@ -4,7 +4,7 @@ import { getSlugs } from './models.ts'
 import { apiError, detail } from './refusal.ts'
 import { isJson, type Json, type Turn } from './script.ts'
 
-/** Everything a client may put in the body; anything else is an unsupported parameter. */
+/** Every known member of the body; anything else is an unsupported parameter. */
 const RESPONSES_PARAMETERS = new Set([
   'model',
   'stream',
@@ -34,14 +34,14 @@ const COMPACT_PARAMETERS = new Set([
   'service_tier',
 ])
 
-/** Names of the public API and of clients; what comes unasked has none here, and `fast` is `priority`. */
+/** Names of the public API and of clients; what arrives unrequested has none here, and `fast` is `priority`. */
 const REFUSED_TIERS = new Set<unknown>(['auto', 'default', 'fast'])
 
 const CREATE_PARAMETERS = new Set([...RESPONSES_PARAMETERS, 'type', 'generate'])
 
 type Judged = Omit<Turn, 'body'> & { body: unknown }
 
-/** Checks the body of `POST /codex/responses` over HTTP; throws a `Refusal`. */
+/** Validates the body of `POST /codex/responses` over HTTP; throws a `Refusal`. */
 export function judgeResponses(request: Omit<Judged, 'model' | 'input'>): Turn {
   const { accept = '' } = request.headers
   if (!accept.includes('text/event-stream')) throw detail(400, 'The accept header must be text/event-stream')
@@ -54,8 +54,8 @@ export function judgeResponses(request: Omit<Judged, 'model' | 'input'>): Turn {
 }
 
 /**
- * Checks a `response.create` of a socket; throws a `Refusal`. `history` is what the previous response it names stands
- * for and comes first in the input of the turn.
+ * Validates a `response.create` of a socket; throws a `Refusal`. `history` is the content of its previous response and
+ * comes first in the input of the turn.
  */
 export function judgeCreate(request: Omit<Judged, 'model' | 'input' | 'body'> & { body: Json }, history: Json[]): Turn {
   const { body } = request
@@ -69,7 +69,7 @@ export function judgeCreate(request: Omit<Judged, 'model' | 'input' | 'body'> & 
   return turn
 }
 
-/** Checks the body of the unary `POST /codex/responses/compact`; throws a `Refusal`. */
+/** Validates the body of the unary `POST /codex/responses/compact`; throws a `Refusal`. */
 export function judgeCompact(request: Omit<Judged, 'model' | 'input'>): Turn {
   return judgeTurn(request, jsonBody(request), COMPACT_PARAMETERS)
 }
@@ -113,7 +113,7 @@ function judgeTurn(
   return { ...request, body, model, input: conversation }
 }
 
-/** A function says what it is called with, be it nothing. */
+/** A function has parameters, even if they are empty. */
 function judgeTools(tools: unknown): void {
   if (!Array.isArray(tools)) return
   for (const [index, tool] of tools.entries()) {
@@ -183,7 +183,7 @@ function judgeMessage({ type = 'message', content }: Json, at: string): void {
   throw apiError(400, 'empty_array', message, `${at}.content`)
 }
 
-/** Reasoning is not taken back as it was sent (client-protocol §14). */
+/** Reasoning is not accepted in the form it was sent. */
 function judgeReasoning({ type, content, ...item }: Json, at: string): void {
   if (type !== 'reasoning') return
   if ('status' in item) throw apiError(400, 'unknown_parameter', `Unknown parameter: '${at}.status'.`, `${at}.status`)
@@ -192,7 +192,7 @@ function judgeReasoning({ type, content, ...item }: Json, at: string): void {
   throw apiError(400, 'array_above_max_length', message, `${at}.content`)
 }
 
-/** How ids of the service begin; the first three as reported in public issues, the others assumed. */
+/** The prefixes of ChatGPT's ids; the first three as reported in public issues, the others assumed. */
 const ID_PREFIXES: Record<string, string> = {
   message: 'msg',
   reasoning: 'rs',

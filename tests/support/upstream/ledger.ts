@@ -5,21 +5,21 @@ export type ReceivedRequest = {
   method: string
   path: string
   query: Record<string, string>
-  /** The query as it was written, with its question mark. */
+  /** The query string unchanged, with its question mark. */
   search: string
   /** The ChatGPT account id whose token was presented, once known. */
   account: string | null
   /** Lower-cased names. */
   headers: Record<string, string>
   bodyText: string
-  /** The body as it came. Not enumerable, so that a record can be written as JSON. */
+  /** The body unchanged. Not enumerable, so that a record can be written as JSON. */
   readonly bytes: Uint8Array
   /** The parsed body, or `null` when it is not JSON. */
   body: unknown
   status: number | null
-  /** Events of the stream that the caller has asked for so far. */
+  /** Events of the stream that the client has pulled so far. */
   eventsSent: number
-  /** The caller left before the answer was complete. */
+  /** The client disconnected before the response was complete. */
   aborted: boolean
   /** Number of the handshake whose socket it came on; `null` over HTTP. */
   connection: number | null
@@ -42,7 +42,7 @@ export type ReceivedHandshake = {
   headers: Record<string, string>
   /** 101 once open. */
   status: number | null
-  /** The caller left before the handshake was answered. */
+  /** The client disconnected before the handshake was answered. */
   aborted: boolean
   /** What came in besides `response.create`. */
   notices: Record<string, unknown>[]

@@ -12,7 +12,7 @@ import type { World } from './world.ts'
 
 export const ANSWER_SDP = 'v=0\r\no=- 2 2 IN IP4 127.0.0.1\r\ns=answer\r\n'
 const SIDEBAND = /^\/v1\/(live\/[^/]+|realtime)$/
-/** Headers of the client and ours; a fuller set is refused. */
+/** Headers of the client and ours; a larger set is rejected. */
 const ALLOWED = new Set([
   'authorization',
   'chatgpt-account-id',
@@ -53,7 +53,7 @@ function createCall({ received, account, world }: RelayCall): Response {
 
 export const isSideband = (path: string): boolean => SIDEBAND.test(path)
 
-/** The account of the call; throws the refusal. */
+/** The account of the call; throws the error. */
 export function joinCall(handshake: ReceivedHandshake, world: World): Account {
   const { accounts, ledger, liveCalls } = world
   for (const name of Object.keys(handshake.headers))
@@ -71,7 +71,7 @@ export function joinCall(handshake: ReceivedHandshake, world: World): Account {
   return account
 }
 
-/** An open WebSocket of a call. A test says what it sends and when it closes. */
+/** An open WebSocket of a call. A test specifies what it sends and when it closes. */
 export class LiveCallSocket {
   readonly handshake: ReceivedHandshake
   readonly received: (string | Buffer)[] = []

@@ -23,7 +23,7 @@ const EFFORTS = [
   { effort: 'xhigh', description: 'For very hard problems' },
 ]
 
-/** Every slug this account may use, whatever the client version. */
+/** Every slug this account can use, whatever the client version. */
 export function getSlugs(account: Account): string[] {
   return account.models ?? MODELS.filter(({ plans }) => !plans || plans.includes(account.plan)).map(({ slug }) => slug)
 }

@@ -21,7 +21,9 @@ export function grantTokens(accounts: AccountBook, body: unknown): Record<string
   return tokenResponse(outcome)
 }
 
-/** Answers a form body of `POST /oauth/token`, as sign-ins send it; throws a `Refusal` for everything it does not grant. */
+/**
+ * Answers a form body of `POST /oauth/token`, as sign-ins send it; throws a `Refusal` for everything it does not grant.
+ */
 export function grantCode(
   signIns: SignIns,
   form: URLSearchParams,

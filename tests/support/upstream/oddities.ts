@@ -26,7 +26,7 @@ const NOT_ON_HANDSHAKE = new Set([
 const FORBIDDEN_PREFIXES = ['x-forwarded-', 'cf-', 'x-codex-lb-', 'x-stainless-', 'sec-fetch-']
 const CLIENT_KEY = 'sk-clb-'
 
-/** `stream` asks for SSE, `handshake` for an upgrade to a socket, `sideband` for one to that of a live call. */
+/** `stream` requests SSE, `handshake` an upgrade to a socket, `sideband` one to that of a live call. */
 type RequestKind = 'plain' | 'stream' | 'handshake' | 'sideband'
 
 /** One sentence per problem; empty when the headers are clean. */

@@ -12,7 +12,7 @@ import type { Fault } from './faults.ts'
 import { type Answer, answers } from './script.ts'
 import { rateLimitsEvent } from './usage.ts'
 
-/** What a plan is made of. */
+/** The input of a plan. */
 export type Planned =
   | { kind: 'event'; event: StreamEvent }
   /** Something that is not an event. */
@@ -35,7 +35,7 @@ export type Step =
 const CLEAN_END: Planned = { kind: 'close', code: 1000, reason: '' }
 const GARBAGE = 'event: response.output_text.delta\ndata: {"type":"respon\u0000\ufffd\n\n'
 
-/** The steps of one response, made one by one as they are asked for. */
+/** The steps of one response, created one by one as they are pulled. */
 export function* planStream(frame: ResponseFrame, answer: Answer, fault: Fault | null): Generator<Planned> {
   const events = numbered(faultedEvents(frame, answer, fault))
   if (fault?.delayFirstEventMs) yield { kind: 'wait', ms: fault.delayFirstEventMs }

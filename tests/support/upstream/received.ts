@@ -6,10 +6,10 @@ import { Refusal } from './refusal.ts'
 import { isJson, type Json } from './script.ts'
 import type { Mint } from './tokens.ts'
 
-/** What a request and a handshake have in common. */
+/** Shared by requests and handshakes. */
 export type Received = Pick<ReceivedRequest & ReceivedHandshake, 'method' | 'path' | 'headers' | 'account'>
 
-/** Reads and records the request and notes what is odd about its headers. */
+/** Reads and records the request and what is odd about its headers. */
 export async function receive(request: Request, now: number, ledger: Ledger): Promise<ReceivedRequest> {
   const url = new URL(request.url)
   const headers = Object.fromEntries(request.headers)
@@ -54,8 +54,8 @@ export function getWhere({ method, path }: Received): string {
 }
 
 /**
- * The account whose access token the request carries; throws 401 when there is none, it is not good any more, or the
- * request names another account.
+ * The account of the request's access token; throws 401 when there is none, it is no longer valid, or the request names
+ * another account.
  */
 export function authenticate(received: Received, accounts: AccountBook, ledger: Ledger): Account {
   const token = /^Bearer (.+)$/i.exec(received.headers.authorization ?? '')?.[1]
@@ -77,12 +77,12 @@ export function authenticate(received: Received, accounts: AccountBook, ledger: 
   return account
 }
 
-/** Turn state is `ts.<account>.<id>`, opaque to everybody else and only good where it came from. */
+/** Turn state is `ts.<account>.<id>`, opaque to others and only valid for its issuer. */
 function turnStateFor(account: Account, id: string): string {
   return `ts.${account.chatgptAccountId}.${id}`
 }
 
-/** The turn state to answer with: the caller's own when this account issued it, else a new one. */
+/** The turn state of the response: the client's own when this account issued it, else a new one. */
 export function continueTurn(received: Received, account: Account, mint: Mint): string {
   const state = received.headers['x-codex-turn-state']
   return state?.startsWith(turnStateFor(account, '')) ? state : turnStateFor(account, mint('turn'))

@@ -3,7 +3,7 @@ import { isJson, type Json } from './script.ts'
 
 export class Refusal extends Error {
   readonly status: number
-  /** A string or bytes are sent as they are, a function makes the stream to send, anything else goes as JSON. */
+  /** A string or bytes are sent unchanged, a function creates the stream to send, anything else is sent as JSON. */
   readonly body: unknown
   readonly headers: Record<string, string>
 
@@ -34,7 +34,7 @@ function sentAs(body: unknown): BodyInit | null {
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
-/** What the service would say about an error in the body of a refusal, whichever shape that has. */
+/** ChatGPT's message in the body of an error, in any of its formats. */
 function getError(body: unknown): Json {
   if (!isJson(body)) return anError(null, String(body ?? 'The request was refused.'))
   if (isJson(body.error)) return body.error
@@ -46,7 +46,7 @@ function anError(type: string | null, message: string): Json {
   return { message, type, code: null, param: null }
 }
 
-/** `{"detail": …}`, the shape of the service's own checks. */
+/** `{"detail": …}`, the format of ChatGPT's own checks. */
 export function detail(status: number, text: string): Refusal {
   return new Refusal(status, { detail: text })
 }

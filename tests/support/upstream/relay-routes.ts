@@ -16,7 +16,7 @@ import { TRANSCRIBE } from './transcribe.ts'
 import { rateHeaders } from './usage.ts'
 import { strike, type World } from './world.ts'
 
-/** What the answer to a relayed request is made from. */
+/** The input of a response to a relayed request. */
 export type RelayCall = { received: ReceivedRequest; account: Account; world: World }
 /** Null leaves the answer to the default. */
 export type RelayAnswer = (call: RelayCall) => Response | null | Promise<Response | null>
@@ -26,7 +26,7 @@ export type RelayRoute = {
   /** Under `/backend-api`. */
   path: string
   fault: FaultRoute
-  /** `smallest`: a fuller header set is blocked before the service, with an HTML page. */
+  /** `smallest`: a larger header set is blocked before ChatGPT, with an HTML page. */
   headers: 'any' | 'smallest'
   answer: (call: RelayCall) => Response | Promise<Response>
 }

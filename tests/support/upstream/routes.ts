@@ -21,13 +21,13 @@ import { precompute, sseBody } from './stream.ts'
 import { rateHeaders, resetCreditsDocument, usageDocument } from './usage.ts'
 import { strike, type World } from './world.ts'
 
-/** What the trace page says every request comes from. */
+/** The origin of every request according to the trace page. */
 export const EXIT_ADDRESS = '203.0.113.9'
 
 export type Env = { Bindings: { overSocket: boolean }; Variables: { received: ReceivedRequest } }
 type C = Context<Env>
 
-/** The service at its usual paths; every request is recorded before anything else happens. */
+/** ChatGPT at its usual paths; every request is recorded before anything else happens. */
 export function serviceRoutes(world: World): Hono<Env> {
   const routes = new Hono<Env>()
   routes.use(async (c, next) => {
@@ -51,7 +51,7 @@ export function serviceRoutes(world: World): Hono<Env> {
   return routes
 }
 
-/** Renders what a handler threw; a reset or the caller's own abort is thrown on. */
+/** Renders a thrown error; a reset or the client's own abort is rethrown. */
 export function refuse(error: Error, c: C, world: World): Response {
   if (!(error instanceof Refusal)) throw error
   const account = world.accounts.byId(c.get('received')?.account ?? '')

@@ -4,7 +4,7 @@ import type { Account } from './accounts.ts'
 /** A JSON object of the wire. */
 export type Json = Record<string, unknown>
 
-/** A request that passed every check; what a script sees and what events are made from. */
+/** A validated request, which scripts get and events are created from. */
 export type Turn = {
   account: Account
   model: string
@@ -28,13 +28,13 @@ export type TokenUsage = { inputTokens: number; cachedTokens: number; outputToke
 export type Answer = {
   items: AnswerItem[]
   usage?: Partial<TokenUsage>
-  /** Characters per delta event of a text or tool input; 24 unless told. */
+  /** Characters per delta event of a text or tool input; 24 by default. */
   deltaChars?: number
-  /** Events per write; 1 unless told. */
+  /** Events per write; 1 by default. */
   perChunk?: number
   /** Pause between events. */
   dripMs?: number
-  /** Encode once and replay the same bytes, ids included, to everybody; for load, not for behaviour. */
+  /** Encode once and replay the same bytes, ids included, to every client; for load, not for behavior. */
   precomputed?: boolean
 }
 
@@ -42,7 +42,7 @@ export type Script = (turn: Turn) => Answer | null
 
 type AnswerOptions = Omit<Answer, 'items'>
 
-/** Ready-made answers. */
+/** Ready-made responses. */
 export const answers = {
   text: (text: string, options: AnswerOptions = {}): Answer => ({ items: [{ kind: 'text', text }], ...options }),
   /** One message of `deltas` delta events with `bytes` characters each. */
@@ -63,8 +63,8 @@ export const answers = {
 } as const
 
 /**
- * What the model says when no script does: one compaction item for a trigger, a tool call for `run: <command>` in the
- * last user message, a quote of the output after a tool ran, else a greeting that names the account.
+ * The response without a script: one compaction item for a trigger, a tool call for `run: <command>` in the last user
+ * message, a quote of the output after a tool ran, else a greeting that names the account.
  */
 export function defaultAnswer(turn: Turn): Answer {
   if (turn.input.at(-1)?.type === 'compaction_trigger') return answers.compaction()
@@ -82,7 +82,7 @@ function mainItem(turn: Turn): AnswerItem {
   return call ?? { kind: 'text', text: `Hello from ${turn.account.email}`, phase: 'final_answer' }
 }
 
-/** Whether the request asks for what its reasoning can be read from again. */
+/** Whether the request asks for encrypted reasoning. */
 export function wantsCiphertext(turn: Turn): boolean {
   return Array.isArray(turn.body.include) && turn.body.include.includes('reasoning.encrypted_content')
 }

@@ -9,7 +9,7 @@ import type { Mint } from './tokens.ts'
 const CODE_TTL_MS = 10 * 60_000
 const DEVICE_REDIRECT = '/deviceauth/callback'
 
-/** A code that was handed out. */
+/** An issued code. */
 interface Grant {
   account: Account
   challenge: string
@@ -36,9 +36,9 @@ interface SignInWorld {
 export class SignIns {
   /** How devices are treated from now on. */
   device: {
-    /** Answers whoever asks for a code with this status; 404 is a service that has switched them off. */
+    /** Answers every request for a code with this status; 404 means that codes are disabled. */
     refusesWith: number | null
-    /** Stated as text, as the service does; null: not stated. */
+    /** Stated as text, as by ChatGPT; null: not stated. */
     interval: string | null
     ttlSeconds: number
     /** Answers the next so many questions with `slow_down`. */
@@ -53,8 +53,8 @@ export class SignIns {
   }
 
   /**
-   * The person opens the address and signs in as `account`: where the browser is sent to. Throws a `Refusal` for an
-   * address the service does not take.
+   * The user opens the URL and signs in as `account`: returns where the browser is redirected. Throws a `Refusal` for
+   * an invalid URL.
    */
   approve(authorizationUrl: string, account: Account): string {
     const query = requireAuthorization(authorizationUrl)
@@ -69,7 +69,7 @@ export class SignIns {
     return `${redirectUri}?${new URLSearchParams(said)}`
   }
 
-  /** Somebody types the code in and signs in as `account`. Throws for a code that is not waiting. */
+  /** A user enters the code and signs in as `account`. Throws for a code that is not pending. */
   enterCode(userCode: string, account: Account): void {
     const device = this.#waiting(userCode)
     const verifier = this.#world.mint('verifier')
@@ -132,7 +132,7 @@ export class SignIns {
     }
   }
 
-  /** `POST /api/accounts/deviceauth/token`. Throws a `Refusal` as long as nobody has signed in. */
+  /** `POST /api/accounts/deviceauth/token`. Throws a `Refusal` until a user has signed in. */
   askDevice(body: Record<string, unknown>): Record<string, unknown> {
     const { now, ledger } = this.#world
     const device = this.#devices.find(({ id }) => id === body.device_auth_id)
@@ -181,7 +181,7 @@ interface Authorization {
   scope: string
 }
 
-/** What the service demands of the address a person signs in at; each lack is a refusal that names it. */
+/** The required parameters of the sign-in URL; each missing one is an error that names it. */
 export function requireAuthorization(authorizationUrl: string): Authorization {
   const { pathname, searchParams } = new URL(authorizationUrl)
   const query = Object.fromEntries(searchParams)

@@ -11,7 +11,7 @@ const slept: number[] = []
 const lab = createSocketLab({ sleep: async (ms) => void slept.push(ms) })
 const { upstream, url, anAccount, open } = lab
 
-/** A socket that has asked for an answer that goes wrong like this. */
+/** A socket with a pending response that fails like this. */
 async function asked(fault: Fault, timeoutMs = 2000): Promise<{ account: Account; socket: TestSocket }> {
   const account = anAccount()
   account.next(fault)

@@ -4,7 +4,7 @@ import type { Planned } from './plan.ts'
 import type { Json } from './script.ts'
 
 export type Outgoing =
-  /** Frames to write at once; `terminal` is the response in the terminal event that ends them. */
+  /** Frames to write together; `terminal` is the response in the terminal event that ends them. */
   | { kind: 'frames'; texts: string[]; events: number; terminal: Json | null }
   | Exclude<Planned, { kind: 'event' | 'garbage' }>
 

@@ -14,7 +14,7 @@ type SocketLab = {
   url: string
   anAccount: () => Account
   open: (account: Account, options?: OpenOptions) => Promise<TestSocket>
-  /** For `afterEach`: every socket and stream is gone, the record empty. */
+  /** For `afterEach`: every socket and stream is closed, the record empty. */
   tidy: () => Promise<void>
 }
 

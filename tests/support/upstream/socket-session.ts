@@ -22,14 +22,14 @@ export type Socket = ServerWebSocket<SocketSession>
 type End = 'finished' | 'aborted' | 'severed'
 
 const NOTICES = new Set(['response.interrupt', 'response.processed'])
-/** A prewarm says nothing and costs nothing. */
+/** A prewarm has no output and costs nothing. */
 const PREWARM = answers.items([], { usage: { inputTokens: 0, outputTokens: 0 } })
 
 export class SocketSession {
   readonly #world: World
   readonly #account: Account
   readonly #handshake: ReceivedHandshake
-  /** Of the handshake; its part for an open connection is `stopReading`. */
+  /** The fault of the handshake; its part for an open connection is `stopReading`. */
   readonly #fault: Fault | null
   readonly #conversation = new Conversation()
   readonly #gone = new AbortController()
@@ -130,7 +130,7 @@ export class SocketSession {
     return judgeCreate({ account: this.#account, bodyChars: bodyText.length, headers, body }, history)
   }
 
-  /** Sends what the error says, or breaks the connection; the peer's own leaving needs no answer. */
+  /** Sends the error, or breaks the connection; a disconnected peer needs no response. */
   #refuse(error: unknown, received: ReceivedRequest): void {
     if (error instanceof ConnectionReset) this.#sever()
     else if (this.#gone.signal.aborted) received.aborted = !this.#isEndedHere
@@ -167,7 +167,7 @@ export class SocketSession {
   async #play(steps: Iterable<Outgoing>, turn: Turn, received: ReceivedRequest): Promise<End> {
     for (const step of steps) {
       if (step.kind === 'frames') {
-        // Before it is sent: the peer may build on it at once.
+        // Before it is sent: the peer may continue it immediately.
         if (step.terminal) this.#conclude(step.terminal, turn, received)
         received.eventsSent += step.events
         await this.#write(step.texts)
@@ -193,7 +193,7 @@ export class SocketSession {
     if (response.status !== 'failed') this.#conversation.remember(response, turn.body)
   }
 
-  /** Resolves when the peer has taken enough of it for more to be made, or has left. */
+  /** Resolves when the peer has read enough of it for more to be created, or has disconnected. */
   async #write(frames: (string | Uint8Array<ArrayBuffer>)[]): Promise<void> {
     const socket = this.#socket
     if (!socket || this.#gone.signal.aborted) return
@@ -222,7 +222,7 @@ function parse(message: string | Buffer): Json | null {
     const frame: unknown = JSON.parse(message)
     return isJson(frame) ? frame : null
   } catch {
-    return null // the sender is told
+    return null // the sender gets it
   }
 }
 

@@ -12,7 +12,7 @@ import { strike, type World } from './world.ts'
 
 const PATH = '/backend-api/codex/responses'
 const BETA = 'responses_websockets=2026-02-06'
-/** The service's limit for one frame (client-protocol §14). */
+/** ChatGPT's limit for one frame. */
 const FRAME_LIMIT_BYTES = 16 * 1024 * 1024
 
 export type SocketData = SocketSession | LiveCallSocket
@@ -55,7 +55,7 @@ export class Sockets {
     return isUpgrade && request.method === 'GET' && (pathname === PATH || isSideband(pathname))
   }
 
-  /** Upgrades the request, or gives the refusal; throws when the connection is to break. */
+  /** Upgrades the request, or returns the rejection; throws when the connection is to break. */
   async shake(request: Request, server: SocketServer): Promise<Response | undefined> {
     const handshake = this.#receive(request)
     try {

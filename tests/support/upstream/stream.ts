@@ -10,14 +10,14 @@ export type Sleep = (ms: number, signal?: AbortSignal) => Promise<void>
 type StreamEnd = 'finished' | 'aborted' | 'severed'
 
 type StreamOptions = {
-  /** Aborts when the caller goes away; the body then fails with the reason, as a real one does. */
+  /** Aborts when the client disconnects; the body then fails with the reason, as a real one does. */
   signal: AbortSignal
   sleep: Sleep
   /** Events per write. */
   perChunk: number
   /** Bun.serve resets the connection whatever the error is, but prints every error that is not `undefined`. */
   overSocket: boolean
-  /** Called with the number of events in each chunk the reader has asked for. */
+  /** Called with the number of events in each chunk the reader has pulled. */
   onSent: (events: number) => void
   /** Called once. A reader that leaves after the terminal event has finished, as the native client always does. */
   onEnd: (end: StreamEnd) => void
@@ -64,7 +64,7 @@ export function sseBody(steps: Iterable<Step>, options: StreamOptions): Readable
         options.onSent(events)
         controller.enqueue(bytes)
         if (!isLast) return
-        // A service ends its answer by itself, whether or not anybody reads on.
+        // A server ends its response by itself, whether or not the client continues reading.
         ahead = chunks.next()
         void ahead.then(({ done, value }) => {
           if (done) finish(controller, value)

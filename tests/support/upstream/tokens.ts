@@ -13,7 +13,7 @@ export function createMint(): Mint {
   }
 }
 
-/** Three base64url parts that every JWT reader can decode; nobody can verify them and nobody should. */
+/** Three base64url parts that every JWT reader can decode; the signature cannot be verified and should not be. */
 export function unsignedJwt(claims: Record<string, unknown>): string {
   return [{ alg: 'none', typ: 'JWT' }, claims, 'unsigned'].map(encodePart).join('.')
 }

@@ -2,7 +2,7 @@
 import { apiError, detail } from './refusal.ts'
 import type { RelayCall, RelayRoute } from './relay-routes.ts'
 
-/** The answer says what was in the form, so that tests can compare it. */
+/** The response lists the content of the form, so that tests can compare it. */
 export function getTranscript(audio: string, prompt: string): string {
   return `You said ${audio}.${prompt === '' ? '' : ` (${prompt})`}`
 }

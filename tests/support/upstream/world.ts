@@ -12,7 +12,7 @@ import type { Outgoing } from './socket-frames.ts'
 import type { Sleep } from './stream.ts'
 import type { Mint } from './tokens.ts'
 
-/** `script` and `compactRetired` may change while it runs. */
+/** `script` and `compactRetired` can change while it runs. */
 export type World = {
   now: () => number
   sleep: Sleep
@@ -29,22 +29,22 @@ export type World = {
   liveSockets: LiveCallSocket[]
   /** Frames that the socket of a call sends as it opens. */
   liveGreeting: string[]
-  /** Encoded steps of answers that are replayed to everybody, over HTTP and over sockets. */
+  /** Encoded steps of responses that are replayed to every client, over HTTP and over sockets. */
   replays: WeakMap<Answer, Step[]>
   socketReplays: WeakMap<Answer, Outgoing[]>
 }
 
-/** Whoever waits for an answer: it may leave, and the record then says so. */
+/** A client that waits for a response: it may disconnect, and the record then says so. */
 type Caller = { signal: AbortSignal; record: { aborted: boolean } }
 
-/** Plays the part of a fault that comes before or instead of an answer; throws `Refusal` or `ConnectionReset`. */
+/** Plays the part of a fault that comes before or instead of a response; throws `Refusal` or `ConnectionReset`. */
 export async function strike(fault: Fault | null, world: World, caller: Caller): Promise<void> {
   if (fault?.delayHeadersMs) await pause(fault.delayHeadersMs, world, caller)
   if (fault?.reset) throw new ConnectionReset('The connection breaks before any header.')
   if (fault?.status !== undefined) throw new Refusal(fault.status, fault.body, fault.headers)
 }
 
-/** Waits, unless the caller leaves first; then it throws the caller's reason. */
+/** Waits, unless the client disconnects first; then it throws the client's reason. */
 async function pause(ms: number, world: World, { signal, record }: Caller): Promise<void> {
   const left = Promise.withResolvers<void>()
   signal.addEventListener('abort', () => left.resolve(), { once: true })
